@@ -14,35 +14,35 @@ import { createSessionKeeper } from "../sessions/session-keeper.ts";
 import { createSessionMetrics, type SessionMetrics } from "../sessions/session-metrics.ts";
 import { migrations } from "./migrations.ts";
 
-/** Dependencies of the fleet and of what ends its sessions. */
+/** Dependencies of the fleet and its session keeper. */
 export interface SessionFleetParts extends Omit<FleetParts, "keeper"> {
   readonly events: EventLog;
   readonly uses: ProfileUses;
   readonly sessionMetrics: SessionMetrics;
 }
 
-/** Creates the fleet with what ends its sessions. */
+/** Creates the fleet with its session keeper. */
 export function createSessionFleet({ uses, ...parts }: SessionFleetParts): Fleet {
   return createFleet({ ...parts, keeper: createSessionKeeper({ ...parts, profiles: { uses } }) });
 }
 
-/** Returns the program of the worker that a service on one machine starts. */
+/** Returns the worker program for a single-machine service. */
 export const workerProgramOf = ({ embedded }: Config): string | undefined =>
   embedded ? bundledWorkerProgram : undefined;
 
 /**
- * Registers workers, renews and sweeps leases, ends sessions by time, and migrates the database. No client decides how long
- * any of it takes, so leases are renewed in time.
+ * Registers workers, renews and sweeps leases, ends sessions by deadline, and migrates the database. Client requests
+ * never delay it, so leases are renewed in time.
  */
 export interface ControlPlane {
   readonly fleet: Fleet;
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Says whether PostgreSQL answers. */
+  /** Returns whether PostgreSQL responds. */
   isReady(): Promise<boolean>;
 }
 
-/** Connections to PostgreSQL: heartbeats and sweeps are short. */
+/** Number of PostgreSQL connections: heartbeats and sweeps are short. */
 const poolSize = 10;
 
 export interface ControlPlaneOptions {
@@ -50,11 +50,10 @@ export interface ControlPlaneOptions {
   readonly log: Log;
   readonly metrics: Registry;
   readonly bus: Bus;
-  /** Is started before the bus is used. */
+  /** Started before the bus is used. */
   readonly busPart?: Part;
 }
 
-/** Creates the control plane. */
 export function createControlPlane({ config, log, metrics, bus, busPart = {} }: ControlPlaneOptions): ControlPlane {
   const clock = systemClock;
   const ids = createIds(clock);

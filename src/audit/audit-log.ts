@@ -10,12 +10,12 @@ function actorOf(principal: Principal): Actor {
     : { kind: "user", id: principal.userId, name };
 }
 
-/** A user whom a method without an audited caller has come to know. */
+/** Returns the actor for a user of a method without an authenticated caller. */
 export const userActor = ({ id, email }: { readonly id: string; readonly email: string }): Actor => ({
   ...{ kind: "user", id, name: email },
 });
 
-/** Makes the audit log of a gateway. */
+/** Creates the audit log. */
 export function createAuditLog({ db, ids }: { readonly db: Database; readonly ids: Ids }): AuditLog {
   const record: AuditLog["record"] = (tx, entry) => {
     const id = ids.next("aud");

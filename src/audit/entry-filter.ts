@@ -2,7 +2,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { lowestId } from "../platform/ids.ts";
 import type { EntryFilter } from "./store.ts";
 
-/** What lists and exports are narrowed down by. */
+/** Filter fields common to lists and exports. */
 interface FilterRequest {
   readonly action?: string | undefined;
   readonly actorId?: string | undefined;
@@ -11,12 +11,12 @@ interface FilterRequest {
   readonly untilAt?: Timestamp | undefined;
 }
 
-/** The first identifier of a time: entries are in the order of theirs. */
+/** Returns the lowest identifier of a time. Identifiers sort by time. */
 function firstAt({ seconds, nanos }: Timestamp): string {
   return lowestId("aud", Math.max(0, Number(seconds) * 1_000 + Math.ceil(nanos / 1_000_000)));
 }
 
-/** Reads what of an account's log is asked for. */
+/** Converts a request to a filter of an account's entries. */
 export function readFilter(accountId: string, request: FilterRequest): EntryFilter {
   const { action, actorId, subjectId, fromAt, untilAt } = request;
   return {

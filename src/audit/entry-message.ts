@@ -12,7 +12,7 @@ const actorTypes = {
   service: ActorType.SYSTEM,
 } satisfies Record<Actor["kind"], ActorType>;
 
-/** Writes an entry as the interface has it. */
+/** Converts an entry to its public message. */
 export function toEntryMessage(row: AuditRow): AuditLogEntry {
   const {
     actor_id: id,

@@ -5,7 +5,7 @@ import { compileWriter } from "../platform/rest-json/writer.ts";
 import { toEntryMessage } from "./entry-message.ts";
 import { type EntryFilter, listEntries, readEntries } from "./store.ts";
 
-/** Entries that are read at a time, and are one chunk: about 100 kB. */
+/** Entries per chunk: about 100 kB. */
 const pageSize = 250;
 
 const writeEntry = compileWriter(AuditLogEntrySchema);
@@ -16,10 +16,10 @@ const columns = [
   ...["request_id", "ip_address", "user_agent", "details"],
 ];
 
-/** With what spreadsheets let a formula begin (OWASP, CSV injection). */
+/** Start of a spreadsheet formula (OWASP, CSV injection). */
 const formula = /^[=+\-@\t\r\n]/;
 
-/** Writes a cell (RFC 4180). What a spreadsheet would run is text after an apostrophe. */
+/** Formats a cell (RFC 4180). Prefixes formulas with an apostrophe. */
 function cell(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return "";
   const plain = typeof value === "object" ? JSON.stringify(value) : String(value);
@@ -33,10 +33,10 @@ function csvLine(entry: AuditLogEntry): string {
   return `${columns.map((name) => cell(cells[name])).join(",")}\r\n`;
 }
 
-/** How a file of one format is written. */
+/** A file format of exports. */
 export interface FileFormat {
   readonly contentType: string;
-  /** The ending of the file's name. */
+  /** File name extension. */
   readonly extension: string;
   readonly head: string;
   line(entry: AuditLogEntry): string;
@@ -56,14 +56,14 @@ const jsonl: FileFormat = {
   line: (entry) => `${JSON.stringify(writeEntry(entry))}\n`,
 };
 
-/** Finds how a format is written; CSV where none is named. */
+/** Returns a format. Default: CSV. */
 export function formatOf(format: ExportFormat): FileFormat {
   return format === ExportFormat.JSONL ? jsonl : csv;
 }
 
 /**
- * Writes the file of what is in the log now, chunk by chunk. Each chunk is read once the one before is taken, by the place
- * of its last entry: however long a client takes, no transaction is open meanwhile, and one chunk is held.
+ * Yields an export of the current entries in chunks. Reads each chunk after the consumer took the previous one, so a
+ * slow client holds no transaction and only one chunk in memory.
  */
 export async function* writeFile(
   db: Queryable,
@@ -76,7 +76,7 @@ export async function* writeFile(
     const rows = await readEntries(db, filter, { after, last: newest.id, limit: pageSize });
     yield Buffer.from(start + rows.map((row) => line(toEntryMessage(row))).join(""));
     start = "";
-    // Where the last ones have been deleted meanwhile, what was read before is the whole.
+    // If the remaining entries were deleted during the export, it ends here.
     after = rows.at(-1)?.id ?? newest.id;
   }
   if (!newest) yield Buffer.from(start);

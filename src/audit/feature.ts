@@ -6,13 +6,13 @@ import type { Database } from "../platform/postgres/database.ts";
 import { createAuditService } from "./service.ts";
 import { deleteEntriesBefore } from "./store.ts";
 
-/** Milliseconds between two deletions of old entries. */
+/** Milliseconds between deletions of expired entries. */
 const sweepEvery = 600_000;
 
-/** Milliseconds for which entries are kept: 365 days. */
+/** Retention in milliseconds: 365 days. */
 const keptFor = 365 * 24 * 3_600_000;
 
-/** How many entries are deleted with one statement, so that none takes long. */
+/** Maximum number of entries per delete statement. */
 const batch = 1_000;
 
 export const audit = defineService({
@@ -26,7 +26,7 @@ export const audit = defineService({
           while ((await deleteEntriesBefore(db, oldest, batch)) === batch);
         },
         every: sweepEvery,
-        complaint: "old entries of the audit log cannot be deleted at the moment",
+        complaint: "failed to delete old audit log entries",
       },
     ],
   }),

@@ -14,7 +14,7 @@ const defaultPage = 20;
 
 const entryId = idPattern("aud");
 
-/** Makes the implementation of AuditService. */
+/** Creates the implementation of AuditService. */
 export function createAuditService(db: Database): ServiceImplementation<typeof AuditService> {
   return {
     async listAuditLog({ principal }, { limit = defaultPage, cursor, ...request }) {

@@ -3,13 +3,13 @@ import type { AuditRecord } from "../kernel/call.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { AuditEntriesTable } from "./tables.ts";
 
-/** An entry as its row says it. */
+/** Row of an entry. */
 export type AuditRow = Selectable<AuditEntriesTable>;
 
-/** How many characters are kept of what a client calls itself. */
+/** Maximum number of User-Agent characters to store. */
 const longestUserAgent = 300;
 
-/** Inserts an entry, at the latest with the commit. */
+/** Inserts an entry. The statement is sent no later than the commit. */
 export function insertEntry(tx: Tx, id: string, entry: AuditRecord): void {
   const { actor, call } = entry;
   const insertion = tx.sql.insertInto("audit_entries").values({
@@ -28,12 +28,11 @@ export function insertEntry(tx: Tx, id: string, entry: AuditRecord): void {
   tx.send(insertion);
 }
 
-/** Deletes an entry. */
 export async function deleteEntry(db: Queryable, id: string): Promise<void> {
   await db.sql.deleteFrom("audit_entries").where("id", "=", id).execute();
 }
 
-/** Deletes entries that are older than an identifier, the oldest and so many at most; says how many those were. */
+/** Deletes up to `limit` entries before an identifier, oldest first. Returns their number. */
 export async function deleteEntriesBefore(db: Queryable, id: string, limit: number): Promise<number> {
   const oldest = db.sql.selectFrom("audit_entries").select("id").where("id", "<", id).orderBy("id").limit(limit);
   const { numDeletedRows } = await db.sql
@@ -43,15 +42,15 @@ export async function deleteEntriesBefore(db: Queryable, id: string, limit: numb
   return Number(numDeletedRows);
 }
 
-/** Which entries of an account: identifiers stand for times. */
+/** Filter of an account's entries. The time range is given by identifiers. */
 export interface EntryFilter {
   readonly accountId: string;
   readonly action?: string;
   readonly actorId?: string;
   readonly subject?: string;
-  /** The first of them. */
+  /** Lowest identifier to include. */
   readonly from?: string;
-  /** The first one after them. */
+  /** Lowest identifier to exclude. */
   readonly before?: string;
 }
 
@@ -65,7 +64,7 @@ function select(db: Queryable, { accountId, action, actorId, subject, from, befo
   return matching;
 }
 
-/** Lists entries, newest first; those before `cursor` with it. */
+/** Lists entries before `cursor`, newest first. */
 export async function listEntries(
   db: Queryable,
   filter: EntryFilter,
@@ -76,7 +75,7 @@ export async function listEntries(
   return older.selectAll().orderBy("id", "desc").limit(limit).execute();
 }
 
-/** Reads entries after one and up to another, oldest first. */
+/** Reads entries after `after` up to `last`, oldest first. */
 export async function readEntries(
   db: Queryable,
   filter: EntryFilter,

@@ -3,15 +3,15 @@ import type { JSONColumnType } from "kysely";
 import type { Actor } from "../kernel/call.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** Who did what in an account. When is in the identifier: `timeOfId` reads it. */
+/** Audited actions. The time is part of the identifier (see `timeOfId`). */
 export interface AuditEntriesTable {
   id: string;
   account_id: string;
   action: string;
   actor_kind: Actor["kind"];
-  /** The user or the key. */
+  /** Identifier of the user or key. */
   actor_id: string | null;
-  /** What it was called at the time. */
+  /** Name at the time of the action. */
   actor_name: string | null;
   subject: string;
   data: JSONColumnType<JsonObject, string, never>;
@@ -41,7 +41,7 @@ export const auditMigrations: Migrations = {
       client_address text,
       user_agent text
     )`,
-    // One for the log as it is, and for each of its filters: what is rare among millions is what one looks for.
+    // One index for the whole log and one for each filter, because filters often look for rare entries.
     "create index audit_entries_account on audit_entries (account_id, id)",
     "create index audit_entries_action on audit_entries (account_id, action, id)",
     "create index audit_entries_actor on audit_entries (account_id, actor_id, id)",

@@ -3,10 +3,10 @@ import { defineService } from "../kernel/feature.ts";
 import { createDeletionService, type DeletionServiceParts } from "./service.ts";
 import { sweepDeleted } from "./sweep.ts";
 
-/** Milliseconds between two looks for accounts whose week is over. */
+/** Milliseconds between checks for accounts whose grace period of a week has ended. */
 const sweepEvery = 600_000;
 
-/** The deletion of accounts. */
+/** Deletion of accounts. */
 export const deletion = defineService({
   service: DeletionService,
   create: (parts: DeletionServiceParts) => ({
@@ -15,7 +15,7 @@ export const deletion = defineService({
       {
         run: () => sweepDeleted(parts),
         every: sweepEvery,
-        complaint: "accounts that are to be deleted cannot be swept at the moment",
+        complaint: "failed to delete closed accounts",
       },
     ],
   }),

@@ -40,11 +40,11 @@ export interface DeletionServiceParts {
   readonly work: Work;
 }
 
-/** Makes the implementation of DeletionService. */
+/** Creates the implementation of DeletionService. */
 export function createDeletionService(parts: DeletionServiceParts): ServiceImplementation<typeof DeletionService> {
   const { db, bus, clock, mailer, provePassword, audit, work } = parts;
 
-  /** Tells all members of a deletion; owners, how to restore the account. */
+  /** Mails all members about a deletion. Owners get a link to restore the account. */
   async function tellDeletion(tx: Tx, accountId: string, by: string, deletesAt: Date): Promise<void> {
     const { name: accountName } = await findAccount(tx, accountId);
     for (const member of await listAllMembers(tx, accountId)) {
@@ -56,7 +56,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
     }
   }
 
-  /** Has every gateway read the account's bearers again, and its sessions ended that run although it is closed. */
+  /** Refreshes the account's bearers in every gateway, and ends its sessions if it is closed. */
   function settle(tx: Tx, accountId: string): void {
     lookBy(tx, accountId, clock.now());
     tx.afterCommit(() => bus.publish("bearer-changed", accountId));
@@ -65,17 +65,17 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
   async function deleteAccount(call: Call, { password }: DeleteAccountRequest): Promise<AccountDeletion> {
     const login = loginOf(call);
     const { accountId, userId } = login;
-    if (login.role !== "owner") throw fail("forbidden", {}, { detail: "only an owner deletes an account" });
+    if (login.role !== "owner") throw fail("forbidden", {}, { detail: "only an owner can delete the account" });
     const user = await findUserOfLogin(db, login);
     await provePassword({ user, email: user.email, password, client: clientOf(call) });
     const now = clock.now();
     const deletesAt = new Date(now + validFor["account-restore"]);
     await db.transaction(async (tx) => {
       const isClosed = await closeAccount(tx, accountId, { now: new Date(now), deletesAt });
-      // Another was faster: the account, or this owner's part in it, has ended.
+      // A concurrent request closed the account or removed this owner.
       const member = await findMember(tx, accountId, { userId });
       if (!isClosed || member?.role !== "owner")
-        throw fail("revoked-key", {}, { detail: "the account, or the part of its owner in it, has ended" });
+        throw fail("revoked-key", {}, { detail: "the account was closed, or you are no longer its owner" });
       await revokeInvitesOf(tx, accountId, new Date(now));
       settle(tx, accountId);
       await followDeletion(tx, work, accountId);

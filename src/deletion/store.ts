@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** Closes an account until it is restored or deleted; false when it is closed already. */
+/** Closes an account until it is restored or deleted. Returns false if it is closed already. */
 export async function closeAccount(tx: Tx, id: string, at: { now: Date; deletesAt: Date }): Promise<boolean> {
   const row = await tx.sql
     .updateTable("accounts")
@@ -13,7 +13,7 @@ export async function closeAccount(tx: Tx, id: string, at: { now: Date; deletesA
   return row !== undefined;
 }
 
-/** Opens an account again whose week is not over; false for every other one. */
+/** Reopens a closed account within its grace period. Returns false for any other account. */
 export async function reopenAccount(tx: Tx, id: string, now: Date): Promise<boolean> {
   const row = await tx.sql
     .updateTable("accounts")
@@ -25,20 +25,20 @@ export async function reopenAccount(tx: Tx, id: string, now: Date): Promise<bool
   return row !== undefined;
 }
 
-/** Lists accounts whose week is over. */
+/** Lists accounts whose grace period has ended. */
 export async function findDueDeletions(db: Queryable, now: Date, limit: number): Promise<string[]> {
   const due = db.sql.selectFrom("accounts").select("id").where("deletes_at", "<=", now);
   return (await due.orderBy("deletes_at").limit(limit).execute()).map(({ id }) => id);
 }
 
 /**
- * What belongs to an account, in an order in which nothing is left that refers to it, and how many rows one statement deletes
- * at most, so that it takes a fraction of its time limit: what a profile holds goes with it.
+ * Rows of an account in deletion order, referring tables first. Batch sizes keep each statement far below its time
+ * limit, including cascades such as the data of profiles.
  */
 const belongings = [
   { rows: "profiles where", batch: 20 },
   { rows: "sessions where", batch: 1_000 },
-  // As its index has them: all but the last seconds' have their number.
+  // Matches the index. Only events of the last seconds have no number yet.
   { rows: "events where number is not null and", batch: 1_000 },
   { rows: "idempotency_keys where", batch: 1_000 },
   { rows: "api_keys where", batch: 1_000 },
@@ -52,7 +52,7 @@ const belongings = [
   { rows: "terms_acceptances where", batch: 1_000 },
 ];
 
-/** Deletes what belongs to an account, some rows at a time. */
+/** Deletes the rows of an account in batches. */
 export async function deleteBelongings(db: Database, accountId: string): Promise<void> {
   for (const { rows, batch } of belongings) {
     const [table = ""] = rows.split(" ");
@@ -63,8 +63,8 @@ export async function deleteBelongings(db: Database, accountId: string): Promise
 }
 
 /**
- * Deletes the users of an account who belong to no other, with their mails, and what says whose it was. The row stays: what
- * the account has used and paid refers to it.
+ * Deletes users who are in no other account, with their mails, and anonymizes the account. The account's row stays,
+ * because usage and payments refer to it.
  */
 export async function deletePeople(tx: Tx, accountId: string): Promise<void> {
   const left = tx.sql.deleteFrom("memberships").where("account_id", "=", accountId).returning("user_id");

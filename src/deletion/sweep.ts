@@ -2,13 +2,17 @@ import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { deleteBelongings, deletePeople, findDueDeletions } from "./store.ts";
 
-/** Accounts that are deleted in one turn. */
+/** Maximum number of accounts per run. */
 const atOnce = 100;
 
-/** Milliseconds after the end of the week: clocks of gateways differ, and who restores an account at the last moment has all of it. */
+/**
+ * Milliseconds to wait after the grace period. Clocks of gateways differ, and a last-minute restore must find all data.
+ */
 const margin = 3_600_000;
 
-/** Deletes the accounts whose week is over. What one turn has not done, the next one does: each step can be done again. */
+/**
+ * Deletes accounts after their grace period. Every step is repeatable, so the next run continues an interrupted one.
+ */
 export async function sweepDeleted({ db, clock }: { readonly db: Database; readonly clock: Clock }): Promise<void> {
   for (const accountId of await findDueDeletions(db, new Date(clock.now() - margin), atOnce)) {
     await deleteBelongings(db, accountId);

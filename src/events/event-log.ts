@@ -26,29 +26,27 @@ import {
   type WorkerEventKey,
 } from "./store.ts";
 
-/** Whose event it is, and the key of one that a worker reported. */
+/** Account and subject of an event. `workerKey` is set if a worker reported it. */
 export interface EventOwner {
   readonly accountId: string;
   readonly subject: string;
   readonly workerKey?: WorkerEventKey;
 }
 
-/** What to follow: one thing, or all of an account. */
+/** Events to follow: those of a subject, or of a whole account. */
 export interface WatchOptions {
   readonly accountId: string;
   readonly subject?: string;
   /** Only events of these types. */
   readonly types?: ReadonlySet<string>;
-  /** Identifier of the event after which to begin; from now on without it. */
+  /** Identifier of the event after which to start. By default, only new events follow. */
   readonly after?: string | undefined;
   readonly signal: AbortSignal;
 }
 
-/** The one log of what happened: webhooks, streams and the audit log read it, so they cannot differ. */
+/** Log of all events, read by webhooks, streams and other consumers. */
 export interface EventLog {
-  /**
-   * Adds an event to the transaction of the change that it tells of. False when a worker's event was added before.
-   */
+  /** Adds an event to the transaction of its change. Returns false if the same worker event was added before. */
   append<D extends DescMessage>(
     tx: Tx,
     owner: EventOwner,
@@ -56,26 +54,25 @@ export interface EventLog {
     data: MessageShape<D> & Message,
   ): Promise<boolean>;
   /**
-   * Hands a named consumer its next events, in order and at most so many, and moves it past them in the same
-   * transaction: each event is handled once, whatever crashes. Begins with the oldest event that the log has, and loses
-   * those that it has not taken after 30 days. Gives how many there were: none also while the same consumer is at work
-   * elsewhere.
+   * Passes the next events, at most `limit`, to a named consumer in order. Handling and cursor share a transaction, so
+   * each event is handled once. A new consumer starts with the oldest event. Events are lost after 30 days. Returns the
+   * number of events, or 0 if another gateway is running the consumer.
    */
   consume(consumer: string, limit: number, handle: EventHandler): Promise<number>;
   /**
-   * Follows one thing, or an account, until the signal aborts. Listens from the moment it is called, not from the first read. Throws
-   * `not-found` when the log does not have the event after which to begin.
+   * Follows a subject or an account until the signal aborts. Subscribes when called, not at the first read. Rejects
+   * with `not-found` if the log does not have the start event.
    */
   watch(options: WatchOptions): Promise<AsyncIterable<Event>>;
-  /** Finds the type of an event by its identifier. */
+  /** Returns the type of an event. */
   typeOf(event: EventReference): Promise<string | undefined>;
-  /** Deletes what is older than the log keeps. */
+  /** Deletes expired events. */
   sweep(): Promise<void>;
   start(): void;
   stop(): Promise<void>;
 }
 
-/** Handles events in the transaction that moves their consumer on. */
+/** Handles events in the transaction that advances their consumer. */
 export type EventHandler = (tx: Tx, events: readonly StoredEvent[]) => Promise<void>;
 
 export interface EventLogParts {
@@ -88,44 +85,44 @@ export interface EventLogParts {
 
 const pageSize = 200;
 
-/** Milliseconds after which a reader that is behind tries again to reach PostgreSQL. */
+/** Milliseconds between a lagging reader's attempts to reach PostgreSQL. */
 const retryEvery = 1_000;
 
-/** How long events are kept, and how many are deleted with one statement, so that none takes long. */
+/** Retention in days. Deletes in batches to keep statements short. */
 const retention = { days: 30, batch: 1_000 };
 
 function undefinedWhileAway(error: unknown): undefined {
   if (!isDatabaseAway(error)) throw error;
 }
 
-/** Makes the log. */
+/** Creates the log. */
 export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): EventLog {
   const number = createNumbering(db, bus);
   const tail = createEventTail({ db, bus, clock, log, number });
-  /** Consumers that have a place in the log. */
+  /** Consumers with a stored cursor. */
   const begun = new Set<string>();
 
-  /** Where to begin: what is committed by now is numbered before, so that "from now on" begins after it. */
+  /** Returns the number to start after. Numbers all committed events first, so that only later events count as new. */
   async function startOf({ after, accountId, subject }: WatchOptions): Promise<bigint> {
     await number();
     if (after === undefined) return readEnd(db);
     const found = await findEvent(db, { id: after, accountId, subject });
     if (!found) {
       const whose = subject ?? "the account";
-      throw fail("not-found", {}, { detail: `${whose} has no event ${after || '""'}, or no longer` });
+      throw fail("not-found", {}, { detail: `${whose} has no event ${after || '""'}; events are kept for 30 days` });
     }
     return found.number;
   }
 
-  /** What fails is made up for within a second: see event-tail.ts. */
+  /** Numbers committed events. On failure, event-tail.ts retries within a second. */
   function numberSoon(): void {
-    number().catch((error: unknown) => log.debug({ err: error }, "events cannot be numbered at the moment"));
+    number().catch((error: unknown) => log.debug({ err: error }, "failed to number events"));
   }
 
   const listen = ({ accountId, subject, signal }: WatchOptions): PendingEvents =>
     listenForEvents((listener) => tail.listen(subject ?? accountId, listener), signal);
 
-  /** All that is followed after a number. What cannot be read while PostgreSQL is away is asked for again. */
+  /** Yields stored events after a number. Retries while PostgreSQL is down. */
   async function* replay({ signal, ...owner }: WatchOptions, from: bigint): AsyncGenerator<StoredEvent> {
     for (let after = from; !signal.aborted; ) {
       const page = await readOwned(db, owner, after, pageSize).catch(undefinedWhileAway);
@@ -137,8 +134,8 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
   }
 
   /**
-   * Reads the table first, then memory; whatever comes twice is told apart by its number. A reader that falls behind
-   * begins again with the table.
+   * Yields events from the table, then from memory, without duplicates. A reader that falls behind returns to the
+   * table.
    */
   async function* follow(options: WatchOptions, from: bigint, first: PendingEvents): AsyncGenerator<Event> {
     let last = from;
@@ -177,7 +174,7 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
       });
     },
     async watch(options) {
-      // From now on, not from the first read.
+      // Subscribes now, not at the first read.
       const pending = listen(options);
       try {
         return follow(options, await startOf(options), pending);

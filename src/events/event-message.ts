@@ -3,10 +3,10 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
 import type { StoredEvent } from "./store.ts";
 
-/** What of an event the interface shows. */
+/** Public fields of an event. */
 export type ShownEvent = Pick<StoredEvent, "id" | "type" | "createdAt" | "data">;
 
-/** Writes an event as the interface has it. */
+/** Converts an event to its public message. */
 export function toEventMessage({ id, type, createdAt, data }: ShownEvent): Event {
   return create(EventSchema, {
     id,

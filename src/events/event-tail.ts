@@ -5,26 +5,28 @@ import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-j
 import type { Numbering } from "./numbering.ts";
 import { readEnd, readEvents, type StoredEvent } from "./store.ts";
 
-/** Milliseconds. The bus only wakes: whatever it loses, or a gateway that died did not number, is found once a second. */
+/**
+ * Milliseconds. The bus is only a latency hint: polling finds lost messages and events that a dead gateway left
+ * unnumbered.
+ */
 const pollEvery = 1_000;
 const batch = 500;
 
-/** Follows the whole log once per gateway, for all who listen. */
+/** Reads the whole log once per gateway and notifies all listeners. */
 export interface EventTail {
-  /** Calls the listener with every event of a subject, or of an account, that is numbered from now on. */
+  /** Calls the listener with every new event of a subject or account. Returns the function to unsubscribe. */
   listen(owner: string, listener: (event: StoredEvent) => void): () => void;
   start(): void;
   stop(): Promise<void>;
 }
 
-/** What the tail reads. */
 export interface EventTailParts extends RepeatedJobParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly number: Numbering;
 }
 
-/** Makes the tail; it reads from the moment it is started. */
+/** Creates the tail. It reads once started. */
 export function createEventTail({ db, bus, number, ...parts }: EventTailParts): EventTail {
   const listeners = createListeners<StoredEvent>();
   let unsubscribe: (() => void) | undefined;
@@ -44,10 +46,7 @@ export function createEventTail({ db, bus, number, ...parts }: EventTailParts): 
     }
   }
 
-  const job = createRepeatedJob(
-    { run: read, every: pollEvery, complaint: "events cannot be read at the moment" },
-    parts,
-  );
+  const job = createRepeatedJob({ run: read, every: pollEvery, complaint: "failed to read events" }, parts);
 
   function wake(): void {
     woken = true;

@@ -1,18 +1,18 @@
 import type { Bus } from "../platform/bus.ts";
 import type { Database, NamedStatement } from "../platform/postgres/database.ts";
 
-/** What one call numbers at most: see the migration that made the function. */
+/** Maximum number of events per call of number_events. */
 const batch = 1_000;
 
 const numberStatement: NamedStatement = { name: "events-number", text: "select number_events() as numbered" };
 
 /**
- * Gives events their numbers once they are committed, then wakes all who read. Readers go by number alone: whatever
- * transaction is still open, and be it somebody else's in the same server, keeps nobody from what is committed.
+ * Numbers committed events, then notifies readers. Readers follow numbers only, so an open transaction never hides
+ * committed events.
  */
 export type Numbering = () => Promise<void>;
 
-/** Makes the numbering: it numbers all that is committed when it is called. Calls during a pass share the next one. */
+/** Creates the numbering. Each call covers all events committed before it. Calls during a pass share the next pass. */
 export function createNumbering(db: Database, bus: Bus): Numbering {
   let current: Promise<void> | undefined;
   let next: Promise<void> | undefined;

@@ -1,15 +1,15 @@
 import { BoundedQueue } from "../platform/bounded-queue.ts";
 import type { StoredEvent } from "./store.ts";
 
-/** A reader that is further behind than this reads from the table again instead of from memory. */
+/** Maximum number of buffered events. A reader further behind returns to the table. */
 const pendingLimit = 1_000;
 
-/** What the tail brings a reader. It ends when the reader is too far behind, or its signal aborts. */
+/** Events buffered for a reader. Ends if the reader falls too far behind or its signal aborts. */
 export interface PendingEvents extends AsyncIterable<StoredEvent> {
   close(): void;
 }
 
-/** Begins to listen. */
+/** Starts listening. */
 export function listenForEvents(
   listen: (listener: (event: StoredEvent) => void) => () => void,
   signal: AbortSignal,

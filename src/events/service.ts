@@ -23,10 +23,10 @@ export interface EventServiceParts {
 
 const defaultPage = 20;
 
-/** Events are in the order of their numbers. */
+/** Cursor: the number of an event. */
 const eventNumber = /^[0-9]{1,18}$/;
 
-/** Makes the implementation of EventService. */
+/** Creates the implementation of EventService. */
 export function createEventService({ db, events }: EventServiceParts): ServiceImplementation<typeof EventService> {
   async function list({ principal }: Call, { limit = defaultPage, cursor, type, subjectId }: ListEventsRequest) {
     if (type !== undefined && !subscribableTypes.has(type))

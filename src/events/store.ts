@@ -3,9 +3,9 @@ import "./tables.ts";
 import type { EventPayload } from "../platform/event-payload.ts";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** An event as it is kept. */
+/** An event of the log. */
 export interface StoredEvent {
-  /** Its place in the log: given after the commit, and never to an event that is seen after one with a higher number. */
+  /** Position in the log, assigned after the commit. A reader that has seen a number never sees a lower one appear. */
   readonly number: bigint;
   readonly id: string;
   readonly accountId: string;
@@ -15,18 +15,18 @@ export interface StoredEvent {
   readonly createdAt: Date;
 }
 
-/** Key of an event that a worker reported: with the subject, by which it is applied once. */
+/** Key of a worker's event. With the subject, ensures that the event is applied once. */
 export interface WorkerEventKey {
   readonly placementEpoch: bigint;
   readonly incarnation: bigint;
   readonly sequence: bigint;
 }
 
-/** An event to keep. */
+/** An event to insert. */
 export interface NewEvent {
   readonly id: string;
   readonly accountId: string;
-  /** Identifier of the thing that it happened to. */
+  /** Identifier of the object that the event is about. */
   readonly subject: string;
   readonly payload: EventPayload;
   readonly workerKey: WorkerEventKey | undefined;
@@ -70,7 +70,7 @@ const findStatement: NamedStatement = {
     where id = $1 and account_id = $2 and ($3::text is null or subject = $3) and number is not null`,
 };
 
-/** Looks at the oldest alone, which are the first by number: a log without old events costs one look at an index. */
+/** Checks only the events with the lowest numbers, so that a sweep without expired events needs one index lookup. */
 const sweepStatement: NamedStatement = {
   name: "events-sweep",
   text: `delete from events where number in (
@@ -90,7 +90,7 @@ const toEvent = (row: EventRow): StoredEvent => ({
   createdAt: row.created_at,
 });
 
-/** Inserts an event, at the latest with the commit; false when one with the same worker key is there already. */
+/** Inserts an event. The statement is sent no later than the commit. Returns false if its worker key exists. */
 export async function insertEvent(tx: Tx, { id, accountId, subject, payload, workerKey }: NewEvent): Promise<boolean> {
   const insertion = tx.sql
     .insertInto("events")
@@ -121,19 +121,19 @@ export async function readEvents(db: Queryable, after: bigint, limit: number): P
   return (await db.named<EventRow>(tailStatement, [after, limit])).map(toEvent);
 }
 
-/** Whose events: those of one thing, or all of an account. */
+/** Events of a subject, or of a whole account. */
 export interface EventScope {
   readonly accountId: string;
   readonly subject?: string | undefined;
 }
 
-/** Reads events of one thing, or of an account, after a number, in order. */
+/** Reads events of a subject or account after a number, in order. */
 export async function readOwned(db: Queryable, { accountId, subject }: EventScope, after: bigint, limit: number) {
   const statement = subject === undefined ? accountStatement : subjectStatement;
   return (await db.named<EventRow>(statement, [subject ?? accountId, after, limit])).map(toEvent);
 }
 
-/** Which events of an account to list. */
+/** Filter and page of a list of events. */
 export interface EventListQuery extends EventScope {
   readonly types: readonly string[];
   /** Only events before this number. */
@@ -155,18 +155,18 @@ export async function listEvents(db: Queryable, query: EventListQuery): Promise<
   return rows.map(toEvent);
 }
 
-/** Finds the highest number. */
+/** Returns the highest number. */
 export async function readEnd(db: Queryable): Promise<bigint> {
   const [row] = await db.named<{ number: string }>(endStatement, []);
   return BigInt(row?.number ?? 0);
 }
 
-/** An event by its identifier, if it is one of this thing of this account. */
+/** An event identifier, limited to an account and optionally a subject. */
 export interface EventReference extends EventScope {
   readonly id: string;
 }
 
-/** Finds the number and the type of an event. */
+/** Returns the number and type of an event. */
 export async function findEvent(
   db: Queryable,
   { id, accountId, subject }: EventReference,
@@ -175,7 +175,7 @@ export async function findEvent(
   return row && { number: BigInt(row.number), type: row.type };
 }
 
-/** Deletes events that are older than so many days, so many at most; says how many those were. */
+/** Deletes up to `limit` events older than `days`. Returns their number. */
 export async function deleteOldEvents(db: Queryable, days: number, limit: number): Promise<number> {
   return (await db.named(sweepStatement, [days, limit])).length;
 }
@@ -185,12 +185,15 @@ const beginStatement: NamedStatement = {
   text: "insert into event_cursors (consumer, number) values ($1, 0) on conflict do nothing",
 };
 
-/** Gives a consumer a place before the first event, if it has none yet. Not in its transaction: a second one would wait. */
+/**
+ * Creates a consumer's cursor before the first event, if missing. Must run outside the consumer's transaction, where a
+ * second insert would wait.
+ */
 export async function beginCursor(db: Queryable, consumer: string): Promise<void> {
   await db.named(beginStatement, [consumer]);
 }
 
-// What this look shows of the log may be older than the place that it has locked: it has no gaps, and the next look shows more.
+// The snapshot may be older than the locked cursor. It has no gaps, so the next call reads the rest.
 const takeStatement: NamedStatement = {
   name: "events-take",
   text: `with place as (
@@ -201,12 +204,14 @@ const takeStatement: NamedStatement = {
     order by number`,
 };
 
-/** Locks the place of a consumer, and reads what comes after it, in order: nothing while the same one is at work elsewhere. */
+/**
+ * Locks the cursor of a consumer and reads the events after it, in order. Returns none if another transaction holds it.
+ */
 export async function takeEvents(tx: Tx, consumer: string, limit: number): Promise<StoredEvent[]> {
   return (await tx.named<EventRow>(takeStatement, [consumer, limit])).map(toEvent);
 }
 
-/** Moves a consumer on. */
+/** Advances a consumer. */
 export function moveCursor(tx: Tx, consumer: string, number: bigint): void {
   const moved = { number, moved_at: sql<Date>`app_now()` };
   tx.send(tx.sql.updateTable("event_cursors").set(moved).where("consumer", "=", consumer));
@@ -218,7 +223,7 @@ const waitStatement: NamedStatement = {
     where number > (select number from event_cursors where consumer = $1) order by number limit 1`,
 };
 
-/** Measures for how many milliseconds the next event of a consumer has waited for it. */
+/** Returns the milliseconds that a consumer's next event has been waiting. */
 export async function measureWait(db: Queryable, consumer: string): Promise<number> {
   const [row] = await db.named<{ waited: number }>(waitStatement, [consumer]);
   return row?.waited ?? 0;

@@ -6,7 +6,7 @@ import { file_pilothouse_v1_limits } from "../gen/pilothouse/v1/limits_pb.ts";
 import { event_type, subscribable } from "../gen/pilothouse/v1/options_pb.ts";
 import { file_pilothouse_v1_session } from "../gen/pilothouse/v1/session_pb.ts";
 
-/** The files that have such events; a test looks into all others. Reading those as well would delay every start by 80 ms. */
+/** Files with subscribable events. A test checks all others, because reading them would delay startup by 80 ms. */
 const files = [
   file_pilothouse_v1_agent_turn,
   file_pilothouse_v1_api_key,
@@ -15,15 +15,15 @@ const files = [
   file_pilothouse_v1_session,
 ];
 
-/** The `data` of each event type that webhook endpoints can subscribe to. */
+/** `data` schema of each event type that webhook endpoints can subscribe to. */
 export const subscribableEvents: readonly DescMessage[] = files
   .flatMap(({ messages }) => messages)
   .filter((message) => getOption(message, subscribable));
 
-/** Those types. */
+/** Event types that webhook endpoints can subscribe to. */
 export const subscribableTypes: ReadonlySet<string> = new Set(
   subscribableEvents.map((message) => getOption(message, event_type)),
 );
 
-/** What an event type must be, for who has named another one. */
+/** Validation error for an unknown event type. */
 export const subscribableWords = `must be one of ${[...subscribableTypes].sort().join(", ")}`;

@@ -1,10 +1,10 @@
 import type { ColumnType, Generated, JSONColumnType } from "kysely";
 import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** What happened, in the transaction in which it happened. */
+/** Events, inserted in the transaction of their change. */
 interface EventsTable {
   position: Generated<string>;
-  /** Its place in the log, given after the commit. */
+  /** Position in the log, assigned after the commit. */
   number: ColumnType<string | null, undefined, never>;
   id: string;
   account_id: string;
@@ -12,16 +12,16 @@ interface EventsTable {
   subject: string;
   data: JSONColumnType<Record<string, unknown>, string, never>;
   created_at: Stamp;
-  /** The key of a worker's event: with the subject, by which it is applied once. */
+  /** Key of a worker's event. With the subject, ensures that the event is applied once. */
   placement_epoch: BigInteger | null;
   incarnation: BigInteger | null;
   sequence: BigInteger | null;
 }
 
-/** How far those who read the whole log, and whose place must last, have come. */
+/** Cursors of consumers that read the whole log. */
 interface EventCursorsTable {
   consumer: string;
-  /** The last event that it has taken. */
+  /** Number of the last consumed event. */
   number: BigInteger;
   moved_at: Stamp;
 }
@@ -33,25 +33,26 @@ declare module "../platform/postgres/schema.ts" {
   }
 }
 
-/** Events are numbered once they are committed, and consumers that last keep their place by that number. */
+/** Events are numbered after their commit. Cursors of consumers refer to these numbers. */
 export const eventMigrations: Migrations = {
   "010-event-numbers": [
-    // Null until the event is committed and numbered: see number_events below. What is there already is numbered like news.
+    // Null until the event is committed and numbered by number_events below. Existing events are numbered like new
+    // ones.
     "alter table events add column number bigint",
     "create sequence event_numbers",
     "create index events_unnumbered on events (position) where number is null",
     "create unique index events_number on events (number) where number is not null",
     "create index events_subject_number on events (subject, number) where number is not null",
     "create index events_account_number on events (account_id, number) where number is not null",
-    // The column xid stays: gateways of the release before write and read it.
+    // The column xid stays, because gateways of the previous release use it.
     "drop index events_order",
     "drop index events_subject",
 
     /*
-     * Gives up to 1,000 committed events their numbers, and says how many those were. One runs at a time, and lets the
-     * next one begin only when its numbers can be seen: who has seen a number will never be shown a lower one. The order
-     * is that of positions, which is that of commits wherever one transaction wrote after the other had ended, as all do
-     * that change the same row.
+     * Numbers up to 1,000 committed events and returns their count. The lock is held until the commit, so the next call
+     * starts when these numbers are visible: a reader that has seen a number never sees a lower one appear. Numbers
+     * follow positions. Positions follow commits if one transaction wrote after the other had ended, as with changes to
+     * the same row.
      */
     `create function number_events() returns integer language plpgsql as $$
       declare
@@ -60,7 +61,7 @@ export const eventMigrations: Migrations = {
         if not exists (select from events where number is null) then
           return 0;
         end if;
-        -- "pilo", and 2 for the numbers of events.
+        -- "pilo", and 2 for event numbers.
         perform pg_advisory_xact_lock(x'70696c6f'::int, 2);
         update events set number = fresh.number
           from (
@@ -79,6 +80,6 @@ export const eventMigrations: Migrations = {
       moved_at timestamptz not null default now()
     )`,
   ],
-  // For lists of one type: of some an account has a few among millions.
+  // For lists of one type, which may be rare among millions of events.
   "043-event-types": ["create index events_account_type on events (account_id, type, number) where number is not null"],
 };

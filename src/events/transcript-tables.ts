@@ -1,14 +1,14 @@
 import type { Generated, JSONColumnType } from "kysely";
 import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** What was said and done in agent sessions. */
+/** Messages and actions of agent sessions. */
 interface TranscriptEntriesTable {
-  /** In the order of commits within one agent session: its session's row, or its turn's, is locked by whoever adds. */
+  /** Follows commit order within an agent session, because adding locks its row or its turn's row. */
   position: Generated<string>;
   id: string;
   agent_session_id: string;
   turn_id: string | null;
-  /** The entry in protobuf's JSON, without what the other columns say. */
+  /** Entry in protobuf JSON. */
   entry: JSONColumnType<object>;
   created_at: Stamp;
 }

@@ -9,14 +9,14 @@ import {
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 import type { EventLog } from "./event-log.ts";
 
-/** Whose transcript it is, and whose stream tells of it. */
+/** Owner of a transcript, and the session whose event stream reports new entries. */
 export interface TranscriptOwner {
   readonly accountId: string;
   readonly sessionId: string;
   readonly agentSessionId: string;
 }
 
-/** What is to be added. */
+/** An entry to add. */
 export type NewEntry = Pick<
   MessageInitShape<typeof TranscriptEntrySchema>,
   "id" | "turnId" | "role" | "content" | "tokens" | "costCents"
@@ -24,7 +24,7 @@ export type NewEntry = Pick<
   readonly id: string;
 };
 
-/** Adds an entry to a transcript, and tells those who watch. */
+/** Adds an entry to a transcript, with its event. */
 export async function addEntry(
   tx: Tx,
   events: EventLog,
@@ -44,7 +44,7 @@ export async function addEntry(
   await events.append(tx, { accountId, subject: sessionId }, AgentSessionTranscriptEntryAddedEventSchema, event);
 }
 
-/** Reads entries after one, oldest first. */
+/** Reads entries after another entry, oldest first. */
 export async function readEntries(
   db: Queryable,
   query: { readonly agentSessionId: string; readonly after: string | undefined; readonly limit: number },
@@ -54,11 +54,11 @@ export async function readEntries(
   if (after !== undefined)
     rows = rows.where("position", ">", sql<string>`(select position from transcript_entries where id = ${after})`);
   const found = await rows.orderBy("position").limit(limit).execute();
-  // The boundary at which JSON is read again that `addEntry` has written.
+  // JSON was written by `addEntry`.
   return found.map(({ entry }) => fromJson(TranscriptEntrySchema, entry as JsonValue, { ignoreUnknownFields: true }));
 }
 
-/** Deletes entries that are older than that, so many at most; says how many. */
+/** Deletes up to `limit` entries older than `before`. Returns their number. */
 export async function deleteOldEntries(db: Database, before: Date, limit: number): Promise<number> {
   const old = sql`select id from transcript_entries where created_at < ${before} limit ${limit}`;
   const { numAffectedRows } = await sql`delete from transcript_entries where id = any(array(${old}))`.execute(db.sql);

@@ -4,19 +4,19 @@ import { type FleetTlsFiles, fleetClientCredentials } from "../platform/grpc/fle
 import { IdleMap } from "../platform/idle-map.ts";
 import type { WorkerAddress } from "./store.ts";
 
-/** A worker that can be called. */
+/** A worker and the client to call it. */
 export interface WorkerLink {
   readonly workerId: string;
   readonly client: Client;
-  /** What every call carries. */
+  /** Metadata of every call. */
   readonly metadata: Metadata;
 }
 
-/** One HTTP/2 connection per worker. */
+/** Keeps one HTTP/2 connection per worker. */
 export interface Channels {
-  /** Finds or opens the connection to a worker. */
+  /** Returns the connection to a worker, opening it if necessary. */
   to(worker: WorkerAddress): WorkerLink;
-  /** Resolves to whether the worker can be reached within so many milliseconds. */
+  /** Resolves with whether the worker is reachable within `timeout` milliseconds. */
   isBack(link: WorkerLink, timeout: number): Promise<boolean>;
   close(): void;
 }
@@ -26,24 +26,24 @@ interface OpenLink extends WorkerLink {
   readonly hash: string;
 }
 
-/** Milliseconds after which a connection that nobody has asked for is let go. What streams on it goes on. */
+/** Milliseconds after which an unused connection is closed. Open streams continue. */
 const idleFor = 600_000;
 
 const options: ChannelOptions = {
   // A tap must never be sent twice, not even by a transparent retry.
   "grpc.enable_retries": 0,
-  // A worker that comes back is found within a second.
+  // Reconnects to a returning worker within a second.
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 1_000,
-  // A machine that vanished without a word is noticed before its lease is over.
+  // Detects a vanished machine before its lease expires.
   "grpc.keepalive_time_ms": 5_000,
   "grpc.keepalive_timeout_ms": 5_000,
-  // A chunk of a capture and what comes with it. With the 64 KiB of HTTP/2 a picture has to wait twice for leave to go on.
+  // Fits a chunk of a capture. With the HTTP/2 default of 64 KiB, a picture has to wait twice for a window update.
   "grpc-node.flow_control_window": 512 * 1024,
   "grpc.service_config_disable_resolution": 1,
 };
 
-/** Makes the connections of a gateway. Each is opened when it is first used. */
+/** Creates the connections of a gateway. Each is opened on first use. */
 export function createChannels(tls: FleetTlsFiles | undefined): Channels {
   const trust = fleetClientCredentials(tls);
   const links = new IdleMap<string, OpenLink>(idleFor, { onForget: ({ client }) => client.close() });

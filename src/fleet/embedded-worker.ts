@@ -7,49 +7,48 @@ import { createSilence } from "../platform/silence.ts";
 import { StartRefused } from "../platform/start-refused.ts";
 import { createSupervisor } from "../platform/supervisor.ts";
 
-/** Milliseconds that a worker has until its first heartbeat: it tries its browsers and makes its slots first. */
+/** Milliseconds until the first heartbeat. The worker first tests its browsers and creates its isolation slots. */
 const comingUpMs = 60_000;
 
-/** The worker ends its sessions first; then it and whatever it started are killed as a group. */
+/** SIGTERM lets the worker end its sessions. SIGKILL then ends its whole process group. */
 const endingSteps: readonly EndingStep[] = [
   { signal: "SIGTERM", patience: 10_000 },
   { signal: "SIGKILL", patience: 2_000, group: true },
 ];
 
-/** Above this many bytes the worker's log begins anew when it is started. */
+/** Maximum log size in bytes. A larger log is truncated when the worker starts. */
 const longestLog = 10 * 2 ** 20;
 
-/** A worker runs hostile pages: of our environment it gets what is named here, and so no credentials. */
+/** Environment variables passed to the worker. It runs hostile pages, so it must not receive credentials. */
 const passedOn =
   /^(PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|XDG_.*|NODE_EXTRA_CA_CERTS|NODE_COMPILE_CACHE|OTEL_.*|LOG_LEVEL|CHROMIUM_PATH|HEADLESS_SHELL_PATH|PLAYWRIGHT_BROWSERS_PATH|WORKER_SLOTS|WARM_BROWSERS|CLOSE_AT_.*|SCRATCH_DIR|EGRESS_ALLOW|ISOLATION|BROWSER_SANDBOX|LIVEKIT_URL)$/;
 
-/** The one worker of embedded mode. */
+/** Supervises the only worker of embedded mode. */
 export interface EmbeddedWorker {
-  /** Goes on with a worker that outlived its gateway, else starts one; replaces it when it dies or falls silent. */
+  /** Adopts a surviving worker or starts one. Replaces it if it dies or stops sending heartbeats. */
   start(): Promise<void>;
-  /** Ends the worker with all that it runs. */
+  /** Stops the worker and its sessions. */
   stop(): Promise<void>;
   /**
-   * Resolves at its first heartbeat, or when it is stopped. Rejects when it has ended by itself before: then it cannot run
-   * here, and is not started again.
+   * Resolves at the first heartbeat or when stopped. If the worker exits with a failure before, rejects and does not
+   * restart it.
    */
   readonly up: Promise<void>;
-  /** Its process, while there is one. */
+  /** Process id of the running worker. */
   readonly pid: number | undefined;
 }
 
-/** What looking after the worker takes. */
 export interface EmbeddedWorkerOptions {
   readonly dataDir: string;
   /** Path of the program, such as `workers/main.ts`. */
   readonly program: string;
   readonly workerToken: string;
   readonly log: Log;
-  /** How many heartbeats of the worker this gateway has heard. */
+  /** Number of heartbeats received by this process. */
   readonly heartbeats: () => number;
-  /** Milliseconds without a heartbeat after which the worker is taken for dead: its lease. */
+  /** Milliseconds without a heartbeat after which the worker counts as dead: its lease. */
   readonly leaseMs: number;
-  /** Called when the worker has died by itself, also while no gateway looked, before it is started again. */
+  /** Called before a restart if the worker died by itself, even while no gateway was running. */
   readonly onDeath: () => void | Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -60,7 +59,7 @@ export const controlSocket = (dataDir: string): string => `unix:${join(dataDir, 
 /** Address of the embedded worker's socket. */
 const workerSocket = (dataDir: string): string => `unix:${join(dataDir, "worker.sock")}`;
 
-/** Opens the log of the worker, anew when it has grown too long. */
+/** Opens the worker's log. Truncates it if it is too long. */
 async function openLog(path: string): Promise<FileHandle> {
   const size = await stat(path).then(
     (found) => found.size,
@@ -69,28 +68,30 @@ async function openLog(path: string): Promise<FileHandle> {
   return open(path, size > longestLog ? "w" : "a", 0o600);
 }
 
-/** Reads what a worker that cannot run has said last, in words: its other lines are JSON, or Node's. */
+/** Reads the plain-text lines at the end of the log. Earlier lines are JSON or printed by Node.js. */
 async function lastWords(logFile: string): Promise<string> {
   const lines = (await readFile(logFile, "utf8")).trimEnd().split("\n");
   return lines.slice(lines.findLastIndex((line) => /^[{(]/.test(line)) + 1).join("\n");
 }
 
-/** Makes what looks after the worker; nothing is started yet. */
+/** Creates the supervision without starting the worker. */
 export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWorker {
   const { dataDir, program, workerToken, log, env, onDeath, heartbeats } = options;
   const up = Promise.withResolvers<void>();
-  // Tests and tools start an app without awaiting it.
+  // Prevents an unhandled rejection in tests and tools that do not await `up`.
   up.promise.catch(() => undefined);
   const pidFile = join(dataDir, "worker.pid");
   const logFile = join(dataDir, "worker.log");
-  /** Shows in the command line whose worker it is, for the gateway that finds it by its pid. */
+  /** Identifies this data directory's worker in the command line of its process. */
   const mark = `--data-dir=${dataDir}`;
   const silence = createSilence(heartbeats, options.leaseMs);
 
-  /** Finds the worker of the gateway before. A pid alone proves nothing: it may long be another process's. */
+  /**
+   * Finds the worker left by the previous gateway. Checks the command line too, because the pid may have been reused.
+   */
   async function findSurvivor(): Promise<number | undefined> {
     const pid = Number.parseInt(await readFile(pidFile, "utf8").catch(() => ""), 10);
-    // No file: there was none, or it was ended in order.
+    // Without a file, no worker ran or it was stopped properly.
     if (!Number.isInteger(pid)) return undefined;
     silence.begin(options.leaseMs);
     const line = isAlive(pid) ? await commandLine(pid) : "";
@@ -104,7 +105,7 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
     const output = await openLog(logFile);
     const { pid } = spawnWorker(output);
     await output.close();
-    if (pid === undefined) throw new Error(`${program} could not be run`);
+    if (pid === undefined) throw new Error(`failed to start ${program}`);
     silence.begin(comingUpMs);
     await writeFile(pidFile, `${pid}\n`);
     return pid;
@@ -121,24 +122,24 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
         WORKER_ADDRESS: workerSocket(dataDir),
         WORKER_TOKEN: workerToken,
       },
-      // A group of its own: Ctrl-C reaches the gateway alone, and a killed gateway does not take the worker along.
+      // Uses a separate process group: neither Ctrl-C nor a killed gateway ends the worker.
       detached: true,
-      // A file and not a pipe: the worker may outlive who reads it.
+      // Logs to a file, because the worker may outlive the reader of a pipe.
       stdio: ["ignore", output.fd, output.fd],
     });
     child.once("exit", (status) => void refuse(status ?? 0));
-    child.once("error", (error) => log.error({ err: error }, "the worker could not be run"));
+    child.once("error", (error) => log.error({ err: error }, "failed to start worker"));
     child.unref();
     return child;
   }
 
-  /** Gives up a worker that has never come up and that ends with a failure: the next one would, too. */
+  /** Stops restarting a worker that failed before its first heartbeat. */
   async function refuse(status: number): Promise<void> {
     if (status === 0 || heartbeats() > 0) return;
     supervisor.leave();
     const message = await lastWords(logFile).catch(() => "");
-    log.error({ log: logFile }, "the worker cannot run here and is not started again");
-    up.reject(new StartRefused(message || `the worker cannot run here: ${logFile} has the reason`));
+    log.error({ log: logFile }, "failed to start worker; not retrying");
+    up.reject(new StartRefused(message || `failed to start the worker; see ${logFile} for the reason`));
   }
 
   const isStuck = () => {

@@ -9,7 +9,7 @@ export const fleet: Feature<{ readonly db: Database; readonly status: Status }> 
       component: "sessions",
       async look() {
         const { workers, failing, hasBegun } = await countLaunchers(db);
-        // No session was to be had before the first worker has come: that is no outage of them.
+        // Before the first worker registers, sessions were never available: no outage.
         if (!hasBegun) return undefined;
         if (failing === workers) return "major_outage";
         return failing > 0 ? "partial_outage" : "operational";

@@ -6,15 +6,15 @@ import { addGrpcService, createLinkServer, listenGrpc, stopGrpcServer } from "..
 import type { Log } from "../platform/log.ts";
 import type { WorkerRegistry } from "./worker-registry.ts";
 
-/** The port on which workers register, heartbeat and report. */
+/** gRPC server for registrations, heartbeats and reports of workers. */
 export interface FleetServer {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** The TCP port that it listens on; 0 on a unix socket. */
+  /** TCP port, or 0 for a unix socket. */
   readonly port: number;
 }
 
-/** Where the server listens: `host:port`, or `unix:/path`. */
+/** `listen` is `host:port` or `unix:/path`. */
 export interface FleetServerOptions {
   readonly listen: string;
   readonly tls: FleetTlsFiles | undefined;
@@ -22,10 +22,10 @@ export interface FleetServerOptions {
   readonly log: Log;
 }
 
-/** Milliseconds for calls that run when the server is stopped: they are short. */
+/** Milliseconds for running calls to end at shutdown. */
 const drainTime = 2_000;
 
-/** Makes the server; it listens when it is started. */
+/** Creates the server without listening. */
 export function createFleetServer({ listen, tls, registry, log }: FleetServerOptions): FleetServer {
   const server = createLinkServer();
   const path = listen.startsWith("unix:") ? listen.slice("unix:".length) : undefined;
@@ -39,7 +39,7 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
       report: (call, request) => registry.report(call.metadata, request),
     },
     {
-      // Register brings the token in its message, the others are identified by the registry.
+      // Register carries the token in its message. The registry authenticates the other calls.
       admit: () => undefined,
       toStatus(thrown) {
         log.debug({ err: thrown }, "a worker's call failed");
@@ -52,7 +52,7 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
       return port;
     },
     async start() {
-      // A socket that a killed gateway left; the gateway lock says that nobody else listens on it.
+      // Removes the socket of a killed gateway. The gateway lock guarantees that no other process listens on it.
       if (path !== undefined) await rm(path, { force: true });
       port = await listenGrpc(server, listen, fleetServerCredentials(tls));
       if (path !== undefined) await chmod(path, 0o600);

@@ -14,16 +14,16 @@ import { leaseMs } from "./store.ts";
 import { createWorkerRegistry } from "./worker-registry.ts";
 import { ensureWorkerToken } from "./worker-token.ts";
 
-/** The workers, as the control process has them. */
+/** Workers as seen by the control process. */
 export interface Fleet {
   start(): Promise<void>;
-  /** Ends the worker of embedded mode with its sessions; workers of their own go on. */
+  /** Stops the embedded worker and its sessions. Separate workers keep running. */
   stop(): Promise<void>;
-  /** The TCP port on which workers register; 0 on a unix socket. */
+  /** TCP port for workers, or 0 for a unix socket. */
   readonly port: number;
-  /** Resolves when the worker of embedded mode has come up; rejects with a StartRefused when it cannot. */
+  /** Resolves when the embedded worker is up. Rejects with StartRefused if it cannot start. */
   workerUp(): Promise<void>;
-  /** The process of the embedded worker, while there is one. */
+  /** Process id of the running embedded worker. */
   readonly embeddedWorkerPid: number | undefined;
 }
 
@@ -36,12 +36,12 @@ export interface FleetParts {
   readonly log: Log;
   readonly metrics: Registry;
   readonly keeper: SessionKeeper;
-  /** Program of the embedded worker; undefined when workers come by themselves. */
+  /** Program of the embedded worker, or undefined if workers are started separately. */
   readonly workerProgram: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Makes the fleet; nothing is started yet. */
+/** Creates the fleet without starting it. */
 export function createFleet(parts: FleetParts): Fleet {
   const { config, log, workerProgram } = parts;
   const { dataDir, embedded, fleetTls: tls } = config;
@@ -49,9 +49,11 @@ export function createFleet(parts: FleetParts): Fleet {
   let server: FleetServer | undefined;
   let worker: EmbeddedWorker | undefined;
 
-  /** Our own worker is gone for certain: its sessions need not wait for the lease. */
+  /** The embedded worker has certainly ended, so its sessions need not wait for the lease. */
   async function endSessions(end: WorkerEnd): Promise<void> {
-    await sweep.endAll(end).catch((error: unknown) => log.warn({ err: error }, "sessions could not be ended yet"));
+    await sweep
+      .endAll(end)
+      .catch((error: unknown) => log.warn({ err: error }, "failed to end sessions of the embedded worker"));
   }
 
   return {
@@ -88,5 +90,5 @@ export function createFleet(parts: FleetParts): Fleet {
   };
 }
 
-/** Path of the worker's program beside that of the gateway. */
+/** Path of the worker's program in the same installation. */
 export const bundledWorkerProgram = join(import.meta.dirname, "..", "..", "workers", "main.ts");

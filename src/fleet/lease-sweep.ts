@@ -15,12 +15,12 @@ import {
   takeSweepTurn,
 } from "./store.ts";
 
-/** Milliseconds: a lease of 8 s and this leave a lost worker's sessions ended within 10 s. */
+/** Milliseconds. With a lease of 8 s, sessions of a lost worker end within 10 s. */
 const sweepEvery = 1_000;
 
-/** Looks for workers that missed their lease, and for sessions that outstay their time to start or to run. */
+/** Finds workers with expired leases, and sessions past their deadline to start or to run. */
 export interface LeaseSweep extends RepeatedJob {
-  /** Ends what runs on every worker, for a gateway whose own worker, the only one, is known to have ended. */
+  /** Ends the sessions of every worker. Called after the embedded worker, the only one, has ended. */
   endAll(end: WorkerEnd): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export interface LeaseSweepParts {
   readonly keeper: SessionKeeper;
 }
 
-/** Makes the sweep. */
+/** Creates the sweep. */
 export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: LeaseSweepParts): LeaseSweep {
   const registers = [metrics];
   const workersLost = new Counter({
@@ -43,7 +43,7 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
   });
   const slots = new Gauge({
     name: "pilothouse_slots",
-    help: "Slots of live workers: held, free, or closed where the worker takes no new sessions.",
+    help: "Slots of live workers: held, free, or closed if the worker accepts no new sessions.",
     labelNames: ["state"],
     registers,
   });
@@ -52,7 +52,7 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
     const lost = await loseOverdueWorkers(tx);
     const ended = await keeper.endOrphaned(tx, end);
     await releaseLostSlots(tx);
-    // Workers that are stopped without sessions are no news.
+    // A stopped worker without sessions is not logged.
     if (lost.length + ended > 0) log[ended > 0 ? "warn" : "info"]({ worker_ids: lost, sessions: ended }, end.detail);
     return lost.length;
   }
@@ -68,16 +68,15 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
       }
       workersLost.inc(await endLost(tx, { reason: "worker_lost", detail: "the worker missed its lease" }));
       const overdue = await keeper.endOverdue(tx);
-      if (overdue > 0)
-        log.warn({ sessions: overdue }, "sessions that were not live in time, or whose time was up, were ended");
-      // However long this one took, the next one must not take it for an outage.
+      if (overdue > 0) log.warn({ sessions: overdue }, "ended sessions past their deadline");
+      // A long sweep must not look like an outage to the next one.
       await noteSweep(tx);
       tx.afterCommit(() => bus.publish("capacity", ""));
     });
     for (const [state, count] of Object.entries(await countSlots(db))) slots.set({ state }, count);
   }
 
-  const complaint = "leases cannot be swept at the moment";
+  const complaint = "failed to sweep leases";
 
   return {
     ...createRepeatedJob({ run: sweep, every: sweepEvery, complaint }, { clock, log }),

@@ -1,30 +1,35 @@
 import type { HeldSession, PendingProfile, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
-/** The start of a worker's process that says something. */
+/** A reporting worker process. The incarnation counts the worker's restarts. */
 export interface WorkerIncarnation {
   readonly workerId: string;
   readonly incarnation: bigint;
 }
 
-/** How workers have gone: `destroyed` when we have stopped them. */
+/** Reason for the end of a worker's sessions: `destroyed` if the service stopped the worker. */
 export interface WorkerEnd {
   readonly reason: "worker_lost" | "destroyed";
   readonly detail: string;
 }
 
-/** What the fleet needs of those who keep the sessions. */
+/** Session operations that the fleet depends on. */
 export interface SessionKeeper {
-  /** Ends all running sessions of a worker that was started again, with their events; says how many those were. */
+  /** Ends all running sessions of a restarted worker, with their events. Returns their number. */
   endAllOf(tx: Tx, workerId: string, end: WorkerEnd): Promise<number>;
-  /** The same for workers that were lost a short time ago. Sessions that a transaction holds are left for the next time. */
+  /**
+   * Ends the sessions of recently lost workers. Skips rows that another transaction has locked. Returns their number.
+   */
   endOrphaned(tx: Tx, end: WorkerEnd): Promise<number>;
-  /** Ends sessions that are still provisioning after their deadline, and those that run although their time is up. */
+  /** Ends sessions past their deadline to start or to run. */
   endOverdue(tx: Tx): Promise<number>;
-  /** Applies a worker's event, which happened so many milliseconds ago, once; one that is stale or was applied before changes nothing. */
+  /**
+   * Applies a worker's event once. Ignores stale and repeated events. `agoMs` returns the age of the event in
+   * milliseconds.
+   */
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: () => number): Promise<void>;
-  /** Of the sessions that a worker has, those that it must not have: ended, or placed elsewhere. */
+  /** Returns the sessions of a worker that ended or were placed elsewhere. */
   unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
-  /** Of the profiles that wait on a worker, those that are saved or come too late. The others are taken. */
+  /** Starts fetching pending profiles. Returns those that are already saved or too late. */
   settledProfiles(workerId: string, pending: readonly PendingProfile[]): Promise<HeldSession[]>;
 }

@@ -1,14 +1,13 @@
 import { type Expression, type SqlBool, sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** A worker as gateways reach it. */
+/** Address and credentials to call a worker. */
 export interface WorkerAddress {
   readonly id: string;
   readonly address: string;
   readonly secretHash: Buffer;
 }
 
-/** What a registration writes. */
 export interface WorkerRegistration {
   readonly id: string;
   readonly secretHash: Buffer;
@@ -21,16 +20,16 @@ export interface WorkerRegistration {
   readonly incarnation: bigint;
 }
 
-/** How long a worker may go without an accepted heartbeat, in milliseconds. */
+/** Milliseconds that a worker may go without an accepted heartbeat. */
 export const leaseMs = 8_000;
 
-/** A gap between sweeps above this, in milliseconds, means that no gateway could write: it renews all leases. */
+/** Milliseconds. A longer gap between sweeps means that no gateway could write, so all leases are renewed. */
 const sweepGapMs = 3_000;
 
 const inMilliseconds = (ms: number) =>
   sql<Date>`date_trunc('milliseconds', app_now()) + ${ms} * interval '1 millisecond'`;
 
-/** Finds and locks the row that a registration continues: by identifier, else by the start of the process. */
+/** Finds and locks the row of a registering worker by id, or else by boot id. */
 export async function lockRegistered(tx: Tx, id: string, bootId: string) {
   return tx.sql
     .selectFrom("workers")
@@ -44,8 +43,8 @@ export async function lockRegistered(tx: Tx, id: string, bootId: string) {
 }
 
 /**
- * Writes a worker's row, with a fresh lease. It takes sessions from its first heartbeat on: before that it may not have
- * the answer with its secret yet, and would refuse commands.
+ * Writes a worker's row with a new lease. The worker accepts sessions from its first heartbeat: before, it may not have
+ * received its secret and would refuse commands.
  */
 export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<void> {
   const values = {
@@ -78,25 +77,23 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
     .execute();
 }
 
-/** Reads the hash of a worker's secret. */
 export async function findSecretHash(db: Queryable, id: string): Promise<Buffer | undefined> {
   const row = await db.sql.selectFrom("workers").select("secret_hash").where("id", "=", id).executeTakeFirst();
   return row?.secret_hash;
 }
 
-/** What a heartbeat writes. */
 export interface LeaseRenewal {
   readonly id: string;
   readonly incarnation: bigint;
   readonly draining: boolean;
-  /** Empty while the worker is open to new sessions. */
+  /** Empty while the worker accepts sessions. */
   readonly closedBy: string;
   readonly launchesFail: boolean;
 }
 
 /**
- * Renews a lease; false when the worker has been started again since. One that was lost comes back, without sessions.
- * A statement of its own: only registrations and sweeps, which are short and of the same process, lock the row.
+ * Renews a lease. Returns false if the worker restarted since. A lost worker returns without sessions. Only short
+ * statements of the control process (registrations, sweeps) lock the row.
  */
 export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<boolean> {
   const { id, incarnation, draining, closedBy, launchesFail } = renewal;
@@ -118,8 +115,8 @@ export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<
 }
 
 /**
- * Says whether a worker is of an incarnation, and keeps it so until the transaction ends: registrations lock its row of
- * `workers` for that. The lease is not locked, since a report may have to wait for a session.
+ * Returns whether the incarnation is current, and locks it until the transaction ends. Registrations lock the same row
+ * of `workers`. The lease stays unlocked, since a report may wait for a session.
  */
 export async function holdIncarnation(tx: Tx, id: string, incarnation: bigint): Promise<boolean> {
   tx.send(tx.sql.selectFrom("workers").select("id").where("id", "=", id).forKeyShare());
@@ -136,7 +133,7 @@ async function isIncarnation(db: Queryable, id: string, incarnation: bigint): Pr
   return row !== undefined;
 }
 
-/** Ended sessions that still have a slot. Those that a transaction holds are left for the next time. */
+/** Ended sessions that still hold a slot. Skips rows that another transaction has locked. */
 const endedWithSlot = (db: Queryable) =>
   db.sql
     .selectFrom("sessions")
@@ -146,7 +143,7 @@ const endedWithSlot = (db: Queryable) =>
     .forUpdate()
     .skipLocked();
 
-/** Frees the slots of ended sessions that an incarnation of a worker no longer has; says how many those were. */
+/** Frees the slots of ended sessions that the worker no longer runs. Returns their number. */
 export async function releaseSlots(
   db: Queryable,
   { id, incarnation }: Pick<LeaseRenewal, "id" | "incarnation">,
@@ -164,13 +161,13 @@ export async function releaseSlots(
   return Number(result.numUpdatedRows);
 }
 
-/** Frees the slots of workers that were lost in the last minute. */
+/** Frees the slots of workers lost within the last minute. */
 export async function releaseLostSlots(tx: Tx): Promise<void> {
   const left = endedWithSlot(tx).where("worker_id", "in", lostOfLate(tx));
   await tx.sql.updateTable("sessions").set({ slot_held: false }).where("id", "in", left).execute();
 }
 
-/** Frees the slots of a worker that was started again. */
+/** Frees the slots of a restarted worker. */
 export async function releaseAllSlots(tx: Tx, workerId: string): Promise<void> {
   await tx.sql
     .updateTable("sessions")
@@ -183,10 +180,10 @@ export async function releaseAllSlots(tx: Tx, workerId: string): Promise<void> {
 
 const isAlive: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > app_now()`;
 
-/** A worker that neither drains nor is closed by the pressure of its machine. */
+/** The worker is neither draining nor closed by resource pressure. */
 const takesSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_by is null`;
 
-/** Finds the live workers, the least loaded first, with the runtimes they launch and whether they take new sessions. */
+/** Returns the live workers with their runtimes, least loaded first. */
 export async function findCandidates(db: Queryable) {
   return db.sql
     .selectFrom("workers")
@@ -205,7 +202,6 @@ const heldCount = sql<number>`(
 )`;
 const heldSlots = heldCount.as("held");
 
-/** Finds how gateways reach a worker. */
 export async function findWorker(db: Queryable, id: string): Promise<WorkerAddress | undefined> {
   const row = await db.sql
     .selectFrom("workers")
@@ -215,10 +211,10 @@ export async function findWorker(db: Queryable, id: string): Promise<WorkerAddre
   return row && { id: row.id, address: row.address, secretHash: row.secret_hash };
 }
 
-/** Locks a worker against other placements, and reads it anew under that lock. */
+/** Locks a worker against other placements and rereads it under the lock. */
 export async function lockCandidate(tx: Tx, id: string) {
   tx.send(tx.sql.selectFrom("workers").select("id").where("id", "=", id).forNoKeyUpdate());
-  // A statement of its own: only it sees what was committed while the lock was waited for.
+  // Needs a separate statement to see what was committed while waiting for the lock.
   return tx.sql
     .selectFrom("workers")
     .innerJoin("worker_leases", "worker_id", "id")
@@ -230,7 +226,7 @@ export async function lockCandidate(tx: Tx, id: string) {
     .executeTakeFirst();
 }
 
-/** Takes the turn to look for missed leases. Says whether there was a gap; undefined when another gateway has the turn. */
+/** Acquires the sweep for this gateway. Returns undefined if another gateway holds it. */
 export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | undefined> {
   const row = await tx.sql
     .selectFrom("lease_sweep")
@@ -243,12 +239,12 @@ export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | und
   return { afterGap: row.after_gap };
 }
 
-/** Notes that leases are looked after at this moment. */
+/** Records the time of the sweep. */
 export async function noteSweep(tx: Tx): Promise<void> {
   await tx.sql.updateTable("lease_sweep").set({ swept_at: sql<Date>`app_now()` }).execute();
 }
 
-/** Gives every worker that is not lost a fresh lease. */
+/** Renews the lease of every worker that is not lost. */
 export async function renewAllLeases(tx: Tx): Promise<void> {
   await tx.sql
     .updateTable("worker_leases")
@@ -257,14 +253,13 @@ export async function renewAllLeases(tx: Tx): Promise<void> {
     .execute();
 }
 
-/** How long the sweep goes on to look for what it had to leave of a worker that was lost, in milliseconds. */
+/** Milliseconds for which the sweep revisits a lost worker, because rows may have been locked. */
 const lostOfLateMs = 60_000;
 
-/** The workers that were lost a short time ago. */
 export const lostOfLate = (db: Queryable) =>
   db.sql.selectFrom("worker_leases").select("worker_id").where("lost_at", ">", inMilliseconds(-lostOfLateMs));
 
-/** Marks the workers whose lease has run out as lost. */
+/** Marks workers with expired leases as lost. Returns their ids. */
 export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {
   const rows = await tx.sql
     .updateTable("worker_leases")
@@ -276,7 +271,7 @@ export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {
   return rows.map(({ worker_id }) => worker_id);
 }
 
-/** Ends the lease of every worker, for a gateway that has just ended its own. */
+/** Ends the lease of every worker. */
 export async function endAllLeases(tx: Tx): Promise<void> {
   await tx.sql
     .updateTable("worker_leases")
@@ -285,7 +280,7 @@ export async function endAllLeases(tx: Tx): Promise<void> {
     .execute();
 }
 
-/** Counts the slots of live workers: taken, free to take, and free on workers that take no new sessions. */
+/** Counts the slots of live workers: held, free, and free on workers that accept no new sessions. */
 export async function countSlots(db: Queryable): Promise<{ held: number; free: number; closed: number }> {
   const left = sql`greatest(slots - ${heldCount}, 0)`;
   const row = await db.sql
@@ -299,7 +294,7 @@ export async function countSlots(db: Queryable): Promise<{ held: number; free: n
   return row;
 }
 
-/** Counts the live workers that are to take sessions, and those of them whose browsers do not come up. */
+/** Counts the live workers that are not draining, and those among them whose browsers fail to launch. */
 export async function countLaunchers(db: Queryable): Promise<{ workers: number; failing: number; hasBegun: boolean }> {
   return await db.sql
     .selectFrom("worker_leases")

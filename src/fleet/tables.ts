@@ -8,34 +8,34 @@ export interface WorkersTable {
   address: string;
   runtimes: string[];
   slots: number;
-  /** `namespace`, or `flags` where the operator does without. */
+  /** `namespace`, or `flags` if the operator disabled namespaces. */
   isolation: string;
-  /** Its browsers run without Chromium's sandbox. */
+  /** Browsers run without Chromium's sandbox. */
   unsandboxed: Generated<boolean>;
   boot_id: string;
   registered_at: Stamp;
 }
 
 /**
- * What heartbeats write, apart from `workers`: placement locks a worker's row there, and a gateway that is stopped in that
- * transaction must not keep a lease from being renewed. Gateways only read this table.
+ * Written by heartbeats. Separate from `workers`, whose rows placements lock: a gateway stopped in such a transaction
+ * must not block lease renewals. Gateways only read this table.
  */
 export interface WorkerLeasesTable {
   worker_id: string;
   incarnation: BigInteger;
   draining: Generated<boolean>;
-  /** What closes it to new sessions (`memory`, `memory_stall`, `cpu`); null while it is open. */
+  /** Pressure that closes the worker to new sessions (`memory`, `memory_stall`, `cpu`), or null. */
   closed_by: string | null;
-  /** The last browser that it has launched ahead did not come up: placement avoids it. */
+  /** The last prelaunched browser failed to start. Placement avoids the worker. */
   launches_fail: Generated<boolean>;
   lease_until: Stamp;
-  /** When its last heartbeat was accepted. */
+  /** Time of the last accepted heartbeat. */
   heard_at: Date | null;
-  /** Its lease was missed and its sessions were ended. */
+  /** Time at which the lease was found expired and the sessions were ended. */
   lost_at: Date | null;
 }
 
-/** One row: when any gateway last looked for missed leases. */
+/** Single row with the time of the last sweep by any gateway. */
 export interface LeaseSweepTable {
   id: Generated<boolean>;
   swept_at: Date;
@@ -51,7 +51,7 @@ declare module "../platform/postgres/schema.ts" {
 
 export const fleetMigrations: Migrations = {
   "005-pressure": ["alter table workers add column closed_by text"],
-  // The rows of workers that are gone stay, since those of their sessions name them: placement must not read them all.
+  // Rows of lost workers stay, because sessions reference them. The index lets placement skip those rows.
   "012-present-workers": ["create index workers_present on workers (id) where lost_at is null"],
   "023-worker-heartbeats": ["alter table workers add column heard_at timestamptz"],
   "085-worker-launches": ["alter table workers add column launches_fail boolean not null default false"],
@@ -69,7 +69,7 @@ export const fleetMigrations: Migrations = {
     )`,
     `insert into worker_leases
       select id, incarnation, draining, closed_by, launches_fail, lease_until, heard_at, lost_at from workers`,
-    // The rows of workers that are gone stay, since those of their sessions name them: placement must not read them all.
+    // Rows of lost workers stay, because sessions reference them. The index lets placement skip those rows.
     "create index worker_leases_present on worker_leases (worker_id) where lost_at is null",
     `alter table workers drop column incarnation, drop column draining, drop column closed_by,
       drop column launches_fail, drop column lease_until, drop column heard_at, drop column lost_at`,

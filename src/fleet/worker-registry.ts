@@ -37,21 +37,21 @@ import {
   saveWorker,
 } from "./store.ts";
 
-/** Five bits a character: 200 random bits. */
+/** 5 bits per character: 200 random bits. */
 const secretLength = 40;
 
-/** Milliseconds that a heartbeat waits for PostgreSQL: the worker waits for 2 s. */
+/** Milliseconds that a heartbeat waits for PostgreSQL. The worker waits for 2 s. */
 const patience = 1_000;
 
-/** Milliseconds that a worker is remembered that does not call any more. */
+/** Milliseconds for which an inactive worker stays cached. */
 const callerKept = 600_000;
 
-/** What workers ask of gateways. */
+/** Handles registrations, heartbeats and reports of workers. */
 export interface WorkerRegistry {
   register(request: RegisterRequest): Promise<RegisterResponse>;
   heartbeat(metadata: Metadata, request: HeartbeatRequest): Promise<HeartbeatResponse>;
   report(metadata: Metadata, request: ReportRequest): Promise<ReportResponse>;
-  /** How many heartbeats this gateway has heard. */
+  /** Number of heartbeats received by this process. */
   readonly heartbeats: number;
 }
 
@@ -65,34 +65,34 @@ export interface WorkerRegistryParts {
   readonly workerToken: string;
 }
 
-/** A worker that calls this gateway. */
+/** A worker that calls this process. */
 interface Caller {
   readonly id: string;
   readonly secretHash: Buffer;
-  /** The start of its process whose heartbeats were noted last. */
+  /** Incarnation of the last stored heartbeat. */
   heard?: bigint;
-  /** The heartbeat that came last. */
+  /** Latest heartbeat received. */
   latest?: HeartbeatRequest;
-  /** The heartbeat that is being noted. */
+  /** Heartbeat being stored. */
   noting?: Promise<HeartbeatResponse> | undefined;
 }
 
 interface Admission {
   readonly id: string;
   readonly secretHash: Buffer;
-  /** Set only when it is new. */
+  /** Empty if the worker keeps its secret. */
   readonly newSecret: string;
   readonly incarnation: bigint;
   readonly restarted: boolean;
 }
 
-/** A worker's event, and how many milliseconds ago it happened, counted up to the call. */
+/** An event with its age in milliseconds, which grows until it is applied. */
 interface DatedEvent {
   readonly event: WorkerEvent;
   readonly agoMs: () => number;
 }
 
-/** Says whether the same report may succeed later, or is to be refused as a whole. */
+/** Returns whether the same report may succeed later. */
 function isPassing(error: unknown): boolean {
   return isDatabaseAway(error) || isContention(error) || (error instanceof Failure && error.slug === "conflict");
 }
@@ -104,11 +104,11 @@ const isolationNames: Readonly<Record<number, string>> = {
 
 function assertSound({ address, runtimes, slots, bootId }: RegisterRequest): void {
   if (address === "" || runtimes.length === 0 || slots === 0 || bootId === "") {
-    throw fail("bad-request", {}, { detail: "a worker registers with address, runtimes, slots and boot_id" });
+    throw fail("bad-request", {}, { detail: "expected address, runtimes, slots and boot_id in a registration" });
   }
 }
 
-/** How many milliseconds before it was sent an event happened. */
+/** Returns the age of an event in milliseconds when it was sent. */
 function agoOf({ at }: WorkerEvent, sentAt: Timestamp | undefined): number {
   return at && sentAt ? Math.max(0, timestampMs(sentAt) - timestampMs(at)) : 0;
 }
@@ -118,14 +118,14 @@ function readText(metadata: Metadata, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Makes the registry. */
+/** Creates the registry. */
 export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry {
   const { db, bus, clock, ids, log, keeper } = parts;
   const tokenHash = hashSecret(parts.workerToken);
   const callers = new IdleMap<string, Caller>(callerKept, parts);
   let heartbeats = 0;
 
-  /** Finds out which worker calls. Its secret is known in memory after the first call: a heartbeat must do without PostgreSQL. */
+  /** Authenticates a worker. The secret is cached after the first call, so that heartbeats work without PostgreSQL. */
   async function identify(metadata: Metadata): Promise<Caller> {
     const id = readText(metadata, fleetMetadata.workerId);
     const secret = readText(metadata, fleetMetadata.workerSecret);
@@ -138,17 +138,17 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     return caller;
   }
 
-  /** Decides who a registering worker is: the one it says, the one of the same start, or a new one. */
+  /** Identifies a registering worker by its id, else by its boot id, else as a new worker. */
   async function admit(tx: Tx, request: RegisterRequest): Promise<Admission> {
     const row = await lockRegistered(tx, request.workerId, request.bootId);
     const isItself = row !== undefined && row.id === request.workerId;
     if (isItself && !matchesHash(request.workerSecret, row.secret_hash)) {
-      throw fail("unauthorized", {}, { detail: "the worker's secret is not the one it was given" });
+      throw fail("unauthorized", {}, { detail: "worker_secret does not match worker_id" });
     }
     const restarted = row !== undefined && row.boot_id !== request.bootId;
     const incarnation = row ? BigInt(row.incarnation) + (restarted ? 1n : 0n) : 1n;
     if (isItself) return { id: row.id, secretHash: row.secret_hash, newSecret: "", incarnation, restarted };
-    // Its first registration, or the same sent again because the answer with the secret was lost.
+    // First registration, or a retry because the response with the secret was lost.
     const newSecret = randomText(secretLength);
     return { id: row?.id ?? ids.next("wrk"), secretHash: hashSecret(newSecret), newSecret, incarnation, restarted };
   }
@@ -160,14 +160,15 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     if (!(await renewLease(db, { id, incarnation, draining, closedBy, launchesFail }))) throw superseded();
     const held = sessions.map(({ sessionId }) => sessionId);
     const freed = await releaseSlots(db, { id, incarnation }, held);
-    // Wakes those that wait for a slot.
+    // Wakes creates that wait for a slot.
     if (freed > 0 || isFirst) bus.publish("capacity", "");
     caller.heard = incarnation;
   }
 
-  const superseded = () => fail("conflict", {}, { detail: "the worker has been started again since" });
+  const superseded = () =>
+    fail("conflict", {}, { detail: "the worker has been restarted: expected a call of its latest incarnation" });
 
-  /** Notes a heartbeat, and finds what the worker has to hear. */
+  /** Stores a heartbeat and returns the instructions for the worker. */
   function note(caller: Caller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     caller.noting = take(caller, request).finally(() => {
       caller.noting = undefined;
@@ -175,7 +176,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     return caller.noting;
   }
 
-  /** One at a time, and then only the latest: heartbeats must not pile up on a PostgreSQL that hangs. */
+  /** Stores one heartbeat at a time, then only the latest, so that heartbeats do not pile up if PostgreSQL hangs. */
   async function noteInTurn(caller: Caller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     caller.latest = request;
     await caller.noting?.catch(() => undefined);
@@ -195,8 +196,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
   }
 
   /**
-   * An outage of ours kills no session: the worker is told that all is well when PostgreSQL is away, or hangs, and leases
-   * are renewed afterwards.
+   * An outage of PostgreSQL must not end sessions. If PostgreSQL is down or hangs, the worker gets an empty response,
+   * and leases are renewed afterwards.
    */
   function unlessItHangs(noted: Promise<HeartbeatResponse>): Promise<HeartbeatResponse> {
     return unlessLate(noted, patience, () => create(HeartbeatResponseSchema));
@@ -210,8 +211,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
   }
 
   /**
-   * Applies one by one events of which one has failed. One that fails by itself is set aside: sent again and again, it
-   * would keep the ends of the worker's other sessions from being known.
+   * Applies events one by one after the batch failed. An event that fails by itself is skipped, because retries would
+   * block all other events of the worker.
    */
   async function applyEach(from: WorkerIncarnation, events: readonly DatedEvent[], failure: unknown): Promise<void> {
     if (isPassing(failure)) throw failure;
@@ -221,7 +222,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
         const { sessionId, event } = dated.event;
         log.error(
           { err: error, worker_id: from.workerId, session_id: sessionId, event: event.case },
-          "a report is set aside",
+          "failed to apply worker event; skipped",
         );
       });
     }
@@ -233,7 +234,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     },
     async register(request) {
       if (!matchesHash(request.workerToken, tokenHash))
-        throw fail("unauthorized", {}, { detail: "wrong WORKER_TOKEN" });
+        throw fail("unauthorized", {}, { detail: "worker_token does not match WORKER_TOKEN of the control process" });
       assertSound(request);
       const admission = await db.transaction(async (tx) => {
         const admitted = await admit(tx, request);
@@ -242,7 +243,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
         const described = { address, runtimes, slots, bootId, isolation: isolationName, unsandboxed };
         await saveWorker(tx, { ...admitted, ...described });
         if (admitted.restarted) {
-          const end = { reason: "worker_lost", detail: "the worker was started again" } as const;
+          const end = { reason: "worker_lost", detail: "the worker was restarted" } as const;
           await keeper.endAllOf(tx, admitted.id, end);
           await releaseAllSlots(tx, admitted.id);
         }
@@ -260,7 +261,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     async report(metadata, { incarnation, events, sentAt }) {
       const receivedAt = clock.monotonic();
       const from = { workerId: (await identify(metadata)).id, incarnation };
-      // What waits for PostgreSQL gets older: a report that waited out a hang is applied up to 12 s after it came.
+      // Age includes the wait for PostgreSQL: during a hang, a report is applied up to 12 s after receipt.
       const dated = events.map((event) => ({
         event,
         agoMs: () => Math.round(agoOf(event, sentAt) + clock.monotonic() - receivedAt),

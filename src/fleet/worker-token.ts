@@ -2,10 +2,10 @@ import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { randomText } from "../platform/ids.ts";
 
-/** Five bits a character: 200 random bits. */
+/** 5 bits per character: 200 random bits. */
 const tokenLength = 40;
 
-/** Reads or makes the WORKER_TOKEN of embedded mode, so that a worker that outlived its gateway is admitted again. */
+/** Reads or creates the WORKER_TOKEN of embedded mode. It is kept, so that a surviving worker is admitted again. */
 export async function ensureWorkerToken(dataDir: string): Promise<string> {
   const path = join(dataDir, "worker-token");
   const found = await readFile(path, "utf8").catch(() => "");

@@ -1,4 +1,4 @@
-/** How many are asked for at once. */
+/** Maximum number of ids per query. */
 const longestBatch = 200;
 
 interface Waiting<Value> {
@@ -7,8 +7,8 @@ interface Waiting<Value> {
 }
 
 /**
- * Makes a loader that has one query under way at a time: whoever asks meanwhile is in the next one. So bearers that
- * nobody has can be shown at any rate, and cost PostgreSQL one connection, and everybody else a query's time.
+ * Creates a loader that runs one query at a time. Ids requested during a query share the next one. A flood of unknown
+ * bearers therefore occupies only one connection to PostgreSQL.
  */
 export function createBatchLoader<Value>(
   find: (ids: readonly string[]) => Promise<ReadonlyMap<string, Value>>,

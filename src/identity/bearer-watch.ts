@@ -6,15 +6,15 @@ import type { Log } from "../platform/log.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 import type { Bearer } from "./bearer.ts";
 
-/** Milliseconds. A bus that has lost a message costs an ended bearer no more than this and a query. */
+/** Milliseconds between readings. Limits the delay if the bus lost a message. */
 const every = 2_000;
 
-/** What a request would get that showed the bearer now. */
+/** Result of a request made with the bearer now. */
 export type Verdict = { readonly principal: Principal } | { readonly failure: Failure };
 
-/** The bearers of open streams, read again and again in one query for each kind. */
+/** Rereads the bearers of open streams periodically, in one query per kind. */
 export interface BearerWatch extends RepeatedJob {
-  /** Tells the verdict after every reading, until the returned function is called. */
+  /** Reports the result of each reading until the returned function is called. */
   add(bearer: Bearer, hear: (verdict: Verdict) => void): () => void;
 }
 
@@ -23,7 +23,7 @@ interface Watched {
   readonly hear: (verdict: Verdict) => void;
 }
 
-/** Makes a watch; `judge` throws what is wrong with a bearer. */
+/** Creates a watch. `judge` throws if a bearer is not valid. */
 export function createBearerWatch({
   judge,
   ...parts
@@ -48,13 +48,13 @@ export function createBearerWatch({
     for (const [kind, watched] of Map.groupBy(all, ({ bearer }) => bearer.kind)) {
       const found = await kind.find([...new Set(watched.map(({ bearer }) => bearer.id))]);
       for (const one of watched) {
-        // It may have gone while the query ran.
+        // The watch may have ended during the query.
         if (all.has(one)) tell(one, found.get(one.bearer.id));
       }
     }
   }
 
-  const complaint = "the bearers of open streams cannot be read at the moment";
+  const complaint = "failed to read the bearers of open streams";
   return {
     ...createRepeatedJob({ run: readAgain, every, complaint }, parts),
     add(bearer, hear) {

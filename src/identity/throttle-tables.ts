@@ -1,11 +1,11 @@
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** Tries at what can be guessed, within the last hour. */
+/** Throttled attempts of the last hour. */
 interface BrakesTable {
-  /** What is tried, and by whom it is counted. */
+  /** Name of the throttle, including its subject. */
   name: string;
   tries: Date[];
-  /** When the last of them counts no more. */
+  /** Time at which the latest attempt expires. */
   until: Date;
 }
 

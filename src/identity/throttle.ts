@@ -3,37 +3,37 @@ import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import type { Database } from "../platform/postgres/database.ts";
 
-/** Milliseconds in which tries are counted. */
+/** Milliseconds in which attempts are counted. */
 const window = 3_600_000;
 
-/** So many tries an hour of one thing. */
+/** A throttle: maximum number of attempts per hour. */
 export interface Brake {
   readonly name: string;
   readonly limit: number;
 }
 
-/** A try that was counted. */
+/** A counted attempt. */
 export interface CountedTry {
   readonly name: string;
   readonly at: Date;
 }
 
 /**
- * Counts tries at what can be guessed, in PostgreSQL: exactly, over all gateways and doors, whatever becomes of Redis. A try
- * is counted before it is made, so that many at once find no more than there are.
+ * Throttles guessing. Counts attempts in PostgreSQL, exactly and across all gateways, independent of Redis. Attempts
+ * are counted before they run, so concurrent ones cannot exceed the limit.
  */
 export interface Brakes {
-  /** Counts a try by the first of the brakes that has one left; undefined when none has. */
+  /** Counts an attempt on the first throttle below its limit. Returns undefined if none is. */
   count(brakes: readonly Brake[]): Promise<CountedTry | undefined>;
-  /** The same, and throws `rate-limited` when none has. `what` is told to the client. */
+  /** Like `count`, but throws `rate-limited` if all limits are reached. `what` appears in the error. */
   take(brakes: readonly Brake[], what: string): Promise<CountedTry>;
-  /** Forgets a try: it was no guess. */
+  /** Removes an attempt that was no guess. */
   giveBack(counted: CountedTry): Promise<void>;
-  /** Deletes what counts no more. */
+  /** Deletes expired attempts. */
   sweep(): Promise<void>;
 }
 
-/** Makes the brakes of a gateway. */
+/** Creates the throttles. */
 export function createBrakes({ db, clock }: { readonly db: Database; readonly clock: Clock }): Brakes {
   async function countBy({ name, limit }: Brake, now: number): Promise<boolean> {
     const at = new Date(now);
@@ -53,7 +53,7 @@ export function createBrakes({ db, clock }: { readonly db: Database; readonly cl
     return undefined;
   }
 
-  /** Seconds until the first of the brakes has a try left. */
+  /** Returns the seconds until the first throttle allows another attempt. */
   async function secondsLeft(brakes: readonly Brake[]): Promise<number> {
     const now = clock.now();
     const names = brakes.map(({ name }) => name);

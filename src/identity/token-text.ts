@@ -2,32 +2,32 @@ import { crc32 } from "node:zlib";
 import type { BearerToken } from "../kernel/bearer-kind.ts";
 import { idCharacters, randomText, toBase32 } from "../platform/ids.ts";
 
-/** Five bits a character: 200 random bits. */
+/** 5 bits per character: 200 random bits. */
 const secretLength = 40;
 
-/** Five bits a character: the 32 bits of a checksum. */
+/** 5 bits per character: a 32-bit checksum. */
 const checksumLength = 7;
 
 const letters = "[0-9a-hjkmnp-tv-z]";
 
-/** How the tokens of one kind are written. */
+/** Text format of one kind of token. */
 export interface TokenText {
-  /** With what each begins. */
+  /** Prefix of every token. */
   readonly prefix: string;
-  /** Makes the secret of a new one. */
+  /** Creates a random secret. */
   newSecret(): string;
-  /** Writes one: `<prefix><id>_<secret><checksum>`. */
+  /** Formats a token: `<prefix><id>_<secret><checksum>`. */
   write(token: BearerToken): string;
-  /** Reads one; undefined when it is none. */
+  /** Parses a token. Returns undefined if malformed. */
   parse(text: string): BearerToken | undefined;
 }
 
-/** By it those who look for leaked tokens tell one from a text that resembles it. */
+/** Lets scanners for leaked tokens tell real tokens from similar texts. */
 const checksumOf = (text: string): string => toBase32(BigInt(crc32(text)), checksumLength);
 
 /**
- * Makes what writes and reads the tokens that begin with `prefix`, whose rows have identifiers with `idPrefix`. Those that
- * were made before there were checksums have none.
+ * Creates the format of tokens with `prefix`, whose rows have ids with `idPrefix`. Old tokens without a checksum are
+ * accepted.
  */
 export function tokenText(prefix: string, idPrefix: string): TokenText {
   const token = new RegExp(

@@ -10,31 +10,30 @@ import { deleteDoneJob, type FailedAttempt, noteFailure, type StoredJob } from "
 
 const longestComplaint = 500;
 
-/** Milliseconds after which what became of a job is written again, while PostgreSQL is away. */
+/** Milliseconds between retries of a settlement while PostgreSQL is down. */
 const settleEvery = 200;
 
-/** What became of an attempt; `lost` when this gateway was told to stop, or the lane was no longer its own. */
+/** Outcome of an attempt. `lost`: the gateway was stopped, or another gateway claimed the queue. */
 export type Outcome = "done" | "failed" | "dead" | "lost";
 
 interface AttemptParts {
   readonly db: Database;
   readonly clock: Clock;
   readonly log: Log;
-  /** Aborts when what comes of the attempt is no longer ours to say. */
+  /** Aborts when this gateway may no longer settle the attempt. */
   readonly lost: AbortSignal;
-  /** In which what became of it is written. */
+  /** Limits concurrent settlement writes. */
   readonly inTurn: Turns;
 }
 
-/** What came of running it. */
 interface End {
   readonly failure?: unknown;
-  /** The work has not returned the failure, but thrown it. */
+  /** The failure was thrown, not returned. */
   readonly isThrown?: true;
   readonly write?: Settlement["write"];
 }
 
-/** Tries to do a job, and writes what became of it. */
+/** Runs a job once and stores the outcome. */
 export async function attempt(
   held: HeldLane,
   { id, data, attempts }: StoredJob,
@@ -50,9 +49,9 @@ export async function attempt(
   }
   if (lost.aborted) return "lost";
   const failed = failureOf(failure, work.schedule[attempts], clock.now());
-  // A failure that the work foresees is another's fault, such as a webhook's endpoint: its stack would say nothing.
+  // A returned failure is external (such as a webhook endpoint), so its stack is not logged.
   const reason = isThrown && !(failure instanceof Hopeless) ? { err: failure } : { reason: failed.complaint };
-  log.info({ ...reason, kind: work.kind, job: id, attempt: job.attempt }, "an attempt at work has failed");
+  log.info({ ...reason, kind: work.kind, job: id, attempt: job.attempt }, "failed to run job");
   await settleInTurn({ write, next: failed.dueAt, note: (on) => noteFailure(on, held, id, failed) });
   return failed.deadAt ? "dead" : "failed";
 }
@@ -64,7 +63,7 @@ async function run(work: WorkKind<unknown>, job: Parameters<typeof work.run>[0],
   try {
     return await raceSignal(end(), signal);
   } catch (error) {
-    return { failure: error ?? new Error("failed with nothing"), isThrown: true };
+    return { failure: error ?? new Error("the job was rejected without an error"), isThrown: true };
   }
 }
 
@@ -77,19 +76,19 @@ function failureOf(error: unknown, wait: number | undefined, now: number): Faile
 
 class NotOurs extends Error {}
 
-/** What is to be written: beside the job, and into it. Nothing is when the job is not ours any more. */
+/** The job's own update, and writes of the same transaction. Both are skipped if the job changed hands. */
 interface Verdict {
   readonly note: (on: Queryable) => Promise<boolean>;
   readonly write?: Settlement["write"] | undefined;
   readonly next?: Date | undefined;
 }
 
-/** Writes what became of a job, again and again while PostgreSQL is away: else it would be run once more. */
+/** Stores the outcome of an attempt. Retries while PostgreSQL is down, since otherwise the job would run again. */
 async function settle(db: Database, { lease }: HeldLane, { note, write, next }: Verdict): Promise<void> {
   const writeBoth = (writeBeside: NonNullable<typeof write>) =>
     db.transaction(async (tx) => {
       writeBeside(tx, next);
-      if (!(await note(tx))) throw new NotOurs("the job is not ours any more");
+      if (!(await note(tx))) throw new NotOurs("the job no longer belongs to this claim");
     });
   for (;;) {
     try {

@@ -14,17 +14,17 @@ export interface BacklogParts {
   readonly kinds: readonly WorkKind<unknown>[];
 }
 
-/** What is looked at from time to time: how far behind the work of some kinds is, and which dead letters are too old. */
+/** Repeated jobs that measure the backlog of each kind and delete old dead letters. */
 export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): RepeatedWork[] {
   const labelNames = ["kind"];
   const oldest = new Gauge({
     name: "pilothouse_work_oldest_due_seconds",
-    help: "How long the oldest job that is due has waited, by kind.",
+    help: "Time that the oldest due job has waited, by kind.",
     ...{ labelNames, registers: [metrics] },
   });
   const dead = new Gauge({
     name: "pilothouse_work_dead_letters",
-    help: "Jobs that nobody tries any more, of the last 30 days, by kind.",
+    help: "Jobs that failed for good in the last 30 days, by kind.",
     ...{ labelNames, registers: [metrics] },
   });
   const names = kinds.map(({ kind }) => kind);
@@ -43,7 +43,7 @@ export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): Repeat
   }
 
   return [
-    { run: measure, every: 5_000, complaint: "the backlog of work cannot be read at the moment" },
-    { run: sweep, every: 600_000, complaint: "dead letters cannot be swept at the moment" },
+    { run: measure, every: 5_000, complaint: "failed to read the job backlog" },
+    { run: sweep, every: 600_000, complaint: "failed to delete old dead letters" },
   ];
 }

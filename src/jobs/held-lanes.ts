@@ -2,31 +2,34 @@ import type { Database } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-job.ts";
 import { type ClaimedLane, renewLeases } from "./store.ts";
 
-/** Milliseconds. What a gateway had that died is another's when its lease has lapsed. */
+/** Milliseconds. When the lease expires, another gateway may claim the queue. */
 const leaseMs = 8_000;
 const renewAfter = 2_000;
 
-/** Milliseconds. Leases that are old enough are renewed a few at a time, as they were taken: many at once hold up the rest. */
+/**
+ * Milliseconds between renewals. Each run renews only the older leases, because one large batch would hold up other
+ * statements.
+ */
 const renewEvery = 250;
 
-/** A lane that this gateway has. */
+/** A queue claimed by this gateway. */
 export interface HeldLane extends ClaimedLane {
-  /** Aborts when the lease is no longer ours, as far as we know. */
+  /** Aborts when the lease may have expired. */
   readonly lease: AbortSignal;
-  /** Resolves when a job was added to the lane since it was last asked for. */
+  /** Resolves when a job is added to the queue after this call. */
   news(): Promise<void>;
 }
 
-/** The lanes that this gateway has, whose leases it renews. */
+/** Queues claimed by this gateway. Renews their leases. */
 export interface HeldLanes {
-  /** Milliseconds for which a lane is to be claimed. */
+  /** Lease duration of new claims in milliseconds. */
   readonly leaseMs: number;
   /** Returns the number of the gateway's lock, or 0 while the lock is not held. */
   gateway(): number;
   /** Takes note of a lane that was claimed by a statement sent at `askedAt`, in milliseconds of `performance.now()`. */
   add(lane: ClaimedLane, askedAt: number): HeldLane;
   remove(lane: HeldLane): void;
-  /** Says whether the lane is held, and tells its holder that a job was added. */
+  /** Notifies the queue's runner of an added job. Returns whether this gateway holds the queue. */
   wake(kind: string, lane: string): boolean;
   start(): void;
   stop(): Promise<void>;
@@ -34,7 +37,7 @@ export interface HeldLanes {
 
 interface Entry {
   readonly held: HeldLane;
-  /** Notes when the lease was last asked for. */
+  /** Records the time at which the lease was last requested. */
   renewed(askedAt: number): void;
   isOld(): boolean;
   lose(): void;
@@ -42,10 +45,10 @@ interface Entry {
   close(): void;
 }
 
-/** Takes a lane for lost a second before another gateway may claim it. */
+/** Treats the queue as lost a second before another gateway may claim it. */
 function makeEntry(lane: ClaimedLane, askedAt: number): Entry {
   const lease = new AbortController();
-  const lose = (): void => lease.abort(new Error("the lease of the lane has lapsed"));
+  const lose = (): void => lease.abort(new Error("the lease of the job queue has expired"));
   let timer: NodeJS.Timeout;
   let news = Promise.withResolvers<void>();
   let leasedAt: number;
@@ -106,6 +109,6 @@ export function createHeldLanes({ db, gateway, ...parts }: HeldLanesParts): Held
       entry?.tell();
       return entry !== undefined;
     },
-    ...createRepeatedJob({ run: renew, every: renewEvery, complaint: "leases of work cannot be renewed" }, parts),
+    ...createRepeatedJob({ run: renew, every: renewEvery, complaint: "failed to renew job leases" }, parts),
   };
 }

@@ -7,50 +7,55 @@ import { type LaneRunParts, runLane } from "./lane-run.ts";
 import { createPlaces } from "./places.ts";
 import { type ClaimedLane, claimLanes, claimNamedLanes, failingFrom, releaseLane } from "./store.ts";
 
-/** Milliseconds. The bus only wakes: whatever it loses, and what has become due, is found once a second. */
+/** Milliseconds. The bus is only a latency hint: polling finds lost messages and jobs that became due. */
 const pollEvery = 1_000;
 
 /**
- * Lanes of a kind that a gateway runs at once. Those that take long or fail have places of their own, so that many of them
- * hold up no others; each costs some sockets.
+ * Maximum number of queues of a kind that a gateway runs at once. Slow and failing queues have their own slots, so they
+ * do not hold up healthy ones. Each slot costs some sockets.
  */
 const allPlaces = { sound: 128, slow: 1_024, failing: 128 };
 
 /**
- * How many of the sound places are only for owners that have none. The second lanes of owners begin in the few others, one
- * after the other as these move on: many that hang neither fill the places nor take this process's time from the rest.
+ * Healthy slots reserved for owners without a running queue. Further queues of an owner share the remaining slots, so
+ * hanging queues neither fill the slots nor starve this process.
  */
 const reservedPlaces = 120;
 
-/** How many lanes are claimed at once, of those that work and of those that fail: what comes meanwhile need not wait for all. */
+/**
+ * Maximum number of queues per claim, for healthy and failing queues each. Small batches keep new jobs from waiting.
+ */
 const batch = 8;
 
 /**
- * A look at a thousand lanes that are due takes PostgreSQL 7 ms, and each place that becomes free asks for one. Where places
- * are short, nobody looks again for so many times as long as a look took, and for so many milliseconds at most.
+ * Claiming among 1,000 due queues takes PostgreSQL 7 ms, and each freed slot triggers a claim. While slots are short,
+ * claiming pauses for `times` the duration of the last claim, at most `most` milliseconds.
  */
 const restAfterLook = { times: 9, most: 100 };
 
-/** Milliseconds for which a lane that was quick is known for it. When it has news it is claimed by its name, beside all looks. */
+/**
+ * Milliseconds for which a queue counts as quick after a healthy run. New jobs of a quick queue are claimed by name,
+ * independently of polling.
+ */
 const quickFor = 3_600_000;
 
-/** What claims and runs the lanes of one kind of work. */
+/** Claims and runs the queues of one kind. */
 export interface LaneClaims extends Pick<RepeatedJob, "start"> {
-  /** Says that a lane has news. */
+  /** Notifies of a new job in a queue. */
   wake(lane: string): void;
-  /** Claims nothing more. What runs goes on. */
+  /** Stops claiming. Running queues continue. */
   stop(): Promise<void>;
-  /** Resolves when nothing runs. */
+  /** Resolves when no queue is running. */
   ended(): Promise<unknown>;
 }
 
-/** Makes it. */
+/** Creates the claimer of a kind. */
 export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts: LaneRunParts): LaneClaims {
   const { db, clock, log } = parts;
   const { kind } = work;
   const places = work.lanes === undefined ? allPlaces : { ...allPlaces, sound: work.lanes };
   const reserved = work.lanes === undefined ? reservedPlaces : 0;
-  /** Whether lanes may wait for a place. */
+  /** Whether due queues may be waiting for a slot. */
   let isShort = false;
   const seats = createPlaces(places, () => {
     if (isShort) void looks.runNow();
@@ -71,7 +76,7 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
       const dueAt = await releaseLane(db, mine, new Date(clock.now()));
       if (dueAt !== null && dueAt.getTime() <= clock.now()) void looks.runNow();
     } catch (error) {
-      log.warn({ err: error, kind }, "a lane of work was not let go in order");
+      log.warn({ err: error, kind }, "failed to run or release a job queue");
     } finally {
       held.remove(mine);
       place.leave();
@@ -87,7 +92,7 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
 
   const terms = () => ({ kind, now: new Date(clock.now()), gateway: held.gateway(), leaseMs: held.leaseMs });
 
-  /** Claims lanes that have news and were quick before, whatever else is due. */
+  /** Claims quick queues with new jobs, ahead of other due queues. */
   async function claimQuick(): Promise<void> {
     const limit = Math.min(batch, seats.free("sound"));
     if (preferred.size === 0 || limit <= 0) return;
@@ -98,7 +103,7 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
     if (preferred.size > 0) void quickOnes.runNow();
   }
 
-  /** Looks at all that is due. */
+  /** Claims from all due queues. */
   async function look(): Promise<void> {
     const askedAt = performance.now();
     const [sound, failing] = [seats.free("sound"), seats.free("failing")];
@@ -117,7 +122,7 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
     }
   }
 
-  const complaint = "work cannot be claimed";
+  const complaint = "failed to claim jobs";
   const quickOnes = createRepeatedJob({ run: claimQuick, every: pollEvery, complaint }, parts);
   const looks = createRepeatedJob({ run: look, every: pollEvery, complaint }, parts);
   return {

@@ -3,20 +3,20 @@ import type { Database } from "../platform/postgres/database.ts";
 import type { HeldLane } from "./held-lanes.ts";
 import { readDueJobs, type StoredJob } from "./store.ts";
 
-/** How many jobs are read ahead. */
+/** Number of jobs to read ahead. */
 const batch = 50;
 
-/** The jobs of a lane that are due. */
+/** Due jobs of a queue. */
 export interface LaneQueue {
-  /** Takes the first that may begin beside those that run. */
+  /** Takes the first job that may start beside the running ones. */
   next(running: () => readonly StoredJob[]): Promise<StoredJob | undefined>;
 }
 
-/** Which jobs may begin beside those that run. */
+/** Conditions for starting a job beside the running ones. */
 interface Rules {
-  /** Whether those that have failed before may. */
+  /** Whether retries may start. */
   readonly retries: boolean;
-  /** Order keys whose next job may not. */
+  /** Order keys with a running job. */
   readonly busy: readonly string[];
 }
 
@@ -26,13 +26,18 @@ export interface LaneQueueParts {
   readonly width: number;
 }
 
-/** Makes the queue of a lane. */
+/** Creates the buffer of due jobs of a queue. */
 export function createLaneQueue(held: HeldLane, { db, clock, width }: LaneQueueParts): LaneQueue {
   const waiting: StoredJob[] = held.first ? [held.first] : [];
-  /** What must change before there can be more than the last read has found: news, or what might not begin then. */
+  /**
+   * Set if the last read found all startable jobs. Another read is useless until a job is added or a rule is relaxed.
+   */
   let exhausted: (Rules & { readonly news: Promise<void> }) | undefined;
 
-  /** What may begin: a job that has failed leaves a place for news, and jobs with the same order key wait for each other. */
+  /**
+   * Returns the current rules. Retries leave room for one new job, and jobs with the same order key run one after the
+   * other.
+   */
   function rulesBeside(running: readonly StoredJob[]): Rules {
     const busy = running.flatMap(({ order_key: key }) => (key === null ? [] : [key]));
     const retries = running.filter(({ attempts }) => attempts > 0).length < Math.max(1, width - 1);
@@ -67,7 +72,7 @@ export function createLaneQueue(held: HeldLane, { db, clock, width }: LaneQueueP
       for (;;) {
         const job = take(running());
         if (job || isExhausted(running())) return job;
-        // Some of those that run may end meanwhile.
+        // Running jobs may end during the read.
         await read(running());
       }
     },

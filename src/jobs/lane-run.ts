@@ -9,28 +9,31 @@ import { createLaneQueue } from "./lane-queue.ts";
 import type { Place } from "./places.ts";
 import { failingFrom, type StoredJob } from "./store.ts";
 
-/** Milliseconds after which a lane with much to do lets others have its place; slow ones keep theirs from nobody. */
+/** Milliseconds after which a busy queue releases its slot. A queue in a slow slot keeps it. */
 const turnMs = 10_000;
 
-/** Milliseconds after which an attempt is slow. Its lane takes a place among such, so that it holds up no quick one. */
+/**
+ * Milliseconds after which an attempt is slow. Its queue moves to a slow slot, so that it does not hold up quick
+ * queues.
+ */
 const slowAfter = 150;
 
 export interface LaneRunParts {
   readonly db: Database;
   readonly clock: Clock;
   readonly log: Log;
-  /** In which lanes that are slow or fail write what became of their jobs: many end together, as they began. */
+  /** Limits settlement writes of slow and failing queues, since many of their attempts end together. */
   readonly turns: Turns;
-  /** Aborts when no further job is to begin. */
+  /** Aborts when no further job may start. */
   readonly closing: AbortSignal;
-  /** Aborts when those that run are to end. */
+  /** Aborts when running jobs must end. */
   readonly stopping: AbortSignal;
   count(kind: string, outcome: Outcome): void;
-  /** Takes note of how many milliseconds after its time a job has its first attempt. */
+  /** Records the milliseconds between a job's due time and its first attempt. */
   lag(kind: string, milliseconds: number): void;
 }
 
-/** A lane, where it has its place, and whose work it is. */
+/** A claimed queue with its slot and kind. */
 interface PlacedLane {
   readonly held: HeldLane;
   readonly place: Place;
@@ -38,8 +41,8 @@ interface PlacedLane {
 }
 
 /**
- * Runs the jobs of a lane until none is due, its turn is over, there is no place for it, or its lease has lapsed. Throws when
- * jobs cannot be read.
+ * Runs the jobs of a queue until none is due, its time is up, no slot is free, or its lease expires. Rejects if jobs
+ * cannot be read.
  */
 export async function runLane(lane: PlacedLane, parts: LaneRunParts): Promise<void> {
   const { held, place, work } = lane;
@@ -81,7 +84,7 @@ export async function runLane(lane: PlacedLane, parts: LaneRunParts): Promise<vo
 }
 
 interface JobRunParts extends LaneRunParts {
-  /** Aborts when what comes of the job is no longer ours to say. */
+  /** Aborts when this gateway may no longer settle the job. */
   readonly lost: AbortSignal;
 }
 

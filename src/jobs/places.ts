@@ -1,24 +1,24 @@
-/** What a lane has a place among: those that work, those whose attempts take long, and those that fail. */
+/** Kind of slot: for healthy queues, for queues with slow attempts, or for failing queues. */
 export type PlaceKind = "sound" | "slow" | "failing";
 
-/** The place of a lane that is run. */
+/** Slot of a running queue. */
 export interface Place {
   readonly owner: string;
   readonly kind: PlaceKind;
-  /** Moves to a place of another kind; false when none is free. */
+  /** Moves to a slot of another kind. Returns false if none is free. */
   move(kind: PlaceKind): boolean;
   leave(): void;
 }
 
-/** The places for lanes of one kind of work. */
+/** Slots for the queues of one kind. */
 export interface Places {
   free(kind: PlaceKind): number;
   take(kind: PlaceKind, owner: string): Place;
-  /** Counts those that are taken, by whether their lanes fail and the owner, with a space between. */
+  /** Counts the taken slots by `<is failing> <owner>`. */
   busy(): Record<string, number>;
 }
 
-/** Makes places; tells of each one that becomes free. */
+/** Creates slots. Calls `onFree` for each released slot. */
 export function createPlaces(counts: Readonly<Record<PlaceKind, number>>, onFree: () => void): Places {
   const free = { ...counts };
   const taken = new Set<Place>();

@@ -1,10 +1,9 @@
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import { lockClass } from "../platform/postgres/lone-lock.ts";
 
-/** Failures in a row from which a lane counts as failing: release_lane in tables.ts says so, too. */
+/** Consecutive failures from which a queue counts as failing. Must match release_lane in tables.ts. */
 export const failingFrom = 3;
 
-/** A job to add. */
 export interface JobToAdd {
   readonly lane: string;
   readonly data: unknown;
@@ -12,28 +11,29 @@ export interface JobToAdd {
   readonly order?: string;
 }
 
-/** A lane that this gateway has. */
+/** A queue claimed by this gateway. */
 export interface ClaimedLane {
   readonly kind: string;
   readonly lane: string;
   readonly owner: string | null;
   readonly claim: string;
   readonly failures: number;
-  /** Its first job; undefined when none was due. */
+  /** First due job, if any. */
   readonly first: StoredJob | undefined;
 }
 
-/** A job that is due. */
+/** A due job. */
 export interface StoredJob {
   readonly id: string;
   readonly data: unknown;
   readonly attempts: number;
   readonly due_at: Date;
-  /** Of a job that was never tried. */
+  /** Null after the first attempt. */
   readonly order_key: string | null;
 }
 
-// Clocks of gateways differ: a job is due no earlier than the one before it. Numbers are given in the order of the select.
+// Clocks of gateways differ: `latest_at` keeps a job from being due before its predecessor. Ids follow the order of the
+// select.
 const insertStatement: NamedStatement = {
   name: "work-insert",
   text: `with own as (
@@ -50,7 +50,10 @@ const insertStatement: NamedStatement = {
     order by place`,
 };
 
-/** Adds jobs, at the latest with the commit. Locks their lanes until then: see release_lane in tables.ts. */
+/**
+ * Adds jobs. The statement is sent no later than the commit, and locks the queues until then (see release_lane in
+ * tables.ts).
+ */
 export function insertJobs(tx: Tx, kind: string, jobs: readonly JobToAdd[], now: Date): void {
   const lanes = [...new Map(jobs.map(({ lane, owner }) => [lane, owner ?? null]))].sort(([a], [b]) => (a < b ? -1 : 1));
   tx.sendNamed(insertStatement, [
@@ -90,7 +93,7 @@ const claimChosen = (gateway: string, lease: string, more: string): string => `c
       order by due_at, id limit 1
     ) as first on true`;
 
-/** Costs the same however many lanes are due. */
+/** Cost does not depend on the number of due queues. */
 const claimNamedStatement: NamedStatement = {
   name: "work-claim-named",
   text: `with chosen as (
@@ -102,9 +105,9 @@ const claimNamedStatement: NamedStatement = {
 };
 
 /*
- * Looks at all that is due. Owners have their turns: the first lane of each comes before the second of any, and what this
- * gateway runs of an owner counts already. A lane that somebody had since the look began is left to the next look: what it
- * shows of the lane is old.
+ * Claims from all due queues, in turns by owner: the first queue of each owner precedes the second of any. Running
+ * queues of this gateway count towards their owner. Rows changed since the snapshot (other `xmin`) are left to the next
+ * claim.
  */
 const claimStatement: NamedStatement = {
   name: "work-claim",
@@ -183,7 +186,7 @@ const releaseStatement: NamedStatement = {
   text: `select release_lane($1, $2, $3, $4) as due_at, ${commitAsynchronously}`,
 };
 
-// By lanes: jobs are found by their lane alone.
+// Joins through the queues, because jobs are indexed by queue only.
 const oldestStatement: NamedStatement = {
   name: "work-oldest",
   text: `select kind, (
@@ -201,12 +204,12 @@ const sweepStatement: NamedStatement = {
     ) returning 1`,
 };
 
-/** Finds which of some lanes are there: all that have jobs are. */
+/** Returns the given queues that exist. A queue with jobs always exists. */
 export async function findLanes(db: Queryable, kind: string, lanes: readonly string[]): Promise<string[]> {
   return (await db.named<{ lane: string }>(findStatement, [kind, lanes])).map(({ lane }) => lane);
 }
 
-/** What a claim says of itself, whichever lanes it is for. */
+/** Parameters common to all claims. */
 interface ClaimTerms {
   readonly kind: string;
   readonly now: Date;
@@ -215,22 +218,22 @@ interface ClaimTerms {
   readonly leaseMs: number;
 }
 
-/** What is to be claimed of all that is due: so many lanes at most of each sort. */
+/** Maximum numbers of due queues to claim. */
 export interface Claim extends ClaimTerms {
-  /** How many lanes run already, by whether they fail and their owner, with a space between. */
+  /** Running queues, counted by `<is failing> <owner>`. */
   readonly busy: Readonly<Record<string, number>>;
   readonly failing: number;
-  /** Of lanes that do not fail: places for all, and those of them that may be taken by owners that have one. */
+  /** Healthy queues: the total, and how many of them may belong to owners that already run one. */
   readonly sound: number;
   readonly second: number;
 }
 
-/** A lane, and beside it the columns of its first job: all null when it has none. */
+/** A queue joined with the columns of its first job, which are null if no job is due. */
 type ClaimRow = Omit<ClaimedLane, "first"> & (StoredJob | { readonly id: null }) & { readonly waiting: number };
 
 const toClaimed = (row: ClaimRow): ClaimedLane => ({ ...row, first: row.id === null ? undefined : row });
 
-/** Claims lanes that are due; says also how many there were to choose from. */
+/** Claims due queues. Also returns how many were due. */
 export async function claimLanes(db: Queryable, claim: Claim): Promise<{ lanes: ClaimedLane[]; waiting: number }> {
   const { kind, now, busy, failing, sound, second, gateway, leaseMs } = claim;
   const rows = await db.named<ClaimRow>(claimStatement, [
@@ -239,7 +242,7 @@ export async function claimLanes(db: Queryable, claim: Claim): Promise<{ lanes: 
   return { lanes: rows.map(toClaimed), waiting: rows[0]?.waiting ?? 0 };
 }
 
-/** Claims lanes by their names, if they are due and do not fail, so many at most. */
+/** Claims up to `limit` healthy due queues by name. */
 export async function claimNamedLanes(
   db: Queryable,
   terms: ClaimTerms & { readonly lanes: readonly string[]; readonly limit: number },
@@ -253,52 +256,52 @@ export async function freeLanes(db: Queryable): Promise<void> {
   await db.named(freeStatement, []);
 }
 
-/** Renews leases; gives the claims that still stand. */
+/** Renews leases. Returns the claims that are still valid. */
 export async function renewLeases(db: Queryable, claims: readonly string[], leaseMs: number): Promise<string[]> {
   return (await db.named<{ claim: string }>(renewStatement, [claims, leaseMs])).map(({ claim }) => claim);
 }
 
-/** What of a lane may begin now. */
+/** Conditions for jobs to read. */
 export interface Beginnable {
   readonly now: Date;
-  /** Jobs that are known already. */
+  /** Jobs already read. */
   readonly known: readonly string[];
-  /** Whether jobs that have failed before may. */
+  /** Whether to include retries. */
   readonly retries: boolean;
-  /** Order keys whose next job may not. */
+  /** Order keys with a running job. */
   readonly busy: readonly string[];
   readonly limit: number;
 }
 
-/** Reads the first jobs of a lane that are due and may begin. */
+/** Reads the first due jobs of a queue that may start. */
 export function readDueJobs(db: Queryable, { kind, lane }: ClaimedLane, which: Beginnable): Promise<StoredJob[]> {
   const { now, known, retries, busy, limit } = which;
   return db.named<StoredJob & object>(dueStatement, [kind, lane, now, known, retries, busy, limit]);
 }
 
 /**
- * Deletes a job that is done, also when its lane has another holder meanwhile: that spares it another run. Says whether it
- * was still there.
+ * Deletes a completed job, even if another gateway has claimed the queue since: this avoids another run. Returns
+ * whether the job existed.
  */
 export async function deleteDoneJob(db: Queryable, { kind, lane }: ClaimedLane, id: string): Promise<boolean> {
   return (await db.named(doneStatement, [id, kind, lane])).length > 0;
 }
 
-/** Deletes jobs of a lane that are still to be done, so many at most, and gives their data. */
+/** Deletes up to `limit` pending jobs of a queue and returns their data. */
 export async function deleteJobs(db: Queryable, kind: string, lane: string, limit: number): Promise<unknown[]> {
   return (await db.named<{ data: unknown }>(dropStatement, [kind, lane, limit])).map(({ data }) => data);
 }
 
-/** What became of an attempt that has failed: when the next one is due, or since when there is none. */
+/** Result of a failed attempt: the time of the next attempt, or of the job's death. */
 export interface FailedAttempt {
   readonly complaint: string;
   readonly dueAt?: Date;
   readonly deadAt?: Date;
-  /** Whether the lane is to blame. */
+  /** Whether the failure counts against the queue. */
   readonly countsForLane: boolean;
 }
 
-/** Notes a failure, as long as the lane is this claim's and has the job; says whether it is. */
+/** Records a failure. Returns false if the claim or the job is gone. */
 export async function noteFailure(
   db: Queryable,
   lane: ClaimedLane,
@@ -310,18 +313,18 @@ export async function noteFailure(
   return (await db.named(failedStatement, values)).length > 0;
 }
 
-/** Lets go of a lane; gives when its first job is due, null when it has none. */
+/** Releases a queue. Returns the due time of its first job, or null if it is empty. */
 export async function releaseLane(db: Queryable, { kind, lane, claim }: ClaimedLane, now: Date): Promise<Date | null> {
   const [row] = await db.named<{ due_at: Date | null }>(releaseStatement, [kind, lane, claim, now]);
   return row?.due_at ?? null;
 }
 
-/** Reads of each kind when the oldest job of the lanes that are due was or is due, and how many dead letters it has. */
+/** Reads the due time of the oldest job and the number of dead letters of each kind. */
 export function readBacklogs(db: Queryable, kinds: readonly string[], now: Date) {
   return db.named<{ kind: string; due_at: Date | null; dead: number }>(oldestStatement, [kinds, now]);
 }
 
-/** Deletes dead letters that were kept long enough, so many at most; says how many those were. */
+/** Deletes up to `limit` dead letters older than 30 days. Returns their number. */
 export async function deleteOldLetters(db: Queryable, kind: string, now: Date, limit: number): Promise<number> {
   return (await db.named(sweepStatement, [kind, now, limit])).length;
 }
@@ -338,8 +341,8 @@ const unclaimedStatement: NamedStatement = {
 };
 
 /**
- * Finds since when work is due that nobody has claimed, or whose gateway has died over it: in lanes that did not fail lately,
- * of owners who have none under way.
+ * Returns the due time of the oldest unclaimed or orphaned job. Considers only queues without recent failures whose
+ * owner has nothing running.
  */
 export async function findOldestUnclaimed(db: Queryable, kind: string, now: Date): Promise<Date | undefined> {
   const [row] = await db.named<{ since: Date }>(unclaimedStatement, [kind, now]);

@@ -1,38 +1,38 @@
 import type { Generated, JSONColumnType } from "kysely";
 import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** What is claimed: the jobs of one key. A lane is here as long as it has jobs, or is known to fail. */
+/** Queues: the jobs with one key are claimed together. A row exists while the queue has jobs or is failing. */
 interface WorkLanesTable {
   kind: string;
   lane: string;
-  /** Whose it is: places are shared out between owners. A lane of nobody is its own. */
+  /** Slots are shared fairly between owners. If null, the queue is its own owner. */
   owner: string | null;
-  /** When it may be claimed next: no later than its first job is due. By the app's clock. */
+  /** Time from which the queue may be claimed, at the latest when its first job is due. By the app's clock. */
   due_at: Date;
-  /** When its latest job came. */
+  /** Due time of the job added last. */
   latest_at: Date;
-  /** Failures since the last success. */
+  /** Consecutive failures. */
   failures: Generated<number>;
-  /** Number of the claim of the gateway that has it. */
+  /** Number of the current claim. */
   claim: string | null;
-  /** Until when, by PostgreSQL's clock: then another may claim it. */
+  /** End of the lease by PostgreSQL's clock. Another gateway may claim the queue afterwards. */
   leased_until: Date | null;
 }
 
-/** Jobs to be done, and those that nobody tries any more. */
+/** Pending jobs and dead letters. */
 interface WorkJobsTable {
   id: Generated<string>;
   kind: string;
   lane: string;
   data: JSONColumnType<object>;
-  /** Jobs of a lane with the same key have their first attempts one after the other. */
+  /** Within a queue, first attempts of jobs with the same key run one after the other. */
   order_key: string | null;
   due_at: Date;
   attempts: Generated<number>;
-  /** Why the last attempt has failed. */
+  /** Reason of the last failure. */
   complaint: string | null;
   created_at: Stamp;
-  /** Since when it is a dead letter. */
+  /** Time at which the job became a dead letter. */
   dead_at: Date | null;
 }
 
@@ -75,9 +75,9 @@ export const workMigrations: Migrations = {
     "create index work_jobs_dead on work_jobs (kind, dead_at) where dead_at is not null",
 
     /*
-     * Lets go of a lane, and says when it is due again. Who adds a job takes the lock of its lane first and keeps it until the
-     * commit, so a look that begins with the lock taken misses none. One statement would look as of before it had the lock.
-     * A lane with jobs that are due goes to the end of the queue. One without jobs goes away, unless it has just failed.
+     * Releases a queue and returns the due time of its first job. Adding a job locks its queue until the commit, so the
+     * select after the lock sees every job. A single statement would use a snapshot from before the lock. A queue with
+     * due jobs moves to the end. An empty queue is deleted, unless it failed recently.
      */
     `create function release_lane(of_kind text, of_lane text, of_claim bigint, moment timestamptz)
       returns timestamptz language plpgsql as $$
@@ -107,12 +107,12 @@ export const workMigrations: Migrations = {
     "drop index work_lanes_failing",
   ],
   "061-free-lanes": [
-    // The sequence of claims stays: gateways of the release before draw from it.
-    // A claim looks at what is free alone, however much is held.
+    // The sequence of claims stays, because gateways of the previous release use it.
+    // Indexes unclaimed queues only, so that claims do not scan held ones.
     "create index work_lanes_free on work_lanes (kind, due_at) where claim is null",
     "create index work_lanes_held on work_lanes (claim) where claim is not null",
     "drop index work_lanes_due",
-    // Jobs are found by their lane alone: the planner would look for those of a lane here, among all others that are due.
+    // Jobs are only looked up by queue. The planner would prefer this index and scan all due jobs.
     "drop index work_jobs_due",
   ],
 };

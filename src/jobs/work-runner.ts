@@ -10,13 +10,13 @@ import { createLaneClaims } from "./lane-claims.ts";
 import type { LaneRunParts } from "./lane-run.ts";
 import { freeLanes } from "./store.ts";
 
-/** Milliseconds between two looks for lanes of gateways that are gone. */
+/** Milliseconds between checks for expired leases. */
 const freeEvery = 1_000;
 
-/** How many lanes that are slow or fail write at once what became of their jobs: they keep few connections from the others. */
+/** Maximum concurrent settlement writes of slow and failing queues. Leaves the other connections to healthy ones. */
 const slowWrites = 4;
 
-/** Milliseconds that jobs have to end when the gateway is stopped; then they are another's. */
+/** Milliseconds for running jobs to end at shutdown. Afterwards another gateway takes them. */
 const stopPatience = 5_000;
 
 export interface WorkRunnerParts extends HeldLanesParts {
@@ -25,13 +25,12 @@ export interface WorkRunnerParts extends HeldLanesParts {
   readonly kinds: readonly WorkKind<unknown>[];
 }
 
-/** Does the work of some kinds in this gateway, beside what others do of it. */
+/** Runs jobs of the given kinds in this gateway, beside other gateways. */
 export interface WorkRunner extends Part {
-  /** What is looked at from time to time. */
   readonly jobs: readonly RepeatedWork[];
 }
 
-/** Makes the runner. */
+/** Creates the runner. */
 export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
   const { db, bus, clock, log, kinds } = all;
   const closing = new AbortController();
@@ -76,13 +75,13 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
 function measures(metrics: Registry): Pick<LaneRunParts, "count" | "lag"> {
   const attempts = new Counter({
     name: "pilothouse_work_attempts_total",
-    help: "Attempts at jobs, by kind and outcome: done, failed, dead (nobody tries again), lost (told to stop, or too late).",
+    help: "Attempts at jobs, by kind and outcome: done, failed, dead (no more retries), lost (stopped, or claimed elsewhere).",
     labelNames: ["kind", "outcome"],
     registers: [metrics],
   });
   const lag = new Histogram({
     name: "pilothouse_work_lag_seconds",
-    help: "How long after their time jobs had their first attempt, by kind.",
+    help: "Delay between due time and first attempt of jobs, by kind.",
     labelNames: ["kind"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
     registers: [metrics],

@@ -4,38 +4,38 @@ import type { Clock } from "../platform/clock.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { deleteJobs, findLanes, insertJobs } from "./store.ts";
 
-/** A job to be added. */
+/** A job to add. */
 export interface NewJob<Data> {
   readonly lane: string;
   readonly data: Data;
-  /** Whose the lane is: places are shared out between owners. A lane of nobody is its own. */
+  /** Slots are shared fairly between owners. By default, the queue is its own owner. */
   readonly owner?: string;
-  /** Jobs of a lane with the same key have their first attempts one after the other. */
+  /** Within a queue, first attempts of jobs with the same key run one after the other. */
   readonly order?: string;
 }
 
-/** Which work is meant: its name is enough. */
+/** Kind of a job by name. */
 type Named = Pick<WorkKind<unknown>, "kind">;
 
-/** Takes work that is to be done once its cause is committed, by whichever gateway does jobs. */
+/** Adds jobs that any gateway runs once their transaction has committed. */
 export interface Work {
   /**
-   * Adds a job to the transaction of its cause. Better last in it: until the commit nobody else adds to the same lane. Jobs
-   * for several lanes are added together, or in the order of their keys, so that two transactions do not wait for each other.
+   * Adds a job to the transaction of its cause. Call it last, because the queue stays locked until the commit. To avoid
+   * deadlocks, add jobs for several queues together or in the order of their keys.
    */
   enqueue<Data>(tx: Tx, work: Named, job: NewJob<Data>): void;
-  /** Adds many jobs with one statement: those of a lane in the order given. */
+  /** Adds many jobs with one statement. Keeps the given order within a queue. */
   enqueueAll<Data>(tx: Tx, work: Named, jobs: readonly NewJob<Data>[]): void;
-  /** Says which of some lanes have jobs. It may name one that has none any more, but leaves out none that has. */
+  /** Returns the given queues that have jobs. May include a queue that has just become empty. */
   findBusy(on: Queryable, work: Named, lanes: readonly string[]): Promise<ReadonlySet<string>>;
   /**
-   * Deletes jobs of a lane that are still to be done, so many at most, and gives their data. One that runs meanwhile is
-   * ended by nobody, but what comes of it is written nowhere; one that is being settled stays.
+   * Deletes up to `limit` pending jobs of a queue and returns their data. A running job is not aborted, but its outcome
+   * is discarded. A job being settled stays.
    */
   drop<Data>(tx: Tx, work: Named, lane: string, limit: number): Promise<Data[]>;
 }
 
-/** Makes what takes work. */
+/** Creates the job API. */
 export function createWork({ bus, clock }: { readonly bus: Bus; readonly clock: Clock }): Work {
   function enqueueAll<Data>(tx: Tx, { kind }: Named, jobs: readonly NewJob<Data>[]): void {
     if (jobs.length === 0) return;
@@ -47,7 +47,7 @@ export function createWork({ bus, clock }: { readonly bus: Bus; readonly clock: 
     enqueueAll,
     enqueue: (tx, work, job) => enqueueAll(tx, work, [job]),
     findBusy: async (on, { kind }, lanes) => new Set(await findLanes(on, kind, lanes)),
-    // The boundary at which data is read again that `enqueueAll` has written for the same kind.
+    // Data was written by `enqueueAll` for the same kind.
     drop: <Data>(tx: Tx, { kind }: Named, lane: string, limit: number) =>
       deleteJobs(tx, kind, lane, limit) as Promise<Data[]>,
   };

@@ -1,32 +1,32 @@
 import type { Principal } from "./call.ts";
 
-/** A bearer as it was read from a request, before anybody knows whether it is good. */
+/** A bearer read from a request, before verification. */
 export interface BearerToken {
-  /** Identifier of its row, such as `key_...`: prefixes tell the rows of all kinds apart. */
+  /** Identifier of its row, such as `key_...`. The prefix identifies the kind. */
   readonly id: string;
   readonly secret: string;
 }
 
-/** What the row of a bearer says. */
+/** Stored data of a bearer. */
 export interface Credential {
   readonly principal: Principal;
   readonly secretHash: Buffer;
-  /** It was ended by hand, or with what it belongs to. */
+  /** Whether it was revoked, directly or with its owner. */
   readonly isRevoked: boolean;
-  /** When it ends, and all that was opened with it. */
+  /** Expiry of the bearer and of everything opened with it. */
   readonly expiresAt: Date | null;
-  /** Until when something can be opened with it, which may then outlast that. */
+  /** Time until which the bearer can open streams. They may stay open until `expiresAt`. */
   readonly opensUntil?: Date;
-  /** Identifiers of what ends or changes it besides its own row: its account, its user. */
+  /** Identifiers of owners (account, user) whose change affects the bearer. */
   readonly belongsTo: readonly string[];
 }
 
-/** One way to show who one is. The feature that brings it names it in its `bearers`. */
+/** A kind of bearer, contributed by a feature through `bearers`. */
 export interface BearerKind {
-  /** With what its bearers begin, such as `phk_`. */
+  /** Prefix of its bearers, such as `phk_`. */
   readonly prefix: string;
-  /** Reads a bearer that begins so; undefined when it is malformed. */
+  /** Parses a bearer with this prefix. Returns undefined if malformed. */
   parse(text: string): BearerToken | undefined;
-  /** Reads the rows of bearers, in one query; what is not there is left out. */
+  /** Reads bearers in one query. Omits unknown ids. */
   find(ids: readonly string[]): Promise<ReadonlyMap<string, Credential>>;
 }

@@ -5,165 +5,169 @@ import type { Tx } from "../platform/postgres/database.ts";
 import type { Entitlement } from "./entitlement.ts";
 import type { Role } from "./role.ts";
 
-/** What every caller has: whose things it may touch, and which of them; and what its account is entitled to. */
+/** Fields common to all callers. */
 interface Caller extends Entitlement {
-  /** What people call it: the name of a key, the e-mail address of a user. */
+  /** Display name: the name of a key, or the e-mail address of a user. */
   readonly name: string;
   readonly accountId: string;
   readonly scopes: ReadonlySet<string>;
-  /** Says whether it may call from an address; from every one without it. */
+  /** Returns whether calls from an address are allowed. Default: all addresses. */
   readonly allowsAddress?: ((address: string) => boolean) | undefined;
-  /** The one session that it may use, by methods with the option `session_bearer` alone; most may use all of the account's. */
+  /**
+   * Limits the caller to one session, by methods with the option `session_bearer`. Default: all sessions of the
+   * account.
+   */
   readonly sessionId?: string;
-  /** It may take control of that session, where its bearer is a view link. */
+  /** Whether a view link permits control of its session. */
   readonly mayControl?: boolean;
-  /** The one person for whom its view link was made: the first who comes by it, and controls under this name. */
+  /** Set for a personal view link: control is held under the name of the first viewer. */
   readonly person?: { readonly linkId: string; readonly clientId: string };
 }
 
-/** A program that shows an API key. */
+/** A program with an API key. */
 interface KeyPrincipal extends Caller {
   readonly kind: "key";
   readonly keyId: string;
-  /** The user who made it, or whose key did; an operator's key has none. */
+  /** User who created the key, directly or through another key. Operator keys have none. */
   readonly userId?: string;
-  /** What that user is in the account now: its scopes are no more than that gives. */
+  /** Current role of that user, which limits the scopes. */
   readonly role?: Role;
-  /** When the bearer expires, if it is a token of the key (OAuthService). */
+  /** Expiry, if the bearer is a token of the key (OAuthService). */
   readonly tokenExpiresAt?: Date;
 }
 
-/** A person who has logged in. */
+/** A logged-in user. */
 export interface LoginPrincipal extends Caller {
   readonly kind: "login";
   readonly loginId: string;
-  /** The pair of tokens that is shown: a step-up belongs to it, and to those that follow it. */
+  /** Pair of tokens in use. A step-up is bound to the pair and its successors. */
   readonly tokenId: string;
   readonly userId: string;
-  /** What the user is in the account. */
+  /** Role of the user in the account. */
   readonly role: Role;
-  /** Whether the user has a second factor: only then a step-up can be asked for. */
+  /** Whether the user has a second factor. Only then can a step-up be required. */
   readonly hasSecondFactor: boolean;
-  /** When this login last showed the second factor, in milliseconds since the Unix epoch. */
+  /** Time of the last step-up of this login, in Unix milliseconds. */
   readonly steppedUpAt: number | undefined;
 }
 
-/** Milliseconds for which a step-up is good. */
+/** Milliseconds for which a step-up is valid. */
 export const steppedUpFor = 600_000;
 
-/** Who makes a call. */
+/** Authenticated caller. */
 export type Principal = KeyPrincipal | LoginPrincipal;
 
-/** The login that calls a method with the option `login_only`, which lets nobody else in. */
+/** Returns the login that calls a method. The option `login_only` must have rejected API keys. */
 export function loginOf({ principal }: Pick<Call, "principal">): LoginPrincipal {
-  if (principal.kind !== "login") throw new Error("an API key calls a method that is about a person");
+  if (principal.kind !== "login")
+    throw new Error("expected a login, got an API key: the method lacks the option login_only");
   return principal;
 }
 
-/** One run of a method that changes something; a request that is sent again with its Idempotency-Key may take several. */
+/** One execution of a changing method. A request retried with its Idempotency-Key may need several. */
 export interface Attempt {
-  /** Identifiers of what it makes: a later attempt gets those of the first, in the same order. */
+  /** Generates identifiers. A later attempt gets the same ones in the same order. */
   readonly ids: Ids;
-  /** An earlier attempt came to nothing because its gateway died. What it had committed bears the identifiers of `ids`. */
+  /** Whether the gateway of an earlier attempt died. Rows that the attempt committed have identifiers of `ids`. */
   readonly resumes: boolean;
   /**
-   * Commits the change together with its answer, which a repeated request gets. Each attempt does it once, last of all. What
-   * has failed although something was changed gives its failure back; one that is thrown undoes the change.
+   * Commits the change with its response, which retries receive. Must be called once, as the last step. Returning a
+   * Failure commits both it and the change; throwing rolls back.
    */
   commit<Answer extends Message>(run: (tx: Tx) => Promise<Answer | Failure>): Promise<Answer>;
 }
 
-/** What a service sees of a request, whatever transport it came by. */
+/** A request as seen by a service, independent of the transport. */
 export interface Call extends Attempt {
   readonly requestId: string;
-  /** The caller. Reading it in a method marked `public` throws. */
+  /** Authenticated caller. Throws in methods marked `public`. */
   readonly principal: Principal;
-  /** Address of the client, as far as trusted proxies tell it. */
+  /** Client address as reported by trusted proxies. */
   readonly clientAddress: string;
-  /** Aborts when the client has gone away or its deadline has passed. */
+  /** Aborts when the client disconnects or its deadline passes. */
   readonly signal: AbortSignal;
-  /** When the client stops waiting, in milliseconds of `performance.now()`; `Infinity` when it did not say. */
+  /** Client's deadline in milliseconds of `performance.now()`, or `Infinity`. */
   readonly deadline: number;
-  /** W3C trace context: the request's own, or one made for it. */
+  /** W3C trace context of the request, or a new one. */
   readonly traceparent: string;
-  /** The Idempotency-Key header. */
+  /** Value of the Idempotency-Key header. */
   readonly idempotencyKey: string | undefined;
-  /** Says that the answer is that of an earlier request with the same Idempotency-Key. */
+  /** Marks the response as a replay for the same Idempotency-Key. */
   markReplayed(): void;
-  /** The raw body of a REST request; undefined where its message carries it. `bytesOfBody` reads both. */
+  /** Raw body of a REST request, or undefined if the message carries the body. `bytesOfBody` reads both. */
   readonly body?: AsyncIterable<Uint8Array> | undefined;
-  /** Reads a header of the request, by lower-case name. */
+  /** Returns a request header by lower-case name. */
   header(name: string): string | undefined;
-  /** Sets a header of the answer, by lower-case name. A stream's headers have left when its method begins. */
+  /** Sets a response header by lower-case name. A stream's headers are sent before its method starts. */
   setHeader(name: string, value: string): void;
-  /** Says that something new was made, where the method might also have changed what is there (option `created_status`). */
+  /** Marks the result as created, if the method may also update (option `created_status`). */
   markCreated(): void;
-  /** Says how many bytes a raw answer has, before the first of them: its Content-Length over REST. */
+  /** Sets the size of a raw response before its first byte: Content-Length over REST. */
   announce(bytes: number): void;
-  /** Counts a capture that is put together in memory among the bytes that are held for the caller. */
+  /** Counts the bytes of a capture in memory against the caller's limit. */
   holdCapture(bytes: number): void;
   /**
-   * Keeps the tokens that the call has drawn from the buckets of its method, though it may yet fail: what they are for has
-   * begun. A call that fails before gets them back.
+   * Keeps the rate-limit tokens of the call, because its effect has started. A call that fails earlier gets them
+   * refunded.
    */
   charge(): void;
-  /** Counts a stream among those of a session. Throws `tier-limit` when there are too many of it, or of the account. */
+  /** Counts a stream of a session. Rejects with `tier-limit` if the session or account has too many. */
   joinSession(sessionId: string): Promise<void>;
-  /** Says that there was nothing to change, and so nothing for the audit log. */
+  /** Marks the call as unchanged, so that it needs no audit entry. */
   markUnchanged(): void;
   /**
-   * Writes the call's entry of the audit log with the transaction of its change, and gives its identifier. For methods with
+   * Adds the call's audit entry to the transaction of its change and returns the entry's identifier. For methods with
    * the option `audit`.
    */
   audit(tx: Tx, entry: AuditEntry): string;
 }
 
-/** What the audit log keeps of a change beside who made it, when, from where, and what it is called. */
+/** Content of an audit entry, apart from actor, time, origin and action. */
 export interface AuditEntry {
-  /** Identifier of what was changed. */
+  /** Identifier of the changed object. */
   readonly subject: string;
-  /** What the change was, without secrets. */
+  /** Details of the change, without secrets. */
   readonly data?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 }
 
-/** Who did something: a person, a program, who runs the service, or the service by itself. */
+/** Actor of a change: a user, an API key, the operator, or the service itself. */
 export type Actor =
   | { readonly kind: "user" | "key"; readonly id: string; readonly name: string }
   | { readonly kind: "operator" | "service" };
 
-/** An entry of what no call with the option `audit` has done: a sign-in, an operator's command, an end that came by itself. */
+/** Audit entry without an audited call, such as a sign-in, an operator command or an expiry. */
 export interface AuditRecord extends AuditEntry {
   readonly accountId: string;
   readonly actor: Actor;
-  /** What was done: `<thing>.<verb>`, such as `login.create`. */
+  /** Action as `<thing>.<verb>`, such as `login.create`. */
   readonly action: string;
-  /** The call in which it was done, of which is kept what it is called and where it came from. */
+  /** Call that caused the change. Its request id, address and user agent are stored. */
   readonly call?: Pick<Call, "requestId" | "clientAddress" | "header">;
 }
 
-/** An entry of what a call with the option `audit` has done. */
+/** Audit entry of a call with the option `audit`. */
 export interface AuditedCall extends AuditEntry, Pick<AuditRecord, "action"> {
   readonly call: Pick<Call, "principal" | "requestId" | "clientAddress" | "header">;
 }
 
-/** The audit log. An entry travels with the next statement of its transaction, and fails with the commit. */
+/** Audit log. Entries are sent with the next statement of their transaction, and errors fail the commit. */
 export interface AuditLog {
-  /** Writes the entry of a call, and gives its identifier: methods do it by `call.audit`. */
+  /** Adds the entry of a call and returns its identifier. Methods use `call.audit`. */
   append(tx: Tx, entry: AuditedCall): string;
-  /** Writes any other entry, and gives its identifier. */
+  /** Adds any other entry and returns its identifier. */
   record(tx: Tx, entry: AuditRecord): string;
-  /** Deletes an entry that was written before its change, which was then refused. */
+  /** Deletes an entry written before its change, if the change was refused. */
   withdraw(id: string): Promise<void>;
 }
 
-/** A revision of the terms that is in force and was not accepted. */
+/** An effective revision of the terms that the account has not accepted. */
 export interface OutstandingTerms {
   readonly revisionId: string;
   readonly url: string;
 }
 
-/** The terms that accounts have to accept. */
+/** Terms that accounts have to accept. */
 export interface LegalTerms {
-  /** Gives the revision that an account has yet to accept: at once where it is known that there is none. */
+  /** Returns the revision to accept. Returns undefined synchronously if none is known to be outstanding. */
   outstanding(accountId: string): Promise<OutstandingTerms | undefined> | undefined;
 }

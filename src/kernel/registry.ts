@@ -20,26 +20,26 @@ import { type HttpRoute, httpRouteOf } from "./http-route.ts";
 type In<M extends { input: DescMessage }> = MessageShape<M["input"]>;
 type Out<M extends { output: DescMessage }> = MessageShape<M["output"]>;
 
-/** What a bidirectional method is once the first message of its client has opened it. */
+/** State of a bidirectional method after the client's first message. */
 export interface Conversation<In, Answer> {
   /**
-   * Answers one message, which is valid and has drawn its token. The next is taken when this one's last answer was; what
-   * it throws is the error of this message, and the stream goes on.
+   * Responds to one message, which is valid and rate-limited. The next message is read after the last response was
+   * consumed. A thrown error becomes this message's error, and the stream continues.
    */
   answer(message: In): AsyncIterable<Answer>;
-  /** Answers what is left to be answered when the client has sent its last message. */
+  /** Yields the remaining responses after the client's last message. */
   finish?(): AsyncIterable<Answer>;
-  /** What the client is told unasked. It ends, and nobody is told when it fails. */
+  /** Yields unsolicited messages to the client. Failures are not reported. */
   tell?(signal: AbortSignal): AsyncIterable<Answer>;
 }
 
-/** What a bidirectional method with the option `relay` or `duplex` is once its first message has opened it. */
+/** State of a bidirectional method with the option `relay` or `duplex` after its first message. */
 export interface Relay<In, Out> {
-  /** Takes all messages and gives others, until one side ends; what it throws ends both. */
+  /** Relays messages in both directions until one side ends. A thrown error ends both. */
   relay(messages: AsyncIterable<In>): AsyncIterable<Out>;
 }
 
-/** How a method of one kind is implemented. */
+/** Implementation of a method by kind. */
 export type MethodImplementation<M extends GenServiceMethods[string]> = M["methodKind"] extends "unary"
   ? (call: Call, request: In<M>) => Promise<Out<M>>
   : M["methodKind"] extends "server_streaming"
@@ -48,28 +48,28 @@ export type MethodImplementation<M extends GenServiceMethods[string]> = M["metho
       ? (call: Call, first: In<M>) => Promise<Conversation<In<M>, MessageInitShape<M["output"]>> | Relay<In<M>, Out<M>>>
       : never;
 
-/** An implementation of every method of a service. */
+/** Implementation of all methods of a service. */
 export type ServiceImplementation<S> =
   S extends GenService<infer Methods> ? { readonly [K in keyof Methods]: MethodImplementation<Methods[K]> } : never;
 
 interface Served<Kind, Method extends DescMethod> {
   readonly kind: Kind;
   readonly method: Method;
-  /** `SessionService.Create`, for people. */
+  /** Such as `SessionService.Create`, for display. */
   readonly name: string;
-  /** The method's own options. */
+  /** Options of the method. */
   readonly rules: MethodRules;
-  /** How REST reaches it; undefined where it does not. */
+  /** REST route, if any. */
   readonly route: HttpRoute | undefined;
-  /** Its answers are kept for an Idempotency-Key: it is a POST that changes the account's things. */
+  /** Whether responses are stored for an Idempotency-Key: for POST methods that change an account's data. */
   readonly keepsAnswers: boolean;
-  /** Its answers may hold a secret, which is never stored but sealed. */
+  /** Whether responses may contain a secret, which is only stored sealed. */
   readonly answersSecrets: boolean;
-  /** Of a method that follows something: the field that names the event after which it goes on. */
+  /** Request field with the event after which a watch continues. */
   readonly resumesAfter: DescField | undefined;
 }
 
-/** One method of the registry: its descriptor, its rules and what runs it. Transports and policies know nothing else. */
+/** A method with its descriptor, options and implementation. Transports and policies depend on this type only. */
 export type ServedMethod =
   | (Served<"unary", DescMethodUnary> & { run(call: Call, request: Message): Promise<Message> })
   | (Served<"server_streaming", DescMethodServerStreaming> & {
@@ -93,20 +93,22 @@ export function serve<Methods extends GenServiceMethods>(
   service: GenService<Methods>,
   implementation: ServiceImplementation<GenService<Methods>>,
 ): ServedService {
-  // The boundary where per-method types become one: descriptor and implementation are known to agree here, and only here.
+  // Erases the per-method types. Only here are descriptor and implementation known to match.
   const implementations = implementation as unknown as Record<string, (call: Call, input: unknown) => unknown>;
   const methods = service.methods.map((method) => {
     const run = implementations[method.localName];
     if (!run) throw new Error(`${service.typeName}.${method.name} has no implementation`);
     if (method.methodKind === "client_streaming") {
-      throw new Error(`${service.typeName}.${method.name}: client streaming is not served; make it bidirectional`);
+      throw new Error(
+        `${service.typeName}.${method.name}: client streaming is not supported; make the method bidirectional`,
+      );
     }
     return { kind: method.methodKind, method, run, ...factsOf(method) } as ServedMethod;
   });
   return { service, methods };
 }
 
-/** What policies and transports know of a method beside its descriptor: all of it is found out here, once. */
+/** Derives the facts about a method that policies and transports need. */
 function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "method"> {
   const options = getOption(method, rules);
   const route = httpRouteOf(method);
@@ -115,10 +117,10 @@ function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "metho
     throw new Error(`${method}: only a server stream can follow something`);
   const converses = method.methodKind === "bidi_streaming" && !options.relay && !options.duplex;
   if (converses && !method.output.fields.some(({ name }) => name === "error"))
-    throw new Error(`${method}: the answers of a bidirectional method need a field "error" for messages that fail`);
+    throw new Error(`${method}: responses of a bidirectional method need a field "error" for failed messages`);
   const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   const given = isRead || options.grants ? undefined : findSecret(method.output, ({ name }) => grantName.test(name));
-  if (given) throw new Error(`${method}: its answer has ${given}, but it lacks the option grants`);
+  if (given) throw new Error(`${method}: its response contains ${given}, so it needs the option grants`);
   return {
     name: `${method.parent.name}.${method.name}`,
     rules: options,
@@ -129,10 +131,10 @@ function factsOf(method: DescMethod): Omit<Served<never, never>, "kind" | "metho
   };
 }
 
-/** What fields are called that let whoever has them act. */
+/** Names of fields that grant access. */
 const grantName = /(^|_)(key|token|secret|url)$/;
 
-/** Finds a field of a message, however deep, that holds a secret and is a wanted one. */
+/** Finds a secret field of a message, at any depth, that matches `isWanted`. */
 function findSecret(
   message: DescMessage,
   isWanted: (field: DescField) => boolean = () => true,

@@ -2,8 +2,8 @@ import type { HttpBody } from "../gen/google/api/httpbody_pb.ts";
 import type { Call } from "./call.ts";
 
 /**
- * The bytes of a google.api.HttpBody field that a method's http rule names as its body: over REST as they come, never held
- * whole; over Connect and gRPC those of the message. Throws when the client breaks off: what was read is then incomplete.
+ * Yields the bytes of a google.api.HttpBody field that is the method's body. Over REST, bytes are streamed; over
+ * Connect and gRPC, they come from the message. Throws if the client disconnects before the end.
  */
 export async function* bytesOfBody(
   call: Pick<Call, "body">,

@@ -9,39 +9,48 @@ import { advance, type Grant, type PaidTime } from "./paid-time.ts";
 import { lookBy } from "./store.ts";
 import { type TierName, tiers } from "./tiers.ts";
 
-/** What money does to an account. */
+/** A change of an account's grants by a payment. */
 export interface PaidChange {
-  /** A sandbox processor is the cause. */
+  /** Whether a payment sandbox caused the change. */
   readonly sandbox: boolean;
-  /** Makes, changes or ends grants. */
+  /** Creates, changes or ends grants. */
   apply(time: PaidTime): PaidTime;
 }
 
-/** Changes what accounts may do: at once where the bus reaches, else within 5 s, when no cache is older. */
+/**
+ * Changes limits of accounts. Other gateways apply a change at once through the bus, or within 5 s when their cache
+ * expires.
+ */
 export interface Arrangements {
-  /** Arranges another tier for an account, which serves unless a higher one is paid for; gives the one before. */
+  /** Sets the tier arranged by the operator. It applies unless a higher tier is paid for. Returns the previous one. */
   setTier(tx: Tx, accountId: string, tier: TierName): Promise<string>;
-  /** Has the highest serve of what is arranged and what is paid for, after a change of that; gives what is paid for. */
+  /**
+   * Applies a change of grants and recomputes the effective tier: the highest of the arranged and the paid ones.
+   * Returns the grants.
+   */
   serve(tx: Tx, accountId: string, change?: PaidChange): Promise<readonly Grant[]>;
-  /** Puts an override in place of any other of the same limit. */
+  /** Replaces the override of a limit. */
   override(tx: Tx, accountId: string, override: Override): Promise<void>;
-  /** Ends an override before its time; false when there is none. */
+  /** Ends an override early. Returns false if there is none. */
   endOverride(tx: Tx, accountId: string, limit: string): Promise<boolean>;
-  /** Revokes the bearers of an account, and has its sessions end; or lets it go on without them. False when that is so already. */
+  /**
+   * Disables an account, which revokes its bearers and ends its sessions, or enables it. Returns false if nothing
+   * changes.
+   */
   setDisabled(tx: Tx, accountId: string, isDisabled: boolean): Promise<boolean>;
 }
 
 const noChange: PaidChange = { sandbox: false, apply: (time) => time };
 
-/** Makes what changes accounts. */
+/** Creates the account limits API. */
 export function createArrangements({ clock, bus }: { readonly clock: Clock; readonly bus: Bus }): Arrangements {
   function tell(tx: Tx, accountId: string): void {
-    // The sessions that run may have other minutes left than was thought, or none.
+    // The remaining minutes of running sessions may have changed.
     lookBy(tx, accountId, clock.now());
     tx.afterCommit(() => bus.publish("bearer-changed", accountId));
   }
 
-  /** Changes the overrides of one limit; those of others that have expired go with it. */
+  /** Replaces the overrides of a limit, and removes expired overrides of other limits. */
   async function replace(tx: Tx, accountId: string, limit: string, next: readonly Override[]): Promise<boolean> {
     const { overrides } = await lockAccount(tx, accountId);
     const active = overrides.filter(({ expiresAt }) => Date.parse(expiresAt) > clock.now());
@@ -51,7 +60,7 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
     return others.length < active.length;
   }
 
-  /** Saves what an account is served by after a change of what is arranged or paid for. */
+  /** Recomputes and saves the effective tier and the grants. */
   async function settle(
     tx: Tx,
     accountId: string,
@@ -62,7 +71,7 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
     const before = tiers.get((await readArrangedTier(tx, accountId)) ?? served).name;
     const stored = await listGrants(tx, accountId);
     const now = clock.now();
-    // What has ended meanwhile ended before the change.
+    // Applies grants that have ended since, before the change.
     const { arranged, tier, grants } = advance(change(advance({ arranged: before, grants: stored }, now)), now);
     for (const grant of grants) {
       const old = stored.find(({ id }) => id === grant.id);
@@ -84,7 +93,7 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
     },
     endOverride: (tx, accountId, limit) => replace(tx, accountId, limit, []),
     async setDisabled(tx, accountId, isDisabled) {
-      // A create that is under way has inserted its session by then, or finds the account disabled.
+      // Waits for a concurrent create, which has then inserted its session or finds the account disabled.
       await lockAccount(tx, accountId);
       const isChanged = await setDisabled(tx, accountId, isDisabled ? new Date(clock.now()) : null);
       if (isChanged) tell(tx, accountId);

@@ -1,36 +1,36 @@
 import type { BucketSize } from "./tiers.ts";
 
-/** A bucket from which a request draws. */
+/** A bucket to draw from. */
 export interface BucketWish extends BucketSize {
   readonly bucket: string;
 }
 
-/** A bucket after a request drew from it, or was refused. */
+/** State of a bucket after a draw or a refusal. */
 export interface BucketState {
   readonly bucket: string;
-  /** It had a token for the request. */
+  /** Whether the bucket had a token for the request. */
   readonly allowed: boolean;
   readonly capacity: number;
-  /** Whole tokens left. */
+  /** Remaining whole tokens. */
   readonly remaining: number;
-  /** When the bucket is full again: Unix time in seconds, rounded up. */
+  /** Unix time in seconds, rounded up, at which the bucket is full. */
   readonly resetAt: number;
-  /** Seconds until the request would be allowed, rounded up; 0 when it was. */
+  /** Seconds until a request would be allowed, rounded up, or 0 if allowed. */
   readonly retryAfterSeconds: number;
 }
 
 /** Token buckets: `capacity` requests at once, `refillPerSecond` over time. */
 export interface Buckets {
   /**
-   * Draws one token from each bucket of an owner, and none when one of them is empty; gives the states in the order of the
-   * wishes. `now` is in milliseconds since the Unix epoch. Buckets in memory answer at once, shared ones by a promise.
+   * Draws one token from each bucket of an owner, or none if any is empty. Returns the states in the given order. `now`
+   * is Unix time in milliseconds. Local buckets return synchronously, shared ones a promise.
    */
   take(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
-  /** Gives back one token of each bucket, for a request that should have cost none. Gives the states, as `take` does. */
+  /** Returns one token to each bucket, for a request that should be free. Returns the states like `take`. */
   refund(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
-  /** Reads buckets without drawing, as they are across all gateways. */
+  /** Reads buckets, as shared by all gateways, without drawing. */
   read(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
-  /** Reads a bucket without drawing, as far as this process knows it. */
+  /** Reads this process's view of a bucket without drawing. */
   look(owner: string, wish: BucketWish, now: number): BucketState;
 }
 
@@ -39,9 +39,9 @@ export interface LocalBuckets extends Buckets {
   take(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
   refund(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
   read(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
-  /** Takes over the tokens of a bucket that is kept elsewhere. */
+  /** Sets the tokens of a bucket that is stored elsewhere. */
   set(owner: string, wish: BucketWish, tokens: number, now: number): void;
-  /** How many buckets are kept. */
+  /** Number of buckets in memory. */
   readonly size: number;
 }
 
@@ -51,10 +51,10 @@ interface Level {
   fullAt: number;
 }
 
-/** How many buckets are looked at for each one kept to find full ones, so that memory is bounded without a timer. */
+/** Buckets checked for being full per update. Bounds memory without a timer. */
 const sweptPerTake = 2;
 
-/** Describes a bucket with so many tokens; `allowed` says whether the request may pass it. */
+/** Returns the state of a bucket. */
 export function describeBucket(wish: BucketWish, tokens: number, allowed: boolean, now: number): BucketState {
   const { bucket, capacity, refillPerSecond } = wish;
   return {
@@ -67,7 +67,7 @@ export function describeBucket(wish: BucketWish, tokens: number, allowed: boolea
   };
 }
 
-/** Makes buckets in memory. A full bucket is as good as none, and is forgotten. */
+/** Creates buckets in memory. A full bucket is deleted, since it equals a missing one. */
 export function createBuckets(): LocalBuckets {
   const levels = new Map<string, Level>();
   let sweep = levels.entries();
@@ -84,7 +84,10 @@ export function createBuckets(): LocalBuckets {
     }
   }
 
-  /** Tokens now: refilled since the last draw, and never more than the capacity, which may have changed with the tier. */
+  /**
+   * Returns the current tokens, refilled since the last draw up to the capacity. The capacity may have changed with the
+   * tier.
+   */
   function tokensOf(owner: string, { bucket, capacity, refillPerSecond }: BucketWish, now: number): number {
     const level = levels.get(`${bucket} ${owner}`);
     if (!level) return capacity;

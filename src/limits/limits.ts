@@ -2,16 +2,16 @@ import type { Entitlement, Override } from "../kernel/entitlement.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type BucketSize, isBucketName, type Tier, tiers } from "./tiers.ts";
 
-/** The limits of accounts as they are at this moment: those of their tier, with the operator's overrides. */
+/** Current limits of accounts: those of the tier with the operator's overrides. */
 export interface Limits {
   of(account: Entitlement): Tier;
-  /** Size of a bucket. Throws for one that does not exist: the contract's proto named it wrongly. */
+  /** Returns the size of a bucket. Throws if the proto names an unknown bucket. */
   bucket(account: Entitlement, bucket: string): BucketSize;
-  /** The overrides that have not expired. */
+  /** Returns the overrides that have not expired. */
   overrides(account: Entitlement): readonly Override[];
 }
 
-/** The numbers of a tier that can be overridden besides its buckets, by the name that the contract has for them. */
+/** Numeric limits that can be overridden, by their public name. */
 const numbers = {
   concurrent_sessions: "concurrentSessions",
   session_minutes: "monthlySessionMinutes",
@@ -21,21 +21,21 @@ const numbers = {
   longest_session_seconds: "longestSessionSeconds",
 } as const satisfies Record<string, keyof Tier>;
 
-/** The names of the limits that are plain numbers. */
+/** Public names of numeric limits. */
 export const numberLimits: readonly string[] = Object.keys(numbers);
 
 function isNumber(limit: string): limit is keyof typeof numbers {
   return Object.hasOwn(numbers, limit);
 }
 
-/** A tier in which one number or bucket is another. One of a limit that a later release knows changes nothing. */
+/** Returns a tier with an override applied. Ignores limits that only a later release knows. */
 function overridden(tier: Tier, { limit, value, refillPerMinute = 0 }: Override): Tier {
   if (isNumber(limit)) return { ...tier, [numbers[limit]]: value };
   if (!isBucketName(limit)) return tier;
   return { ...tier, buckets: { ...tier.buckets, [limit]: { capacity: value, refillPerSecond: refillPerMinute / 60 } } };
 }
 
-/** Makes what tells the limits of accounts. */
+/** Creates the limits. */
 export function createLimits(clock: Clock): Limits {
   const inForce = ({ overrides }: Entitlement): readonly Override[] =>
     overrides.length === 0 ? overrides : overrides.filter(({ expiresAt }) => Date.parse(expiresAt) > clock.now());
@@ -46,7 +46,7 @@ export function createLimits(clock: Clock): Limits {
     of,
     overrides: inForce,
     bucket(account, bucket) {
-      if (!isBucketName(bucket)) throw new Error(`there is no bucket ${bucket}`);
+      if (!isBucketName(bucket)) throw new Error(`unknown bucket ${bucket}: expected a bucket of src/limits/tiers.ts`);
       return of(account).buckets[bucket];
     },
   };

@@ -3,27 +3,27 @@ const aDay = 86_400_000;
 
 /** A calendar month, UTC. */
 export interface Month {
-  /** `2026-11`. */
+  /** Such as `2026-11`. */
   readonly name: string;
-  /** Its first millisecond, and the first one after it, since the Unix epoch. */
+  /** Unix time in milliseconds. `endsAt` is exclusive. */
   readonly startsAt: number;
   readonly endsAt: number;
 }
 
-/** The day of a time, UTC: `2026-11-22`. */
+/** Returns the UTC day of a time, such as `2026-11-22`. */
 export const dayAt = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
-/** The month that a time is in. */
+/** Returns the month of a time. */
 export function monthAt(time: number): Month {
   const date = new Date(time);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
   return { name: dayAt(time).slice(0, 7), startsAt: Date.UTC(year, month), endsAt: Date.UTC(year, month + 1) };
 }
 
-/** Finds a month by its name. */
+/** Returns a month by name. */
 export const monthNamed = (name: string): Month => monthAt(Date.parse(`${name}-01T00:00:00Z`));
 
-/** Divides a span of time at every midnight. */
+/** Splits a time span at every midnight, UTC. */
 export function splitByDay(from: number, to: number): { readonly day: string; readonly ms: number }[] {
   const parts = [];
   for (let at = from; at < to; ) {

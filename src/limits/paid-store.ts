@@ -4,7 +4,7 @@ import { tiers } from "./tiers.ts";
 
 const dateOf = (time: number | null | undefined): Date | null => (typeof time === "number" ? new Date(time) : null);
 
-/** Lists what an account has paid for and has not ended. */
+/** Lists the grants of an account that have not ended. */
 export async function listGrants(db: Queryable, accountId: string): Promise<Grant[]> {
   const rows = await db.sql
     .selectFrom("tier_grants")
@@ -23,7 +23,7 @@ export async function listGrants(db: Queryable, accountId: string): Promise<Gran
   }));
 }
 
-/** Saves a grant, new or changed. */
+/** Inserts or updates a grant. */
 export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: Grant): void {
   const { id, kind, tier, months, createdAt, leftMs, runningSince, until, endedAt } = grant;
   const state = {
@@ -39,7 +39,7 @@ export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: Gr
   );
 }
 
-/** Lists accounts of which something has ended by now, or has come from a sandbox that counts no more. */
+/** Lists up to 100 accounts with grants to end. With `endsSandbox`, all grants of a payment sandbox must end. */
 export async function findDueAccounts(db: Queryable, now: Date, endsSandbox: boolean): Promise<string[]> {
   const rows = await db.sql
     .selectFrom("tier_grants")
@@ -52,7 +52,7 @@ export async function findDueAccounts(db: Queryable, now: Date, endsSandbox: boo
   return rows.map(({ account_id }) => account_id);
 }
 
-/** Lists which grants of an account a sandbox has made. */
+/** Lists the ids of grants that a payment sandbox created. */
 export async function listSandboxGrants(db: Queryable, accountId: string): Promise<string[]> {
   const rows = await db.sql
     .selectFrom("tier_grants")

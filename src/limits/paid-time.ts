@@ -1,36 +1,39 @@
 import { type TierName, tiers } from "./tiers.ts";
 
-/** A tier that was paid for: by a card, until that ends, or as a block of months, which runs while nothing higher serves. */
+/**
+ * A paid tier: either a card subscription, or a block of prepaid months, which is used up only while no higher tier
+ * applies.
+ */
 export interface Grant {
-  /** Identifier of the subscription or the order. */
+  /** Identifier of the subscription or order. */
   readonly id: string;
   readonly kind: "card" | "block";
   readonly tier: TierName;
-  /** Milliseconds since the Unix epoch. */
+  /** Unix time in milliseconds. */
   readonly createdAt: number;
-  /** Of a block: the calendar months that it is, from when it first serves. */
+  /** Number of calendar months of a block, counted from its first use. */
   readonly months: number;
-  /** Of a block that has served: the milliseconds that it has left, as of `runningSince` where it runs. */
+  /** Milliseconds left of a used block, as of `runningSince` if running. */
   readonly leftMs: number | null;
   readonly runningSince: number | null;
-  /** Of a card: when it ends by itself, since a payment has failed. */
+  /** End of a card subscription after a failed payment. */
   readonly until: number | null;
   readonly endedAt: number | null;
 }
 
-/** What an account is served by. */
+/** Tiers of an account. */
 export interface PaidTime {
-  /** What the operator has arranged. */
+  /** Tier set by the operator. */
   readonly arranged: TierName;
   readonly grants: readonly Grant[];
 }
 
-/** The same at a later time, and the tier that serves then. */
+/** Tiers of an account at a later time, with the effective tier. */
 export interface Served extends PaidTime {
   readonly tier: TierName;
 }
 
-/** Adds calendar months in UTC: of a day that a month lacks it gives the last one that it has. */
+/** Adds calendar months in UTC. If the month lacks the day, returns its last day. */
 export function addMonths(time: number, months: number): number {
   const date = new Date(time);
   const day = date.getUTCDate();
@@ -43,7 +46,9 @@ export function addMonths(time: number, months: number): number {
 
 const rank = (tier: TierName): number => tiers.names.indexOf(tier);
 
-/** When a grant ends if nothing else happens; undefined while it stands still. */
+/**
+ * Returns the end of a grant if nothing else changes, or undefined for a paused block or an open-ended subscription.
+ */
 export function endOf({ kind, runningSince, leftMs, until }: Grant): number | undefined {
   if (kind === "card") return until ?? undefined;
   return runningSince === null || leftMs === null ? undefined : runningSince + leftMs;
@@ -53,19 +58,22 @@ function ended(grant: Grant, at: number): Grant {
   return { ...grant, endedAt: at, runningSince: null, leftMs: grant.kind === "block" ? 0 : null };
 }
 
-/** Stops a block where it is. */
+/** Pauses a block. */
 function paused(grant: Grant, at: number): Grant {
   if (grant.runningSince === null || grant.leftMs === null) return grant;
   return { ...grant, runningSince: null, leftMs: grant.leftMs - (at - grant.runningSince) };
 }
 
-/** Has a block run. Its months begin when it first does. */
+/** Starts or resumes a block. Its term begins the first time it runs. */
 function running(grant: Grant, at: number): Grant {
   if (grant.runningSince !== null) return grant;
   return { ...grant, runningSince: at, leftMs: grant.leftMs ?? addMonths(at, grant.months) - at };
 }
 
-/** Of equal tiers the operator's serves before a card's, which is paid anyway, and that before the oldest block. */
+/**
+ * Chooses the effective tier. For equal tiers, the arranged one precedes a card, and a card precedes the oldest block,
+ * so blocks last longer.
+ */
 function choose({ arranged, grants }: PaidTime): { readonly tier: TierName; readonly block: string | undefined } {
   const order = (left: Grant, right: Grant): number =>
     rank(right.tier) - rank(left.tier) ||
@@ -77,14 +85,14 @@ function choose({ arranged, grants }: PaidTime): { readonly tier: TierName; read
   return { tier: best.tier, block: best.kind === "block" ? best.id : undefined };
 }
 
-/** Has what is highest serve from a time on, and everything else stand still. */
+/** Starts the block of the effective tier and pauses all others. */
 function serveFrom(time: PaidTime, at: number): Served {
   const { tier, block } = choose(time);
   const grants = time.grants.map((grant) => (grant.id === block ? running(grant, at) : paused(grant, at)));
   return { ...time, tier, grants };
 }
 
-/** Lets time pass: what has ended meanwhile ends at its own time, and what follows it begins there. */
+/** Advances to a later time. Each grant ends at its own time, and the next one starts there. */
 export function advance(time: PaidTime, now: number): Served {
   let served = time;
   for (;;) {
@@ -98,7 +106,7 @@ export function advance(time: PaidTime, now: number): Served {
   }
 }
 
-/** Ends a grant before its time. */
+/** Ends a grant early. */
 export function endGrant(time: PaidTime, id: string, at: number): PaidTime {
   const grants = time.grants.map((grant) => (grant.id === id && grant.endedAt === null ? ended(grant, at) : grant));
   return { ...time, grants };

@@ -11,42 +11,42 @@ import type { Month } from "./month.ts";
 import { noteThreshold } from "./store.ts";
 import { toTierMessage } from "./tier-message.ts";
 
-/** The thresholds of every quota, in percent, with the events that tell of them. */
+/** Thresholds of every quota in percent, with their events. */
 const thresholds = [
   { percent: 80, schema: QuotaWarningEventSchema },
   { percent: 100, schema: QuotaExceededEventSchema },
 ] as const;
 
-/** The amounts of a quota at which something is told. */
+/** Returns the amounts of a quota that trigger notifications. */
 export const amountsToldOf = (limit: number): number[] => thresholds.map(({ percent }) => (limit * percent) / 100);
 
-/** How much of a quota an account has used, in the quota's own unit. */
+/** Usage of a quota, in its own unit. */
 export interface QuotaState {
   readonly accountId: string;
   readonly tier: string;
   readonly quota: "session_minutes" | "profile_storage_bytes";
   readonly used: number;
-  /** What it had used before: only thresholds that were crossed since are told of. Without it all that are reached. */
+  /** Earlier usage. If set, only thresholds crossed since then are reported. */
   readonly before?: number;
   readonly limit: number;
-  /** The month in which each threshold is told of once. */
+  /** Month in which each threshold is reported once. */
   readonly month: Month;
-  /** The quota starts anew with the month. */
+  /** Whether the quota resets each month. */
   readonly isMonthly: boolean;
 }
 
-/** Whom thresholds are told to: the event log, and people. */
+/** Recipients of notifications: the event log, and people by mail. */
 export interface QuotaNewsParts {
   readonly events: EventLog;
   readonly mailer: Mailer;
 }
 
 const quotaNames: Readonly<Record<QuotaState["quota"], string>> = {
-  session_minutes: "session minutes of this month",
-  profile_storage_bytes: "storage of profiles",
+  session_minutes: "monthly session minutes",
+  profile_storage_bytes: "profile storage",
 };
 
-/** Tells the owners and admins of an account, as far as they want to know. */
+/** Notifies the owners and admins of an account by mail, according to their preferences. */
 async function mailManagers(mailer: Mailer, tx: Tx, { accountId, quota }: QuotaState, percent: number): Promise<void> {
   const { name: accountName } = await findAccount(tx, accountId);
   const subject = percent < 100 ? "A quota is almost used up" : "A quota is used up";
@@ -55,7 +55,7 @@ async function mailManagers(mailer: Mailer, tx: Tx, { accountId, quota }: QuotaS
     await mailer.send(tx, mailTo(manager, { kind: "usage_alerts", subject, lines }));
 }
 
-/** Tells of the thresholds that an account has reached: each once in a month, for each limit. */
+/** Reports newly reached thresholds, each once per month and limit. */
 export async function tellThresholds({ events, mailer }: QuotaNewsParts, tx: Tx, state: QuotaState): Promise<void> {
   const { accountId, quota, month, limit, used, before = Number.NEGATIVE_INFINITY } = state;
   if (!Number.isFinite(limit)) return;

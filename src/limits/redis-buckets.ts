@@ -2,23 +2,24 @@ import type { Redis } from "../platform/redis/redis.ts";
 import { createScript } from "../platform/redis/redis-script.ts";
 import { type BucketState, type Buckets, type BucketWish, createBuckets, describeBucket } from "./buckets.ts";
 
-/** Gateways that draw listen here, so that their number is known while Redis is there. */
+/** Subscribing to this channel makes a gateway count as present in Redis. */
 const presence = "pilothouse:limits";
 
-/** Milliseconds between two counts of the gateways. */
+/** Milliseconds between counts of the gateways. */
 const countEvery = 5_000;
 
-/** How many gateways are reckoned with before they could be counted: half of each bucket is then the share of one. */
+/** Number of gateways assumed before the first count: a gateway's share is then half of each bucket. */
 const assumedGateways = 2;
 
-/** A level is kept for this long, in milliseconds, after it is full, when it is as good as none. */
+/** Milliseconds for which a full bucket stays in Redis. */
 const keptWhenFull = 1_000;
 
 /**
- * Draws one token from each key, or none when one has none; or gives one back to each; or only reads. ARGV: the time in
- * milliseconds or "", what to draw (1, -1 or 0), then capacity and refill per second of each key. Gives 1 or 0, and the tokens that each key
- * has now. Time is that of Redis: with the gateways' own clocks one that runs ahead would fill every bucket, and leave
- * them dry for the others until their time has come. Levels are kept to six digits: at whole ones a bucket of 90 a second would lose what flows in between two draws.
+ * Draws one token from each key, or none if any is empty. A draw of -1 refunds one, 0 only reads. ARGV: time in
+ * milliseconds or "", draw, then capacity and refill per second of each key. Returns 1 or 0, and the tokens of each
+ * key.
+ * Uses the time of Redis: a gateway with a fast clock would fill every bucket, and then block the others. Levels keep
+ * six digits, because whole numbers would lose the refill between draws of a bucket of 90 per second.
  */
 const runScript = createScript(`
 local now = tonumber(ARGV[1])
@@ -53,34 +54,33 @@ return reply`);
 
 export interface RedisBucketsOptions {
   readonly redis: Redis;
-  /** Reckons with the caller's time instead of that of Redis, for tests that step it. */
+  /** Uses the caller's time instead of that of Redis, for tests. */
   readonly callersClock?: boolean;
 }
 
-/** What each command draws from every bucket. */
+/** Tokens that each command draws. */
 const draws = { take: "1", refund: "-1", read: "0" } as const;
 type Command = keyof typeof draws;
 
-/** A bucket's part of a gateway when each has to do without the others. */
+/** Returns the part of a bucket that one gateway may use without Redis. */
 function shareOf(wish: BucketWish, gateways: number): BucketWish {
   const capacity = Math.max(1, Math.floor(wish.capacity / gateways));
   return { ...wish, capacity, refillPerSecond: wish.refillPerSecond / gateways };
 }
 
-/** Reads the reply of the script. */
+/** Parses the reply of the script. */
 function readReply(reply: unknown): { drawn: boolean; tokens: number[] } {
   const [drawn, ...tokens] = Array.isArray(reply) ? reply.map(Number) : [];
-  if (drawn === undefined) throw new Error("Redis answered the rate-limit script with something else than a list");
+  if (drawn === undefined) throw new Error("expected a list from the rate-limit script in Redis");
   return { drawn: drawn === 1, tokens };
 }
 
 /**
- * Makes buckets that all gateways share, one round trip for all buckets of a request. While Redis is away each gateway
- * draws from buckets of its own, which are the shared ones divided by the gateways last counted.
- * Make them before Redis is started: they show there that this gateway draws.
+ * Creates buckets shared by all gateways, with one round trip per request. While Redis is down, each gateway uses its
+ * share: the bucket divided by the last count of gateways. Must be created before Redis is started.
  */
 export function createRedisBuckets({ redis, callersClock = false }: RedisBucketsOptions): Buckets {
-  /** What was last known of the whole buckets, and of this gateway's shares of them. */
+  /** Last known levels of the shared buckets, and of this gateway's shares. */
   const known = createBuckets();
   const shares = createBuckets();
   let gateways = assumedGateways;
@@ -98,16 +98,16 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     return shares[command](owner, own, now);
   }
 
-  /** Carries a command out in Redis, or on shares when Redis does not answer. */
+  /** Runs a command in Redis, or on the shares if Redis does not reply. */
   async function runShared(command: Command, owner: string, wishes: readonly BucketWish[], now: number) {
     if (performance.now() - countedAt > countEvery) void count();
-    // The braces keep the buckets of an owner on one node of a Redis cluster.
+    // The braces keep an owner's buckets on one node of a Redis cluster.
     const keys = wishes.map(({ bucket }) => `pilothouse:bucket:{${owner}}:${bucket}`);
     const sizes = wishes.flatMap(({ capacity, refillPerSecond }) => [String(capacity), String(refillPerSecond)]);
     const time = callersClock ? String(now) : "";
     const args = [time, draws[command], ...sizes];
     const reply = await redis.ask("buckets", (client) => runScript(client, keys, args));
-    // Redis was only slow: it will have drawn, and what is known of the whole bucket decides meanwhile.
+    // Redis was only slow and has probably drawn, so the last known shared level decides.
     if (reply === undefined && redis.isUp) return known[command](owner, wishes, now);
     if (reply === undefined) return runOnShare(command, owner, wishes, now);
     const { drawn, tokens } = readReply(reply);

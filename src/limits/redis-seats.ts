@@ -5,16 +5,16 @@ import { createScript } from "../platform/redis/redis-script.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
 import { createSeats, type Seats } from "./seats.ts";
 
-/** Milliseconds for which a seat that is not renewed counts: so long those stay taken whose gateway has died. */
+/** Milliseconds after which a slot that is not renewed expires, such as those of a dead gateway. */
 const defaultLife = 10_000;
 
-/** Seats are renewed so often in their life: two turns may fail. */
+/** Renewals within the lifetime of a slot: two may fail. */
 const renewals = 3;
 
 /**
- * Adds seats to those of a key, a sorted set by the time at which each lapses, unless there are as many as may be. ARGV:
- * the milliseconds that they last, the most, and their identifiers; those that are there already last anew. Gives how
- * many there were before. Time is that of Redis: the gateways' own clocks differ.
+ * Adds slots to a sorted set by expiry, unless the maximum is reached. Existing slots are renewed. ARGV: lifetime in
+ * milliseconds, maximum, ids. Returns the number of slots before. Uses the time of Redis, because clocks of gateways
+ * differ.
  */
 const addSeats = createScript(`
 local time = redis.call("TIME")
@@ -30,13 +30,13 @@ export interface RedisSeatsOptions {
   readonly redis: Redis;
   readonly clock: Clock;
   readonly log: Log;
-  /** Milliseconds for which a seat that is not renewed counts. */
+  /** Milliseconds after which a slot that is not renewed expires. */
   readonly life?: number;
 }
 
 /**
- * Makes seats that all gateways share. They lapse with the gateway that holds them. While Redis is away each gateway
- * counts its own alone, and tells Redis of them when it is back.
+ * Creates slots shared by all gateways. Slots of a dead gateway expire. While Redis is down, each gateway counts only
+ * its own slots, and registers them when Redis returns.
  */
 export function createRedisSeats({ redis, life = defaultLife, ...parts }: RedisSeatsOptions): Seats {
   const local = createSeats();
@@ -56,7 +56,7 @@ export function createRedisSeats({ redis, life = defaultLife, ...parts }: RedisS
   }
 
   return {
-    ...createRepeatedJob({ run: renew, every: life / renewals, complaint: "seats could not be renewed" }, parts),
+    ...createRepeatedJob({ run: renew, every: life / renewals, complaint: "failed to renew slots" }, parts),
     async take(owner, most) {
       const seat = local.take(owner, most);
       if (!seat.isGranted) return seat;

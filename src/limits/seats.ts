@@ -1,25 +1,25 @@
 import { randomUUID } from "node:crypto";
 import type { Part } from "../platform/lifetime.ts";
 
-/** A seat that was granted, until it is given back; or how many are taken, when there is none left. */
+/** A slot until its release, or the number of taken slots if none is free. */
 export type Seat =
   | { readonly isGranted: true; readonly id: string; release(): void }
   | { readonly isGranted: false; readonly taken: number };
 
-/** Seats of which an owner has so many: what lasts takes one for as long as it is open. */
+/** Concurrency limit per owner: each open stream holds a slot. */
 export interface Seats extends Part {
-  /** Takes a seat of an owner who may have so many. Memory answers at once, Redis by a promise. */
+  /** Takes a slot if the owner holds fewer than `most`. Returns a promise if slots are in Redis. */
   take(owner: string, most: number): Seat | Promise<Seat>;
 }
 
-/** Seats in memory. */
+/** Slots in memory. */
 export interface LocalSeats extends Seats {
   take(owner: string, most: number): Seat;
-  /** The identifiers of the seats that each owner has taken. */
+  /** Ids of the taken slots of each owner. */
   readonly held: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** Makes seats in memory. */
+/** Creates slots in memory. */
 export function createSeats(): LocalSeats {
   const held = new Map<string, Set<string>>();
   return {

@@ -27,7 +27,7 @@ export interface LimitsServiceParts {
   readonly limits: Limits;
 }
 
-/** Makes the implementation of LimitsService. */
+/** Creates the implementation of LimitsService. */
 export function createLimitsService(parts: LimitsServiceParts): ServiceImplementation<typeof LimitsService> {
   const { db, clock, buckets, limits } = parts;
 
@@ -43,7 +43,7 @@ export function createLimitsService(parts: LimitsServiceParts): ServiceImplement
     const override = overrideOf(principal, bucket);
     return create(RateLimitBucketSchema, {
       name: bucket,
-      // A gateway that does without Redis shows its share, as its headers do.
+      // Without Redis, shows this gateway's share, like the rate-limit headers.
       capacity,
       refillPerMinute: Math.round(limits.bucket(principal, bucket).refillPerSecond * 60),
       remaining,
@@ -66,7 +66,7 @@ export function createLimitsService(parts: LimitsServiceParts): ServiceImplement
       const month = request.month === undefined ? monthAt(clock.now()) : monthNamed(request.month);
       const used = await findUsage(db, principal.accountId, month);
       const byDay = new Map(used.days.map((day) => [day.day, day]));
-      // Today is the last one, and counts as soon as it has begun.
+      // Includes the current day from its first millisecond.
       const days = splitByDay(month.startsAt, Math.min(month.endsAt, clock.now() + 1)).map(({ day }) => {
         const { sessionMs, sessions } = byDay.get(day) ?? { sessionMs: 0, sessions: 0 };
         return { date: day, sessionSeconds: BigInt(Math.floor(sessionMs / 1_000)), sessions };

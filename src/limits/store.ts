@@ -2,27 +2,27 @@ import { sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { dayAt, type Month } from "./month.ts";
 
-/** What was used on a day. */
+/** Usage of a day. */
 export interface UsageDay {
-  /** `2026-11-22`. */
+  /** Such as `2026-11-22`. */
   readonly day: string;
   readonly sessionMs: number;
-  /** Sessions that went live on it. */
+  /** Sessions that went live on the day. */
   readonly sessions: number;
 }
 
-/** What the database has of a month's usage, all of it as at one moment. */
+/** Usage of a month, read in one snapshot. */
 export interface StoredUsage {
-  /** What ended sessions took. */
+  /** Usage by ended sessions. */
   readonly days: readonly UsageDay[];
   readonly running: readonly {
     readonly id: string;
-    /** The tier that it was created under. */
+    /** Tier at the session's creation. */
     readonly tier: string | null;
-    /** Milliseconds since the Unix epoch; null until it is live. */
+    /** Unix time in milliseconds, or null if not live yet. */
     readonly liveAt: number | null;
   }[];
-  /** PostgreSQL's time, by which sessions are live and end. */
+  /** PostgreSQL's time, which also determines start and end of sessions. */
   readonly now: number;
 }
 
@@ -37,14 +37,14 @@ const usageStatement = {
       floor(extract(epoch from app_now()) * 1000)::float8 as now`,
 };
 
-/** Reads the usage of a month in one statement: a session that ends meanwhile is either running in it, or metered. */
+/** Reads the usage of a month in one statement, so that a session ending meanwhile counts exactly once. */
 export async function readUsage(db: Queryable, accountId: string, month: Month): Promise<StoredUsage> {
   const [row] = await db.named<StoredUsage>(usageStatement, [accountId, dayAt(month.startsAt), dayAt(month.endsAt)]);
-  if (!row) throw new Error("the statement that reads usage has given no row");
+  if (!row) throw new Error("expected a row from usage-of-month, got none");
   return row;
 }
 
-/** Adds to the usage of days, of which each is there once. */
+/** Adds to the usage of days. Each account and day must occur once. */
 export function upsertUsage(tx: Tx, rows: readonly (UsageDay & { readonly accountId: string })[]) {
   return tx.sql
     .insertInto("account_usage")
@@ -61,7 +61,7 @@ export function upsertUsage(tx: Tx, rows: readonly (UsageDay & { readonly accoun
     );
 }
 
-/** What a threshold of a quota is known by. */
+/** Key of a quota threshold. */
 export interface QuotaThreshold {
   readonly accountId: string;
   readonly quota: string;
@@ -70,7 +70,7 @@ export interface QuotaThreshold {
   readonly limit: number;
 }
 
-/** Notes that a threshold was reached; false when that is known. */
+/** Records a reached threshold. Returns false if it was recorded before. */
 export async function noteThreshold(tx: Tx, threshold: QuotaThreshold): Promise<boolean> {
   const { accountId, quota, month, percent, limit } = threshold;
   const key = { account_id: accountId, quota, month: dayAt(month.startsAt), percent, limit_value: limit };
@@ -81,7 +81,7 @@ export async function noteThreshold(tx: Tx, threshold: QuotaThreshold): Promise<
   return (await inserted.returning("percent").executeTakeFirst()) !== undefined;
 }
 
-/** Has an account looked at by a time at the latest. */
+/** Schedules a check of an account's quota at `at` or earlier. */
 export function lookBy(tx: Tx, accountId: string, at: number): void {
   tx.send(
     tx.sql
@@ -93,14 +93,14 @@ export function lookBy(tx: Tx, accountId: string, at: number): void {
   );
 }
 
-/** Lists accounts that are to be looked at by now. */
+/** Lists accounts with a due quota check. */
 export async function findDueLooks(db: Queryable, now: number, limit: number): Promise<string[]> {
   const due = db.sql.selectFrom("quota_looks").select("account_id").where("look_at", "<=", new Date(now));
   const rows = await due.orderBy("look_at").limit(limit).execute();
   return rows.map(({ account_id }) => account_id);
 }
 
-/** Takes the look at an account that is due; false when another gateway has it. */
+/** Locks the due quota check of an account. Returns false if another gateway holds it. */
 export async function takeLook(tx: Tx, accountId: string, now: number): Promise<boolean> {
   const due = tx.sql
     .selectFrom("quota_looks")
@@ -110,7 +110,7 @@ export async function takeLook(tx: Tx, accountId: string, now: number): Promise<
   return (await due.forUpdate().skipLocked().executeTakeFirst()) !== undefined;
 }
 
-/** Sets when an account is looked at next; undefined when its next create will say. */
+/** Sets the time of the next quota check. If undefined, the next session create schedules it. */
 export function setLook(tx: Tx, accountId: string, at: number | undefined): void {
   if (at === undefined) tx.send(tx.sql.deleteFrom("quota_looks").where("account_id", "=", accountId));
   else

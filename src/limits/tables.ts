@@ -1,48 +1,48 @@
 import type { ColumnType, Generated } from "kysely";
 import type { BigInteger, Migrations } from "../platform/postgres/schema.ts";
 
-/** A day, UTC, as `2026-11-22`. What is read of it is cast to text: pg would make a local midnight of it. */
+/** A UTC day, such as `2026-11-22`. Must be cast to text when read, because pg returns local midnight. */
 type Day = ColumnType<string, string, never>;
 
-/** What the ended sessions of an account took on a day. */
+/** Usage of an account by sessions that ended, per day. */
 interface AccountUsageTable {
   account_id: string;
   day: Day;
   session_ms: BigInteger;
-  /** Those that went live on that day. */
+  /** Sessions that went live on the day. */
   sessions: number;
 }
 
-/** Thresholds of quotas that were told of: each once in a month, for each limit. */
+/** Reported quota thresholds, once per month and limit. */
 interface QuotaNoticesTable {
   account_id: string;
   quota: string;
-  /** The first day of the month. */
+  /** First day of the month. */
   month: Day;
   percent: number;
   limit_value: BigInteger;
   noted_at: Generated<Date>;
 }
 
-/** When an account whose sessions are running is to be looked at for the minutes that it has left. */
+/** Time of the next quota check of each account with running sessions. */
 interface QuotaLooksTable {
   account_id: string;
   look_at: Date;
 }
 
-/** Tiers that were paid for: see paid-time.ts. */
+/** Paid tiers: see paid-time.ts. */
 interface TierGrantsTable {
   id: string;
   account_id: string;
   kind: "card" | "block";
   tier: string;
-  /** A sandbox processor has made it. */
+  /** Whether a payment sandbox created the grant. */
   sandbox: boolean;
   months: number;
   left_ms: BigInteger | null;
   running_since: Date | null;
   until: Date | null;
-  /** When it is to be looked at. */
+  /** Time at which the grant is due to end. */
   ends_at: Date | null;
   ended_at: Date | null;
   created_at: Date;
@@ -82,7 +82,7 @@ export const limitsMigrations: Migrations = {
     "create index quota_looks_due on quota_looks (look_at)",
   ],
   "070-paid-tiers": [
-    // What the operator has arranged, where what was paid for serves instead: `tier` is what serves.
+    // Tier set by the operator. `tier` is the effective one, which may be paid for.
     "alter table accounts add column arranged_tier text",
     `create table tier_grants (
       id text primary key,

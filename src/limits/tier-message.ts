@@ -4,5 +4,5 @@ import { tiers } from "./tiers.ts";
 
 const { toMessage } = storedNames(Tier);
 
-/** The tier of a row in the contract. */
+/** Converts a stored tier to its proto enum. */
 export const toTierMessage = (name: string): Tier => toMessage(tiers.get(name).name);

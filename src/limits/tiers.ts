@@ -1,11 +1,11 @@
-/** A token bucket's size and how fast it fills. */
+/** Capacity and refill rate of a token bucket. */
 export interface BucketSize {
-  /** The most requests at once. */
+  /** Maximum burst of requests. */
   readonly capacity: number;
   readonly refillPerSecond: number;
 }
 
-/** The rate-limit buckets of an account. */
+/** Rate-limit buckets of an account. */
 export const bucketNames = [
   "global",
   "sessions:create",
@@ -13,18 +13,17 @@ export const bucketNames = [
   "agent_sessions:input_event",
 ] as const;
 
-/** One of the rate-limit buckets. */
 export type BucketName = (typeof bucketNames)[number];
 
-/** What an account may do. */
+/** Limits of an account. */
 export interface Tier {
   readonly name: TierName;
   readonly concurrentSessions: number;
-  /** Session minutes a month; `Infinity` is no quota. */
+  /** Session minutes per month. `Infinity`: no quota. */
   readonly monthlySessionMinutes: number;
   readonly profiles: number;
   readonly profileStorageBytes: number;
-  /** The storage limit only warns. */
+  /** The storage limit only causes warnings. */
   readonly profileStorageIsSoft: boolean;
   readonly apiKeys: number;
   readonly longestSessionSeconds: number;
@@ -39,7 +38,7 @@ const gibibytes = 2 ** 30;
 const size = (capacity: number, refillPerSecond: number): BucketSize => ({ capacity, refillPerSecond });
 const perMinute = (capacity: number, refill: number): BucketSize => size(capacity, refill / 60);
 
-/** The whole table. Bucket sizes of free, personal and api_builder are the interface's, all else is ours. */
+/** All tiers. Bucket sizes of free, personal and api_builder are part of the public contract. */
 const table = {
   free: {
     concurrentSessions: 1,
@@ -118,13 +117,13 @@ const table = {
   },
 } as const satisfies Record<string, Omit<Tier, "name">>;
 
-/** The name of a tier, as accounts carry it. */
+/** Name of a tier as stored in accounts. */
 export type TierName = keyof typeof table;
 
-/** Finds tiers, as they are without any override: what an account may do, src/limits/limits.ts tells. */
+/** Registry of tiers without overrides. src/limits/limits.ts applies overrides. */
 export interface Tiers {
   readonly names: readonly TierName[];
-  /** Finds a tier by the name that an account carries. */
+  /** Returns a tier by name. */
   get(name: string): Tier;
 }
 
@@ -132,7 +131,7 @@ function isTierName(name: string): name is TierName {
   return Object.hasOwn(table, name);
 }
 
-/** Says whether a rate-limit bucket has this name. */
+/** Returns whether a rate-limit bucket has this name. */
 export function isBucketName(name: string): name is BucketName {
   return bucketNames.some((bucket) => bucket === name);
 }
@@ -140,12 +139,12 @@ export function isBucketName(name: string): name is BucketName {
 const names = Object.keys(table).filter(isTierName);
 const byName = new Map<string, Tier>(names.map((name) => [name, { name, ...table[name] }]));
 
-/** The tiers of the service. */
+/** Tiers of the service. */
 export const tiers: Tiers = {
   names,
   get(name) {
     const tier = byName.get(name);
-    if (!tier) throw new Error(`an account has the unknown tier ${name}`);
+    if (!tier) throw new Error(`expected a known tier, got ${name}`);
     return tier;
   },
 };

@@ -2,23 +2,23 @@ import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { dayAt, type Month, splitByDay } from "./month.ts";
 import { readUsage, type StoredUsage, type UsageDay, upsertUsage } from "./store.ts";
 
-/** The time of a session that counts: from when it was live to its end. */
+/** Metered time of a session: from live to its end. */
 export interface MeteredSpan {
   readonly accountId: string;
   readonly from: number;
   readonly to: number;
 }
 
-/** What an account has used in a month, its running sessions until this moment included. */
+/** Usage of an account in a month, including running sessions up to now. */
 export interface MonthUsage {
-  /** The days on which it has used something, in their order. */
+  /** Days with usage, in order. */
   readonly days: readonly UsageDay[];
   readonly usedMs: number;
-  /** Its sessions that have not ended, those that are not live yet included. */
+  /** Sessions that have not ended, including those not live yet. */
   readonly running: StoredUsage["running"];
 }
 
-/** Collects days of accounts: what belongs to one day is one row. */
+/** Merges rows of the same account and day. */
 function collect(rows: Iterable<UsageDay & { readonly accountId: string }>) {
   const byKey = new Map<string, UsageDay & { readonly accountId: string }>();
   for (const row of rows) {
@@ -26,11 +26,11 @@ function collect(rows: Iterable<UsageDay & { readonly accountId: string }>) {
     const { sessionMs, sessions } = byKey.get(key) ?? { sessionMs: 0, sessions: 0 };
     byKey.set(key, { ...row, sessionMs: row.sessionMs + sessionMs, sessions: row.sessions + sessions });
   }
-  // In one order for everybody, so that two who meter the same accounts do not wait for each other.
+  // A common order prevents deadlocks between transactions that meter the same accounts.
   return [...byKey.keys()].sort().flatMap((key) => byKey.get(key) ?? []);
 }
 
-/** The days of a span; it counts as a session on its first one. */
+/** Splits a span into days. The session counts on its first day. */
 function daysOf({ accountId, from, to }: MeteredSpan) {
   const [first, ...others] = splitByDay(from, to);
   if (!first) return [{ accountId, day: dayAt(from), sessionMs: 0, sessions: 1 }];
@@ -38,12 +38,12 @@ function daysOf({ accountId, from, to }: MeteredSpan) {
   return [{ accountId, day: first.day, sessionMs: first.ms, sessions: 1 }, ...rows];
 }
 
-/** Adds the time of sessions that have just ended to what their accounts have used, in the transaction of their end. */
+/** Adds the time of ended sessions to their accounts' usage, in the transaction of their end. */
 export function meter(tx: Tx, spans: readonly MeteredSpan[]): void {
   if (spans.length > 0) tx.send(upsertUsage(tx, collect(spans.flatMap(daysOf))));
 }
 
-/** Reads what an account has used in a month. */
+/** Returns the usage of an account in a month. */
 export async function findUsage(db: Queryable, accountId: string, month: Month): Promise<MonthUsage> {
   const { days, running, now } = await readUsage(db, accountId, month);
   const isInMonth = ({ day }: UsageDay): boolean => day.startsWith(month.name);

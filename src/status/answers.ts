@@ -1,7 +1,7 @@
 import type { ComponentName } from "./components.ts";
 import type { Sources } from "./sources.ts";
 
-/** Services that are a component of their own; all others are the API. */
+/** Services that are separate components. All others belong to the API. */
 const components: Readonly<Record<string, ComponentName>> = {
   AgentSessionService: "agent_sessions",
   AgentInputService: "agent_sessions",
@@ -11,10 +11,10 @@ const components: Readonly<Record<string, ComponentName>> = {
   ViewLinkService: "live_view",
 };
 
-/** Those that need a payment processor, where there is one. */
+/** Services that depend on a payment processor, if one is configured. */
 const billing: typeof components = { BillingService: "billing", CryptoOrderService: "billing" };
 
-/** Has the answers of all services counted: what fails by a fault of ours, and whose calls those were. */
+/** Counts responses of all services by component: server faults, and the accounts affected. */
 export function noteAnswers(
   sources: Sources,
   takesPayments: boolean,

@@ -17,7 +17,7 @@ import {
   type StoredBoard,
 } from "./store.ts";
 
-/** One sampling of one gateway. */
+/** Facts that one gateway sampled. */
 export interface Sample {
   readonly at: number;
   readonly facts: Facts;
@@ -26,13 +26,13 @@ export interface Sample {
 interface Judges {
   readonly ids: Ids;
   readonly pace: Pace;
-  /** Time in which nobody sampled was an outage; else there was no service, and nobody to miss it. */
+  /** Whether time without samples counts as an outage. If not, the service was simply off. */
   readonly countsAbsence: boolean;
 }
 
 /**
- * Keeps what a gateway has seen, and judges by what all have. Gives the version of what followers see. A sampling that comes
- * after a later one was judged is kept, and says nothing of the past any more.
+ * Stores a gateway's sample and judges the samples of all gateways. Returns the version of the board. A sample older
+ * than the last judgement is only stored.
  */
 export async function judge(tx: Tx, gateway: string, { at, facts }: Sample, judges: Judges): Promise<bigint> {
   const { pace, ids } = judges;
@@ -47,7 +47,7 @@ export async function judge(tx: Tx, gateway: string, { at, facts }: Sample, judg
   const ages = kept.map((row) => ({ age: at - row.sampled_at.getTime(), facts: row.facts }));
   const present = ages.filter(({ age }) => age < pace.silentAfter).map((each) => each.facts);
   const before = isAbsence ? settled(board.states) : board.states;
-  // After an absence, or an outage in which nobody could write, gateways come back one after the other: nobody is missed.
+  // After an absence or outage, gateways return one after the other, so missing ones are ignored.
   const isMissed = ({ age }: { readonly age: number }) => age >= pace.silentAfter && age < pace.forgetAfter;
   const silent = isAbsence || isDown(before.api?.health ?? "operational") ? 0 : ages.filter(isMissed).length;
   const states = stepAll(before, present, silent, at, pace);
@@ -66,17 +66,17 @@ export async function judge(tx: Tx, gateway: string, { at, facts }: Sample, judg
   return (await lockBoard(tx)).version;
 }
 
-/** What was about to change before an absence says nothing of now. */
+/** Discards pending changes, which are meaningless after an absence. */
 function settled(states: States): States {
   return Object.fromEntries(Object.entries(states).map(([name, { health }]) => [name, { health }]));
 }
 
-/** Maintenance begins by the clock alone. */
+/** Maintenance starts by the clock, without an update. */
 function hasBegun(incidents: readonly IncidentRow[], { judgedAt = 0 }: StoredBoard, at: number): boolean {
   return incidents.some(({ started_at: from }) => from.getTime() > judgedAt && from.getTime() <= at);
 }
 
-/** Ends what has changed, and begins what it has changed to. Says whether anything has. */
+/** Ends spans whose health changed and starts new ones. Returns whether any changed. */
 function moveSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSpan[], at: Date): boolean {
   const isIn = (those: readonly OpenSpan[], { component, health }: OpenSpan): boolean =>
     those.some((each) => each.component === component && each.health === health);
@@ -96,7 +96,7 @@ function moveSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSpan
   return ended.length + begun.length > 0;
 }
 
-/** What was measured ends with the last sampling. The time since then was an outage of all, but where it was announced. */
+/** Ends open spans at the last sample. The time since is recorded as an outage, except during announced maintenance. */
 async function noteAbsence(
   tx: Tx,
   { judgedAt = 0 }: StoredBoard,
@@ -118,7 +118,7 @@ async function noteAbsence(
 
 const isOutage = (health: Health): boolean => health !== "maintenance";
 
-/** The parts of some time, by whether they were announced for a component. */
+/** Splits a time range by whether maintenance was announced for the component. */
 function splitBy(announced: readonly IncidentRow[], component: ComponentName, from: Date, to: Date) {
   const own = announced.filter(({ components }) => components.includes(component));
   const edges = own.flatMap(({ started_at: begin, resolved_at: end }) => [begin, end ?? to]);

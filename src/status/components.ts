@@ -1,10 +1,9 @@
-/** The parts of the service, in the order in which they are shown. */
+/** Components of the service, in display order. */
 export const componentNames = ["api", "sessions", "agent_sessions", "live_view", "webhooks", "billing"] as const;
 
-/** One of the parts of the service. */
 export type ComponentName = (typeof componentNames)[number];
 
-/** What people call the parts. */
+/** Display names of components. */
 export const componentLabels: Readonly<Record<ComponentName, string>> = {
   api: "API",
   sessions: "Sessions",
@@ -14,29 +13,28 @@ export const componentLabels: Readonly<Record<ComponentName, string>> = {
   billing: "Billing",
 };
 
-/** How something is, from the best to the worst. Maintenance is no fault. */
+/** Health values from best to worst. Maintenance is not a fault. */
 export const healths = ["operational", "maintenance", "degraded", "partial_outage", "major_outage"] as const;
 
-/** How something is. */
 export type Health = (typeof healths)[number];
 
-/** What people read of it. */
+/** Health values in texts for people. */
 export const healthWords: Readonly<Record<Health, string>> = {
-  operational: "as it should be",
+  operational: "operational",
   maintenance: "under maintenance",
-  degraded: "slower, or failing at times",
-  partial_outage: "failing for some",
-  major_outage: "failing for all",
+  degraded: "degraded performance",
+  partial_outage: "partial outage",
+  major_outage: "major outage",
 };
 
-/** Says whether one is worse than the other. */
+/** Returns whether `one` is worse than `other`. */
 export const isWorse = (one: Health, other: Health): boolean => healths.indexOf(one) > healths.indexOf(other);
 
-/** The worst of several; operational of none. */
+/** Returns the worst value, or operational for an empty list. */
 export const worstOf = (all: readonly Health[]): Health =>
   all.reduce<Health>((worst, each) => (isWorse(each, worst) ? each : worst), "operational");
 
-/** Says whether the time counts as down. */
+/** Returns whether the health counts as downtime. */
 export const isDown = (health: Health): boolean => health === "partial_outage" || health === "major_outage";
 
 export const isComponentName = (name: string): name is ComponentName => componentNames.some((known) => known === name);

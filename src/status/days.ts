@@ -1,12 +1,12 @@
 import { type ComponentName, type Health, worstOf } from "./components.ts";
 import { percentOf, type Span, uptimeOf } from "./sla.ts";
 
-/** Days that the page shows. */
+/** Number of days shown on the status page. */
 const shownDays = 90;
 
 const dayMs = 86_400_000;
 
-/** A day of a component, in UTC; without health when nothing was measured. */
+/** Health of a component on a UTC day. `health` is undefined without measurements. */
 export interface Day {
   /** `YYYY-MM-DD`. */
   readonly date: string;
@@ -14,18 +14,18 @@ export interface Day {
   readonly downSeconds: number;
 }
 
-/** The last days of a component, the oldest first, and how much of them it was up; undefined when nothing was measured. */
+/** Recent days of a component, oldest first, and its uptime. `percent` is undefined without measurements. */
 export interface DayHistory {
   readonly days: readonly Day[];
   readonly percent: number | undefined;
 }
 
-/** When the first of the days began that are shown at a time. */
+/** Returns the start of the first day shown. */
 export function firstShown(now: number): number {
   return Math.floor(now / dayMs) * dayMs - (shownDays - 1) * dayMs;
 }
 
-/** Makes the history of a component. */
+/** Creates the history of a component. */
 export function historyOf(spans: readonly Span[], component: ComponentName, now: number): DayHistory {
   const own = spans.filter((span) => span.component === component);
   const begin = firstShown(now);

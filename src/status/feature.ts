@@ -14,7 +14,7 @@ interface StatusFeatureParts {
   readonly status: Status;
 }
 
-/** How long spans and incidents are kept, in milliseconds: the report has 24 months. */
+/** Retention of spans and incidents in milliseconds. The SLA report covers 24 months. */
 const keptFor = 26 * 31 * 86_400_000;
 
 export const status = defineService({
@@ -31,7 +31,7 @@ export const status = defineService({
           await deleteOld(db, { gateways: new Date(now - own.pace.forgetAfter), rest: new Date(now - keptFor) });
         },
         every: 600_000,
-        complaint: "the status of the past cannot be swept at the moment",
+        complaint: "failed to delete old status records",
       },
     ],
   }),

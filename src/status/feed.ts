@@ -3,13 +3,16 @@ import type { Broadcast } from "../platform/broadcast.ts";
 import { raceSignal } from "../platform/deadline.ts";
 import { looksAlike, type Snapshot, toStatusMessage } from "./snapshot.ts";
 
-/** What is shown of now, in the memory of a gateway, and who follows it. */
+/** Current status in the memory of a gateway, and its followers. */
 export interface Feed {
-  /** What was seen last. Throws before anything was. */
+  /** Latest snapshot. Throws before the first one. */
   readonly now: Snapshot;
-  /** Shows something newer; followers are told when it looks otherwise. */
+  /** Publishes a snapshot. Followers are notified if it differs visibly. */
   show(snapshot: Snapshot): void;
-  /** Gives the status as it is, then at each change, until the caller's signal aborts. All followers share its messages. */
+  /**
+   * Yields the current status, then every change, until the caller's signal aborts. Messages are shared by all
+   * followers.
+   */
   follow(caller: { readonly signal: AbortSignal }): Broadcast<Status>;
 }
 
@@ -18,7 +21,7 @@ interface Step {
   readonly next: Promise<Step>;
 }
 
-/** Makes a feed that has nothing yet. */
+/** Creates a feed without a snapshot. */
 export function createFeed(): Feed {
   let shown: Snapshot | undefined;
   let step: Step | undefined;
@@ -35,7 +38,7 @@ export function createFeed(): Feed {
 
   return {
     get now() {
-      if (!shown) throw new Error("the status has not been looked at yet");
+      if (!shown) throw new Error("the status has not been sampled yet");
       return shown;
     },
     show(snapshot) {

@@ -8,9 +8,9 @@ import type { Feed } from "./feed.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { readSpans } from "./store.ts";
 
-/** How the components were in the last days, as this gateway knows it. */
+/** Recent days of the components, cached by this gateway. */
 export interface History {
-  /** Gives it; what was known while PostgreSQL is away. */
+  /** Returns the history. While PostgreSQL is down, returns the last known one. */
   read(): Promise<ReadonlyMap<ComponentName, DayHistory>>;
 }
 
@@ -20,10 +20,10 @@ export interface HistoryParts {
   readonly feed: Feed;
 }
 
-/** Milliseconds. A page that is a minute old is as good for what was; what is now changes it at once. */
+/** Milliseconds. A history may be a minute old, but a change of the current status refreshes it. */
 const times = { freshFor: 60_000, patience: 300 };
 
-/** Makes the history: read once a minute at most, and when something changes. */
+/** Creates the history. Reads it at most once a minute, and after each change. */
 export function createHistory({ db, clock, feed }: HistoryParts): History {
   const cache = createFreshCache<ReadonlyMap<ComponentName, DayHistory>>({
     async load() {
@@ -35,14 +35,14 @@ export function createHistory({ db, clock, feed }: HistoryParts): History {
     capacity: 1,
     clock,
     ...times,
-    // While PostgreSQL is away nothing newer can be had.
+    // While PostgreSQL is down, stale data is the best available.
     staleFor: Number.POSITIVE_INFINITY,
   });
   let known: Snapshot["components"] | undefined;
   return {
     async read() {
       const { components, isAway } = feed.now;
-      // While PostgreSQL is away nothing newer can be had: what is kept is not given up for it.
+      // While PostgreSQL is down, keeps the cached history.
       if (components !== known && !isAway) {
         cache.expire("");
         known = components;

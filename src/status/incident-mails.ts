@@ -9,10 +9,10 @@ import { componentLabels, healthWords } from "./components.ts";
 import type { IncidentRow } from "./incident-store.ts";
 import { endTokenOf } from "./subscriptions.ts";
 
-/** Milliseconds between two mails about one incident, and between two looks for what subscribers are to be told of. */
+/** Milliseconds between mails about the same incident, and between checks for changed incidents. */
 const times = { between: 900_000, look: 5_000 };
 
-/** Mails that are written with one transaction. */
+/** Maximum number of mails per transaction. */
 const batch = 200;
 
 interface MailingJob {
@@ -28,7 +28,7 @@ export interface IncidentMailsParts {
   readonly publicUrl: string;
 }
 
-/** Locks the incidents of which subscribers are to be told now. */
+/** Locks the incidents that subscribers must be notified of now. */
 async function lockUntold(tx: Tx, now: number): Promise<IncidentRow[]> {
   return await tx.sql
     .selectFrom("status_incidents")
@@ -45,7 +45,7 @@ async function lockUntold(tx: Tx, now: number): Promise<IncidentRow[]> {
     .execute();
 }
 
-/** What a mail says of an incident as it is now, with what was said since the last mail. */
+/** Writes the mail about an incident, with the updates since the last mail. */
 async function write(tx: Tx, incident: IncidentRow, now: number) {
   const { id, origin, title, health, components, resolved_at: end, started_at: from, told_at: told } = incident;
   const updates = tx.sql.selectFrom("status_updates").select(["text", "created_at"]).where("incident_id", "=", id);
@@ -54,21 +54,21 @@ async function write(tx: Tx, incident: IncidentRow, now: number) {
     .orderBy("id")
     .execute();
   const isOver = end !== null && end.getTime() <= now;
-  const stage = isOver ? "Over" : origin === "maintenance" ? "Maintenance" : told ? "Update" : "Incident";
+  const stage = isOver ? "Resolved" : origin === "maintenance" ? "Maintenance" : told ? "Update" : "Incident";
   const names = components.map((name) => componentLabels[name]).join(", ");
   const utc = (time: Date): string => time.toISOString().slice(0, 16).replace("T", " ").concat(" UTC");
   const planned = origin === "maintenance" && end ? [`From ${utc(from)} to ${utc(end)}.`] : [];
   return {
     subject: `${stage}: ${title}`,
     lines: [
-      `${names}: ${isOver ? "this is over" : healthWords[health]}.`,
+      `${names}: ${isOver ? "resolved" : healthWords[health]}.`,
       ...planned,
       ...said.map(({ text, created_at: at }) => `${utc(at)}: ${text}`),
     ],
   };
 }
 
-/** Makes what tells subscribers of incidents: a job that sees what is to be told, and the work that writes the mails. */
+/** Creates the repeated job that finds changed incidents, and the kind of job that mails subscribers. */
 export function createIncidentMails(parts: IncidentMailsParts): {
   readonly job: RepeatedWork;
   readonly work: WorkKind<MailingJob>;
@@ -111,7 +111,7 @@ export function createIncidentMails(parts: IncidentMailsParts): {
     return subscribers.length;
   }
 
-  // A gateway that dies leaves what it has written, and the place from which another one goes on.
+  // If a gateway dies, another one continues after the last committed batch.
   const mailing = defineWork<MailingJob>({
     kind: "status-mail",
     ...{ width: 1, schedule: [1_000, 10_000, 60_000, 600_000], timeout: 300_000 },
@@ -142,7 +142,7 @@ export function createIncidentMails(parts: IncidentMailsParts): {
   const job = {
     run: () => db.transaction(tell),
     every: times.look,
-    complaint: "subscribers cannot be told of incidents at the moment",
+    complaint: "failed to notify subscribers of incidents",
   };
   return { job, work: mailing };
 }

@@ -5,10 +5,10 @@ import type { ComponentName, Health } from "./components.ts";
 import { bumpVersion } from "./store.ts";
 import type { IncidentOrigin } from "./tables.ts";
 
-/** An incident, as PostgreSQL has it. */
+/** Row of an incident. */
 export type IncidentRow = Selectable<Schema["status_incidents"]>;
 
-/** An incident to open. */
+/** An incident to create. */
 export interface NewIncident {
   readonly id: string;
   readonly origin: IncidentOrigin;
@@ -16,12 +16,12 @@ export interface NewIncident {
   readonly health: Health;
   readonly components: readonly ComponentName[];
   readonly from: Date;
-  /** When it ends, where that is known. */
+  /** End, if known. */
   readonly to?: Date;
   readonly text: string;
 }
 
-/** Opens an incident. */
+/** Creates an incident. */
 export function insertIncident(tx: Tx, { components, from, to, text, ...incident }: NewIncident, at: Date): void {
   const dates = { started_at: from, resolved_at: to ?? null, changed_at: at };
   tx.send(tx.sql.insertInto("status_incidents").values({ ...incident, ...dates, components: [...components] }));
@@ -33,14 +33,14 @@ function addUpdate(tx: Tx, incident_id: string, text: string, created_at: Date):
   bumpVersion(tx);
 }
 
-/** What may change of an incident. */
+/** Fields to change with an update. */
 export interface IncidentChange {
   readonly health?: Health;
   readonly components?: readonly ComponentName[];
   readonly resolved?: boolean;
 }
 
-/** Says something about an incident, and changes it. */
+/** Adds an update to an incident and changes it. */
 export function changeIncident(tx: Tx, id: string, text: string, at: Date, change: IncidentChange = {}): void {
   const { components, health, resolved } = change;
   const row = {
@@ -53,7 +53,7 @@ export function changeIncident(tx: Tx, id: string, text: string, at: Date, chang
   addUpdate(tx, id, text, at);
 }
 
-/** Locks the incidents that go on, or are to come, at a time. */
+/** Locks current and future incidents. */
 export async function lockUnresolved(tx: Tx, at: Date): Promise<IncidentRow[]> {
   return await tx.sql
     .selectFrom("status_incidents")
@@ -64,7 +64,7 @@ export async function lockUnresolved(tx: Tx, at: Date): Promise<IncidentRow[]> {
     .execute();
 }
 
-/** Finds the maintenance in some time. */
+/** Lists the maintenance within a time range. */
 export async function findMaintenance(db: Queryable, from: Date, to: Date): Promise<IncidentRow[]> {
   const all = db.sql.selectFrom("status_incidents").selectAll().where("origin", "=", "maintenance");
   return await all.where("started_at", "<", to).where("resolved_at", ">", from).execute();

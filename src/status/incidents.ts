@@ -11,23 +11,23 @@ import {
 import { changeIncident, type IncidentRow, insertIncident } from "./incident-store.ts";
 import type { States } from "./judgement.ts";
 
-/** What an incident that opens by itself is called, by its one component. */
+/** Title of an automatic incident with one component. */
 const titles: Readonly<Record<ComponentName, string>> = {
-  api: "Requests fail",
-  sessions: "Sessions do not start as they should",
+  api: "API requests fail",
+  sessions: "Problems with starting sessions",
   agent_sessions: "Agent sessions fail",
-  live_view: "The live view does not work as it should",
+  live_view: "Problems with the live view",
   webhooks: "Webhooks are delivered late",
-  billing: "Payments cannot be made",
+  billing: "Payments fail",
 };
 
 const titleOf = ([first, ...others]: readonly ComponentName[]): string =>
-  first === undefined || others.length > 0 ? "Several parts of the service fail" : titles[first];
+  first === undefined || others.length > 0 ? "Several components fail" : titles[first];
 
 const sentenceOf = (name: ComponentName, health: Health): string =>
   `${componentLabels[name]}: ${healthWords[health]}${health === "operational" ? " again" : ""}.`;
 
-/** What the operator has said of a component, beside what was measured: maintenance counts before all else. */
+/** Returns the health that the operator declared. Maintenance takes precedence. */
 export function declaredHealth(incidents: readonly IncidentRow[], name: ComponentName, at: number): Health {
   const own = incidents.filter(
     ({ origin, components, started_at: from }) =>
@@ -37,7 +37,7 @@ export function declaredHealth(incidents: readonly IncidentRow[], name: Componen
   return worstOf(own.map(({ health }) => health));
 }
 
-/** What the one incident that opens by itself is made of. */
+/** Input for the automatic incident. */
 export interface Measured {
   readonly before: States;
   readonly after: States;
@@ -45,8 +45,8 @@ export interface Measured {
 }
 
 /**
- * Opens, changes or closes the incident that comes of samplings: there is one at a time, of all that fails. Its texts are
- * fixed: nobody has looked at what went wrong yet.
+ * Opens, updates or closes the automatic incident, which covers all failing components. Its texts are fixed, because no
+ * operator has examined the fault yet.
  */
 export function keepIncident(
   tx: Tx,
@@ -66,7 +66,7 @@ export function keepIncident(
     return;
   }
   if (failing.length === 0) {
-    changeIncident(tx, open.id, "All is as it should be again.", at, { resolved: true });
+    changeIncident(tx, open.id, "All components are operational again.", at, { resolved: true });
     return;
   }
   const changed = componentNames.filter((name) => healthOf(before, name) !== healthOf(after, name));
@@ -76,9 +76,9 @@ export function keepIncident(
   changeIncident(tx, open.id, text, at, { health, components: touched });
 }
 
-/** Opens and closes the incident of time in which nobody sampled. */
+/** Adds a closed incident for a time without samples. */
 export function insertAbsence(tx: Tx, components: readonly ComponentName[], from: Date, to: Date, ids: Ids): void {
-  const text = `Nothing answered from ${from.toISOString()} to ${to.toISOString()}.`;
-  const incident = { origin: "automatic", title: "The service was away", health: "major_outage" } as const;
+  const text = `The service did not respond from ${from.toISOString()} to ${to.toISOString()}.`;
+  const incident = { origin: "automatic", title: "Service outage", health: "major_outage" } as const;
   insertIncident(tx, { ...incident, id: ids.next("inc"), components, from, to, text }, to);
 }

@@ -1,38 +1,38 @@
 import { type ComponentName, type Health, isWorse, worstOf } from "./components.ts";
 import { type Outcomes, ownProbe, sumOf, witnesses } from "./tally.ts";
 
-/** What a gateway has seen at one sampling. */
+/** Facts that a gateway collected in one sample. */
 export interface Facts {
-  /** The components that it measures. */
+  /** Components that the gateway measures. */
   readonly components: readonly ComponentName[];
-  /** What its probes have found amiss. */
+  /** Problems found by probes. */
   readonly findings: readonly { readonly component: ComponentName; readonly health: Health }[];
   readonly outcomes: readonly ({ readonly component: ComponentName } & Outcomes)[];
 }
 
-/** Milliseconds. */
+/** Time constants in milliseconds. */
 export interface Pace {
   readonly every: number;
-  /** How long a probe may take. */
+  /** Timeout of a probe. */
   readonly probe: number;
-  /** A fault shows when it has lasted so long: at the second sampling that sees it. */
+  /** Duration after which a fault is shown: at the second sample that finds it. */
   readonly worseAfter: number;
-  /** Its end shows when nothing was seen of it for so long. */
+  /** Duration without a fault after which its end is shown. */
   readonly betterAfter: number;
-  /** A gateway that has not sampled for so long is silent; nobody who has, an outage of all. */
+  /** Age of the last sample after which a gateway is silent. If all are, the time counts as absence. */
   readonly silentAfter: number;
-  /** A gateway that has been silent for so long is gone for good. */
+  /** Age of the last sample after which a gateway is considered removed. */
   readonly forgetAfter: number;
 }
 
-/** Milliseconds between two samplings. */
+/** Milliseconds between samples. */
 const usualEvery = 10_000;
 
 export function paceOf(every = usualEvery): Pace {
   return {
     every,
     probe: 3_000,
-    // Timers are late by some milliseconds, and early by one.
+    // Timers may be some milliseconds late, or one early.
     worseAfter: 0.9 * every,
     betterAfter: 1.9 * every,
     silentAfter: 30_000,
@@ -40,16 +40,16 @@ export function paceOf(every = usualEvery): Pace {
   };
 }
 
-/** What a component is taken for, and what it is about to be taken for instead. */
+/** Current health of a component, and a change that has not lasted long enough. */
 export interface ComponentState {
   readonly health: Health;
   readonly pending?: { readonly health: Health; readonly since: number };
 }
 
-/** The state of all components that are measured. */
+/** States of all measured components. */
 export type States = Readonly<Partial<Record<ComponentName, ComponentState>>>;
 
-/** From what share of failures. Below the least, what fails is one request among fifty. */
+/** Failure rates from which a health applies. Rates below 2 % are tolerated. */
 const shares: readonly (readonly [least: number, health: Health])[] = [
   [0.5, "major_outage"],
   [0.1, "partial_outage"],
@@ -61,18 +61,18 @@ function healthOf({ total, failed, seenBy }: Outcomes): Health {
   return shares.find(([least]) => failed / total >= least)?.[1] ?? "operational";
 }
 
-/** How a component looks right now, by what all gateways that have sampled lately have seen. */
+/** Returns the momentary health of a component from the recent samples of all gateways. */
 export function lookOf(component: ComponentName, all: readonly Facts[], silentGateways: number): Health {
   const findings = all.flatMap(({ findings }) => findings.filter((each) => each.component === component));
   const outcomes = all.flatMap(({ outcomes }) => outcomes.filter((each) => each.component === component));
-  // A gateway that has died is a part of the connections that fail until nobody is sent there any more.
+  // Some connections still reach a dead gateway until the load balancer removes it.
   const silence = component === "api" && silentGateways > 0 ? "degraded" : "operational";
   return worstOf([silence, healthOf(sumOf(outcomes)), ...findings.map(({ health }) => health)]);
 }
 
 /**
- * What a component is taken for after one more look. A change shows when it has lasted: of what it was seen as meanwhile,
- * it becomes what is nearest to what it was.
+ * Applies a sample to a component's state. A change takes effect once it has lasted. Of the values seen meanwhile, the
+ * one nearest to the current health applies.
  */
 export function step(before: ComponentState | undefined, look: Health, at: number, pace: Pace): ComponentState {
   const { health, pending } = before ?? { health: "operational" };
@@ -85,7 +85,7 @@ export function step(before: ComponentState | undefined, look: Health, at: numbe
   return hasLasted ? { health: nearer } : { health, pending: { health: nearer, since: pending.since } };
 }
 
-/** The states of all components that anybody measures, after one more look. */
+/** Applies a sample to the states of all measured components. */
 export function stepAll(before: States, all: readonly Facts[], silent: number, at: number, pace: Pace): States {
   const measured = new Set(all.flatMap(({ components }) => components));
   const entries = [...measured].map((name) => [name, step(before[name], lookOf(name, all, silent), at, pace)]);

@@ -15,10 +15,12 @@ import { snapshotOf } from "./snapshot.ts";
 import type { Sources } from "./sources.ts";
 import { type BoardReading, forgetGateway, readBoard } from "./store.ts";
 
-/** How long incidents that have ended are shown, in milliseconds. */
+/** Milliseconds for which ended incidents are shown. */
 const shownFor = 90 * 86_400_000;
 
-/** Samplings that wait for PostgreSQL: an hour of them. What is older is lost, and then nobody has sampled. */
+/**
+ * Maximum number of samples to keep while PostgreSQL is down: one hour. Older ones are dropped and count as absence.
+ */
 const mostWaiting = 360;
 
 export interface SamplerParts {
@@ -35,8 +37,8 @@ export interface SamplerParts {
 }
 
 /**
- * Looks at everything from time to time, and keeps what it sees. While PostgreSQL is away it judges for itself alone, and
- * writes later what it has seen: the others would find that nobody had sampled.
+ * Samples all sources periodically. While PostgreSQL is down, the gateway judges by its own samples and stores them
+ * later. Otherwise the time would count as absence.
  */
 export function createSampler(parts: SamplerParts): Part {
   const { db, bus, clock, ids, log, metrics, sources, feed, pace } = parts;
@@ -46,11 +48,11 @@ export function createSampler(parts: SamplerParts): Part {
   let reading: BoardReading | undefined;
   let own: States | undefined;
   let isAway = false;
-  /** The version that the bus has told of. */
+  /** Latest version announced on the bus. */
   let told = 0n;
   new Gauge({
     name: "pilothouse_status",
-    help: "How components are: 0 operational, 1 maintenance, 2 degraded, 3 partial and 4 major outage.",
+    help: "Health of components: 0 operational, 1 maintenance, 2 degraded, 3 partial and 4 major outage.",
     labelNames: ["component"],
     registers: [metrics],
     collect() {
@@ -70,14 +72,14 @@ export function createSampler(parts: SamplerParts): Part {
     return version;
   }
 
-  /** Reads the board where it has changed: one statement a change, however many follow. */
+  /** Reads the board if it changed. Needs one statement per change, whatever the number of followers. */
   async function read(version?: bigint): Promise<boolean> {
     if (version !== undefined && reading && reading.version >= version) return false;
     reading = await readBoard(db, new Date(clock.now() - shownFor));
     return true;
   }
 
-  /** Writes what waits, and reads what it has come to. One at a time; a server that hangs is not waited for. */
+  /** Stores pending samples and reads the result. Runs one at a time, and stops waiting for a hanging server. */
   async function settle(): Promise<boolean> {
     writing ??= write().finally(() => {
       writing = undefined;
@@ -89,7 +91,7 @@ export function createSampler(parts: SamplerParts): Part {
       .then(
         () => true,
         (error: unknown) => {
-          log.debug({ err: error }, "the status cannot be written at the moment");
+          log.debug({ err: error }, "failed to write the status");
           return false;
         },
       );
@@ -106,16 +108,16 @@ export function createSampler(parts: SamplerParts): Part {
     if (reading) feed.show(snapshotOf(reading, at, own));
   }
 
-  /** Another gateway has seen a change, or the operator has said something. */
+  /** Reads the board after a change by another gateway or the operator. */
   async function reread(): Promise<void> {
     const version = told;
     if (!(await read(version))) return;
     if (reading && !isAway) feed.show(snapshotOf(reading, clock.now()));
   }
 
-  const job = createRepeatedJob({ run: sample, every: pace.every, complaint: "the status cannot be sampled" }, parts);
+  const job = createRepeatedJob({ run: sample, every: pace.every, complaint: "failed to sample the status" }, parts);
   const hurried = createRepeatedJob(
-    { run: reread, every: Number.POSITIVE_INFINITY, complaint: "the status cannot be read at the moment" },
+    { run: reread, every: Number.POSITIVE_INFINITY, complaint: "failed to read the status" },
     parts,
   );
   function hear(version: string): void {
@@ -133,7 +135,7 @@ export function createSampler(parts: SamplerParts): Part {
     async stop() {
       unsubscribe?.();
       await Promise.all([job.stop(), hurried.stop()]);
-      // Who stops in order is not missed.
+      // A gateway that stops properly must not count as silent.
       await unlessLate(
         forgetGateway(db, id).catch(() => undefined),
         pace.probe,

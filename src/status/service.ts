@@ -28,10 +28,10 @@ const toUptime = (uptime: Uptime) => ({
   downtimeSeconds: Math.round(uptime.down / 1_000),
 });
 
-/** What a mail program sends (RFC 8058, section 3.1), as a form of either kind. */
+/** One-click request of a mail program (RFC 8058, section 3.1), in either form encoding. */
 const oneClick = /List-Unsubscribe("?\s*=?\s*)One-Click/;
 
-/** Makes the implementation of StatusService. */
+/** Creates the implementation of StatusService. */
 export function createStatusService(status: Status, slaTarget: number): ServiceImplementation<typeof StatusService> {
   const { feed, subscriptions } = status;
   return {
@@ -53,7 +53,7 @@ export function createStatusService(status: Status, slaTarget: number): ServiceI
     async unsubscribeOneClick(call, { token, form }) {
       const chunks = await Array.fromAsync(bytesOfBody(call, form));
       if (!oneClick.test(Buffer.concat(chunks).toString("latin1")))
-        throw failFields("validation-failed", { form: "must say `List-Unsubscribe=One-Click`" });
+        throw failFields("validation-failed", { form: "must contain `List-Unsubscribe=One-Click`" });
       return toMessage(await subscriptions.unsubscribe(token));
     },
   };

@@ -1,6 +1,6 @@
 import { type ComponentName, componentNames, type Health, isDown } from "./components.ts";
 
-/** For how long a component was how, in milliseconds since the Unix epoch. There are none of time in which it was not there. */
+/** Period of constant health of a component, in Unix milliseconds. Time without measurements has no span. */
 export interface Span {
   readonly component: ComponentName;
   readonly health: Health;
@@ -8,9 +8,9 @@ export interface Span {
   readonly to: number;
 }
 
-/** How much of some time something was up. */
+/** Uptime within a period. */
 export interface Uptime {
-  /** Milliseconds that count: neither maintenance nor time in which it was not there. */
+  /** Milliseconds measured, without maintenance. */
   readonly counted: number;
   readonly down: number;
 }
@@ -23,7 +23,7 @@ export interface Month {
   readonly to: number;
 }
 
-/** So many calendar months, the one of a time among them, newest first. */
+/** Returns the latest `count` calendar months including the current one, newest first. */
 export function monthsUntil(now: number, count: number): Month[] {
   const year = new Date(now).getUTCFullYear();
   const month = new Date(now).getUTCMonth();
@@ -35,7 +35,7 @@ export function monthsUntil(now: number, count: number): Month[] {
 
 type Interval = readonly [from: number, to: number];
 
-/** Milliseconds in at least one of some intervals. */
+/** Returns the milliseconds covered by the union of the intervals. */
 function lengthOf(intervals: readonly Interval[]): number {
   let length = 0;
   let until = Number.NEGATIVE_INFINITY;
@@ -46,7 +46,7 @@ function lengthOf(intervals: readonly Interval[]): number {
   return length;
 }
 
-/** How much of the time between two moments some components were all up; one that is down is enough. */
+/** Returns the uptime of a group of components between two times. The group is down if any component is. */
 export function uptimeOf(spans: readonly Span[], names: readonly ComponentName[], from: number, to: number): Uptime {
   const cut = (those: readonly Span[]): Interval[] =>
     those.map((span): Interval => [Math.max(span.from, from), Math.min(span.to, to)]).filter(([a, b]) => a < b);
@@ -54,21 +54,21 @@ export function uptimeOf(spans: readonly Span[], names: readonly ComponentName[]
   return { counted: lengthOf(cut(own)), down: lengthOf(cut(own.filter(({ health }) => isDown(health)))) };
 }
 
-/** Up, in per cent: rounded down to three digits, so that no outage reads as none. */
+/** Returns the uptime in percent, rounded down to three digits, so that no outage shows as 100. */
 export function percentOf({ counted, down }: Uptime): number {
   return counted === 0 ? 100 : Math.floor((100_000 * (counted - down)) / counted) / 1_000;
 }
 
-/** What stands for the service as a whole. */
+/** Components that define the uptime of the service as a whole. */
 const overall: readonly ComponentName[] = ["api", "sessions"];
 
-/** One month of the report. */
+/** A month of the SLA report. */
 export interface MonthReport extends Uptime {
   readonly name: string;
   readonly components: readonly (Uptime & { readonly name: ComponentName })[];
 }
 
-/** Reports months; those in which nothing was measured are left out. */
+/** Reports the uptime of months. Omits months without measurements. */
 export function reportMonths(spans: readonly Span[], months: readonly Month[]): MonthReport[] {
   return months
     .map(({ name, from, to }) => ({

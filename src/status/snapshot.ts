@@ -5,22 +5,22 @@ import { type ComponentName, componentNames, type Health, isWorse, worstOf } fro
 import type { States } from "./judgement.ts";
 import type { BoardReading, StoredIncident } from "./store.ts";
 
-/** What is shown of now. */
+/** Status at a moment. */
 export interface Snapshot {
-  /** When it was seen. */
+  /** Time of the sample. */
   readonly at: number;
-  /** PostgreSQL is away: this is what was known, and what this gateway sees by itself. */
+  /** PostgreSQL is down. Shows the last known status with this gateway's own findings. */
   readonly isAway: boolean;
   readonly components: readonly {
     readonly component: ComponentName;
     readonly health: Health;
     readonly since: number;
   }[];
-  /** What is wrong now, and what was within the last days or is to come, newest first. */
+  /** Current, recent and planned incidents, newest first. */
   readonly incidents: readonly StoredIncident[];
 }
 
-/** Puts together what was read, and what this gateway takes components for where it cannot ask the others. */
+/** Combines the stored board with this gateway's own states, if PostgreSQL is down. */
 export function snapshotOf({ components, incidents }: BoardReading, at: number, own?: States): Snapshot {
   const shown = componentNames.flatMap((name) => {
     const stored = components.find(({ component }) => component === name);
@@ -31,18 +31,18 @@ export function snapshotOf({ components, incidents }: BoardReading, at: number, 
   return { at, isAway: own !== undefined, components: shown, incidents };
 }
 
-/** Says whether followers see a difference, but for the time. */
+/** Returns whether two snapshots are the same apart from their times. */
 export function looksAlike(one: Snapshot, other: Snapshot): boolean {
   const lookOf = ({ components, incidents }: Snapshot) =>
     JSON.stringify([components.map(({ component, health }) => [component, health]), incidents]);
   return lookOf(one) === lookOf(other);
 }
 
-/** Says whether an incident goes on at a time. */
+/** Returns whether an incident is in progress. */
 export const goesOn = ({ startedAt, resolvedAt }: StoredIncident, at: number): boolean =>
   startedAt <= at && (resolvedAt === undefined || resolvedAt > at);
 
-/** The worst of the components. */
+/** Returns the worst health of the components. */
 export const healthOf = ({ components }: Snapshot): Health => worstOf(components.map(({ health }) => health));
 
 const numbers: Readonly<Record<Health, HealthNumber>> = {
@@ -53,7 +53,7 @@ const numbers: Readonly<Record<Health, HealthNumber>> = {
   maintenance: HealthNumber.MAINTENANCE,
 };
 
-/** What clients see of it. */
+/** Converts a snapshot to its public message. */
 export function toStatusMessage(snapshot: Snapshot): Status {
   const { at, components, incidents } = snapshot;
   return create(StatusSchema, {

@@ -3,29 +3,29 @@ import { type ComponentName, componentNames, type Health } from "./components.ts
 import type { Facts } from "./judgement.ts";
 import { createTally, type Tally } from "./tally.ts";
 
-/** Something that a component stands on, which every gateway looks at by itself. */
+/** A dependency of a component that every gateway probes. */
 export interface Source {
   readonly component: ComponentName;
   /**
-   * Looks. Gives how the component is by that, undefined while it has not begun; what throws, or takes longer than 3 s, is
-   * failing. The signal aborts when nobody waits any more.
+   * Returns the component's health, or undefined before first use. Rejection, or no result within 3 s, counts as
+   * failing. The signal aborts after the timeout.
    */
   look(signal: AbortSignal): Promise<Health | undefined>;
-  /** What the component is while it fails; a major outage unless it says. */
+  /** Health if the probe fails. Default: major outage. */
   readonly failing?: Health;
 }
 
-/** What is measured. A component that nothing is measured of is not shown. */
+/** Registry of probes and counters. Components without either are not shown. */
 export interface Sources {
-  /** Has something looked at from now on: features register what they need when they are made. */
+  /** Adds a probe. Features add their dependencies when created. */
   watch(source: Source): void;
-  /** The tally of attempts at what a component does. */
+  /** Returns the counter of a component's successes and failures. */
   tally(component: ComponentName): Tally;
-  /** Looks at everything, within so many milliseconds. */
+  /** Runs all probes with a timeout in milliseconds, and collects the counters. */
   look(limit: number): Promise<Facts>;
 }
 
-/** Makes an empty collection. */
+/** Creates an empty registry. */
 export function createSources(): Sources {
   const sources: Source[] = [];
   const tallies = new Map<ComponentName, Tally>();

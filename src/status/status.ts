@@ -21,18 +21,18 @@ import { createSources, type Sources } from "./sources.ts";
 import { readSpans } from "./store.ts";
 import { createSubscriptions, type Subscriptions } from "./subscriptions.ts";
 
-/** How the service is, and was. */
+/** Current and past status of the service. */
 export interface Status extends Part {
-  /** What is measured: features add what they stand on. */
+  /** Probes and counters, to which features add their dependencies. */
   readonly sources: Sources;
-  /** Notes how a call of a service ended. */
+  /** Counts the result of a service call. */
   readonly noteAnswer: ReturnType<typeof noteAnswers>;
   readonly feed: Feed;
   readonly history: History;
   readonly subscriptions: Subscriptions;
-  /** Reports so many months, newest first. */
+  /** Reports the latest months, newest first. */
   reportSla(months: number): Promise<MonthReport[]>;
-  /** What tells subscribers. */
+  /** Notifications of subscribers. */
   readonly mails: ReturnType<typeof createIncidentMails>;
   readonly pace: Pace;
 }
@@ -51,14 +51,14 @@ export interface StatusParts {
   readonly brakes: Brakes;
 }
 
-/** Makes the status of a gateway. `every` is the time between two samplings, which tests have shorter. */
+/** Creates the status of a gateway. `every` shortens the sampling interval in tests. */
 export function createStatus(parts: StatusParts, every?: number): Status {
   const { config, db, clock } = parts;
   const pace = paceOf(every);
   const sources = createSources();
   const feed = createFeed();
   const takesPayments = config.embedded || config.stripe !== undefined || config.btcPay !== undefined;
-  // A machine of one's own is off at night: that is no outage of anybody's.
+  // A personal machine may be off at night, which is no outage.
   const sampler = createSampler({ ...parts, sources, feed, pace, countsAbsence: !config.embedded });
   sources.watch({
     component: "api",

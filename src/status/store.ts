@@ -5,7 +5,7 @@ import type { ComponentName, Health } from "./components.ts";
 import type { Facts, States } from "./judgement.ts";
 import type { Span } from "./sla.ts";
 
-/** What all samplings have come to. */
+/** Result of all samples so far. */
 export interface StoredBoard {
   readonly judgedAt: number | undefined;
   readonly version: bigint;
@@ -18,23 +18,23 @@ const asBoard = (row: Selectable<Schema["status_board"]>): StoredBoard => ({
   states: row.states,
 });
 
-/** Locks the board: samplings are judged one after the other. */
+/** Locks the board, so that samples are judged one after the other. */
 export async function lockBoard(tx: Tx): Promise<StoredBoard> {
   return asBoard(await tx.sql.selectFrom("status_board").selectAll().forUpdate().executeTakeFirstOrThrow());
 }
 
-/** Keeps what a sampling has come to. */
+/** Saves the result of a sample. */
 export function keepBoard(tx: Tx, states: States, at: Date): void {
   const row = { judged_at: at, states: JSON.stringify(states) };
   tx.send(tx.sql.updateTable("status_board").set(row));
 }
 
-/** Says that followers have something to see. */
+/** Increments the version, which notifies followers. */
 export function bumpVersion(tx: Tx): void {
   tx.send(tx.sql.updateTable("status_board").set({ version: sql<string>`version + 1` }));
 }
 
-/** Keeps what a gateway has seen in place of what it saw before. */
+/** Replaces the latest facts of a gateway. */
 export function keepFacts(tx: Tx, id: string, at: Date, facts: Facts): void {
   const row = { sampled_at: at, facts: JSON.stringify(facts) };
   tx.send(
@@ -45,12 +45,12 @@ export function keepFacts(tx: Tx, id: string, at: Date, facts: Facts): void {
   );
 }
 
-/** Forgets a gateway that stops. */
+/** Removes a gateway that stops. */
 export async function forgetGateway(db: Queryable, id: string): Promise<void> {
   await db.sql.deleteFrom("status_gateways").where("id", "=", id).execute();
 }
 
-/** Forgets gateways that have not sampled since a time, and what has ended before another. */
+/** Deletes gateways that have not sampled since `gateways`, and records that ended before `rest`. */
 export async function deleteOld(
   db: Queryable,
   before: { readonly gateways: Date; readonly rest: Date },
@@ -60,12 +60,12 @@ export async function deleteOld(
   await db.sql.deleteFrom("status_incidents").where("resolved_at", "<", before.rest).execute();
 }
 
-/** Reads what all gateways have seen at their last sampling. */
+/** Reads the latest facts of all gateways. */
 export async function readFacts(tx: Tx) {
   return await tx.sql.selectFrom("status_gateways").select(["sampled_at", "facts"]).execute();
 }
 
-/** What goes on with a component. */
+/** Current health of a component. */
 export interface OpenSpan {
   readonly component: ComponentName;
   readonly health: Health;
@@ -79,13 +79,13 @@ export async function readOpenSpans(tx: Tx): Promise<OpenSpan[]> {
     .execute();
 }
 
-/** Ends what goes on with some components. */
+/** Ends the open spans of components. */
 export function endSpans(tx: Tx, components: readonly ComponentName[], at: Date): void {
   const open = tx.sql.updateTable("status_spans").set({ ended_at: at }).where("ended_at", "is", null);
   tx.send(open.where("component", "in", components));
 }
 
-/** Adds what goes on from now, or what was. */
+/** Inserts open or ended spans. */
 export function insertSpans(tx: Tx, spans: readonly (OpenSpan & { readonly from: Date; readonly to?: Date })[]): void {
   const rows = spans.map(({ component, health, from, to }) => ({
     ...{ component, health, started_at: from, ended_at: to ?? null },
@@ -93,7 +93,7 @@ export function insertSpans(tx: Tx, spans: readonly (OpenSpan & { readonly from:
   tx.send(tx.sql.insertInto("status_spans").values(rows));
 }
 
-/** Reads how everything was since a time; what goes on ends now. */
+/** Reads the spans since a time. Open spans end at `now`. */
 export async function readSpans(db: Queryable, since: Date, now: Date): Promise<Span[]> {
   const rows = await db.sql
     .selectFrom("status_spans")
@@ -105,7 +105,7 @@ export async function readSpans(db: Queryable, since: Date, now: Date): Promise<
   }));
 }
 
-/** What is shown of the board and what is wrong, read with one statement. */
+/** Contents of the status page, read in one statement. */
 export interface BoardReading {
   readonly version: bigint;
   readonly judgedAt: number | undefined;
@@ -114,7 +114,7 @@ export interface BoardReading {
   readonly incidents: readonly StoredIncident[];
 }
 
-/** An incident with what was said about it, newest first. */
+/** An incident with its updates, newest first. */
 export interface StoredIncident {
   readonly id: string;
   readonly origin: string;
@@ -139,7 +139,7 @@ interface IncidentJson {
 
 const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::bigint`);
 
-/** Reads all that is shown of now: what goes on, and incidents that have not ended before a time. */
+/** Reads the board with its open spans, and the incidents that are unresolved or ended after `endedAfter`. */
 export async function readBoard(db: Queryable, endedAfter: Date): Promise<BoardReading> {
   interface Row {
     readonly version: string;
@@ -162,7 +162,7 @@ export async function readBoard(db: Queryable, endedAfter: Date): Promise<BoardR
         from status_incidents i where resolved_at is null or resolved_at > ${endedAfter}), '[]') as incidents
     from status_board`.execute(db.sql);
   const [row] = rows;
-  if (!row) throw new Error("the status board has no row");
+  if (!row) throw new Error("expected a row in status_board, got none");
   return {
     ...asBoard({ ...row, id: true }),
     components: row.components,

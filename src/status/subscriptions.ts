@@ -10,21 +10,23 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 
-/** Where a subscription is. */
+/** State of a subscription. */
 export interface Subscription {
   readonly email: string;
   readonly stage: "pending" | "confirmed" | "unsubscribed";
 }
 
-/** Subscriptions to mails of incidents. */
+/** Subscriptions to mails about incidents. */
 export interface Subscriptions {
-  /** Sends a mail with a link to confirm. Tells nobody whether the address was subscribed, or had its mails of the day. */
+  /**
+   * Sends a confirmation mail. The response never reveals whether the address is subscribed or reached its daily limit.
+   */
   subscribe(email: string, clientAddress: string): Promise<Subscription>;
-  /** Confirms by the token of that link. Throws `invalid-auth-token`. */
+  /** Confirms a subscription by the token of the confirmation link. Throws `invalid-auth-token`. */
   confirm(token: string): Promise<Subscription>;
-  /** Ends a subscription by the token of each of its mails. Throws `invalid-auth-token`. */
+  /** Ends a subscription by the token in each of its mails. Throws `invalid-auth-token`. */
   unsubscribe(token: string): Promise<Subscription>;
-  /** Deletes what was never confirmed, and what has ended long ago. */
+  /** Deletes expired requests that were never confirmed, and subscriptions that ended 30 days ago. */
   sweep(): Promise<void>;
 }
 
@@ -33,10 +35,10 @@ const day = 86_400_000;
 /** Milliseconds. */
 const times = { confirmWithin: day, endedKept: 30 * day };
 
-/** Mails with a link to confirm: to an address a day, and for whoever asks from a network an hour. */
+/** Maximum number of confirmation mails: per address and day, and per requesting network and hour. */
 const most = { address: 3, network: 20 };
 
-/** Five bits a character: 200 random bits. */
+/** 5 bits per character: 200 random bits. */
 const tokenLength = 40;
 
 export interface SubscriptionsParts {
@@ -52,17 +54,17 @@ const sealing = { accountId: "status", purpose: "unsubscribe" };
 
 const invalid = (what: string): Failure => fail("invalid-auth-token", {}, { detail: what });
 
-const noConfirmation = "the token confirms no subscription, or has expired: subscribe again";
-const noSubscription = "the token ends no subscription: follow the link of a mail that you were sent";
+const noConfirmation = "expected the token of a confirmation link from the last 24 hours: subscribe again";
+const noSubscription = "expected the token of an unsubscribe link: follow the link in a status mail";
 
-/** Reads the token that ends a subscription. */
+/** Returns the token that ends a subscription. */
 export const endTokenOf = (sealer: Sealer, sealed: Buffer): string => sealer.open(sealed, sealing).toString();
 
-/** Makes the subscriptions. */
+/** Creates the subscriptions. */
 export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
   const { db, clock, ids, brakes, mailer, sealer } = parts;
 
-  /** Notes another mail to an address; undefined when it had its mails of the day. */
+  /** Records a confirmation mail to an address and returns its token. Returns undefined at the daily limit. */
   async function ask(tx: Tx, email: string): Promise<string | undefined> {
     const now = new Date(clock.now());
     const [token, end] = [randomText(tokenLength), randomText(tokenLength)];
@@ -83,17 +85,17 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
     async subscribe(given, clientAddress) {
       const email = canonicalEmail(given);
       const network = networkOf(clientAddress, { v4: 24, v6: 48 });
-      await brakes.take([{ name: `status-subscribe ${network}`, limit: most.network }], "subscriptions were asked for");
+      await brakes.take([{ name: `status-subscribe ${network}`, limit: most.network }], "subscription requests");
       await db.transaction(async (tx) => {
         const token = await ask(tx, email);
         if (token === undefined) return;
         await mailer.send(tx, {
           to: email,
           kind: "status",
-          subject: "Confirm your subscription to the status",
+          subject: "Confirm your subscription to status updates",
           lines: [
-            "Somebody has asked for mails of incidents to this address. The link confirms it, and is good for 24 hours.",
-            "If it was not you, ignore this mail: nothing happens without the link.",
+            "Someone requested mails about incidents for this address. Confirm with the link, which is valid for 24 hours.",
+            "If it was not you, ignore this mail. You are only subscribed if you follow the link.",
           ],
           button: { label: "Subscribe", url: mailer.link("status/confirm", token) },
         });
@@ -107,7 +109,7 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
         .updateTable("status_subscribers")
         .where("confirm_hash", "=", hashSecret(token))
         .where("confirm_until", ">", now);
-      // A link that was followed changes nothing any more: whoever has ended it meanwhile does not begin again by it.
+      // A link works once: using it again must not renew a subscription that has ended since.
       const row = await own
         .set({
           confirmed_at: sql<Date>`case when confirm_used and confirmed_at is not null then confirmed_at else ${now} end`,

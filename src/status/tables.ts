@@ -3,24 +3,24 @@ import type { BigInteger, Migrations } from "../platform/postgres/schema.ts";
 import type { ComponentName, Health } from "./components.ts";
 import type { Facts, States } from "./judgement.ts";
 
-/** What each gateway has seen at its last sampling. */
+/** Latest facts of each gateway. */
 interface StatusGatewaysTable {
   id: string;
   sampled_at: Date;
   facts: JSONColumnType<Facts>;
 }
 
-/** One row: what all samplings have come to. */
+/** Single row with the result of all samples. */
 interface StatusBoardTable {
   id: Generated<boolean>;
-  /** The time of the last sampling that was judged; null before the first. */
+  /** Time of the last judged sample, or null before the first. */
   judged_at: Date | null;
-  /** Counts what followers see change. */
+  /** Incremented at each visible change. */
   version: BigInteger;
   states: JSONColumnType<States>;
 }
 
-/** For how long which component was how. Those that go on have no end. */
+/** Periods of constant health per component. Open periods have no end. */
 interface StatusSpansTable {
   id: Generated<string>;
   component: ComponentName;
@@ -29,10 +29,10 @@ interface StatusSpansTable {
   ended_at: Date | null;
 }
 
-/** Who or what has opened an incident: the samplings, the operator, or the operator ahead of time. */
+/** Origin of an incident: samples, the operator, or maintenance planned by the operator. */
 export type IncidentOrigin = "automatic" | "operator" | "maintenance";
 
-/** What was, is or will be wrong. */
+/** Past, current and planned incidents. */
 interface StatusIncidentsTable {
   id: string;
   origin: IncidentOrigin;
@@ -40,14 +40,14 @@ interface StatusIncidentsTable {
   health: Health;
   components: ComponentName[];
   started_at: Date;
-  /** When it ended; of maintenance, when it will. */
+  /** End. For maintenance, the planned end. */
   resolved_at: Date | null;
-  /** When something of it changed that subscribers are told of, and when they were told last. */
+  /** Times of the last change to report to subscribers, and of the last mail. */
   changed_at: Date;
   told_at: Generated<Date | null>;
 }
 
-/** What was said about incidents. */
+/** Updates of incidents. */
 interface StatusUpdatesTable {
   id: Generated<string>;
   incident_id: string;
@@ -55,30 +55,30 @@ interface StatusUpdatesTable {
   created_at: Date;
 }
 
-/** Who gets mails of incidents, and who has asked for it, or had enough, within the last days. */
+/** Subscribers to mails about incidents, including pending and recently ended subscriptions. */
 interface StatusSubscribersTable {
   id: string;
-  /** The canonical address. */
+  /** Canonical address. */
   email: string;
-  /** Of the token of the last mail with a link to confirm, which may be followed once. */
+  /** Hash of the token in the last confirmation mail. The token works once. */
   confirm_hash: Buffer | null;
   confirm_until: Date | null;
   confirm_used: Generated<boolean>;
-  /** When mails with a link to confirm were sent: those of the last day. */
+  /** Times of the confirmation mails of the last day. */
   asked: Date[];
-  /** Of the token that ends it, which stays the same. Sealed, since it is written into each mail. */
+  /** Hash of the permanent unsubscribe token, and the sealed token, which each mail contains. */
   end_hash: Buffer;
   end_token: Buffer;
   confirmed_at: Date | null;
   ended_at: Date | null;
 }
 
-/** Mails about one change of an incident, on their way to all subscribers. */
+/** Mails about one change of an incident that are being sent. */
 interface StatusMailingsTable {
   id: Generated<string>;
   subject: string;
   lines: string[];
-  /** The last subscriber who was written to. */
+  /** Last subscriber who was mailed. */
   after_id: Generated<string>;
   created_at: Date;
 }

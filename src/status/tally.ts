@@ -1,20 +1,20 @@
-/** How some attempts went: those of one gateway within the last two samplings, or of all gateways together. */
+/** Counts of attempts: of one gateway within the last two samples, or summed over gateways. */
 export interface Outcomes {
   readonly total: number;
   readonly failed: number;
-  /** Whose attempts have failed: accounts, three at most, or our own probe. */
+  /** Up to three accounts whose attempts failed, or the gateway's own probe. */
   readonly seenBy: readonly string[];
 }
 
-/** Whom a fault of our own probe is seen by: it counts at once. */
+/** Marks a failure of the gateway's own probe, which needs no further witnesses. */
 export const ownProbe = "probe";
 
-/** Accounts that must have seen a fault: one alone may cause it. */
+/** Number of accounts that must see a fault, because a single account may cause failures itself. */
 export const witnesses = 3;
 
 const none: Outcomes = { total: 0, failed: 0, seenBy: [] };
 
-/** Adds up outcomes. */
+/** Adds up counts. */
 export function sumOf(all: readonly Outcomes[]): Outcomes {
   return all.reduce<Outcomes>(
     (sum, { total, failed, seenBy }) => ({
@@ -26,15 +26,15 @@ export function sumOf(all: readonly Outcomes[]): Outcomes {
   );
 }
 
-/** Counts how attempts go. */
+/** Counts successes and failures. */
 export interface Tally {
-  /** Notes an attempt. `by` is the account that it was made for, `ownProbe`, or nobody who counts as a witness. */
+  /** Counts an attempt. `by` is the account of the attempt, `ownProbe`, or undefined if it is no witness. */
   note(failed: boolean, by?: string): void;
-  /** Gives what came of the last two samplings, the one that ends now among them. */
+  /** Returns the counts of the last two samples, and starts a new one. */
   take(): Outcomes;
 }
 
-/** Makes a tally. Two samplings are shown, so that what fails now and then is not lost between two looks. */
+/** Creates a counter. It covers two samples, so that intermittent faults appear in consecutive samples. */
 export function createTally(): Tally {
   let before = none;
   let total = 0;

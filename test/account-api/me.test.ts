@@ -141,7 +141,7 @@ test("owners and admins are told by mail of a quota that is used up, as far as t
   const override = { limit: "session_minutes", value: 0, expiresAt: new Date(gateway.now() + 60_000).toISOString() };
   await gateway.app.db.transaction((tx) => arrangements.override(tx, owner.accountId, override));
   const { text } = await mailAbout(gateway.mailbox, owner.email, "A quota is used up");
-  expect(text).toContain("Engines has used 100 % of its session minutes of this month");
+  expect(text).toContain("Engines has used 100 % of its monthly session minutes");
   await get(AuthService.method.requestMagicLink, undefined, { email: admin.email });
   const subjects = () => gateway.mailbox.waiting(admin.email).map(({ subject }) => subject);
   await expect.poll(subjects, { timeout: 20_000 }).toContain("Your link to log in");

@@ -42,7 +42,7 @@ async function close({ accessToken: token, password, email }: Person, door: Door
   const { slug, answer } = await gateway.call(door, deleteAccount, { password }, { token });
   expect(slug).toBe("");
   expect(Math.abs(Date.parse(answer.deletes_at) - gateway.now() - 7 * day)).toBeLessThan(60_000);
-  const [link = ""] = (await mailAbout(gateway.mailbox, email, "Your account is deleted")).links;
+  const [link = ""] = (await mailAbout(gateway.mailbox, email, "Your account was deleted")).links;
   return link.split("#")[1] ?? "";
 }
 
@@ -56,7 +56,7 @@ describe.each(doors)("over %s", (door) => {
     const restored = await gateway.call(door, restore, { token });
     expect(restored.answer).toEqual({ account_id: owner.accountId });
     expect([await use(owner.accessToken), await use(key)]).toEqual(["", ""]);
-    await mailAbout(gateway.mailbox, owner.email, "Your account is restored");
+    await mailAbout(gateway.mailbox, owner.email, "Your account was restored");
     expect((await gateway.call(door, restore, { token })).slug).toBe("invalid-auth-token");
   });
 
@@ -121,7 +121,7 @@ test("what runs in a deleted account ends, invites lapse, and its other members 
   const token = await close(owner);
   expect(await hasEnded).toBe(session);
   unsubscribe();
-  const told = await mailAbout(gateway.mailbox, member.email, "Your account is deleted");
+  const told = await mailAbout(gateway.mailbox, member.email, "Your account was deleted");
   expect(told.links).toEqual([]);
   expect(told.text).toContain("Engines");
   expect(await use(member.accessToken)).toBe("revoked-key");
@@ -143,7 +143,7 @@ test("of two owners who delete it at once one does, and either restores it, once
   expect(slugs).toEqual(["", "revoked-key"]);
   const tokens = [];
   for (const { email } of [owner, other]) {
-    const [link = ""] = (await mailAbout(gateway.mailbox, email, "Your account is deleted")).links;
+    const [link = ""] = (await mailAbout(gateway.mailbox, email, "Your account was deleted")).links;
     tokens.push(link.split("#")[1] ?? "");
   }
   const restored = await Promise.all(tokens.map(async (token) => (await call(restore, { token })).slug));

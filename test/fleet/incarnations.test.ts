@@ -31,7 +31,7 @@ async function asFirstStart(call: () => Promise<void>): Promise<void> {
   });
 }
 
-const superseded = { details: expect.stringContaining("the worker has been started again since") };
+const superseded = { details: expect.stringContaining("the worker has been restarted") };
 
 const findSession = () =>
   running.app.db.sql.selectFrom("sessions").select(["status", "slot_held"]).where("id", "=", sessionId).execute();

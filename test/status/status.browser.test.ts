@@ -161,7 +161,7 @@ test("without a worker sessions are out, and with one they are back; an incident
   await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
   expect(await componentOf("api")).toBe("operational");
   const { incidents } = await read();
-  expect(incidents).toMatchObject([{ title: "Sessions do not start as they should", components: ["sessions"] }]);
+  expect(incidents).toMatchObject([{ title: "Problems with starting sessions", components: ["sessions"] }]);
   worker = await startWorker();
   await expect.poll(() => componentOf("sessions"), patience).toBe("operational");
   await expect.poll(async () => (await read()).incidents, patience).toEqual([]);
@@ -219,7 +219,7 @@ test("what the operator says is shown, and told to who has confirmed, once in 15
   gateway.pass(15 * 60_000);
   let mail = await gateway.mailbox.next(email);
   // Of what was wrong before, its end is told as well.
-  while (mail.subject !== "Over: A pool is slow") mail = await gateway.mailbox.next(email);
+  while (mail.subject !== "Resolved: A pool is slow") mail = await gateway.mailbox.next(email);
   expect(mail.text).toContain("It is a disk.");
   expect(mail.text).toContain("The disk is new.");
   await expect(operator("incident", "close", "--id", id, "--text", "Again.")).rejects.toThrow("that is not over");
@@ -246,7 +246,9 @@ test("what the operator says is shown, and told to who has confirmed, once in 15
   // The link that had confirmed it does not begin it again.
   expect((await byToken("REST", confirmSubscription, token)).answer.status).toBe("unsubscribed");
   expect((await byToken("Connect", confirmSubscription, "none")).slug).toBe("invalid-auth-token");
-  expect((await byToken("REST", unsubscribe, "none")).answer.detail).toMatch(/^the token ends no subscription: follow/);
+  expect((await byToken("REST", unsubscribe, "none")).answer.detail).toMatch(
+    /^expected the token of an unsubscribe link: follow/,
+  );
 });
 
 test("an address gets three mails to confirm a day, and nobody is told how many it had", async () => {

@@ -3,15 +3,15 @@ import type { Attempt } from "../../kernel/call.ts";
 import { Failure } from "../../platform/errors.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
 
-/** Keeps what came of an attempt in the transaction of its change; throws where it may not commit. */
+/** Stores the outcome of an attempt in the transaction of its change. Throws if the attempt may not commit. */
 type Keep = (tx: Tx, outcome: Message | Failure) => Promise<void>;
 
-/** An attempt that knows whether its change is committed. */
+/** An attempt that records whether its change was committed. */
 export interface WatchedAttempt extends Attempt {
   readonly isCommitted: boolean;
 }
 
-/** Makes an attempt; one without a key has nothing to keep. */
+/** Creates an attempt. By default, the outcome is not stored. */
 export function makeAttempt(
   db: Database,
   { ids, resumes }: Pick<Attempt, "ids" | "resumes">,

@@ -24,34 +24,34 @@ import {
 
 /** Milliseconds. */
 const times = {
-  /** A request that is sent again waits this long for the first one's answer, where nothing else is said. */
+  /** Default time that a retry waits for the first request's response. */
   wait: 30_000,
-  /** Between two looks for that answer: from the first to the last. */
+  /** Polling interval for the response, from the first to the longest. */
   look: { first: 50, last: 1_000 },
-  /** Between two signs of life of what runs; one that gives none for 10 s is taken over (store.ts). */
+  /** Heartbeat interval of running requests. A request without a heartbeat for 10 s may be taken over (store.ts). */
   beat: 1_000,
 };
 
-/** Runs a method: within one attempt, whose `commit` it calls once. */
+/** Runs a method within an attempt, and calls `commit` once. */
 type Work = (attempt: Attempt) => Promise<Message>;
 
-/** A request with an Idempotency-Key, and what its method answers. */
+/** A request with an Idempotency-Key, and the message type of its response. */
 export interface RepeatableRequest extends KeyedRequest {
   readonly output: DescMessage;
-  /** Hears that the answer, or the failure, is that of an earlier request. */
+  /** Called if the response or failure is that of an earlier request. */
   onReplay(): void;
 }
 
 /**
- * Has requests with an Idempotency-Key change things once, whatever becomes of the gateways that run them: the answer is
- * committed with the change, and given again for 24 hours.
+ * Applies requests with an Idempotency-Key once, even if gateways crash. The response commits with the change and is
+ * replayed for 24 hours.
  */
 export interface Idempotency {
   /** Runs a request without a key. */
   once(work: Work): Promise<Message>;
-  /** Runs a request, or gives the answer of an earlier one, waiting for it where it still runs. */
+  /** Runs a request, or returns the response of an earlier one. Waits for an earlier request that is still running. */
   repeatable(request: RepeatableRequest, work: Work): Promise<Message>;
-  /** Deletes what has been kept for 24 hours. */
+  /** Deletes records older than 24 hours. */
   sweep(): Promise<void>;
   start(): void;
   stop(): Promise<void>;
@@ -63,38 +63,38 @@ interface IdempotencyParts {
   readonly sealer: Sealer;
   readonly clock: Clock;
   readonly log: Log;
-  /** Milliseconds that a request waits for an earlier one's answer. */
+  /** Milliseconds that a request waits for an earlier request's response. */
   readonly wait?: number;
 }
 
-/** The attempt was taken over while its gateway was silent. */
+/** Another gateway took over the attempt. */
 class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
 const conflict = (why: string): Failure =>
-  fail("conflict", {}, { detail: `the request that came first with this Idempotency-Key ${why}` });
+  fail("conflict", {}, { detail: `the first request with this Idempotency-Key ${why}` });
 
-/** Runs the work, and sees that it has committed its change by its attempt: an answer that is not kept with it can be lost. */
+/** Runs the method. Throws if the method has not committed through its attempt, because its response could be lost. */
 async function perform(attempt: WatchedAttempt, work: Work): Promise<Message> {
   const answer = await work(attempt);
-  if (!attempt.isCommitted) throw new Error(`${answer.$typeName} was answered to a POST without call.commit`);
+  if (!attempt.isCommitted) throw new Error(`expected call.commit before a POST returns ${answer.$typeName}`);
   return answer;
 }
 
-/** Makes the kept answers of a gateway. */
+/** Creates the idempotency layer of a gateway. */
 export function createIdempotency(parts: IdempotencyParts): Idempotency {
   const { db, ids, sealer, log, wait = times.wait } = parts;
   const outcomes = createOutcomes(sealer);
   const running = new Set<Claim>();
-  const complaint = "requests that run cannot be kept from being taken over at the moment";
+  const complaint = "failed to send heartbeats of running requests";
   const heart = createRepeatedJob({ run: beatAll, every: times.beat, complaint }, parts);
 
   async function beatAll(): Promise<void> {
     if (running.size > 0) await beat(db, [...running]);
   }
 
-  /** One attempt at a request. Throws `Superseded` instead of committing what another gateway has taken over. */
+  /** Makes one attempt at a request. Throws `Superseded` instead of committing if another gateway has taken over. */
   async function attemptAt(request: RepeatableRequest, claim: Claim, work: Work): Promise<Message> {
     const write = (outcome: Message | Failure) => outcomes.write(request, request.output, outcome);
     const made = { ids: repeatIds(claim.seed), resumes: claim.resumes };
@@ -109,8 +109,8 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     } catch (thrown) {
       if (!attempt.isCommitted && !(thrown instanceof Superseded)) {
         const ending = isLasting(thrown) ? keepOutcome(db, claim, write(thrown)) : abandonRequest(db, claim);
-        // Where even that fails, the next attempt begins when the silence has lasted for long enough.
-        await ending.catch((error: unknown) => log.debug({ err: error }, "a failure could not be kept"));
+        // If storing fails too, a retry takes over when the heartbeat is 10 s old.
+        await ending.catch((error: unknown) => log.debug({ err: error }, "failed to store the failure of a request"));
       }
       throw thrown;
     } finally {
@@ -133,8 +133,8 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
           }
         }
         const found = await findRequest(db, accountId, key);
-        if (found && !found.request_hash.equals(hash)) throw conflict("had another method or body");
-        if (found && found.caller !== caller) throw conflict("was another caller's");
+        if (found && !found.request_hash.equals(hash)) throw conflict("had a different method or body");
+        if (found && found.caller !== caller) throw conflict("was sent by another caller");
         const outcome = found && outcomes.read(request, output, found);
         if (outcome) {
           request.onReplay();

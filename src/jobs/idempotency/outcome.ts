@@ -4,7 +4,7 @@ import { type Extensions, Failure, type FieldFault, fail, restoreFailure } from 
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import type { KeyedRequest, StoredOutcome } from "./store.ts";
 
-/** A failure as it is kept. */
+/** Stored form of a failure. */
 interface StoredFailure {
   readonly slug: string;
   readonly detail?: string;
@@ -12,12 +12,12 @@ interface StoredFailure {
   readonly errors: readonly FieldFault[];
 }
 
-/** Failures that trying again may cure are not kept. */
+/** Returns whether a failure is permanent. Failures that a retry may cure are not stored. */
 export function isLasting(thrown: unknown): thrown is Failure {
   return thrown instanceof Failure && errorTable[thrown.slug].status < 500 && thrown.slug !== "rate-limited";
 }
 
-/** Writes and reads what came of requests, sealed. */
+/** Creates the codec of sealed outcomes. */
 export function createOutcomes(sealer: Sealer) {
   const contextOf = ({ accountId, key }: Pick<KeyedRequest, "accountId" | "key">) => ({
     accountId,
@@ -37,7 +37,7 @@ export function createOutcomes(sealer: Sealer) {
       const stored: StoredFailure = { slug, extensions, errors, ...(detail !== undefined && { detail }) };
       return { answer: null, failure: seal(Buffer.from(JSON.stringify(stored))), sealed: true };
     },
-    /** Undefined while there is no outcome. */
+    /** Returns undefined if there is no outcome yet. */
     read(
       request: Pick<KeyedRequest, "accountId" | "key">,
       output: DescMessage,

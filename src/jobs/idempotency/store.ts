@@ -4,14 +4,14 @@ import type { Database, Tx } from "../../platform/postgres/database.ts";
 /** A request with an Idempotency-Key. */
 export interface KeyedRequest {
   readonly accountId: string;
-  /** The bearer or user that sends it. */
+  /** API key or user that sent the request. */
   readonly caller: string;
   readonly key: string;
   /** SHA-256 of method, path and body. */
   readonly hash: Buffer;
 }
 
-/** One attempt at a request: its gateway may run it. */
+/** Permission to make one attempt at a request. */
 export interface Claim {
   readonly accountId: string;
   readonly key: string;
@@ -21,7 +21,7 @@ export interface Claim {
   readonly resumes: boolean;
 }
 
-/** What came of a request, as it is kept. */
+/** Stored outcome of a request. */
 export interface StoredOutcome {
   readonly answer: Buffer | null;
   readonly failure: Buffer | null;
@@ -30,16 +30,18 @@ export interface StoredOutcome {
 
 const keptFor = sql`interval '24 hours'`;
 
-/** A gateway that has not been heard of for this long has died: it beats every second (idempotency.ts). */
+/**
+ * Age of the last heartbeat after which a gateway counts as dead. Heartbeats are sent every second (idempotency.ts).
+ */
 const silentFor = sql`interval '10 seconds'`;
 
 /**
- * Claims a request that is new, whose answer was kept for long enough, or whose gateway is silent: then with the seed of
- * the first attempt. Undefined when it is another's.
+ * Claims a request that is new, expired, or whose gateway stopped sending heartbeats; in the last case with the first
+ * attempt's seed. Returns undefined if another attempt holds it.
  */
 export async function claimRequest(db: Database, request: KeyedRequest, seed: string): Promise<Claim | undefined> {
   const { accountId, caller, key, hash } = request;
-  // The time of the proposed row, so that all conditions of the statement read the same.
+  // Uses the time of the proposed row, so that all conditions of the statement agree.
   const isOld = sql<boolean>`idempotency_keys.created_at < excluded.created_at - ${keptFor}`;
   const row = await db.sql
     .insertInto("idempotency_keys")
@@ -69,7 +71,7 @@ export async function claimRequest(db: Database, request: KeyedRequest, seed: st
   return row && { accountId, key, ...row, resumes: row.seed !== seed };
 }
 
-/** Finds what is known of a key. */
+/** Returns the record of a key. */
 export async function findRequest(db: Database, accountId: string, key: string) {
   return db.sql
     .selectFrom("idempotency_keys")
@@ -79,7 +81,7 @@ export async function findRequest(db: Database, accountId: string, key: string) 
     .executeTakeFirst();
 }
 
-/** Keeps what came of a request; false when a later attempt has taken it over. */
+/** Stores the outcome of a request. Returns false if a later attempt has taken over. */
 export async function keepOutcome(on: Database | Tx, claim: Claim, outcome: StoredOutcome): Promise<boolean> {
   const update = on.sql
     .updateTable("idempotency_keys")
@@ -92,13 +94,15 @@ export async function keepOutcome(on: Database | Tx, claim: Claim, outcome: Stor
   return (await update.executeTakeFirst()).numUpdatedRows > 0n;
 }
 
-/** Gives a key back: the same request is a new one. False when a later attempt has taken it over. */
+/**
+ * Deletes the record of a key, so that the same request counts as new. Returns false if a later attempt has taken over.
+ */
 export async function releaseRequest(tx: Tx, { accountId, key, epoch }: Claim): Promise<boolean> {
   const deletion = tx.sql.deleteFrom("idempotency_keys").where("account_id", "=", accountId).where("key", "=", key);
   return (await deletion.where("epoch", "=", epoch).executeTakeFirst()).numDeletedRows > 0n;
 }
 
-/** Ends an attempt that has come to nothing: the same request may attempt it again at once. */
+/** Ends a failed attempt, so that a retry may start at once. */
 export async function abandonRequest(db: Database, { accountId, key, epoch }: Claim): Promise<void> {
   await db.sql
     .updateTable("idempotency_keys")
@@ -109,7 +113,7 @@ export async function abandonRequest(db: Database, { accountId, key, epoch }: Cl
     .execute();
 }
 
-/** Says that the gateway of these attempts is alive. */
+/** Records heartbeats of running attempts. */
 export async function beat(db: Database, claims: readonly Claim[]): Promise<void> {
   const columns = [
     claims.map(({ accountId }) => accountId),
@@ -127,7 +131,7 @@ export async function beat(db: Database, claims: readonly Claim[]): Promise<void
   );
 }
 
-/** Deletes what has been kept for 24 hours. */
+/** Deletes records older than 24 hours. */
 export async function deleteOld(db: Database): Promise<void> {
   await db.sql
     .deleteFrom("idempotency_keys")

@@ -1,25 +1,25 @@
 import type { ColumnType, Generated } from "kysely";
 import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
 
-/** Requests with an Idempotency-Key, and what came of them. */
+/** Requests with an Idempotency-Key and their outcomes. */
 interface IdempotencyKeysTable {
   account_id: string;
   key: string;
-  /** Key or user of the first request: its answer is for nobody else. */
+  /** Key or user of the first request. Other callers never receive its response. */
   caller: Generated<string>;
   /** SHA-256 of method, path and body. */
   request_hash: Buffer;
-  /** The first identifier of what the request makes, without its prefix. */
+  /** First identifier that the request generates, without prefix. */
   seed: Generated<string>;
-  /** Counts the attempts: only the last one may commit. */
+  /** Number of the attempt. Only the latest attempt may commit. */
   epoch: ColumnType<string, undefined, string>;
-  /** When the gateway of the attempt that runs was last heard of. */
+  /** Last heartbeat of the running attempt. */
   beat_at: Stamp;
-  /** The answer's message in binary; with `failure`, null while an attempt runs. */
+  /** Response message in binary. Null with `failure` while an attempt is running. */
   answer: Buffer | null;
-  /** JSON of a failure that is kept. */
+  /** JSON of a permanent failure. */
   failure: Buffer | null;
-  /** `answer` and `failure` are sealed: those of earlier releases need not be. */
+  /** Whether `answer` and `failure` are sealed. Records of earlier releases may not be. */
   sealed: Generated<boolean>;
   created_at: Stamp;
 }

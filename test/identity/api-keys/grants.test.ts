@@ -206,5 +206,5 @@ test("a method whose answer has a secret is not served without the option", () =
   const bare = { ...create, proto: { ...create.proto, options } };
   const implementation = { create: () => expect.unreachable(), list: create, rotate: create, revoke: create };
   const serveBare = () => serve({ ...ApiKeyService, methods: [bare] } as never, implementation as never);
-  expect(serveBare).toThrow("lacks the option grants");
+  expect(serveBare).toThrow("needs the option grants");
 });

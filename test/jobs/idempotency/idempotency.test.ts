@@ -175,7 +175,7 @@ test("should keep a failure that changed things, and answer nothing that was not
   await expect(failing()).rejects.toMatchObject({ slug: "session-destroyed" });
   expect(replays()).toBe(1);
   const loose = one.once(async () => create(ProfileSchema, { id: "prf_1" }));
-  await expect(loose).rejects.toThrow("pilothouse.v1.Profile was answered to a POST without call.commit");
+  await expect(loose).rejects.toThrow("expected call.commit before a POST returns pilothouse.v1.Profile");
 });
 
 test("should keep answers sealed", async () => {
@@ -192,8 +192,8 @@ test("should keep answers sealed", async () => {
 });
 
 test.each([
-  ["with another body", { hash: Buffer.alloc(32, 1) }, /had another method or body$/],
-  ["of another caller", { caller: "key_2" }, /was another caller's$/],
+  ["with another body", { hash: Buffer.alloc(32, 1) }, /had a different method or body$/],
+  ["of another caller", { caller: "key_2" }, /was sent by another caller$/],
 ])("should not let a request %s take over the attempt of a silent gateway", async (_, changes, detail) => {
   const { request } = freshRequest();
   const { stalled, goOn } = await stall(request);
