@@ -1,4 +1,4 @@
-/** Says how long to wait so that no more than so much comes in a second; as much may come at once. */
+/** Token bucket. Returns the delay that keeps the rate below `perSecond`, with bursts of up to one second's amount. */
 export class Allowance {
   readonly #perSecond: number;
   #used = 0;
@@ -8,7 +8,7 @@ export class Allowance {
     this.#perSecond = perSecond;
   }
 
-  /** Takes note of something that has come; gives the milliseconds until more may. `now` is in milliseconds. */
+  /** Consumes `amount` and returns the milliseconds to wait before more. `now` is in milliseconds. */
   use(amount: number, now: number): number {
     const regained = ((now - this.#at) * this.#perSecond) / 1_000;
     this.#at = now;

@@ -1,12 +1,12 @@
-/** How much may wait in a queue before who adds is asked to wait. */
+/** Limits from which writers must wait. */
 export interface QueueBounds<T> {
   readonly items: number;
-  /** How much of `weight` may; nothing weighs anything where this is left out. */
+  /** Maximum total weight. Default: unlimited. */
   readonly weight?: number;
   weigh?(item: T): number;
 }
 
-/** Carries items of several writers to one reader; a writer waits while the reader is behind. */
+/** Passes items from several writers to one reader, with backpressure. */
 export class BoundedQueue<T> implements AsyncIterable<T> {
   readonly #bounds: QueueBounds<T>;
   readonly #items: T[] = [];
@@ -19,7 +19,9 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     this.#bounds = bounds;
   }
 
-  /** Adds an item. A promise says that the queue is full, and resolves when it is not. What comes after the end is dropped. */
+  /**
+   * Adds an item. If the queue is full, returns a promise that resolves when there is room. Drops items after the end.
+   */
   push(item: T): Promise<void> | undefined {
     if (this.#end) return undefined;
     this.#items.push(item);
@@ -30,18 +32,18 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return this.#room.promise;
   }
 
-  /** Adds an item, and drops the oldest one when the queue is full. */
+  /** Adds an item. If the queue is full, drops the oldest item. */
   pushOver(item: T): void {
     if (this.#isFull) this.#take();
     void this.push(item);
   }
 
-  /** No further item comes; those that are here are still read. */
+  /** Ends the queue. Waiting items are still read. */
   end(): void {
     this.#finish({});
   }
 
-  /** The reader gets the error once it has read what is here. */
+  /** Ends the queue. The reader gets the error after the waiting items. */
   fail(error: unknown): void {
     this.#finish({ error });
   }
@@ -62,7 +64,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     }
   }
 
-  /** How much the items weigh that wait. */
+  /** Total weight of the waiting items. */
   get weight(): number {
     return this.#weight;
   }
@@ -73,7 +75,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
   }
 
   #take(): T {
-    // The boundary where a queue that is known not to be empty gives its first item.
+    // Callers have checked that the queue is not empty.
     const item = this.#items.shift() as T;
     this.#weight -= this.#bounds.weigh?.(item) ?? 0;
     if (!this.#isFull) this.#makeRoom();

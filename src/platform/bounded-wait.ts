@@ -1,4 +1,4 @@
-/** Waits; resolves early, without failing, when the signal aborts. */
+/** Resolves after the time, or when the signal aborts. */
 export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) {
@@ -15,7 +15,7 @@ export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void>
   });
 }
 
-/** Asks again every few milliseconds until the answer is true; false when the time is up first. */
+/** Polls a condition until it is true. Returns false on timeout. */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   { timeout, every }: { timeout: number; every: number },

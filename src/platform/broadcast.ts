@@ -1,11 +1,8 @@
-/**
- * What many follow at once, who are all given the same items. To hear them costs a fraction of the memory of an iteration
- * of one's own.
- */
+/** Items shared by many followers. A listener costs a fraction of the memory of an iterator. */
 export interface Broadcast<T> extends AsyncIterable<T> {
-  /** Has the latest item heard at once and each that comes, until what it gives is called. */
+  /** Calls the listener with the latest item now, then with each new one, until the returned function is called. */
   listen(hear: (item: T) => void): () => void;
 }
 
-/** Says whether items are the same for all who follow them. */
+/** Returns whether items are shared by all followers. */
 export const isBroadcast = <T>(items: AsyncIterable<T>): items is Broadcast<T> => "listen" in items;

@@ -1,49 +1,52 @@
 import { EventEmitter } from "node:events";
 import { sleep } from "./bounded-wait.ts";
 
-/** What is told to every gateway. The bus only wakes and evicts: whoever misses a message finds the truth in PostgreSQL. */
+/**
+ * Messages to all gateways. The bus only wakes readers and evicts caches. After a lost message, gateways still find the
+ * state in PostgreSQL.
+ */
 export interface BusMessages {
   /** Rows were added to `events`. */
   events: "";
-  /** Identifier of a session that has ended. */
+  /** Id of a session that ended. */
   "session-ended": string;
-  /** Identifier of a session whose status changed without its end. */
+  /** Id of a session whose status changed without ending. */
   "session-changed": string;
-  /** Identifier of a turn that has ended, or has something to read. */
+  /** Id of a turn that ended or has new output. */
   "turn-changed": string;
-  /** Identifier of what ends bearers or changes what they may do: a key, a login, a user, an account. */
+  /** Id of a key, login, user or account whose bearers changed. */
   "bearer-changed": string;
-  /** Kind and lanes of work that was added, a line each. */
+  /** Kind and queues of added jobs, one per line. */
   work: string;
-  /** The version of the status that there is to see. */
+  /** Latest version of the status. */
   "status-changed": `${bigint}`;
-  /** Identifier of an ended session whose profile waits on its worker to be saved. */
+  /** Id of an ended session whose worker offers its profile to be saved. */
   "profile-offered": string;
-  /** A slot of a worker may have become free. */
+  /** A slot of a worker may be free. */
   capacity: "";
 }
 
 /** A channel of the bus. */
 export type BusChannel = keyof BusMessages;
 
-/** Tells all gateways something at once, at most once. */
+/** Delivers messages to all gateways at most once. */
 export interface Bus {
   publish<C extends BusChannel>(channel: C, message: BusMessages[C]): void;
   /** Calls the listener with every message until the returned function is called. */
   subscribe<C extends BusChannel>(channel: C, listener: (message: BusMessages[C]) => void): () => void;
 }
 
-/** Resolves with the next message of a channel, after so many milliseconds, or when the signal aborts. */
+/** Resolves with the next message of a channel, after `ms`, or when the signal aborts. */
 export function nextMessage(bus: Bus, channel: BusChannel, ms: number, signal: AbortSignal): Promise<void> {
   const woken = new AbortController();
   const unsubscribe = bus.subscribe(channel, () => woken.abort());
   return sleep(ms, AbortSignal.any([woken.signal, signal])).finally(unsubscribe);
 }
 
-/** The bus of a lone gateway. */
+/** Creates a bus within one process. */
 export function createLocalBus(): Bus {
   const emitter = new EventEmitter().setMaxListeners(0);
-  // An emitter throws at an event called "error" that nobody hears: no channel is called by its bare name.
+  // The prefix avoids the name "error", for which an emitter throws without listeners.
   const nameOf = (channel: string): string => `channel ${channel}`;
   return {
     publish(channel, message) {

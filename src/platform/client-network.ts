@@ -1,12 +1,12 @@
 import { isIPv6, SocketAddress } from "node:net";
 
-/** How many bits of an address name its network. */
+/** Length of network prefixes in bits. */
 interface NetworkSize {
   readonly v4: 24 | 32;
   readonly v6: 48 | 64;
 }
 
-/** The network that a client's address is of, as text: the same for all addresses of the network. */
+/** Returns the network of a client address as text. */
 export function networkOf(address: string, { v4, v6 }: NetworkSize): string {
   const [plain = ""] = address.split("%", 1);
   if (!isIPv6(plain)) return networkOfV4(address, v4);

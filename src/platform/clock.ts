@@ -1,18 +1,18 @@
 import { sleep } from "./bounded-wait.ts";
 
-/** Where the service reads the time and waits for it, so that tests own both. */
+/** Source of time and timers, which tests replace. */
 export interface Clock {
-  /** Milliseconds since the Unix epoch. */
+  /** Unix time in milliseconds. */
   now(): number;
-  /** Milliseconds since some beginning, which no correction of the machine's time moves. Ages are measured by it. */
+  /** Milliseconds of a monotonic clock, unaffected by changes of the system time. Used for ages. */
   monotonic(): number;
-  /** Waits; resolves early, without failing, when the signal aborts. */
+  /** Resolves after the time, or when the signal aborts. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
-  /** Calls `run` each time so many milliseconds have passed, until the returned function is called. */
+  /** Calls `run` at an interval until the returned function is called. */
   every(milliseconds: number, run: () => void): () => void;
 }
 
-/** The machine's clock. */
+/** System clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

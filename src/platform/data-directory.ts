@@ -1,26 +1,28 @@
 import { chmod, mkdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** Who runs the service, as far as it decides where data is kept. */
+/** Owner of the service, for the location of its data. */
 export interface DataOwner {
   env: Record<string, string | undefined>;
   uid: number;
   home: string;
 }
 
-/** The directory of everything the service keeps: `DATA_DIR`, else root's system-wide one, else the user's own. */
+/** Returns the data directory: `DATA_DIR`, else the system-wide one for root, else the user's. */
 export function dataDirectory({ env, uid, home }: DataOwner): string {
   if (env.DATA_DIR) return env.DATA_DIR;
   if (uid === 0) return "/var/lib/pilothouse";
   return join(env.XDG_DATA_HOME || join(home, ".local", "share"), "pilothouse");
 }
 
-/** Makes a directory unless it is there. Others may pass it: PostgreSQL and browsers run as users of their own below it. */
+/**
+ * Creates a directory if missing. Others may traverse it, because PostgreSQL and browsers run as other users below it.
+ */
 export async function makePassableDirectory(path: string): Promise<void> {
   if (await makeDirectory(path)) await chmod(path, 0o711);
 }
 
-/** Makes a directory and those above it, and returns whether it is new. Node's own `recursive` never ends below /proc. */
+/** Creates a directory and its parents. Returns whether it is new. Node's `recursive` never ends below /proc. */
 async function makeDirectory(path: string): Promise<boolean> {
   try {
     await mkdir(path);

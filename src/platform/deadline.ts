@@ -1,4 +1,4 @@
-/** Gives a promise's outcome, or rejects with the signal's reason if that comes first. */
+/** Settles like the promise, or rejects with the signal's reason if it aborts first. */
 export function raceSignal<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
   const { promise: outcome, resolve, reject } = Promise.withResolvers<Value>();
   const onAbort = () => reject(signal.reason);
@@ -8,7 +8,7 @@ export function raceSignal<Value>(promise: Promise<Value>, signal: AbortSignal):
   return outcome;
 }
 
-/** Gives a promise's outcome; after so many milliseconds without one, what `late` gives or throws. */
+/** Settles like the promise. After the timeout, settles like `late` instead. */
 export function unlessLate<Value, Late>(
   promise: Promise<Value>,
   milliseconds: number,
@@ -17,7 +17,7 @@ export function unlessLate<Value, Late>(
   const { promise: verdict, resolve } = Promise.withResolvers<void>();
   let last: NodeJS.Immediate | undefined;
   const timer = setTimeout(() => {
-    // An outcome that has come while this process was busy is read before the verdict.
+    // If this process was busy, an outcome that arrived in the meantime takes precedence.
     last = setImmediate(resolve);
   }, milliseconds);
   return Promise.race([promise, verdict.then(late)]).finally(() => {
@@ -26,7 +26,7 @@ export function unlessLate<Value, Late>(
   });
 }
 
-/** Gives a promise's value, or the fallback when it fails or takes longer than so many milliseconds. */
+/** Resolves with the promise's value. Resolves with the fallback on rejection or timeout. */
 export function within<Value, Fallback>(
   promise: Promise<Value>,
   milliseconds: number,
@@ -39,9 +39,9 @@ export function within<Value, Fallback>(
   );
 }
 
-/** The time that a piece of work has. Hand its signal to the work, and dispose of it when the work is over. */
+/** Time limit of an operation. Pass its signal to the operation, and dispose of it at the end. */
 export class Deadline implements Disposable {
-  /** Aborts when the time is up, with that failure as its reason, or with one of the callers' signals. */
+  /** Aborts at the time limit with the given failure, or with a caller's signal. */
   readonly signal: AbortSignal;
   readonly #expiry = new AbortController();
   readonly #timer: NodeJS.Timeout;

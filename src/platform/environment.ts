@@ -1,7 +1,7 @@
-/** The variables of a process. */
+/** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A variable has a value that it does not accept. */
+/** A variable has an invalid value. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly variable: string;
@@ -12,14 +12,14 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads variables one by one; an empty one counts as absent, as it does for most programs. */
+/** Reads variables. Empty values count as absent. */
 export interface EnvironmentReader {
   text(name: string): string | undefined;
   integer(name: string, range: { min: number; max: number; absent: number }): number;
   oneOf<T extends string>(name: string, values: readonly T[], absent: T): T;
   list(name: string, accepts: string, isItem: (item: string) => boolean): string[];
   url(name: string, protocols: readonly string[]): string | undefined;
-  /** Paths of files that are of use only together: all of them, or undefined when there is none. */
+  /** Reads file paths that are required together. Returns undefined if all are absent. */
   together<const Names extends readonly string[]>(...names: Names): Record<Names[number], string> | undefined;
 }
 
@@ -27,7 +27,7 @@ function accepts(values: readonly string[]): string {
   return `accepts ${values.map((value) => `\`${value}\``).join(", ")}`;
 }
 
-/** Makes a reader of an environment. Every method throws a ConfigError that names the variable and what it accepts. */
+/** Creates a reader. Its methods throw a ConfigError with the variable and the accepted values. */
 export function readerOf(env: Environment): EnvironmentReader {
   const text = (name: string): string | undefined => env[name] || undefined;
   return {
@@ -61,10 +61,10 @@ export function readerOf(env: Environment): EnvironmentReader {
       if (value === undefined) return undefined;
       const parsed = URL.canParse(value) ? new URL(value) : undefined;
       if (!parsed || !protocols.includes(parsed.protocol)) {
-        // The value is not repeated: addresses of databases carry passwords.
+        // Omits the value, because database addresses contain passwords.
         throw new ConfigError(
           name,
-          `accepts an address that begins with ${protocols.map((p) => `\`${p}//\``).join(" or ")}`,
+          `accepts an address that starts with ${protocols.map((p) => `\`${p}//\``).join(" or ")}`,
         );
       }
       return value.replace(/\/+$/, "");
@@ -74,8 +74,8 @@ export function readerOf(env: Environment): EnvironmentReader {
       if (present.length === 0) return undefined;
       const missing = names.find((name) => !present.includes(name));
       if (missing !== undefined)
-        throw new ConfigError(missing, `accepts the path of a file, and is needed beside ${present[0]}`);
-      // The boundary where names that were read one by one become the record of all of them.
+        throw new ConfigError(missing, `accepts the path of a file, and is required with ${present[0]}`);
+      // All names are present here.
       return Object.fromEntries(names.map((name) => [name, text(name) ?? ""])) as Record<
         (typeof names)[number],
         string

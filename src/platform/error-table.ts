@@ -1,6 +1,6 @@
-/** All errors of the service, in one table (`fail` in errors.ts throws them). */
+/** All errors of the service. `fail` in errors.ts creates them. */
 
-/** The numbers of google.rpc.Code that the table uses; Connect and gRPC share them. */
+/** Codes of google.rpc.Code, shared by Connect and gRPC. */
 const code = {
   unknown: 2,
   invalidArgument: 3,
@@ -17,15 +17,15 @@ const code = {
   unauthenticated: 16,
 } as const;
 
-/** A member that a problem has besides the standard ones. */
+/** Extension member of a problem. */
 export interface Extension {
   readonly type: "string" | "integer" | "boolean";
   readonly format?: "date-time";
-  /** The only values that it has. */
+  /** Possible values, if limited. */
   readonly values?: readonly (string | true)[];
-  /** One sentence for the reference. */
+  /** Sentence for the reference. */
   readonly about: string;
-  /** It is there where it helps; the others always are. */
+  /** Whether the member may be absent. */
   readonly optional?: true;
 }
 
@@ -34,16 +34,15 @@ interface ErrorKind {
   readonly status: number;
   /** google.rpc.Code. */
   readonly code: number;
-  /** The problem's title. */
   readonly title: string;
-  /** One sentence for the error's page: when it happens and what to do. */
+  /** Sentence for the error page: cause and remedy. */
   readonly about: string;
   readonly extensions?: Readonly<Record<string, Extension>>;
 }
 
 /**
- * Slug to status, code, title, explanation and extensions. Slugs and the names of extensions are part of the contract and
- * never renamed. Types of failures, the OpenAPI document and the error pages come from here.
+ * Maps slugs to status, code, title, explanation and extensions. Slugs and extension names are part of the contract and
+ * never renamed. Failure types, the OpenAPI document and the error pages derive from this table.
  */
 export const errorTable = {
   "bad-request": {
@@ -80,19 +79,19 @@ export const errorTable = {
     status: 401,
     code: code.unauthenticated,
     title: "Revoked key",
-    about: "The key was revoked, by hand or after its rotation's grace time.",
+    about: "The key was revoked, directly or after the grace period of its rotation.",
   },
   "expired-key": {
     status: 401,
     code: code.unauthenticated,
     title: "Expired key",
-    about: "The key is past its `expires_at`. Use the key that replaced it.",
+    about: "The key's `expires_at` has passed. Use the key that replaced it.",
   },
   "invalid-auth-token": {
     status: 401,
     code: code.unauthenticated,
     title: "Invalid token",
-    about: "A sign-up, magic-link or password-reset token is malformed, used or expired. Ask for a new one.",
+    about: "A sign-up, magic-link or password-reset token is malformed, used or expired. Request a new one.",
   },
   "email-not-verified": {
     status: 401,
@@ -141,18 +140,18 @@ export const errorTable = {
     status: 405,
     code: code.unimplemented,
     title: "Method not allowed",
-    about: "The path exists, but not with this method. The Allow header lists those that it has.",
+    about: "The path does not support this method. The Allow header lists the supported ones.",
   },
   conflict: {
     status: 409,
     code: code.aborted,
     title: "Conflict",
-    about: "The state of the thing does not allow the request at the moment. `detail` says why.",
+    about: "The current state of the resource does not allow the request. `detail` gives the reason.",
     extensions: {
       pause_reason: {
         type: "string",
         optional: true,
-        about: "The kind of the bot check that the session is paused for.",
+        about: "Kind of the bot check for which the session is paused.",
       },
       active_session_id: { type: "string", optional: true, about: "The session that still uses the profile." },
       holder_client_id: { type: "string", optional: true, about: "The client of the person who holds control." },
@@ -160,14 +159,14 @@ export const errorTable = {
         type: "boolean",
         values: [true],
         optional: true,
-        about: "Always `true`: a reference is to an element that is gone or another by now. Look at the page again.",
+        about: "Always `true`: a referenced element is gone or was replaced. Take a new snapshot of the page.",
       },
-      running_turn_id: { type: "string", optional: true, about: "The turn of the agent that runs." },
+      running_turn_id: { type: "string", optional: true, about: "The agent turn in progress." },
       in_doubt: {
         type: "boolean",
         values: [true],
         optional: true,
-        about: "The command had reached the page when a person took control: what came of it is not known.",
+        about: "The command had reached the page when a person took control. Its result is unknown.",
       },
     },
   },
@@ -177,8 +176,8 @@ export const errorTable = {
     title: "Storage quota exceeded",
     about: "The account's profiles fill its storage. Delete some, or launch the session without a profile.",
     extensions: {
-      used_bytes: { type: "integer", about: "What the account's profiles take." },
-      cap_bytes: { type: "integer", about: "What its tier allows." },
+      used_bytes: { type: "integer", about: "Storage used by the account's profiles." },
+      cap_bytes: { type: "integer", about: "Storage that the tier allows." },
       tier: { type: "string", about: "The account's tier." },
     },
   },
@@ -197,7 +196,7 @@ export const errorTable = {
     title: "Control taken by another",
     about: "Another participant took control first: `winner_client_id`.",
     extensions: {
-      winner_client_id: { type: "string", about: "Who holds control." },
+      winner_client_id: { type: "string", about: "Client that holds control." },
     },
   },
   "pair-mode-invalid-transition": {
@@ -206,9 +205,13 @@ export const errorTable = {
     title: "Invalid pair-mode transition",
     about: "Control cannot change this way from the state it is in.",
     extensions: {
-      from: { type: "string", about: "The state that control is in." },
-      transition: { type: "string", values: ["takeover", "handback", "mode"], about: "What was asked for." },
-      holder_client_id: { type: "string", optional: true, about: "Who holds control, when another person does." },
+      from: { type: "string", about: "Current state of control." },
+      transition: { type: "string", values: ["takeover", "handback", "mode"], about: "Requested transition." },
+      holder_client_id: {
+        type: "string",
+        optional: true,
+        about: "Client that holds control, if it is another person's.",
+      },
     },
   },
   "email-already-registered": {
@@ -221,7 +224,7 @@ export const errorTable = {
     status: 410,
     code: code.failedPrecondition,
     title: "Session ended",
-    about: "The session has ended; `ended_reason` says why. Create a new one.",
+    about: "The session has ended for the reason in `ended_reason`. Create a new one.",
     extensions: {
       ended_reason: { type: "string", optional: true, about: "Why the session ended." },
       ended_at: { type: "string", format: "date-time", optional: true, about: "When it ended." },
@@ -232,12 +235,12 @@ export const errorTable = {
     status: 422,
     code: code.failedPrecondition,
     title: "Proxy validation failed",
-    about: "The proxy was tried at launch and failed: see `reason`. No session was created.",
+    about: "The proxy failed its test at launch: see `reason`. No session was created.",
     extensions: {
       reason: {
         type: "string",
         values: ["unreachable", "auth_failed", "timeout", "egress_blocked"],
-        about: "How the proxy failed.",
+        about: "Kind of failure.",
       },
     },
   },
@@ -247,28 +250,33 @@ export const errorTable = {
     title: "Concurrency limit",
     about: "The account runs as many sessions at once as its tier allows. Destroy one first.",
     extensions: {
-      current_sessions: { type: "integer", about: "Sessions that run." },
-      limit: { type: "integer", about: "Sessions that the tier allows at once." },
+      current_sessions: { type: "integer", about: "Running sessions." },
+      limit: { type: "integer", about: "Concurrent sessions that the tier allows." },
     },
   },
   "tier-limit": {
     status: 429,
     code: code.resourceExhausted,
     title: "Tier limit",
-    about: "The account has as many of these as it may have at once; of most things its tier says how many.",
+    about:
+      "The account has reached the maximum number of these resources. For most resources, the tier sets the limit.",
     extensions: {
       current_profiles: { type: "integer", optional: true, about: "Profiles that the account has." },
-      current_api_keys: { type: "integer", optional: true, about: "Keys that the account has, and that count." },
-      current_webhooks: { type: "integer", optional: true, about: "Webhooks that the account has, and that count." },
+      current_api_keys: { type: "integer", optional: true, about: "Keys of the account that count towards the limit." },
+      current_webhooks: {
+        type: "integer",
+        optional: true,
+        about: "Webhooks of the account that count towards the limit.",
+      },
       current_recipes: { type: "integer", optional: true, about: "Recipes that the account has." },
       current_streams: {
         type: "integer",
         optional: true,
-        about: "Streams that the account, or the session, has open.",
+        about: "Open streams of the account or session.",
       },
-      limit: { type: "integer", optional: true, about: "How many there may be." },
-      quota: { type: "string", optional: true, about: "The monthly quota that is used up." },
-      resets_at: { type: "string", format: "date-time", optional: true, about: "When that quota starts anew." },
+      limit: { type: "integer", optional: true, about: "Maximum number." },
+      quota: { type: "string", optional: true, about: "The exhausted monthly quota." },
+      resets_at: { type: "string", format: "date-time", optional: true, about: "Time at which the quota resets." },
     },
   },
   "rate-limited": {
@@ -276,7 +284,7 @@ export const errorTable = {
     code: code.resourceExhausted,
     title: "Rate limited",
     about:
-      "A rate-limit bucket is empty, or the service holds too many bytes of the caller's requests and unread answers. Wait `Retry-After` seconds and go on more slowly.",
+      "A rate-limit bucket is empty, or the service holds too many bytes of the caller's requests and unread answers. Wait `Retry-After` seconds and reduce the rate.",
     extensions: {
       retry_after_seconds: { type: "integer", about: "The same as the Retry-After header." },
     },
@@ -285,13 +293,13 @@ export const errorTable = {
     status: 402,
     code: code.resourceExhausted,
     title: "Bundled LLM budget exhausted",
-    about: "The monthly cap of the bundled LLM is reached. It starts anew with the calendar month.",
+    about: "The monthly cap of the bundled LLM is reached. It resets with the calendar month.",
   },
   "bundled-llm-consent-required": {
     status: 402,
     code: code.failedPrecondition,
     title: "Bundled LLM consent required",
-    about: "Set `bundled_llm_consent` to true before the bundled LLM is used.",
+    about: "Set `bundled_llm_consent` to true before using the bundled LLM.",
   },
   internal: {
     status: 500,
@@ -303,7 +311,7 @@ export const errorTable = {
     status: 502,
     code: code.unknown,
     title: "Browser error",
-    about: "The browser could not do it; the extensions carry what it said. The session goes on.",
+    about: "The browser failed to run the command. The extensions give the reason. The session continues.",
     extensions: {
       net_error: {
         type: "string",
@@ -316,7 +324,7 @@ export const errorTable = {
         optional: true,
         about: "The egress guard refused the address.",
       },
-      target_closed: { type: "boolean", values: [true], optional: true, about: "The page has closed meanwhile." },
+      target_closed: { type: "boolean", values: [true], optional: true, about: "The page was closed." },
       target_crashed: {
         type: "boolean",
         values: [true],
@@ -328,9 +336,9 @@ export const errorTable = {
         type: "boolean",
         values: [true],
         optional: true,
-        about: "The connection to the browser's machine broke; whether the command was carried out is not known.",
+        about: "The connection to the browser's machine broke. The command may have run.",
       },
-      capture_bytes: { type: "integer", optional: true, about: "Size of a capture that is too large to be sent." },
+      capture_bytes: { type: "integer", optional: true, about: "Size of a capture that is too large to send." },
     },
   },
   "byok-llm-required": {
@@ -358,25 +366,25 @@ export const errorTable = {
     status: 503,
     code: code.unavailable,
     title: "Capacity unavailable",
-    about: "No worker can take it at the moment. Try again after `Retry-After` seconds.",
+    about: "No worker has capacity. Try again after `Retry-After` seconds.",
   },
   "session-timeout": {
     status: 504,
     code: code.deadlineExceeded,
     title: "Session operation timed out",
-    about: "The operation did not finish within its timeout. The session goes on.",
+    about: "The operation did not finish within its timeout. The session continues.",
   },
 } as const satisfies Record<string, ErrorKind>;
 
-/** The last part of a problem's type URI. */
+/** Last part of a problem's type URI. */
 export type ErrorSlug = keyof typeof errorTable;
 
-/** Says whether a string is a slug of the table. */
+/** Returns whether a string is a slug of the table. */
 export function isErrorSlug(value: string): value is ErrorSlug {
   return Object.hasOwn(errorTable, value);
 }
 
-/** The extensions of a slug, as data. */
+/** Returns the extensions of a slug as plain data. */
 export function extensionsOf(slug: ErrorSlug): Readonly<Record<string, Extension>> {
   const kind: ErrorKind = errorTable[slug];
   return kind.extensions ?? {};

@@ -1,12 +1,12 @@
 /**
- * A failure is thrown with `fail(slug, ...)` anywhere. It becomes a problem (problem.ts) on REST and WebSocket, and a status
- * with google.rpc details on Connect and gRPC.
+ * Failures are thrown with `fail(slug, ...)`. Transports convert them to a problem (problem.ts) on REST and WebSocket,
+ * and to a status with google.rpc details on Connect and gRPC.
  */
 import { type ErrorSlug, errorTable, extensionsOf } from "./error-table.ts";
 
 type Table = typeof errorTable;
 
-/** What the table says of a slug's extensions. */
+/** Extensions of a slug as declared in the table. */
 type Declared<S extends ErrorSlug> = Table[S] extends { readonly extensions: infer E } ? E : Record<never, never>;
 
 type Value<E> = E extends { readonly values: readonly (infer V)[] }
@@ -19,33 +19,33 @@ type Value<E> = E extends { readonly values: readonly (infer V)[] }
 
 type Optional<E> = { [K in keyof E]: E[K] extends { readonly optional: true } ? K : never }[keyof E];
 
-/** The extensions that a failure of a slug takes: others are refused by the compiler. */
+/** Extensions that a failure of a slug accepts, checked by the compiler. */
 type ExtensionsFor<S extends ErrorSlug> = [keyof Declared<S>] extends [never]
   ? Readonly<Record<string, never>>
   : { readonly [K in Exclude<keyof Declared<S>, Optional<Declared<S>>>]: Value<Declared<S>[K]> } & {
       readonly [K in Optional<Declared<S>>]?: Value<Declared<S>[K]>;
     };
 
-/** What may stand beside a problem's standard members. */
+/** Extension members of a problem. */
 export type Extensions = Readonly<Record<string, string | number | boolean>>;
 
-/** One field of a request and what is wrong with it. */
+/** A fault of one request field. */
 export interface FieldFault {
   readonly field: string;
   readonly message: string;
 }
 
-/** What a failure says besides its slug. */
+/** Further details of a failure. */
 export interface FailureDetails {
   readonly detail?: string;
   readonly errors?: readonly FieldFault[];
-  /** Seconds for a Retry-After header. */
+  /** Seconds for the Retry-After header. */
   readonly retryAfter?: number;
-  /** What was caught; it goes to the log, never to the client. */
+  /** Original error, which is logged but never sent to clients. */
   readonly cause?: unknown;
 }
 
-/** The one error type that leaves a service. Made by the functions below alone: they hold extensions to the table. */
+/** The only error type that leaves a service. Created by the functions below, which enforce the table. */
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly slug: ErrorSlug;
@@ -64,17 +64,17 @@ export class Failure extends Error {
   }
 }
 
-/** Every failure has a `detail`: what was expected, what came, what to do next. That of `internal` is in the table. */
+/** Every failure needs a `detail`: what was expected, what came, what to do next. For `internal`, the table has it. */
 type FailArguments<S extends ErrorSlug> = S extends "internal"
   ? [extensions?: ExtensionsFor<S>, details?: FailureDetails]
   : [extensions: ExtensionsFor<S>, details: FailureDetails & { readonly detail: string }];
 
-/** Makes a failure to throw: `throw fail("profile-in-use", { active_session_id }, { detail })`. */
+/** Creates a failure: `throw fail("profile-in-use", { active_session_id }, { detail })`. */
 export function fail<S extends ErrorSlug>(slug: S, ...[extensions, details]: FailArguments<S>): Failure {
   return new Failure(slug, { ...extensions }, details);
 }
 
-/** Makes a failure of what was stored or sent of one. What the table does not have of its extensions is dropped. */
+/** Restores a failure from stored or received data. Drops extensions that the table does not declare. */
 export function restoreFailure(
   slug: ErrorSlug,
   extensions: Readonly<Record<string, unknown>>,
@@ -91,7 +91,7 @@ export function restoreFailure(
   return new Failure(slug, known, details);
 }
 
-/** Makes a failure of fields of the request: `throw failFields("bad-request", { url: "does not parse" })`. */
+/** Creates a failure about request fields: `throw failFields("bad-request", { url: "does not parse" })`. */
 export function failFields(
   slug: "bad-request" | "validation-failed",
   faults: Readonly<Record<string, string>>,
@@ -102,17 +102,19 @@ export function failFields(
   );
 }
 
-/** How many faults of a request are listed. */
+/** Maximum number of listed faults. */
 export const maxFaults = 50;
 
-/** Makes a failure from a list of faults; `detail` names the first. A fault without a field is the whole body's. */
+/**
+ * Creates a failure from a list of faults. `detail` names the first. A fault without a field concerns the whole body.
+ */
 export function failFaults(slug: "bad-request" | "validation-failed", faults: readonly FieldFault[]): Failure {
   const errors = faults.slice(0, maxFaults).map(({ field, message }) => ({ field: field || "body", message }));
   const [first] = errors;
   return new Failure(slug, {}, first ? { errors, detail: `${first.field}: ${first.message}` } : {});
 }
 
-/** Turns anything thrown into a failure; what is not one already becomes `internal` and keeps its cause for the log. */
+/** Returns a thrown Failure, or wraps any other value in `internal` with its cause. */
 export function asFailure(thrown: unknown): Failure {
   return thrown instanceof Failure ? thrown : new Failure("internal", {}, { cause: thrown });
 }

@@ -1,33 +1,33 @@
 import type { Clock } from "./clock.ts";
 import { unlessLate } from "./deadline.ts";
 
-/** How a cache of answers that may change elsewhere loads and keeps them. */
+/** Options of a cache for values that may change elsewhere. */
 export interface FreshCacheOptions<V> {
-  /** Reads the truth; undefined (no such thing) is never kept. */
+  /** Loads a value. Undefined (not found) is not cached. */
   load(key: string): Promise<V | undefined>;
-  /** Says whether the truth cannot be read at all at the moment. */
+  /** Returns whether the source is unavailable. */
   isAway(error: unknown): boolean;
-  /** Milliseconds that an answer is good for. */
+  /** Milliseconds for which a value is fresh. */
   freshFor: number;
-  /** Milliseconds that an answer is good for while the truth cannot be read. */
+  /** Milliseconds for which a value may be used while the source is unavailable. */
   staleFor: number;
-  /** Milliseconds that an answer is waited for while an old one would do: the truth may hang rather than fail. */
+  /** Milliseconds to wait for a load if a stale value exists, because the source may hang. */
   patience: number;
-  /** How many answers are kept; the least recently used go first. */
+  /** Maximum number of values. The least recently used is evicted. */
   capacity: number;
   readonly clock: Pick<Clock, "monotonic">;
 }
 
-/** A bounded cache of answers that are loaded once for all who ask at the same time. */
+/** A bounded cache. Concurrent requests for a key share one load. */
 export interface FreshCache<V> {
   get(key: string): Promise<V | undefined>;
-  /** Reads without loading; undefined when nothing is kept that is good at the moment. */
+  /** Returns a fresh value without loading, or undefined. */
   peek(key: string): V | undefined;
-  /** Has an answer loaded anew at its next reading; it is still good while the truth cannot be read. */
+  /** Makes the next read reload a value. It still serves as stale value while the source is unavailable. */
   expire(key: string): void;
-  /** Forgets an answer, and one that is being loaded right now as well. */
+  /** Removes a value, and ignores its running load. */
   forget(key: string): void;
-  /** Forgets the answers that are meant, and all that are being loaded right now: they may be among them. */
+  /** Removes matching values, and ignores all running loads, because they may match. */
   forgetIf(isMeant: (key: string, value: V) => boolean): void;
 }
 
@@ -36,7 +36,7 @@ interface Kept<V> {
   readonly loadedAt: number;
 }
 
-/** Makes a cache. */
+/** Creates a cache. */
 export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V> {
   const { freshFor, staleFor, capacity, patience } = options;
   const now = (): number => options.clock.monotonic();
@@ -57,7 +57,7 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
     return found && now() - found.loadedAt < age ? found.value : undefined;
   }
 
-  /** Loads without keeping what was forgotten meanwhile: its load is then no longer the one that is registered. */
+  /** Loads a value. Does not store it if `forget` was called during the load. */
   function load(key: string): Promise<V | undefined> {
     const began = now();
     const loaded = options.load(key).then(
@@ -80,7 +80,7 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
     return loaded;
   }
 
-  /** Waits for what is loaded; not for long where an old answer is good while the truth is away. */
+  /** Waits for a load. If a stale value exists, waits for at most `patience`. */
   function loaded(key: string, loading: Promise<V | undefined>): Promise<V | undefined> {
     const old = younger(key, staleFor);
     return old === undefined ? loading : unlessLate(loading, patience, () => old);

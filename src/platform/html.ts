@@ -1,4 +1,4 @@
-/** Markup that is safe to put into a page as it is. */
+/** Markup that is safe to insert without escaping. */
 export class Html {
   readonly markup: string;
 
@@ -7,10 +7,10 @@ export class Html {
   }
 }
 
-/** What can be put into a page: text is escaped, markup is not, nothing for undefined and false. */
+/** Values that can be inserted. Text is escaped, markup is not. Undefined and false are omitted. */
 export type Insert = Html | string | number | undefined | false | readonly Insert[];
 
-/** Writes markup; whatever is inserted is escaped unless it is markup itself. */
+/** Builds markup from a template, escaping inserted text. */
 export function html(strings: TemplateStringsArray, ...inserts: readonly Insert[]): Html {
   return new Html(String.raw({ raw: strings }, ...inserts.map(markupOf)));
 }

@@ -5,9 +5,9 @@ interface IdleMapOptions<Value> {
   readonly onForget?: (value: Value) => void;
 }
 
-/** Forgets an entry that nobody has asked for within `idleFor` milliseconds: what comes and goes must not fill the memory. */
+/** Map that removes entries not accessed for `idleFor` milliseconds. */
 export class IdleMap<Key, Value> {
-  /** In the order of their last use. */
+  /** Ordered by last access. */
   readonly #entries = new Map<Key, { readonly value: Value; readonly usedAt: number }>();
   readonly #idleFor: number;
   readonly #clock: Clock;
@@ -34,7 +34,7 @@ export class IdleMap<Key, Value> {
     this.#entries.delete(key);
   }
 
-  /** Removes all entries, and gives their values. */
+  /** Removes all entries and returns their values. */
   clear(): Value[] {
     const values = [...this.#entries.values()].map(({ value }) => value);
     this.#entries.clear();

@@ -3,21 +3,21 @@ import { createServer } from "node:http";
 import type { Registry } from "prom-client";
 import { hostName, isLoopback } from "./loopback.ts";
 
-/** What the internal port of a process tells, and where. */
+/** Options of a process's internal port. */
 export interface InternalServerOptions {
   readonly host: string;
   readonly port: number;
-  /** Says whether requests, or sessions, may be sent here. */
+  /** Returns whether the process accepts requests or sessions. */
   isReady(): boolean | Promise<boolean>;
   readonly metrics: Pick<Registry, "contentType" | "metrics">;
-  /** Lines that `/healthz` adds to its `ok`. */
+  /** Lines that `/healthz` adds to `ok`. */
   readonly about?: string;
 }
 
-/** Serves `/healthz` (the process answers), `/readyz` (send it work) and `/metrics` (Prometheus text format). */
+/** Serves `/healthz` (liveness), `/readyz` (readiness) and `/metrics` (Prometheus text format). */
 export interface InternalServer {
   start(): Promise<void>;
-  /** Ends every connection. */
+  /** Stops listening and closes all connections. */
   stop(): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ interface Answer {
   readonly type?: string;
 }
 
-/** Makes the server; it listens when it is started. */
+/** Creates the server without listening. */
 export function createInternalServer({
   host,
   port,
@@ -43,7 +43,7 @@ export function createInternalServer({
   };
 
   function answerTo(path: string, authority: string): Answer | Promise<Answer> {
-    // A web page whose name was made to lead to this machine sends that name (DNS rebinding).
+    // Rejects other host names to prevent DNS rebinding by web pages.
     if (isLoopback(host) && !isLoopback(hostName(authority)))
       return { status: 400, body: "not a name of this service\n" };
     return answers[path]?.() ?? { status: 404, body: "not found\n" };

@@ -1,16 +1,16 @@
 import { ConfigError, type EnvironmentReader } from "./environment.ts";
 
-/** What keeps pages in: a network namespace for each session's browser, or the browser's flags alone. */
+/** Confinement of pages: a network namespace per session's browser, or only browser flags. */
 export type Isolation = "namespace" | "flags";
 
-/** How a worker confines its browsers. */
+/** Confinement of browsers by a worker. */
 export interface IsolationConfig {
   readonly isolation: Isolation;
-  /** Whether browsers have Chromium's own sandbox. */
+  /** Whether Chromium's own sandbox is on. */
   readonly browserSandbox: "on" | "off";
 }
 
-/** Reads `ISOLATION` and `BROWSER_SANDBOX`. macOS has no network namespaces, so that `flags` is the only value there. */
+/** Reads `ISOLATION` and `BROWSER_SANDBOX`. Only Linux has network namespaces. */
 export function readIsolation(read: EnvironmentReader, platform = process.platform): IsolationConfig {
   const absent = platform === "linux" ? "namespace" : "flags";
   const isolation = read.oneOf("ISOLATION", ["namespace", "flags"], absent);
@@ -19,11 +19,11 @@ export function readIsolation(read: EnvironmentReader, platform = process.platfo
   return { isolation, browserSandbox: read.oneOf("BROWSER_SANDBOX", ["on", "off"], "on") };
 }
 
-/** Describes what a worker does without; undefined when it does without nothing. */
+/** Describes disabled confinements, or returns undefined if there are none. */
 export function describeWeakness({ isolation, browserSandbox }: IsolationConfig): string | undefined {
   const weaknesses = [
-    isolation === "flags" && "pages are kept in by the browser's flags alone (ISOLATION=flags)",
-    browserSandbox === "off" && "browsers run without their sandbox (BROWSER_SANDBOX=off)",
+    isolation === "flags" && "pages are confined by browser flags only (ISOLATION=flags)",
+    browserSandbox === "off" && "browsers run without Chromium's sandbox (BROWSER_SANDBOX=off)",
   ].filter((weakness) => weakness !== false);
   return weaknesses.length > 0 ? weaknesses.join("; ") : undefined;
 }

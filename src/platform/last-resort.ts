@@ -1,20 +1,20 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Counter, type Registry } from "prom-client";
 
-/** Ends the connection, or the browser, that an uncaught error is the fault of, and logs the error. */
+/** Logs an uncaught error, and closes the connection or browser that caused it. */
 export type OnFault = (error: unknown) => void;
 
 const owner = new AsyncLocalStorage<OnFault>();
 let uncaught = 0;
 
-/** Runs `work`, and reports to `onFault` each error that escapes later from what `work` has started. */
+/** Runs `work`. Reports errors that later escape from it to `onFault`. */
 export function ownFaults(onFault: OnFault, work: () => void): void {
   owner.run(onFault, work);
 }
 
 /**
- * Keeps the process running after an uncaught error, which its owner ends and logs. An error without an owner is logged.
- * The reader of the log may leave: a failed write is no error, since to log it would fail again, without end.
+ * Keeps the process running after uncaught errors. Each is passed to its owner, or logged. Failed writes to stdout and
+ * stderr are ignored, since logging them would fail again.
  */
 export function keepRunning(log: { error(fields: object, message: string): void }): void {
   const report: OnFault = (error) => {
@@ -28,11 +28,11 @@ export function keepRunning(log: { error(fields: object, message: string): void 
   process.on("unhandledRejection", report);
 }
 
-/** Adds the number of uncaught errors of this process to its metrics. */
+/** Adds the number of uncaught errors to the metrics. */
 export function addUncaughtErrors(registry: Registry): void {
   new Counter({
     name: "pilothouse_uncaught_errors_total",
-    help: "Errors that escaped their handler. Each is a fault of the program, and is logged with its stack.",
+    help: "Errors that escaped their handler. Each is a bug, and is logged with its stack.",
     registers: [registry],
     collect() {
       this.reset();

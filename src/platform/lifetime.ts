@@ -1,12 +1,12 @@
 import type { Log } from "./log.ts";
 
-/** What is started and stopped. */
+/** A part with a lifetime. */
 export interface Part {
   start?(): void | Promise<void>;
   stop?(): void | Promise<void>;
 }
 
-/** Starts parts in order, and stops those that were started in the opposite one. Both can be called again. */
+/** Starts parts in order, and stops started parts in reverse order. Repeated calls have no effect. */
 export function createLifetime(parts: readonly Part[], log: Log): { start(): Promise<void>; stop(): Promise<void> } {
   const begun: Part[] = [];
   let starting: Promise<void> | undefined;
@@ -14,7 +14,7 @@ export function createLifetime(parts: readonly Part[], log: Log): { start(): Pro
 
   async function startAll(): Promise<void> {
     for (const part of parts) {
-      if (stopping) throw new Error("the app was stopped while it started");
+      if (stopping) throw new Error("the app was stopped during its start");
       begun.push(part);
       await part.start?.();
     }
@@ -26,7 +26,7 @@ export function createLifetime(parts: readonly Part[], log: Log): { start(): Pro
       try {
         await part.stop?.();
       } catch (error) {
-        log.error({ err: error }, "a part did not stop in order");
+        log.error({ err: error }, "failed to stop a part");
       }
     }
   }

@@ -1,12 +1,15 @@
 import { failFields } from "./errors.ts";
 
-/** A page of a list, newest first, and where the next one begins. */
+/** A page of a list, newest first, and the position of the next page. */
 export interface ListPage<Row> {
   readonly rows: readonly Row[];
   readonly position: { readonly hasMore: boolean; readonly nextCursor?: string };
 }
 
-/** Reads a cursor: the identifier of the last item of the page before. Throws `validation-failed` for one of another list. */
+/**
+ * Decodes a cursor: the identifier of the previous page's last item. Throws `validation-failed` if it belongs to
+ * another list.
+ */
 export function readCursor(cursor: string | undefined, identifier: RegExp): string | undefined {
   if (cursor === undefined) return undefined;
   const id = Buffer.from(cursor, "base64url").toString();
@@ -14,7 +17,7 @@ export function readCursor(cursor: string | undefined, identifier: RegExp): stri
   return id;
 }
 
-/** Cuts a page from rows of which one more was read than it holds, if there was one. */
+/** Cuts a page from rows that were read with a limit one higher. */
 export function cutPage<Row extends { readonly id: string }>(found: readonly Row[], limit: number): ListPage<Row> {
   const rows = found.slice(0, limit);
   const last = found.length > limit ? rows.at(-1) : undefined;

@@ -1,11 +1,11 @@
-/** Those who listen, each for what happens under one key. */
+/** Listeners by key. */
 export interface Listeners<T> {
-  /** Calls the listener with what happens under the key, until the returned function is called. */
+  /** Calls the listener with each value for the key, until the returned function is called. */
   add(key: string, listener: (value: T) => void): () => void;
   tell(key: string, value: T): void;
 }
 
-/** Makes an empty registry of listeners. */
+/** Creates an empty registry. */
 export function createListeners<T>(): Listeners<T> {
   const byKey = new Map<string, Set<(value: T) => void>>();
   return {

@@ -1,27 +1,27 @@
 import { ConfigError, type EnvironmentReader } from "./environment.ts";
 
-/** Providers whose address the operator may change. */
+/** Providers with a configurable address. */
 const llmAddressed = ["anthropic", "openai", "google"] as const;
 type LlmAddressed = (typeof llmAddressed)[number];
 
-/** Where providers are reached when not at their usual addresses. */
+/** Addresses that replace those of providers. */
 export type LlmAddresses = Readonly<Partial<Record<LlmAddressed, string>>>;
 
-/** US dollars for a million tokens. */
+/** US dollars per million tokens. */
 export interface LlmPrice {
   readonly input: number;
   readonly cachedInput: number;
-  /** What goes in and is kept in the cache of the provider. */
+  /** Input that is written to the provider's cache. */
   readonly cacheWrite: number;
   readonly output: number;
 }
 
-/** The LLM that the operator pays for. */
+/** LLM that the operator pays for. */
 export interface BundledLlmConfig {
   readonly provider: LlmAddressed | "openai_compatible";
   readonly apiKey: string;
   readonly model: string;
-  /** Of `openai_compatible` alone. */
+  /** Set for `openai_compatible` only. */
   readonly baseUrl: string | null;
   readonly price: LlmPrice;
 }
@@ -36,22 +36,25 @@ export function readLlmAddresses(read: EnvironmentReader): LlmAddresses {
   );
 }
 
-/** Whoever lets accounts spend the operator's money says what it costs: no cap holds by a price that is not known. */
+/** Reads the bundled LLM. Its price is required, because spending caps depend on it. */
 export function readBundledLlm(read: EnvironmentReader): BundledLlmConfig | undefined {
   const apiKey = read.text("BUNDLED_LLM_API_KEY");
   if (apiKey === undefined) return undefined;
   const provider = read.oneOf("BUNDLED_LLM_PROVIDER", [...llmAddressed, "openai_compatible"], "anthropic");
   const model = read.text("BUNDLED_LLM_MODEL");
-  if (model === undefined) throw new ConfigError("BUNDLED_LLM_MODEL", "is needed beside BUNDLED_LLM_API_KEY");
+  if (model === undefined) throw new ConfigError("BUNDLED_LLM_MODEL", "is required with BUNDLED_LLM_API_KEY");
   const baseUrl = read.url("BUNDLED_LLM_BASE_URL", ["https:", "http:"]) ?? null;
   if ((provider === "openai_compatible") !== (baseUrl !== null))
-    throw new ConfigError("BUNDLED_LLM_BASE_URL", "is needed for `openai_compatible`, and for no other provider");
+    throw new ConfigError(
+      "BUNDLED_LLM_BASE_URL",
+      "is required for `openai_compatible`, and not accepted for other providers",
+    );
   const prices = (read.text("BUNDLED_LLM_PRICE") ?? "").split("/").map(Number);
   const [input = Number.NaN, cachedInput = Number.NaN, output = Number.NaN, cacheWrite = input] = prices;
   if (prices.length < 3 || prices.length > 4 || prices.some((price) => !(price >= 0 && price < 10_000)))
     throw new ConfigError(
       "BUNDLED_LLM_PRICE",
-      "accepts US dollars for a million tokens in, in from the cache, out, and into the cache, such as `3/0.3/15/3.75`",
+      "accepts US dollars per million tokens of input, cached input, output and cache writes, such as `3/0.3/15/3.75`",
     );
   return { provider, apiKey, model, baseUrl, price: { input, cachedInput, output, cacheWrite } };
 }

@@ -1,15 +1,15 @@
 import { type Logger, pino } from "pino";
 
-/** The service's log: one JSON object per line. */
+/** Log of the service: one JSON object per line. */
 export type Log = Logger;
 
-/** How much is logged; `info` says what changed (started, stopped, a worker lost), never one line per request. */
+/** Log levels. `info` reports changes (started, stopped, a worker lost), never single requests. */
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-/** One of `logLevels`. */
+/** A log level. */
 export type LogLevel = (typeof logLevels)[number];
 
-/** Names of members that never reach the log, at the top level and one and two levels below it. */
+/** Members redacted at the top level and up to two levels below. */
 const secretMembers = [
   "authorization",
   "cookie",
@@ -22,7 +22,7 @@ const secretMembers = [
   "secret",
   "workerSecret",
   "workerToken",
-  // What is typed into pages.
+  // Text typed into pages.
   "text",
 ];
 
@@ -33,33 +33,33 @@ function redactionPaths(): string[] {
   });
 }
 
-/** Where the log is written. */
+/** Output of the log. */
 export interface LogDestination {
   write(line: string): void;
-  /** Whether a person reads it, who gets short lines in place of JSON. */
+  /** Whether the output is a terminal, which gets short lines instead of JSON. */
   readonly isTTY?: boolean;
 }
 
-/** Makes the log. It writes to standard error, so that standard output stays the program's own. */
+/** Creates the log. Writes to standard error, which keeps standard output for the program. */
 export function createLog(level: LogLevel, output: LogDestination = process.stderr): Log {
   const destination = output.isTTY ? { write: (line: string) => output.write(shortLine(line)) } : output;
   return pino({ level, base: null, redact: { paths: redactionPaths(), censor: "[redacted]" } }, destination);
 }
 
-/** Returns a line of the log as a person reads it: `10:34:21 warn  the worker is lost worker=wrk_1`. */
+/** Formats a log line for a terminal: `10:34:21 warn  the worker is lost worker=wrk_1`. */
 function shortLine(line: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(line);
   const words = [new Date(time).toTimeString().slice(0, 8), pino.levels.labels[level]?.padEnd(5), msg];
   for (const [name, value] of Object.entries(fields))
     words.push(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
   if (err) words.push(`(${err.message})`);
-  // Only a fault of the program needs its stack.
+  // Stacks are shown for errors only.
   const stack = err?.stack && level >= faultLevel ? err.stack.split("\n").slice(1) : [];
   return `${[words.join(" "), ...stack].map(withoutControls).join("\n")}\n`;
 }
 
-/** The number that pino gives to `error`. */
+/** Level number of `error` in pino. */
 const faultLevel = 50;
 
-/** Texts of pages and clients are logged, too: they must not control the terminal. */
+/** Removes control characters, because logs contain texts of pages and clients. */
 const withoutControls = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ");

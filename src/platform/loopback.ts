@@ -1,9 +1,9 @@
-/** Says whether a name or an address, as a Host header or a URL has it, is this machine's alone. */
+/** Returns whether a host of a Host header or URL is a loopback name or address. */
 export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "[::1]" || name === "::1" || /^127\.\d+\.\d+\.\d+$/.test(name);
 }
 
-/** The name in a Host header or an authority, without its port, in lower case. */
+/** Returns the lower-case host of an authority, without port. */
 export function hostName(authority: string): string {
   return authority.replace(/:\d+$/, "").toLowerCase();
 }

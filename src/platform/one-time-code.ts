@@ -1,9 +1,12 @@
 import { Secret, TOTP, URI } from "otpauth";
 
-/** Digits that codes have: a seed may come from anywhere, and is not to make longer ones. */
+/** Accepted code lengths. Limited because seeds are untrusted. */
 const digits = { least: 6, most: 8 };
 
-/** The code of a TOTP seed at a time (RFC 6238): of one in base 32, or of an `otpauth:` address. Undefined for what is none. */
+/**
+ * Returns the TOTP code (RFC 6238) of a base 32 seed or `otpauth:` URI, or undefined if invalid. `timestamp` is in Unix
+ * milliseconds.
+ */
 export function oneTimeCode(seed: string, timestamp: number): string | undefined {
   const totp = readSeed(seed.trim());
   if (!totp || totp.secret.bytes.length === 0 || totp.period < 1) return undefined;

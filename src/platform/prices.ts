@@ -1,9 +1,9 @@
 import { ConfigError, type EnvironmentReader } from "./environment.ts";
 
-/** How often a price is paid. */
+/** Billing interval. */
 export type PriceInterval = "month" | "year";
 
-/** Whole cents of the currency, tax included, by `<tier>_<interval>`. */
+/** Prices in cents, including tax, by `<tier>_<interval>`. */
 const table = {
   personal_month: 1_900,
   personal_year: 19_000,
@@ -13,10 +13,10 @@ const table = {
   api_scale_year: 499_000,
 } as const;
 
-/** A tier for an interval, such as `personal_month`. */
+/** A tier with an interval, such as `personal_month`. */
 export type PriceName = keyof typeof table;
 
-/** What the tiers cost. */
+/** Prices of the tiers. */
 export interface Prices {
   /** ISO 4217, in lower case. */
   readonly currency: string;
@@ -25,13 +25,13 @@ export interface Prices {
 
 const isPriceName = (name: string): name is PriceName => Object.hasOwn(table, name);
 
-/** The prices of a tier; undefined for one that is not sold. */
+/** Returns the price of a tier, or undefined if it is not sold. */
 export function priceOf({ cents }: Prices, tier: string, interval: PriceInterval): number | undefined {
   const name = `${tier}_${interval}`;
   return isPriceName(name) ? cents[name] : undefined;
 }
 
-/** Reads what the operator asks in place of the table: `PRICES=personal_month=2100,api_scale_year=600000`. */
+/** Reads overrides of the default prices: `PRICES=personal_month=2100,api_scale_year=600000`. */
 export function readPrices(read: EnvironmentReader): Prices {
   const isItem = (item: string): boolean => {
     const [, name = "", amount = ""] = /^([a-z_]+)=(\d{1,8})$/.exec(item) ?? [];
@@ -43,7 +43,7 @@ export function readPrices(read: EnvironmentReader): Prices {
     return [name, Number(amount)] as const;
   });
   const currency = read.text("PRICE_CURRENCY") ?? "usd";
-  // Currencies without cents would need other amounts.
+  // Amounts are in cents, so other currencies are not supported.
   if (!/^(usd|eur|gbp|chf|cad|aud|nzd|sek|nok|dkk|pln|czk)$/.test(currency))
     throw new ConfigError("PRICE_CURRENCY", "accepts a currency with cents in lower case, such as `usd` or `eur`");
   return { currency, cents: { ...table, ...Object.fromEntries(given) } };

@@ -3,7 +3,7 @@ import { type Problem, ProblemSchema } from "../gen/pilothouse/v1/common_pb.ts";
 import { errorTable } from "./error-table.ts";
 import type { Failure } from "./errors.ts";
 
-/** Renders a failure as a problem, whatever carries it then. Its type URI is the base with the slug behind it. */
+/** Converts a failure to a problem, independent of transport. The type URI is `errorsBase` with the slug. */
 export function toProblem(failure: Failure, errorsBase: string, requestId: string): Problem {
   const { slug, detail, errors, extensions } = failure;
   const { title, status, about } = errorTable[slug];
@@ -18,7 +18,7 @@ export function toProblem(failure: Failure, errorsBase: string, requestId: strin
   });
 }
 
-/** Writes a problem as RFC 9457 has it: extensions stand beside the standard members, and what is empty is left out. */
+/** Formats a problem as in RFC 9457: extensions are top-level members, and empty members are omitted. */
 export function problemJson({ type, title, status, detail, instance, errors, extensions }: Problem): JsonObject {
   return {
     type,

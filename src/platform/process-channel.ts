@@ -1,51 +1,51 @@
 import type { Registry } from "prom-client";
 import { type Bus, type BusChannel, type BusMessages, createLocalBus } from "./bus.ts";
 
-/** One message of the bus on its way between processes. */
+/** A bus message between processes. */
 export interface BusPost {
   readonly kind: "bus";
   readonly channel: BusChannel;
   readonly message: BusMessages[BusChannel];
 }
 
-/** Tells a process to begin. */
+/** Starts the work of a process. */
 export interface Beginning {
   readonly kind: "begin";
-  /** Port of the demo page; 0 leaves the choice to the process that serves it. */
+  /** Port of the demo page. With 0, the serving process chooses. */
   readonly demoPort: number;
-  /** Part of the links to the demo and to the outbox, which need no password and work until the service is stopped. */
+  /** Secret part of links to the demo and the outbox, which need no password until the service stops. */
   readonly linkSecret: string;
 }
 
-/** Tells a supervisor that its process is ready. */
+/** Notifies the supervisor that its process is ready. */
 export interface Readiness {
   readonly kind: "ready";
   readonly demoPort?: number;
-  /** Text for the person who has started the service. */
+  /** Text for the user who started the service. */
   readonly welcome?: string;
 }
 
-/** A question of a supervisor: `alive` has an empty answer, `ready` is answered with `ready` or nothing. */
+/** Request of a supervisor. The response to `alive` is empty, to `ready` it is `ready` or empty. */
 export type Question = "alive" | "ready" | "metrics";
 
-/** From a supervisor to its process. */
+/** Message from a supervisor to its process. */
 export type ToProcess =
   | Beginning
   | BusPost
   | { readonly kind: "ask"; readonly id: number; readonly question: Question };
 
-/** From a process to its supervisor. */
+/** Message from a process to its supervisor. */
 export type FromProcess = Readiness | BusPost | { readonly kind: "answer"; readonly id: number; readonly text: string };
 
-/** Characters of bus messages that wait at most for a process that does not read, such as one that is stopped. */
+/** Maximum number of bus characters queued for a process that does not read, such as a stopped one. */
 const longestBacklog = 2 ** 20;
 
-/** The sending end of a channel between two processes. */
+/** Sends a message to the other process. */
 type Send = (message: FromProcess | ToProcess, done: (error: Error | null) => void) => boolean;
 
 /**
- * Creates the function that posts messages of the bus to another process. It drops messages while too many wait, as the bus
- * may: a process that misses one reads the database within a second.
+ * Creates a function that sends bus messages to another process. Drops messages while too many are queued, as the bus
+ * permits: the process polls the database within a second.
  */
 export function createPostOffice(send: Send): (post: BusPost) => void {
   let unread = 0;
@@ -59,23 +59,23 @@ export function createPostOffice(send: Send): (post: BusPost) => void {
   };
 }
 
-/** The link of a process to the supervisor that has started it. */
+/** Connection of a process to its supervisor. */
 export interface SupervisorLink {
-  /** Reaches the other processes of the service. */
+  /** Bus to the other processes of the service. */
   readonly bus: Bus;
-  /** Resolves when the process may begin. */
+  /** Resolves when the process may start its work. */
   readonly begun: Promise<Beginning>;
-  /** Tells the supervisor that the process is ready, and from then on answers with its health and metrics. */
+  /** Notifies the supervisor that the process is ready. Its health and metrics are available from then on. */
   tellReady(readiness: Omit<Readiness, "kind">, health: ProcessHealth): void;
 }
 
-/** Source of the answers to a supervisor. */
+/** Health and metrics for the supervisor. */
 export interface ProcessHealth {
   isReady(): Promise<boolean>;
   readonly metrics: Pick<Registry, "metrics">;
 }
 
-/** Links this process to its supervisor; undefined when it was started by something else. */
+/** Connects to the supervisor. Returns undefined if there is none. */
 export function linkToSupervisor(): SupervisorLink | undefined {
   const send = process.send?.bind(process);
   if (!send) return undefined;

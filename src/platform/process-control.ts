@@ -2,16 +2,16 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { waitUntil } from "./bounded-wait.ts";
 
-/** One thing to try on a process that should end. */
+/** An attempt to end a process. */
 export interface EndingStep {
   readonly signal: NodeJS.Signals;
   /** Milliseconds until the next step. */
   readonly patience: number;
-  /** Sends it to the process group that the process leads. */
+  /** Whether to signal the process group. */
   readonly group?: boolean;
 }
 
-/** Says whether a process exists; one of another user counts. */
+/** Returns whether a process exists, including those of other users. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -21,13 +21,13 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Sends signals, one after the other, until the process is gone; false when it outlives them all. */
+/** Sends signals in order until the process has ended. Returns false if it survives all. */
 export async function endProcess(pid: number, steps: readonly EndingStep[]): Promise<boolean> {
   for (const { signal, patience, group } of steps) {
     try {
       process.kill(group ? -pid : pid, signal);
     } catch {
-      // It has ended meanwhile; the wait below sees it.
+      // The process has already ended, as the wait below confirms.
     }
     if (await waitUntil(() => !isAlive(pid), { timeout: patience, every: 10 })) return true;
   }
@@ -35,17 +35,17 @@ export async function endProcess(pid: number, steps: readonly EndingStep[]): Pro
 }
 
 /**
- * Returns when a process started, as text that differs from that of another process with the same pid; empty when there is
- * none. On Linux `ps` would compute it from a clock that can be set, so the ticks since boot are returned there.
+ * Returns the start time of a process, to detect a reused pid, or an empty text if there is none. On Linux, returns
+ * ticks since boot, because `ps` computes times from an adjustable clock.
  */
 export async function startTime(pid: number): Promise<string> {
   if (process.platform !== "linux") return askPs(pid, "lstart=");
   const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  // The second field, the program's name, may have spaces and brackets.
+  // The second field, the program's name, may contain spaces and parentheses.
   return status.slice(status.lastIndexOf(")") + 2).split(" ")[19] ?? "";
 }
 
-/** Reads the command line of a process; empty when there is none. `ps` is there on Linux and macOS alike. */
+/** Returns the command line of a process, or an empty text. `ps` exists on Linux and macOS. */
 export function commandLine(pid: number): Promise<string> {
   return askPs(pid, "args=");
 }

@@ -1,31 +1,31 @@
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
-/** Background work of a gateway: a look at what has become due. */
+/** Repeated background job of a gateway. */
 export interface RepeatedJob {
   start(): void;
-  /** Runs now, or once more when the run that is under way has ended; not after a stop. Resolves when that run has ended. */
+  /** Runs now, or once more after the current run. Does nothing after `stop`. Resolves when that run has ended. */
   runNow(): Promise<void>;
-  /** Resolves when the work that was under way has ended. */
+  /** Resolves when the current run has ended. */
   stop(): Promise<void>;
 }
 
-/** What to do how often. */
+/** Function and interval of a repeated job. */
 export interface RepeatedWork {
   readonly run: () => Promise<void>;
-  /** Milliseconds between two beginnings. */
+  /** Milliseconds between starts. */
   readonly every: number;
-  /** What is logged when it fails; the next turn tries again. */
+  /** Log message on failure. The next run retries. */
   readonly complaint: string;
 }
 
-/** What a job repeats and complains by. */
+/** Clock and log of repeated jobs. */
 export interface RepeatedJobParts {
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Makes a job. One run at a time: work that PostgreSQL holds up is not piled onto. */
+/** Creates a job. Runs never overlap, so that they do not pile up if PostgreSQL is slow. */
 export function createRepeatedJob(
   { run, every, complaint }: RepeatedWork,
   { clock, log }: RepeatedJobParts,

@@ -1,4 +1,4 @@
-/** What buf.validate rules ask of a field, in the words that clients read. The validator's own sentences never leave. */
+/** Error texts for buf.validate rules. The validator's own texts are not sent to clients. */
 import { type DescEnum, type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
 import {
   type FieldRules,
@@ -9,7 +9,7 @@ import { example } from "../gen/pilothouse/v1/options_pb.ts";
 import { counted } from "./counted.ts";
 import { enumNames } from "./rest-json/names.ts";
 
-/** Says what the rules ask that one of them, such as `string.max_len`, belongs to. Undefined for rules without words here. */
+/** Returns the requirement behind a rule id such as `string.max_len`, or undefined for unknown rules. */
 export function askedBy(ruleId: string, field: DescField, rules: FieldRules = rulesOf(field)): string | undefined {
   const [type = "", rule = ""] = ruleId.split(".");
   if (rules.type.case === "fieldMask") return `must have no other paths than ${rules.type.value.in.join(", ")}`;
@@ -17,25 +17,25 @@ export function askedBy(ruleId: string, field: DescField, rules: FieldRules = ru
   if (rule === "in" && rules.type.case === "string") return `must be one of ${rules.type.value.in.join(", ")}`;
   if (rule === "pattern") return `must look like ${exampleOf(field)}`;
   if (rule === "email") return "must be an e-mail address";
-  if (rule === "unique") return "must not have an item twice";
+  if (rule === "unique") return "must not have duplicate items";
   if (field.enum && type === "enum") return `must be one of ${takenNames(field.enum, rules).join(", ")}`;
   return askedLength(rules) ?? askedNumber(field.scalar, rules);
 }
 
-/** Returns the names of an enum's values that the rules of a field, or of its items, let pass. */
+/** Returns the enum value names that the rules of a field or its items permit. */
 export function takenNames(desc: DescEnum, { type }: FieldRules): string[] {
   const own = type.case === "repeated" ? type.value.items?.type : type;
   const refused = own?.case === "enum" ? own.value.notIn : [];
   return [...enumNames(desc)].flatMap(([number, name]) => (refused.includes(number) ? [] : name));
 }
 
-/** The example of a field, or the first of its items. */
+/** Returns the example of a field, or the first of its items. */
 function exampleOf(field: DescField): string {
   const text = getOption(field, example);
   return text.startsWith("[") ? String(JSON.parse(text)[0]) : text;
 }
 
-/** Says what a number has to be: `must be a whole number from 1 to 100`. Undefined for what is no number. */
+/** Describes a valid number, such as `must be a whole number from 1 to 100`. Returns undefined for other types. */
 export function askedNumber(scalar: ScalarType | undefined, rules: FieldRules): string | undefined {
   const noun = numberNouns.get(scalar ?? ScalarType.STRING);
   if (noun === undefined) return undefined;
@@ -45,18 +45,20 @@ export function askedNumber(scalar: ScalarType | undefined, rules: FieldRules): 
   return most === undefined ? `must be ${noun}` : `must be ${noun}, ${most} or less`;
 }
 
-/** Says which members of a message exclude each other. */
+/** Describes which members of a message exclude each other. */
 export function askedOfMembers(desc: DescMessage): string | undefined {
   const [oneof] = getOption(desc, messageRules).oneof;
   return oneof && `must have ${oneof.required ? "exactly" : "at most"} one of ${oneof.fields.join(", ")}`;
 }
 
-/** The field that a rule of a whole message blames: `capture.quality` blames `quality`, and `tap.one` none. */
+/**
+ * Returns the field that a message rule refers to by its id: `capture.quality` refers to `quality`, `tap.one` to none.
+ */
 export function blamedBy(ruleId: string, desc: DescMessage): DescField | undefined {
   return desc.fields.find(({ name }) => ruleId.endsWith(`.${name}`));
 }
 
-/** The rules of a field, of which the reader and the validator speak. */
+/** Returns the rules of a field. */
 export function rulesOf(field: DescField): FieldRules {
   return getOption(field, fieldRules);
 }

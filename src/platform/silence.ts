@@ -1,17 +1,17 @@
-/** Measures how long a process has been silent. */
+/** Measures the time since the last heartbeat of a process. */
 export interface Silence {
-  /** Restarts the measurement. Until its first sign of life the process may be silent for `firstPatience` milliseconds. */
+  /** Restarts the measurement. The first heartbeat may take `firstPatience` milliseconds. */
   begin(firstPatience: number): void;
   /** Returns whether the process has been silent for too long. Must be called several times a second. */
   isTooLong(): boolean;
 }
 
-/** Milliseconds that one call of `isTooLong` adds at most. */
+/** Maximum number of milliseconds added per call of `isTooLong`. */
 const longestLook = 1_000;
 
 /**
- * Creates the measurement. `signs` returns how many signs of life have come. Time in which this process itself was stopped,
- * or asleep with its machine, does not count.
+ * Creates the measurement. `signs` returns the number of heartbeats. Time in which this process was stopped or the
+ * machine suspended does not count.
  */
 export function createSilence(signs: () => number, patience: number): Silence {
   let heard = 0;

@@ -1,9 +1,9 @@
-/** The service cannot run here as things are; the message says in a sentence why, and what to do. */
+/** The service cannot start. The message gives the reason and the remedy. */
 export class StartRefused extends Error {
   override readonly name = "StartRefused";
 }
 
-/** Returns one line about an error that was not foreseen, or its stack if LOG_LEVEL asks for it. */
+/** Describes an unexpected error in one line, or with its stack if LOG_LEVEL is `debug` or `trace`. */
 export function describeUnforeseen(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const isTraced = process.env.LOG_LEVEL === "debug" || process.env.LOG_LEVEL === "trace";

@@ -5,35 +5,35 @@ import { type EndingStep, endProcess, isAlive } from "./process-control.ts";
 /** Milliseconds. */
 const times = { watch: 250, firstBackoff: 100, longestBackoff: 10_000, steady: 30_000, kill: 2_000 };
 
-/** A program of which one process is to run. */
+/** A program of which one process should run. */
 export interface SupervisedProgram {
-  /** As logs call it, such as "the worker". */
+  /** Name in logs, such as "the worker". */
   readonly name: string;
-  /** Where it writes its log. */
+  /** Path of the program's log. */
   readonly logFile?: string;
-  /** Finds the process that runs already, if it can be used on: it outlives the gateway that started it. */
+  /** Finds a usable process started by an earlier gateway. */
   findSurvivor(): Promise<number | undefined>;
-  /** Starts a process and gives its pid; throws when it does not come up. */
+  /** Starts a process and returns its pid. Rejects if it fails to start. */
   launch(): Promise<number>;
-  /** How the process is ended in order. */
+  /** Steps to end the process. */
   readonly endingSteps: readonly EndingStep[];
-  /** Says whether the process, although it is there, has stopped working: it is killed with its group and replaced. */
+  /** Returns whether the running process hangs. It is then killed with its group and replaced. */
   isStuck?(): boolean;
 }
 
 /** Keeps one process running. */
 export interface Supervisor {
-  /** Goes on with a survivor or starts the process, and from then on replaces it for as long as it takes. */
+  /** Adopts a running process or starts one, and replaces it whenever it fails. */
   start(): Promise<void>;
   /** Ends the process. */
   stop(): Promise<void>;
-  /** Stops looking after the process, and leaves it to another gateway. */
+  /** Stops supervising the process, and leaves it to another gateway. */
   leave(): void;
-  /** The process, while there is one. */
+  /** Process id, if running. */
   readonly pid: number | undefined;
 }
 
-/** Makes the supervisor of a program; nothing is started yet. */
+/** Creates the supervisor of a program without starting it. */
 export function createSupervisor(program: SupervisedProgram, log: Log): Supervisor {
   const { name } = program;
   const stopping = new AbortController();
@@ -45,20 +45,20 @@ export function createSupervisor(program: SupervisedProgram, log: Log): Supervis
 
   async function begin(): Promise<void> {
     const survivor = await program.findSurvivor();
-    if (survivor !== undefined) log.info({ pid: survivor }, `${name} was still running and is used on`);
+    if (survivor !== undefined) log.info({ pid: survivor }, `${name} is still running and was adopted`);
     pid = survivor ?? (await program.launch());
     startedAt = performance.now();
   }
 
-  /** Says why the process has to be replaced; a stuck one is killed first. */
+  /** Returns why the process must be replaced. Kills a hanging process. */
   async function findFault(watched: number): Promise<string | undefined> {
     if (!isAlive(watched)) return "died";
     if (program.isStuck?.() !== true) return undefined;
     await endProcess(watched, [{ signal: "SIGKILL", patience: times.kill, group: true }]);
-    return "did not answer and was killed";
+    return "did not respond and was killed";
   }
 
-  /** Starts the process again: soon the first time, ever later when it dies young or does not come up. */
+  /** Restarts the process, with exponential backoff if it fails early. */
   async function replace(): Promise<void> {
     if (performance.now() - startedAt > times.steady) backoff = times.firstBackoff;
     while (!stopping.signal.aborted) {
@@ -68,7 +68,7 @@ export function createSupervisor(program: SupervisedProgram, log: Log): Supervis
       try {
         return await begin();
       } catch (error) {
-        log.error({ err: error, log: program.logFile, retry_in_ms: backoff }, `${name} could not be started again`);
+        log.error({ err: error, log: program.logFile, retry_in_ms: backoff }, `failed to restart ${name}`);
       }
     }
   }
@@ -80,7 +80,7 @@ export function createSupervisor(program: SupervisedProgram, log: Log): Supervis
       const fault = watched === undefined || stopping.signal.aborted ? undefined : await findFault(watched);
       if (fault === undefined) continue;
       pid = undefined;
-      log.error({ pid: watched, log: program.logFile }, `${name} ${fault} and is started again`);
+      log.error({ pid: watched, log: program.logFile }, `${name} ${fault}; restarting`);
       await replace();
     }
   }
@@ -102,7 +102,7 @@ export function createSupervisor(program: SupervisedProgram, log: Log): Supervis
       const running = pid;
       pid = undefined;
       if (running === undefined) return;
-      if (!(await endProcess(running, program.endingSteps))) log.error({ pid: running }, `${name} did not end`);
+      if (!(await endProcess(running, program.endingSteps))) log.error({ pid: running }, `failed to end ${name}`);
     },
     leave: () => stopping.abort(),
   };

@@ -1,7 +1,7 @@
-/** Runs something when its turn comes. */
+/** Runs a function within a concurrency limit. */
 export type Turns = <T>(run: () => Promise<T>) => Promise<T>;
 
-/** Makes turns: so many at once, the others in the order in which they came. */
+/** Creates a FIFO concurrency limiter (semaphore). */
 export function createTurns(atOnce: number): Turns {
   const waiting: (() => void)[] = [];
   let free = atOnce;
@@ -11,7 +11,7 @@ export function createTurns(atOnce: number): Turns {
     try {
       return await run();
     } finally {
-      // Whose turn comes takes the place of this one.
+      // The slot passes directly to the next in the queue.
       const next = waiting.shift();
       if (next) next();
       else free += 1;

@@ -14,16 +14,16 @@ import { joinPath } from "./rest-json/faults.ts";
 import { onlyOneof } from "./rest-json/names.ts";
 import { askedBy, askedOfMembers, blamedBy, rulesOf } from "./rule-words.ts";
 
-// Every pattern that it runs is one that we wrote in a proto, so the platform's own RegExp is safe, and twice as fast.
+// Patterns come only from our protos, so the built-in RegExp is safe, and twice as fast.
 const validator = createValidator({ regexMatch: (pattern, against) => new RegExp(pattern, "u").test(against) });
 
-/** Checks a message against the buf.validate rules of its proto. Throws `validation-failed` with all faults. */
+/** Validates a message against its buf.validate rules. Throws `validation-failed` with all faults. */
 export function validate(desc: DescMessage, message: Message): void {
   const faults = ruleFaults(desc, message);
   if (faults.length > 0) throw failFaults("validation-failed", faults);
 }
 
-/** Lists what the buf.validate rules of its proto find wrong with a message. */
+/** Returns all violations of a message's buf.validate rules. */
 export function ruleFaults(desc: DescMessage, message: Message): FieldFault[] {
   const result = validator.validate(desc, message);
   switch (result.kind) {
@@ -32,7 +32,7 @@ export function ruleFaults(desc: DescMessage, message: Message): FieldFault[] {
     case "invalid": {
       const whole = reflect(desc, message);
       const faults = result.violations.slice(0, 2 * maxFaults).map((violation) => toFault(violation, whole));
-      // An absent value breaks several rules at once, and is missing once.
+      // A missing value violates several rules, but is reported once.
       return [...new Map(faults.map((fault) => [`${fault.field}: ${fault.message}`, fault])).values()];
     }
     case "error":
@@ -40,7 +40,7 @@ export function ruleFaults(desc: DescMessage, message: Message): FieldFault[] {
   }
 }
 
-/** Validates an empty message once: the first validation of a type compiles its rules, 0.4 to 80 ms. */
+/** Validates an empty message. The first validation of a type compiles its rules, which takes 0.4 to 80 ms. */
 export function warmUp(desc: DescMessage): void {
   validator.validate(desc, create(desc));
 }
@@ -62,7 +62,7 @@ function messageOf({ field: path, ruleId, forKey, message }: Violation, whole: R
       return "is required";
     case "field":
       if (!isMissing(path, last, whole)) return askedBy(ruleId, last) ?? message;
-      // A list that was not given is an empty one.
+      // A missing list is an empty one.
       return last.fieldKind === "list" ? "must have at least one item" : "is required";
     default: {
       const holder = path.findLast((element) => element.kind === "field");
@@ -72,7 +72,7 @@ function messageOf({ field: path, ruleId, forKey, message }: Violation, whole: R
   }
 }
 
-/** The rules of a list's items, or of a map's keys or values. */
+/** Returns the rules of a list's items, or of a map's keys or values. */
 function rulesInside({ type }: FieldRules, forKey: boolean): FieldRules | undefined {
   switch (type.case) {
     case "repeated":
@@ -84,14 +84,14 @@ function rulesInside({ type }: FieldRules, forKey: boolean): FieldRules | undefi
   }
 }
 
-/** Says whether a field was not given. A number without presence is 0 then, and its rule says more than that. */
+/** Returns whether a field is missing. Numbers without presence are excluded, because their rule is more specific. */
 function isMissing(path: Path, last: DescField, whole: ReflectMessage): boolean {
   const isNumber = last.fieldKind === "scalar" && last.scalar !== ScalarType.STRING && last.scalar !== ScalarType.BYTES;
   const holder = path.slice(0, -1).reduce(step, whole);
   return !isNumber && isReflectMessage(holder) && !holder.isSet(last);
 }
 
-/** One step of a path, from a message, list or map to what is inside. */
+/** Resolves one step of a path in a message, list or map. */
 function step(value: unknown, element: Path[number]): unknown {
   if (element.kind === "field" && isReflectMessage(value)) return value.get(element);
   if (element.kind === "list_sub" && isReflectList(value)) return value.get(element.index);
@@ -99,12 +99,12 @@ function step(value: unknown, element: Path[number]): unknown {
   return undefined;
 }
 
-/** Writes a path as the REST JSON has it: a oneof's member stands under the name of the oneof. */
+/** Formats a path as in REST JSON, where a oneof's member is found under the oneof's name. */
 function jsonPath(path: Path): string {
   return path.map(nameOf).reduce(joinPath, "");
 }
 
-/** A message that has nothing but a oneof is that oneof's object itself. */
+/** Returns the JSON name of a oneof, or an empty text if the message has no other members. */
 function nameOfOneof(oneof: DescOneof): string {
   return onlyOneof(oneof.parent) ? "" : oneof.name;
 }

@@ -1,6 +1,6 @@
 import { ConfigError, type EnvironmentReader } from "./environment.ts";
 
-/** Reads the secret that admits workers; undefined when there is none and none is needed. */
+/** Reads the secret that admits workers. Returns undefined if it is neither set nor required. */
 export function readWorkerToken(read: EnvironmentReader, isNeeded: true): string;
 export function readWorkerToken(read: EnvironmentReader, isNeeded: boolean): string | undefined;
 export function readWorkerToken(read: EnvironmentReader, isNeeded: boolean): string | undefined {

@@ -74,7 +74,7 @@ test("a gateway in an endless loop is replaced, and ends no session", { timeout:
   await runForEver(pid);
   await expect
     .poll(() => doomed.service.output(), { timeout: 90_000 })
-    .toContain("gateway did not answer and was killed");
+    .toContain("gateway did not respond and was killed");
   await expectLive(session);
   expect(doomed.service.pidOf("gateway")).not.toBe(pid);
   await doomed.destroy(session);

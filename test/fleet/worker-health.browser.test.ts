@@ -40,7 +40,7 @@ test("a worker shows its isolation, and is not ready while it cannot launch and 
   const metric = 'pilothouse_worker_isolation{isolation="flags",browser_sandbox="off"} 1';
   expect(await (await ask("/metrics")).text()).toContain(metric);
   expect(await row()).toEqual({ isolation: "flags", unsandboxed: true, launches_fail: false });
-  expect(worker.output()).toContain("browsers run without their sandbox (BROWSER_SANDBOX=off)");
+  expect(worker.output()).toContain("browsers run without Chromium's sandbox (BROWSER_SANDBOX=off)");
 
   // The session has the browser of the probe; the next one fails.
   await writeFile(fault, "");

@@ -33,7 +33,7 @@ test("should share with other gateways, and divide the work, with a REDIS_URL be
   const scaled = { ...external, REDIS_URL: "rediss://cache:6380/1" };
   expect(readConfig(scaled, user)).toMatchObject({ redisUrl: "rediss://cache:6380/1", role: "all" });
   expect(readConfig({ ...scaled, ROLE: "api" }, user)).toMatchObject({ role: "api" });
-  expect(() => readConfig({ ...external, ROLE: "api" }, user)).toThrow(/ROLE accepts `api` only beside REDIS_URL/);
+  expect(() => readConfig({ ...external, ROLE: "api" }, user)).toThrow(/ROLE accepts `api` only with REDIS_URL/);
 });
 
 test("should take an empty variable for an absent one, and cut slashes off addresses", () => {
@@ -70,8 +70,8 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["ERRORS_BASE", "/errors", /address/],
   ["DATABASE_URL", "mysql://x", /`postgres:\/\/`/],
   ["ROLE", "some", /`all`, `api`, `jobs`/],
-  ["ROLE", "jobs", /`jobs` only beside REDIS_URL/],
-  ["REDIS_URL", "redis://cache", /only beside DATABASE_URL/],
+  ["ROLE", "jobs", /`jobs` only with REDIS_URL/],
+  ["REDIS_URL", "redis://cache", /only with DATABASE_URL/],
   ["LOG_LEVEL", "loud", /`info`/],
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDRs/],
   ["CORS_ORIGINS", "https://a.example/path", /origins/],
@@ -147,7 +147,7 @@ test("should ask for the same SECRETS_KEYS on all gateways, and make one by itse
   expect(readConfig(external, user).secretsKeys).toHaveLength(1);
   expect(readConfig({}, user).secretsKeys).toEqual([]);
   expect(() => readConfig({ ...external, SECRETS_KEYS: "" }, user)).toThrow(
-    /^SECRETS_KEYS is needed beside DATABASE_URL: `id:key`/,
+    /^SECRETS_KEYS is required with DATABASE_URL: `id:key`/,
   );
 });
 

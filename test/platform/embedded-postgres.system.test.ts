@@ -109,7 +109,7 @@ test("should go on trying when the server does not come up again", async () => {
   const sound = await readFile(settings, "utf8");
   await writeFile(settings, "no setting\n");
   process.kill(await pidIn(directory), "SIGKILL");
-  await expect.poll(() => complaints.at(-1), { timeout: 30_000 }).toMatch(/could not be started again/);
+  await expect.poll(() => complaints.at(-1), { timeout: 30_000 }).toMatch(/failed to restart/);
 
   await writeFile(settings, sound);
   const db = openDatabase(server.target, silentLog);

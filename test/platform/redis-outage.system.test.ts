@@ -75,7 +75,7 @@ test("a Redis that is killed costs the bus and half of each bucket, is told once
   await expect.poll(async () => (await draw(one.buckets, "acc_killed")).capacity, soon).toBe(60);
   expect(await one.metric("pilothouse_redis_up")).toBe(1);
   expect(await one.metric("pilothouse_redis_outages_total")).toBe(1);
-  expect(one.said).toEqual([expect.stringMatching(/^Redis is away/), "Redis is back"]);
+  expect(one.said).toEqual([expect.stringMatching(/^Redis is down/), "Redis is up again"]);
 }, 60_000);
 
 test("a Redis that hangs costs three requests in a row their 50 ms, and all others nothing", async () => {
@@ -98,7 +98,7 @@ test("a Redis that hangs costs three requests in a row their 50 ms, and all othe
   expect(await metric("pilothouse_redis_missed_total")).toBeGreaterThanOrEqual(20);
   server.resume();
   await expect.poll(() => redis.isUp, soon).toBe(true);
-  expect(said.slice(-2)).toEqual([expect.stringMatching(/^Redis is away/), "Redis is back"]);
+  expect(said.slice(-2)).toEqual([expect.stringMatching(/^Redis is down/), "Redis is up again"]);
 }, 60_000);
 
 test("a Redis that stands still for a moment, with whatever is under way, is not away, and draws each token once", async () => {
@@ -132,5 +132,5 @@ test("a gateway starts without Redis, and uses it as soon as it is there", async
   await server.restart();
   await expect.poll(() => redis.isUp, soon).toBe(true);
   await expect.poll(async () => (await draw(buckets, "acc_early")).capacity, soon).toBe(60);
-  expect(said).toEqual([expect.stringMatching(/^Redis is away/), "Redis is back"]);
+  expect(said).toEqual([expect.stringMatching(/^Redis is down/), "Redis is up again"]);
 }, 60_000);

@@ -62,13 +62,13 @@ function get(more: Partial<FetchRequest> = {}): FetchRequest {
 const within = (ms: Partial<FetchRequest["times"]>) => ({ times: { ...get().times, ...ms } });
 
 test.each([
-  ["http://public.example/", "does not begin with https://"],
-  ["https://ada:secret@public.example/", "has a name or a password in it"],
-  ["https://ada@public.example/", "has a name or a password in it"],
-  ["https://public.example:22/", "has a port other than"],
-  ["https://public.example:80/", "has a port other than"],
-  ["ftp://public.example/", "is not an https address"],
-  ["public.example", "is not an https address"],
+  ["http://public.example/", "does not start with https://"],
+  ["https://ada:secret@public.example/", "contains a user name or password"],
+  ["https://ada@public.example/", "contains a user name or password"],
+  ["https://public.example:22/", "has a port below 1024"],
+  ["https://public.example:80/", "has a port below 1024"],
+  ["ftp://public.example/", "is not an https URL"],
+  ["public.example", "is not an https URL"],
 ])("%s is refused: %s", async (address, message) => {
   const fetch = makeFetch({ allow: [] });
   const refusal = { reason: "address_not_allowed", message: expect.stringContaining(message) };
@@ -268,17 +268,17 @@ test("each part of a request has its time", async () => {
   const fetch = makeFetch();
   const late = (message: string) => ({ reason: "timeout", message: expect.stringContaining(message) });
   await expect(fetch.send(`https://fixture:${silentPort}/`, get(within({ connect: 50 })))).rejects.toMatchObject(
-    late("could not be connected to within 0.05 s"),
+    late("did not accept a connection within 0.05 s"),
   );
   const mute = await serve(() => undefined);
-  await expect(fetch.send(mute.url, get(within({ head: 50 })))).rejects.toMatchObject(late("did not answer"));
-  await expect(fetch.send(mute.url, get(within({ whole: 50 })))).rejects.toMatchObject(late("was not done"));
+  await expect(fetch.send(mute.url, get(within({ head: 50 })))).rejects.toMatchObject(late("did not respond"));
+  await expect(fetch.send(mute.url, get(within({ whole: 50 })))).rejects.toMatchObject(late("did not finish"));
   const stuck = await serve((_request, response) => void response.write("first"));
   const { body } = await fetch.send(stuck.url, get(within({ silence: 50 })));
-  await expect(text(body)).rejects.toMatchObject(late("fell silent"));
+  await expect(text(body)).rejects.toMatchObject(late("stopped responding"));
   // In the middle of its answer, unless a busy machine has let that begin later.
   const endless = fetch.send(stuck.url, get(within({ whole: 1_000 })));
-  await expect(endless.then(({ body }) => text(body))).rejects.toMatchObject(late("was not done"));
+  await expect(endless.then(({ body }) => text(body))).rejects.toMatchObject(late("did not finish"));
 });
 
 test("an aborted request ends with the reason, before its answer and in the middle of it", async () => {

@@ -191,7 +191,7 @@ test("a start with opt-outs from isolation says so, and passes them to its worke
   expect(project.printed).toMatch(/Weaker isolation .*\(ISOLATION=flags\).*\(BROWSER_SANDBOX=off\)\n/);
   const workerLog = readFileSync(join(ground.dataDir, "worker.log"), "utf8");
   expect(workerLog).toContain('"isolation":"flags","browserSandbox":"off"');
-  expect(workerLog).toContain("pages are kept in by the browser's flags alone (ISOLATION=flags)");
+  expect(workerLog).toContain("pages are confined by browser flags only (ISOLATION=flags)");
 }, 120_000);
 
 test.for([
@@ -205,7 +205,7 @@ test.for([
   expect(await project.ended()).toBe(0);
   // It may have become ready before the signal reached it; what it must not print is a complaint, but for that of a
   // machine on which others keep PostgreSQL from answering in time.
-  const printed = project.printed.replaceAll(/^\{.*"the database cannot be reached.*\}\n/gm, "");
+  const printed = project.printed.replaceAll(/^\{.*"the database is unreachable.*\}\n/gm, "");
   expect(printed).not.toMatch(/pilothouse:|"level":[456]0|\n {4}at /);
   await expect.poll(() => project.leftovers(), { timeout: 45_000 }).toEqual([]);
 });

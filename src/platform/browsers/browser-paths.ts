@@ -2,24 +2,24 @@ import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import systemBrowsers from "./system-browsers.json" with { type: "json" };
 
-/** The two kinds of Chromium that sessions run on. */
+/** Chromium variants that sessions run on. */
 export type BrowserRuntime = "chromium" | "headless-shell";
 
-/** The executable of each runtime that was found. */
+/** Executables of the installed runtimes. */
 export type BrowserPaths = Partial<Record<BrowserRuntime, string>>;
 
-/** What finding browsers needs to know of the disk. */
+/** File system access for the search. */
 export interface DiskLookup {
-  /** Whether the path is a file that may be executed. */
+  /** Returns whether the path is an executable file. */
   isExecutable(path: string): boolean;
-  /** The names in a directory; none when there is no such directory. */
+  /** Lists a directory. Returns an empty list if it does not exist. */
   list(directory: string): string[];
 }
 
-/** Where to look for browsers. */
+/** Parameters of the search. */
 export interface BrowserSearch {
   env: Record<string, string | undefined>;
-  /** The service's data directory, below which Playwright's own browsers are kept. */
+  /** Data directory, which contains the browsers installed by Playwright. */
   dataDirectory: string;
   platform: NodeJS.Platform;
   disk: DiskLookup;
@@ -27,11 +27,11 @@ export interface BrowserSearch {
 
 interface RuntimePlaces {
   variable: string;
-  /** Name of Playwright's directories, before the dash and revision. */
+  /** Name of Playwright's directories, without revision. */
   playwrightName: string;
-  /** Executables below such a directory, per platform. */
+  /** Executables in such a directory, per platform. */
   playwrightFiles: string[];
-  /** Real binaries, never wrapper scripts: those of Debian do not exec, so killing one leaves the browser behind. */
+  /** Real binaries only. Debian's wrapper scripts do not exec, so killing one leaves the browser running. */
   system: string[];
 }
 
@@ -62,7 +62,7 @@ const placesByRuntime: Record<BrowserRuntime, RuntimePlaces> = {
   },
 };
 
-/** Wrapper scripts that people name in the environment, and the binary behind each. */
+/** Known wrapper scripts and their binaries. */
 const behindWrapper: Record<string, string> = {
   "/usr/bin/chromium": "/usr/lib/chromium/chromium",
   "/usr/bin/chromium-headless-shell": "/usr/lib/chromium/chromium-headless-shell",
@@ -70,10 +70,10 @@ const behindWrapper: Record<string, string> = {
   "/usr/bin/google-chrome-stable": "/opt/google/chrome/chrome",
 };
 
-/** The runtimes in the order in which they are looked for and named. */
+/** Runtimes in search order. */
 export const browserRuntimes: readonly BrowserRuntime[] = ["chromium", "headless-shell"];
 
-/** The disk as it is. */
+/** The real file system. */
 export const realDisk: DiskLookup = {
   isExecutable(path) {
     try {
@@ -92,14 +92,17 @@ export const realDisk: DiskLookup = {
   },
 };
 
-/** The directory of Playwright's own browsers: below the data directory, since a slot's uid cannot read a private home. */
+/**
+ * Returns the directory of Playwright's browsers. It is below the data directory, because an isolation slot's uid
+ * cannot read private homes.
+ */
 export function playwrightDirectory({ env, dataDirectory }: Pick<BrowserSearch, "env" | "dataDirectory">): string {
   return env.PLAYWRIGHT_BROWSERS_PATH || join(dataDirectory, "browsers");
 }
 
 /**
- * Finds the executable of each runtime: the one named in the environment, else Playwright's, else the system's.
- * Throws when the environment names a file that cannot be run.
+ * Finds the executable of each runtime: from the environment, else from Playwright, else from the system. Throws if the
+ * environment names a file that is not executable.
  */
 export function findBrowsers(search: BrowserSearch): BrowserPaths {
   const found: BrowserPaths = {};
@@ -129,7 +132,7 @@ function playwrightPath(places: RuntimePlaces, search: BrowserSearch): string | 
   return undefined;
 }
 
-/** Lists the revisions whose installation came to its end (Playwright's marker file says so), newest first. */
+/** Lists the completely installed revisions (with Playwright's marker file), newest first. */
 function installedRevisions(name: string, directory: string, disk: DiskLookup): number[] {
   return disk
     .list(directory)

@@ -1,11 +1,11 @@
-/** Metadata of calls on the fleet link, by which both sides know each other. */
+/** Metadata that authenticates calls between gateways and workers. */
 export const fleetMetadata = {
-  /** Worker to gateway: its identifier. */
+  /** Worker to gateway: worker id. */
   workerId: "worker-id",
-  /** Worker to gateway: the secret that its registration was answered with. */
+  /** Worker to gateway: secret received at registration. */
   workerSecret: "worker-secret",
-  /** Gateway to worker: SHA-256 of that secret in hexadecimal, which only who reads the worker's row can know. */
+  /** Gateway to worker: SHA-256 of the secret in hexadecimal, which proves access to the worker's row. */
   workerSecretHash: "worker-secret-hash",
-  /** Trailer of a command whose answer is that of an earlier one with the same Idempotency-Key. */
+  /** Trailer of a command whose response is a replay for the same Idempotency-Key. */
   replayed: "idempotency-replayed",
 } as const;

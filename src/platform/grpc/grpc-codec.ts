@@ -27,23 +27,23 @@ export interface TypedMethod<Kind, Input extends DescMessage, Output extends Des
   readonly output: Output;
 }
 
-/** What a call carries besides its message. */
+/** Options of a call. */
 export interface GrpcCallOptions {
   readonly metadata?: Metadata;
-  /** Milliseconds until the call ends with DEADLINE_EXCEEDED. */
+  /** Milliseconds until the call fails with DEADLINE_EXCEEDED. */
   readonly timeoutMs?: number;
   /** Cancels the call. */
   readonly signal?: AbortSignal;
-  /** Hears what the answer of a unary call, or its failure, carries besides. */
+  /** Called with the trailer of a unary call, also on failure. */
   readonly onTrailer?: (trailer: Metadata) => void;
 }
 
-/** Turns a service's descriptor into what grpc-js serves and calls by. */
+/** Converts a service descriptor to a grpc-js definition. */
 export function toServiceDefinition(service: DescService): ServiceDefinition {
   return Object.fromEntries(service.methods.map((method) => [method.localName, toMethodDefinition(method)]));
 }
 
-/** Turns a method's descriptor into what grpc-js serves and calls by. */
+/** Converts a method descriptor to a grpc-js definition. */
 function toMethodDefinition(method: DescMethod): MethodDefinition<Message, Message> {
   const { input, output, methodKind } = method;
   return {
@@ -58,7 +58,7 @@ function toMethodDefinition(method: DescMethod): MethodDefinition<Message, Messa
   };
 }
 
-/** Makes a unary call and gives its answer; rejects with grpc-js's ServiceError. */
+/** Makes a unary call. Rejects with the ServiceError of grpc-js. */
 export function callUnary<Input extends DescMessage, Output extends DescMessage>(
   client: Client,
   method: TypedMethod<"unary", Input, Output> & DescMethod,
@@ -76,17 +76,17 @@ export function callUnary<Input extends DescMessage, Output extends DescMessage>
     toCallOptions(options),
     (error, answer) => {
       if (error) reject(error);
-      else if (answer === undefined) reject(new Error(`${method.name} answered nothing`));
+      else if (answer === undefined) reject(new Error(`expected a response of ${method.name}, got none`));
       else resolve(answer);
     },
   );
-  // It is told in the tick in which the call settles, before anybody hears of that.
+  // Status arrives in the tick in which the call settles, before its promise does.
   call.on("status", ({ metadata }) => options.onTrailer?.(metadata));
   const release = cancelOnAbort(options.signal, () => call.cancel());
   return promise.finally(release);
 }
 
-/** Makes a call whose answer is a stream; leaving the loop over it cancels the call. */
+/** Makes a server-streaming call. Leaving the loop over it cancels the call. */
 export async function* callServerStreaming<Input extends DescMessage, Output extends DescMessage>(
   client: Client,
   method: TypedMethod<"server_streaming", Input, Output> & DescMethod,
@@ -107,13 +107,13 @@ export async function* callServerStreaming<Input extends DescMessage, Output ext
     for await (const message of stream) yield message;
   } finally {
     release();
-    // The stream may still report the cancellation that leaving it early causes, when nobody listens any more.
+    // Ignores the cancellation error after leaving early.
     stream.on("error", () => undefined);
     stream.cancel();
   }
 }
 
-/** Makes a call whose request is a stream, as fast as the other side reads it, and gives its answer. */
+/** Makes a client-streaming call with backpressure. */
 export async function callClientStreaming<Input extends DescMessage, Output extends DescMessage>(
   client: Client,
   method: TypedMethod<"client_streaming", Input, Output> & DescMethod,
@@ -132,25 +132,24 @@ export async function callClientStreaming<Input extends DescMessage, Output exte
     (error, answer) => {
       over.abort();
       if (error) reject(error);
-      else if (answer === undefined) reject(new Error(`${method.name} answered nothing`));
+      else if (answer === undefined) reject(new Error(`expected a response of ${method.name}, got none`));
       else resolve(answer);
     },
   );
   const release = cancelOnAbort(options.signal, () => call.cancel());
   const sending = sendAll(call, requests, over.signal).catch((error: unknown) => {
-    // Whatever broke the call is told by its answer; what broke the requests, by nobody else.
+    // If the call is over, its response carries the error. Otherwise the requests failed.
     if (over.signal.aborted) return;
     reject(error);
-    // Not in the tick that starts the call: see cancelOnAbort.
+    // Must not run in the tick that starts the call: see cancelOnAbort.
     setImmediate(() => call.cancel());
   });
   return promise.finally(() => sending).finally(release);
 }
 
 /**
- * Makes a call whose request and answer are streams. Requests are drawn as fast as the other side reads them, answers as
- * fast as they are read here. Leaving the loop over the answers cancels the call, and so does a failure of the requests,
- * which the loop then throws.
+ * Makes a bidirectional call with backpressure in both directions. Leaving the loop over the responses cancels the
+ * call. If the requests fail, cancels the call and throws their error from the loop.
  */
 export async function* callBidiStreaming<Input extends DescMessage, Output extends DescMessage>(
   client: Client,
@@ -172,7 +171,7 @@ export async function* callBidiStreaming<Input extends DescMessage, Output exten
   sendAll(stream, requests, over.signal).catch((error: unknown) => {
     if (over.signal.aborted) return;
     broken = { error };
-    // Not in the tick that starts the call: see cancelOnAbort.
+    // Must not run in the tick that starts the call: see cancelOnAbort.
     setImmediate(() => stream.cancel());
   });
   try {
@@ -182,13 +181,13 @@ export async function* callBidiStreaming<Input extends DescMessage, Output exten
   } finally {
     over.abort();
     release();
-    // The stream may still report the cancellation that leaving it early causes, when nobody listens any more.
+    // Ignores the cancellation error after leaving early.
     stream.on("error", () => undefined);
     stream.cancel();
   }
 }
 
-/** Sends requests until they end or the call is over, and then lets them go: they may wait for what never comes. */
+/** Sends requests until they end or the call is over. Then closes the iterator without waiting, because it may hang. */
 async function sendAll<Message>(
   call: ClientWritableStream<Message>,
   requests: AsyncIterable<Message>,
@@ -228,8 +227,8 @@ function toCallOptions({ timeoutMs }: GrpcCallOptions): CallOptions {
 }
 
 /**
- * Cancels a call some microtasks after the signal: in the tick that starts a call, grpc-js 1.14 ends it for the caller
- * alone and sends the request all the same, and its server works for nobody until the deadline (seen 300 times in 300).
+ * Cancels a call some microtasks after the signal. In the tick that starts a call, grpc-js 1.14 cancels only locally:
+ * the request is still sent, and the server works until the deadline (300 times of 300).
  */
 function cancelOnAbort(signal: AbortSignal | undefined, cancel: () => void): () => void {
   if (!signal) return () => undefined;
@@ -238,7 +237,7 @@ function cancelOnAbort(signal: AbortSignal | undefined, cancel: () => void): () 
   return () => signal.removeEventListener("abort", onAbort);
 }
 
-/** What a call rejects with whose caller had gone before it could be sent. */
+/** Creates the error of a call whose signal aborted before it was sent. */
 function notSent({ name }: DescMethod): ServiceError {
   const details = `${name} was cancelled before it was sent`;
   return Object.assign(new Error(details), { code: status.CANCELLED, details, metadata: new Metadata() });

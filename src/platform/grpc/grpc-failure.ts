@@ -5,21 +5,21 @@ import { errorTable, isErrorSlug } from "../error-table.ts";
 import { asFailure, Failure, fail, restoreFailure } from "../errors.ts";
 import { toProblem } from "../problem.ts";
 
-/** Trailer of the fleet link that holds a Problem; the last part of its `type` is the slug. */
+/** Trailer with a Problem. The last part of its `type` is the slug. */
 const problemTrailer = "problem-bin";
 
-/** Trailer that holds the seconds of a failure's Retry-After. */
+/** Trailer with the seconds of a failure's Retry-After. */
 const retryTrailer = "retry-after";
 
 /**
- * A call was meant for another process: its worker was replaced by another one at the same address. It is answered as if
- * nobody were there, so that its caller does what it does when a worker is lost.
+ * A call reached another process than intended, because another worker took over the address. Callers see an
+ * unreachable worker.
  */
 export class WrongAddressee extends Error {
   override readonly name = "WrongAddressee";
 }
 
-/** Turns whatever was thrown into the status that ends a call of the fleet link. */
+/** Converts a thrown value to a status for fleet calls. */
 export function failureToStatus(thrown: unknown): Partial<StatusObject> {
   if (thrown instanceof WrongAddressee) return { code: status.UNAVAILABLE, details: thrown.message };
   const failure = asFailure(thrown);
@@ -33,8 +33,8 @@ export function failureToStatus(thrown: unknown): Partial<StatusObject> {
 }
 
 /**
- * Turns the error of a call of the fleet link back into the failure that the other side threw. A call that ended without
- * one failed on its way: past its deadline it is `session-timeout`, unreachable `capacity-unavailable`, else `internal`.
+ * Converts a call's error back to the failure thrown by the other side. Without one, a passed deadline becomes
+ * `session-timeout`, an unreachable worker `capacity-unavailable`, and anything else `internal`.
  */
 export function statusToFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
@@ -42,17 +42,17 @@ export function statusToFailure(error: unknown): Failure {
   const [bytes] = error.metadata.get(problemTrailer);
   if (bytes instanceof Buffer) return problemToFailure(fromBinary(ProblemSchema, bytes), retryAfterOf(error), error);
   if (error.code === status.DEADLINE_EXCEEDED) {
-    const detail = "the operation did not finish in time: the session goes on, try again";
+    const detail = "the operation timed out; the session continues, try again";
     return fail("session-timeout", {}, { detail, cause: error });
   }
   if (error.code === status.UNAVAILABLE) {
-    const detail = "the worker does not answer: try again in 1 s";
+    const detail = "the worker is not reachable; try again in 1 s";
     return fail("capacity-unavailable", {}, { detail, retryAfter: 1, cause: error });
   }
   return asFailure(error);
 }
 
-/** Says whether an error came from grpc-js with a status of the other side or of the transport. */
+/** Returns whether an error is a ServiceError of grpc-js. */
 export function isServiceError(error: unknown): error is ServiceError {
   return error instanceof Error && "code" in error && "metadata" in error && error.metadata instanceof Metadata;
 }

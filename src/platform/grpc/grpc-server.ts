@@ -22,12 +22,12 @@ import {
 import { unlessLate } from "../deadline.ts";
 import { toServiceDefinition } from "./grpc-codec.ts";
 
-/** What a handler sees of a call besides its message. */
+/** A call as seen by a handler. */
 export interface GrpcCall {
   readonly metadata: Metadata;
-  /** What the answer of a unary method carries besides its message, or its failure does. */
+  /** Trailer of a unary response or failure. */
   readonly trailer: Metadata;
-  /** Aborts when the caller has gone away or its deadline has passed. */
+  /** Aborts when the caller disconnects or its deadline passes. */
   readonly signal: AbortSignal;
 }
 
@@ -43,30 +43,30 @@ type Handler<M extends GenServiceMethods[string]> = M["methodKind"] extends "una
       : (call: GrpcCall, requests: AsyncIterable<In<M>>) => AsyncIterable<Out<M>>;
 
 /**
- * A handler for every method of an internal service. Requests that end are no proof that the caller has sent all: Node
- * ends the stream of a call that is cancelled, too, and resets it some milliseconds later.
+ * Handlers for all methods of an internal service. The end of a request stream does not prove that the caller sent
+ * everything. Node.js also ends the stream of a cancelled call, some milliseconds before resetting it.
  */
 export type GrpcHandlers<Methods extends GenServiceMethods> = { readonly [K in keyof Methods]: Handler<Methods[K]> };
 
-/** The methods of a service, for the type of its handlers. */
+/** Methods of a service, for the type of its handlers. */
 export type MethodsOf<Service> = Service extends GenService<infer Methods> ? Methods : never;
 
-/** How an internal service is served. */
+/** Options of an internal service. */
 export interface GrpcServiceOptions {
-  /** Runs before each handler; throws to refuse the call. */
+  /** Runs before each handler. Throws to reject the call. */
   admit(call: GrpcCall, method: DescMethod): void;
-  /** Turns whatever a handler throws into the status that ends the call. */
+  /** Converts thrown values to the status of the call. */
   readonly toStatus: ToStatus;
 }
 
-/** Turns whatever the run of a call throws into the status that ends the call. */
+/** Converts a thrown value to the status of the call. */
 export type ToStatus = (thrown: unknown, call: GrpcCall) => Partial<StatusObject>;
 
-/** What runs a method. */
+/** Implementation of a method. */
 type Run<Input, Answer> = (call: GrpcCall, input: Input) => Answer;
 type Messages = AsyncIterable<Message>;
 
-/** Calls that one connection may have open, and how long it may be open without any, or its other end silent. */
+/** Limits per connection: concurrent calls, idle time, and detection of a silent peer. */
 const linkLimits = {
   "grpc.max_concurrent_streams": 4_096,
   "grpc.max_connection_idle_ms": 300_000,
@@ -74,30 +74,30 @@ const linkLimits = {
   "grpc.keepalive_timeout_ms": 20_000,
 };
 
-/** Makes a grpc-js server of the fleet link: without bounds of ours, its connections and calls have none. */
+/** Creates a grpc-js server for gateways and workers. By default, grpc-js sets no such limits. */
 export function createLinkServer(): Server {
   return createGrpcServer(linkLimits);
 }
 
-/** The part of a grpc-js server that says whether a new stream is a call, and answers the stream itself if not. */
+/** Part of a grpc-js server that rejects streams which are no calls. */
 interface StreamCheck {
   _verifyContentType(stream: Http2Stream, headers: IncomingHttpHeaders): boolean;
 }
 
 /**
- * Creates a grpc-js server that ignores streams which their client has ended already. grpc-js 1.14.7 responds to a
- * stream of another content type or an unknown method without a look at its state, and Node throws then.
+ * Creates a grpc-js server that ignores streams already closed by the client. For another content type or unknown
+ * method, grpc-js 1.14.7 responds without checking the stream's state, and Node.js throws.
  */
 export function createGrpcServer(options: ServerOptions): Server {
   const server = new Server(options);
-  // The boundary to a method that grpc-js has declared private.
+  // Accesses a private method of grpc-js.
   const check = server as unknown as StreamCheck;
   const verify = check._verifyContentType.bind(server);
   check._verifyContentType = (stream, headers) => !stream.destroyed && !stream.closed && verify(stream, headers);
   return server;
 }
 
-/** Listens on `host:port` or `unix:/path`, and gives the port. */
+/** Listens on `host:port` or `unix:/path`. Resolves with the port. */
 export function listenGrpc(
   server: Server,
   address: string,
@@ -108,7 +108,7 @@ export function listenGrpc(
   return promise;
 }
 
-/** Lets running calls end, for so many milliseconds, and takes no more. */
+/** Stops the server. Running calls have `patience` milliseconds to end. */
 export function stopGrpcServer(server: Server, patience: number): Promise<void> {
   const { promise: ended, resolve } = Promise.withResolvers<void>();
   server.tryShutdown(() => resolve());
@@ -122,7 +122,7 @@ export function addGrpcService<Methods extends GenServiceMethods>(
   handlers: GrpcHandlers<Methods>,
   { admit, toStatus }: GrpcServiceOptions,
 ): void {
-  // The boundary where per-method types become one, as in the public registry.
+  // Erases the per-method types, as the public registry does.
   const runs = handlers as unknown as Readonly<Record<string, Run<unknown, Promise<Message> & Messages>>>;
   const adapted = service.methods.map((method) => {
     const run = runs[method.localName];
@@ -136,7 +136,7 @@ export function addGrpcService<Methods extends GenServiceMethods>(
   server.addService(toServiceDefinition(service), Object.fromEntries(adapted));
 }
 
-/** Makes of what runs a method of some kind what grpc-js calls. */
+/** Converts implementations of each kind to grpc-js handlers. */
 export const grpcHandler = {
   unary:
     (run: Run<Message, Promise<Message>>, toStatus: ToStatus): handleUnaryCall<Message, Message> =>
@@ -169,9 +169,9 @@ async function answerOnce(
   try {
     answer(null, await run(seen), seen.trailer);
   } catch (thrown) {
-    // Whatever is thrown because its caller has gone, nobody hears.
+    // The error of a cancelled call is dropped.
     if (call.cancelled) {
-      answer({ code: status.CANCELLED, details: "the caller has gone" });
+      answer({ code: status.CANCELLED, details: "the caller has disconnected" });
       return;
     }
     const failed = toStatus(thrown, seen);
@@ -182,7 +182,7 @@ async function answerOnce(
 
 async function answerAll(call: ManyAnswers, run: (seen: GrpcCall) => Messages, toStatus: ToStatus): Promise<void> {
   const seen = new SeenCall(call);
-  // grpc-js says errors of the transport here; the cancellation that comes with them is what ends the call.
+  // Ignores transport errors here. The following cancellation ends the call.
   call.on("error", () => undefined);
   try {
     for await (const message of run(seen)) {
@@ -195,23 +195,23 @@ async function answerAll(call: ManyAnswers, run: (seen: GrpcCall) => Messages, t
   }
 }
 
-/** The messages of a caller until it ends its side, or goes away: that ends the call by its own way. */
+/** Yields the caller's messages until the caller ends or cancels the call. */
 async function* requestsOf(call: ServerDuplexStream<Message, Message>): AsyncGenerator<Message> {
   try {
-    // A handler that has read enough must not destroy the stream that it still answers on.
+    // The handler may still write to the stream after it stops reading.
     yield* call.iterator({ destroyOnReturn: false });
   } catch (thrown) {
     if (!call.cancelled) throw thrown;
   }
 }
 
-/** What grpc-js has of a call of any kind. */
+/** Properties common to all grpc-js calls. */
 interface ServedCall extends EventEmitter {
   readonly metadata: Metadata;
   readonly cancelled: boolean;
 }
 
-/** A call as handlers see it. Its signal is made when it is first asked for: that takes 3 us. */
+/** A call as seen by handlers. Creates the signal on first use, which takes 3 us. */
 class SeenCall implements GrpcCall {
   readonly metadata: Metadata;
   readonly trailer = new Metadata();

@@ -1,8 +1,8 @@
 import { BlockList, isIP, isIPv4 } from "node:net";
 
 /**
- * IPv4 networks that no page may reach: everything that is not on the public internet (IANA's special-purpose registry),
- * and 168.63.129.16, the one metadata service that hides behind a public address (Azure's wire server).
+ * IPv4 networks that pages must not reach: IANA's special-purpose registry, and 168.63.129.16, Azure's wire server, the
+ * only metadata service on a public address.
  */
 const refusedIpv4 = [
   "0.0.0.0/8",
@@ -23,20 +23,26 @@ const refusedIpv4 = [
   "240.0.0.0/4",
 ];
 
-/** Of IPv6 only 2000::/3 is the public internet; these parts of it are not: protocol assignments (Teredo), documentation, 6to4. */
+/**
+ * Non-public parts of 2000::/3: protocol assignments (Teredo), documentation, 6to4. The rest of IPv6 is not public
+ * either.
+ */
 const refusedIpv6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 const publicIpv6 = ["2000::/3"];
 
-/** Forms that carry an IPv4 address in their last 32 bits, which decides: IPv4-mapped, and NAT64's well-known prefix. */
+/**
+ * Networks with an IPv4 address in the last 32 bits, which is checked instead: IPv4-mapped, and NAT64's well-known
+ * prefix.
+ */
 const carriesIpv4 = ["::ffff:0:0/96", "64:ff9b::/96"];
 
-/** Addresses that are always this machine's own. */
+/** Loopback networks. */
 const loopbackNetworks = ["127.0.0.0/8", "::1"];
 
-/** Where clouds tell a machine its credentials, for whoever asks from it. */
+/** Addresses of cloud metadata services, which reveal credentials. */
 const metadataNetworks = ["168.63.129.16", "169.254.0.0/16", "fd00:ec2::254", "fd20:ce::254", "100.100.100.200"];
 
-/** Longest name of a host (RFC 1035), and longer than any address. */
+/** Maximum length of host names (RFC 1035), and longer than any address. */
 const maxHost = 255;
 
 const refused = networks([...refusedIpv4, ...refusedIpv6]);
@@ -45,43 +51,46 @@ const carriesIPv4 = networks(carriesIpv4);
 const loopback = networks(loopbackNetworks);
 const metadata = networks(metadataNetworks);
 
-/** A host as the URL standard writes it (lower case, one spelling per address, no brackets, no final dot) and a port. */
+/**
+ * A port and a host as normalized by the URL standard: lower case, one spelling per address, no brackets, no trailing
+ * dot.
+ */
 export interface Target {
   host: string;
   port: number;
 }
 
-/** What decides which addresses may be reached for somebody else: by a page, or by us for a customer. */
+/** Rules for addresses requested by pages or customers. */
 export interface AddressRules {
-  /** Tells whether the operator let this host and port through by name, whatever it resolves to. */
+  /** Returns whether the operator allows this host and port, whatever it resolves to. */
   allowsTarget(target: Target): boolean;
-  /** Tells whether a literal IP address is on the public internet, or in a network that the operator let through. */
+  /** Returns whether an IP address is public or in an allowed network. */
   allowsAddress(address: string): boolean;
-  /** Tells whether a literal IP address is in a network that the operator let through. */
+  /** Returns whether an IP address is in a network that the operator allows. */
   isException(address: string): boolean;
 }
 
 export interface AddressRulesOptions {
-  /** The operator's exceptions: networks (`10.1.0.0/16`, `10.1.2.3`) and targets (`intranet.example:8443`). */
+  /** Exceptions by the operator: networks (`10.1.0.0/16`, `10.1.2.3`) and targets (`intranet.example:8443`). */
   allow?: readonly string[];
   /**
-   * Addresses of this machine, where its own services listen too. They are refused although they are public, or lie in a
-   * network that is let through: only a target, or a network of loopback alone, opens them.
+   * Addresses of this machine. They are refused even if public or in an allowed network. Only an allowed target or
+   * loopback network opens them.
    */
   ownAddresses?: () => Iterable<string>;
 }
 
-/** Tells whether a text is one of the operator's exceptions: the one grammar of EGRESS_ALLOW and its like. */
+/** Returns whether a text is a valid exception, as in EGRESS_ALLOW. */
 export function isAddressException(entry: string): boolean {
   return parseTarget(entry) !== undefined || isNetwork(entry);
 }
 
-/** Tells whether a text is an address or a CIDR. */
+/** Returns whether a text is an IP address or CIDR. */
 export function isNetwork(entry: string): boolean {
   return addNetwork(new BlockList(), entry);
 }
 
-/** Makes the rules, and throws a sentence about the first exception that cannot be read. */
+/** Creates the rules. Throws an error about the first invalid exception. */
 export function makeAddressRules(options: AddressRulesOptions = {}): AddressRules {
   const targets = new Set<string>();
   const allowed = new BlockList();
@@ -109,26 +118,30 @@ export function makeAddressRules(options: AddressRulesOptions = {}): AddressRule
   };
 }
 
-/** Tells whether a literal IP address belongs to the public internet; anything that is not an address does not. */
+/** Returns whether an IP address is public. Returns false for other texts. */
 export function isPublicAddress(address: string): boolean {
   const plain = unwrapIPv4(address);
   if (isIP(plain) === 0 || contains(refused, plain)) return false;
   return isIPv4(plain) || contains(publicIPv6, plain);
 }
 
-/** Names that are never on the public internet: without a dot, or reserved (RFC 6761, 6762, 8375, ICANN's `internal`). */
+/**
+ * Returns whether a host name is never public: without a dot, or reserved (RFC 6761, 6762, 8375, ICANN's `internal`).
+ */
 export function isPrivateName(host: string): boolean {
   return isIP(host) === 0 && (!host.includes(".") || /\.(?:localhost|local|internal|home\.arpa|test)$/.test(host));
 }
 
-/** Tells whether a host is one at which a cloud serves its metadata: nobody is ever advised to open it. */
+/** Returns whether a host serves cloud metadata. Error messages never suggest allowing such hosts. */
 export function isMetadataHost(host: string): boolean {
   if (host === "metadata" || host === "metadata.google.internal") return true;
   const plain = unwrapIPv4(host);
   return isIP(plain) !== 0 && contains(metadata, plain);
 }
 
-/** Reads `host:port` in any spelling of a URL's authority, or gives undefined: `0x7f.1:80` is 127.0.0.1, port 80. */
+/**
+ * Parses `host:port` in any spelling that URLs accept: `0x7f.1:80` is 127.0.0.1, port 80. Returns undefined if invalid.
+ */
 export function parseTarget(text: string): Target | undefined {
   const port = /:(\d{1,5})$/.exec(text)?.[1];
   const authority = port === undefined ? "" : text.slice(0, -port.length - 1);
@@ -137,12 +150,12 @@ export function parseTarget(text: string): Target | undefined {
   return host === undefined ? undefined : { host, port: Number(port) };
 }
 
-/** Writes a target as `host:port`, with brackets around IPv6. */
+/** Formats a target as `host:port`, with brackets around IPv6. */
 export function formatTarget({ host, port }: Target): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Brings a host into the one spelling of the URL standard, or gives undefined where it is not a host. */
+/** Normalizes a host as the URL standard does. Returns undefined if invalid. */
 export function normaliseHost(host: string): string | undefined {
   if (host.length > maxHost || /[/?#@\\\s]|^[^[]*:/.test(host)) return undefined;
   const url = URL.parse(`http://${host}/`);
@@ -150,9 +163,9 @@ export function normaliseHost(host: string): string | undefined {
   return url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "") || undefined;
 }
 
-/** Gives the eight groups of an IPv6 address. */
+/** Returns the eight groups of an IPv6 address. */
 export function ipv6Groups(address: string): number[] {
-  // The URL parser turns a dotted tail into two hexadecimal groups.
+  // The URL parser converts a dotted suffix to two hexadecimal groups.
   const halves = (normaliseHost(`[${address}]`) ?? "").split("::");
   const [head = [], tail = []] = halves.map((half) =>
     half
@@ -163,7 +176,7 @@ export function ipv6Groups(address: string): number[] {
   return [...head, ...Array<number>(Math.max(0, 8 - head.length - tail.length)).fill(0), ...tail];
 }
 
-/** Gives the IPv4 address that one of IPv6 carries, by which it leads to the same place; others as they are. */
+/** Returns the IPv4 address embedded in an IPv6 address, or the address itself. */
 export function unwrapIPv4(address: string): string {
   if (isIP(address) !== 6 || !contains(carriesIPv4, address)) return address;
   const [high = 0, low = 0] = ipv6Groups(address).slice(-2);
@@ -176,7 +189,7 @@ function networks(list: readonly string[]): BlockList {
   return made;
 }
 
-/** A network that lies within loopback can only mean this machine. */
+/** Returns whether a network lies within loopback. */
 function isLoopbackNetwork(text: string): boolean {
   const [address = "", prefix = "128"] = text.split("/");
   return isIP(address) !== 0 && contains(loopback, address) && Number(prefix) >= (isIPv4(address) ? 8 : 128);

@@ -1,20 +1,23 @@
 import type { FieldFault } from "../errors.ts";
 import { normaliseHost } from "./address-rules.ts";
 
-/** Reads `example.com`, which is that host, or `*.example.com`, which is all below it; undefined for what is neither. */
+/** Parses `example.com` (one host) or `*.example.com` (all hosts below). Returns undefined if invalid. */
 function readDomain(domain: string): { readonly host: string; readonly isAbove: boolean } | undefined {
   const isAbove = domain.startsWith("*.");
   const host = normaliseHost(isAbove ? domain.slice(2) : domain);
   return host === undefined || host.includes("*") ? undefined : { host, isAbove };
 }
 
-/** What is wrong with the domains in a field of a request, each of which is to be one. */
+/** Returns the faults of a request field with domains. */
 export function domainFaults(domains: readonly string[], field = "allowed_domains"): FieldFault[] {
   const message = "must be a host, such as example.com, or *.example.com for all below it";
   return domains.flatMap((domain, index) => (readDomain(domain) ? [] : [{ field: `${field}[${index}]`, message }]));
 }
 
-/** The domains that two lists allow, of which an empty one allows all; undefined where they have nothing in common. */
+/**
+ * Intersects two lists of allowed domains, where an empty list allows all. Returns undefined if the intersection is
+ * empty.
+ */
 export function bothAllow(one: readonly string[], other: readonly string[]): readonly string[] | undefined {
   if (one.length === 0 || other.length === 0) return [...one, ...other];
   const within = (domains: readonly string[], outer: readonly string[]) => {
@@ -25,7 +28,7 @@ export function bothAllow(one: readonly string[], other: readonly string[]): rea
   return both.size === 0 ? undefined : [...both];
 }
 
-/** Hosts by name, and all hosts below a domain. What is neither is no host's. */
+/** Set of hosts and parent domains. Ignores invalid entries. */
 export class DomainList {
   readonly #hosts = new Set<string>();
   readonly #above = new Set<string>();
@@ -35,14 +38,14 @@ export class DomainList {
       (isAbove ? this.#above : this.#hosts).add(host);
   }
 
-  /** Whether all that a domain allows is among them. */
+  /** Returns whether all hosts of a domain are in the set. */
   covers(domain: string): boolean {
     const { host, isAbove } = readDomain(domain) ?? { host: "", isAbove: false };
-    // `*.a.example.com` is all within itself, and within `*.example.com`.
+    // `*.a.example.com` is covered by itself and by `*.example.com`.
     return isAbove ? this.#above.has(host) || this.#isBelow(host) : this.has(host);
   }
 
-  /** Whether a host, spelled as the URL standard does, is among them. */
+  /** Returns whether a normalized host is in the set. */
   has(host: string): boolean {
     return this.#hosts.has(host) || this.#isBelow(host);
   }

@@ -1,4 +1,4 @@
-/** Why a request came to nothing. The first is our own rule, everything else is the other side's doing. */
+/** Reason of a failed request. The first is a rule of this service, the others concern the other side. */
 export type FetchFaultReason =
   | "address_not_allowed"
   | "name_not_resolved"
@@ -10,7 +10,7 @@ export type FetchFaultReason =
   | "connection_reset"
   | "not_http";
 
-/** A request to an address of a user's choice that came to nothing, with the rest of a sentence that begins with it. */
+/** A failed request to a user's address. The message completes a sentence that starts with the address. */
 export class FetchFault extends Error {
   override readonly name = "FetchFault";
   readonly reason: FetchFaultReason;
@@ -21,29 +21,34 @@ export class FetchFault extends Error {
   }
 }
 
-/** What TLS says when the other side is not who it should be. */
+/** Error codes of certificate and TLS failures. */
 const untrusted = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|EPROTO$)/;
 
 const reset = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ERR_STREAM_PREMATURE_CLOSE"]);
 
-/** Tells whether a connection ended without an answer, as one does that was kept for too long. */
+/** Returns whether a connection was closed without a response, as reused connections may be. */
 export function isReset(thrown: unknown): boolean {
   return reset.has(codeOf(thrown) ?? "");
 }
 
-/** Makes a FetchFault of what Node throws. What has no code is not Node's, and stays as it is. */
+/** Converts a Node.js error to a FetchFault. Errors without a code are returned unchanged. */
 export function asFault(thrown: unknown): unknown {
   const code = codeOf(thrown);
   if (thrown instanceof FetchFault || code === undefined) return thrown;
   const fault = (reason: FetchFaultReason, message: string) => new FetchFault(reason, `${message} (${code})`, thrown);
   if (untrusted.test(code)) return fault("tls", "cannot be trusted");
   if (code === "ECONNREFUSED") return fault("connection_refused", "refuses connections");
-  if (code === "HPE_HEADER_OVERFLOW") return fault("too_large", "answered with too large a head");
-  if (reset.has(code)) return fault("connection_reset", "broke off");
-  return code.startsWith("HPE_") ? fault("not_http", "does not speak HTTP") : fault("unreachable", "cannot be reached");
+  if (code === "HPE_HEADER_OVERFLOW") return fault("too_large", "sent too large response headers");
+  if (reset.has(code)) return fault("connection_reset", "closed the connection");
+  return code.startsWith("HPE_")
+    ? fault("not_http", "does not respond in HTTP")
+    : fault("unreachable", "cannot be reached");
 }
 
-/** Several addresses tried in turn end in an AggregateError, whose first cause tells most. */
+/**
+ * Returns an error's code. For several addresses, Node.js throws an AggregateError, whose first error is the most
+ * specific.
+ */
 export function codeOf(error: unknown): string | undefined {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
   return first instanceof Error && "code" in first ? String(first.code) : undefined;

@@ -5,36 +5,33 @@ import { createSecureContext } from "node:tls";
 import { unlessLate } from "../deadline.ts";
 import { createTurns } from "../turns.ts";
 
-/** A connection that nobody uses is kept for this long: most servers keep theirs for 5 s. */
+/** Milliseconds to keep an idle connection. Most servers close idle ones after 5 s. */
 const keepMs = 4_000;
 
-/** How many connections are kept that nobody uses: of one host, and in all. One by TLS takes some 50 KiB. */
+/** Maximum numbers of idle connections. A TLS connection takes about 50 KiB. */
 const idle = { perHost: 8, inAll: 128 };
 
-/** Without the hybrid with ML-KEM: its first message needs a buffer more, which each connection keeps (16 KiB of 60). */
+/** Excludes the hybrid with ML-KEM, whose larger first message would keep another 16 KiB per connection (of 60). */
 const ecdhCurve = "X25519:P-256:P-384";
 
 /**
- * How many connections agree on TLS at once: each takes some 20 KiB more until it has. After so many milliseconds one loses
- * its place, so that other sides that are silent hold up nobody for long.
+ * Limits concurrent TLS handshakes, each of which takes about 20 KiB. A handshake slower than `patience` milliseconds
+ * stops counting, so that silent servers do not block others.
  */
 const handshakes = { atOnce: 64, patience: 300 };
 
-/** A request, and the addresses that it may be sent to. */
+/** A request with its permitted addresses. */
 export interface PinnedRequest extends https.RequestOptions {
   readonly addresses: readonly string[];
 }
 
-/** Connections that are used again, for each protocol of a URL. */
+/** Agents with reused connections by URL protocol. */
 export interface KeptConnections {
   of(protocol: string): http.Agent;
   close(): void;
 }
 
-/**
- * Makes agents that keep connections, of which those that nobody uses are bounded in all. One is used again for the same
- * addresses alone: a name that leads elsewhere by now is followed there.
- */
+/** Creates agents with a bound on all idle connections. A connection is reused only for the same resolved addresses. */
 export function keepConnections(ca: string | undefined): KeptConnections {
   const options = { keepAlive: true, timeout: keepMs, maxFreeSockets: idle.perHost };
   const agents: http.Agent[] = [];
@@ -52,7 +49,7 @@ export function keepConnections(ca: string | undefined): KeptConnections {
   return {
     of(protocol) {
       if (protocol !== "https:") return plain;
-      // One context for all: each connection would make its own, with all authorities in it.
+      // Shared context, because each contains all certificate authorities.
       secure ??= bounded(
         takingTurns(new https.Agent({ ...options, secureContext: createSecureContext({ ecdhCurve, ca }) })),
       );
@@ -64,19 +61,19 @@ export function keepConnections(ca: string | undefined): KeptConnections {
   };
 }
 
-/** Has an agent's connections agree on TLS a few at a time, in the order in which they were asked for. */
+/** Limits the concurrent TLS handshakes of an agent. */
 function takingTurns(agent: https.Agent): https.Agent {
   const connect = agent.createConnection.bind(agent);
   const inTurn = createTurns(handshakes.atOnce);
   agent.createConnection = (options, callback) => {
     const open = async (): Promise<void> => {
       const socket = connect(options);
-      if (!socket) throw new Error("the agent gave no connection");
+      if (!socket) throw new Error("expected a connection from the agent, got none");
       const settled = new Promise((resolve) => socket.once("secureConnect", resolve).once("close", resolve));
       callback?.(null, socket);
       await unlessLate(settled, handshakes.patience, () => undefined);
     };
-    // Its type wants a socket beside the error.
+    // The callback's type requires a socket with the error.
     inTurn(open).catch((error: Error) => callback?.(error, new Socket()));
     return undefined;
   };

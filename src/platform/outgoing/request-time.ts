@@ -1,27 +1,27 @@
 import { FetchFault } from "./fetch-fault.ts";
 
-/** Milliseconds that each part of a request may take. */
+/** Time limits of a request in milliseconds. */
 export interface FetchTimes {
-  /** To resolve the name, to connect and to agree on TLS. */
+  /** Name resolution, connection and TLS handshake. */
   readonly connect: number;
-  /** From the end of that until the answer's head has come; the request's body is sent meanwhile. */
+  /** From the end of `connect` to the response headers, including sending the body. */
   readonly head: number;
-  /** Between two parts of the answer's body. */
+  /** Between two chunks of the response body. */
   readonly silence: number;
-  /** For all of it. */
+  /** Whole request. */
   readonly whole: number;
 }
 
 const failures: Readonly<Record<keyof FetchTimes, string>> = {
-  connect: "could not be connected to",
-  head: "did not answer",
-  silence: "fell silent",
-  whole: "was not done",
+  connect: "did not accept a connection",
+  head: "did not respond",
+  silence: "stopped responding",
+  whole: "did not finish",
 };
 
 /**
- * The time that a request has, for all of it and for the part that it is in. There are hundreds of requests at once: it
- * is one signal and two timers, where a Deadline for each part were 20 KiB.
+ * Time limits of a running request. Uses one signal and two timers, because a Deadline per part would take 20 KiB for
+ * each of hundreds of requests.
  */
 export class RequestTime implements Disposable {
   readonly #times: FetchTimes;
@@ -38,12 +38,12 @@ export class RequestTime implements Disposable {
     if (caller.aborted) this.#callOff();
   }
 
-  /** Aborts when the time is up, with that FetchFault, or when the caller calls the request off, with his reason. */
+  /** Aborts with a FetchFault on timeout, or with the caller's reason. */
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
 
-  /** Begins a part of the request, which ends the one before. */
+  /** Starts the time limit of the next part. */
   begin(part: "connect" | "head" | "silence"): void {
     clearTimeout(this.#part);
     this.#part = this.#endAfter(part);

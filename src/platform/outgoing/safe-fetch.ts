@@ -18,37 +18,37 @@ import {
   resolveTarget,
 } from "./target-resolution.ts";
 
-/** A request to an address of a user's choice. */
+/** A request to a user-supplied address. */
 export interface FetchRequest {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | AsyncIterable<Uint8Array>;
-  /** Ends the request, and the reading of its answer, with its reason. */
+  /** Aborts the request and its response. */
   readonly signal: AbortSignal;
   readonly times: FetchTimes;
-  /** How long the answer's body may be. */
+  /** Maximum size of the response body. */
   readonly maxBytes: number;
 }
 
-/** An answer whose head has come. A body that is not read to its end must be cancelled. */
+/** A response with received headers. Read the body to its end or cancel it. */
 export interface FetchAnswer {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
-  /** The bytes as they come; fails with a FetchFault. Leaving the loop ends the connection. */
+  /** Streams the body. Throws FetchFault. Leaving the loop closes the connection. */
   readonly body: AsyncGenerator<Uint8Array, void, undefined>;
-  /** Ends the connection; the body ends where it is, without a failure. */
+  /** Closes the connection. The body then ends without an error. */
   cancel(): void;
 }
 
-/** What decides where requests may go. */
+/** Options that determine permitted destinations. */
 export interface SafeFetchOptions {
-  /** Networks and targets that may be reached although private, and without TLS (`WEBHOOK_ALLOW`). */
+  /** Private networks and targets that are allowed, also without TLS (`WEBHOOK_ALLOW`). */
   readonly allow: readonly string[];
-  /** How all names are resolved, instead of by the machine's resolver and by name servers. */
+  /** Replaces all name resolution. */
   readonly resolve?: Resolve;
-  /** Who is asked for public names (`192.0.2.1:53`); those of the machine unless they are said. */
+  /** Name servers for public names, such as `192.0.2.1:53`. Default: those of the machine. */
   readonly nameServers?: readonly string[];
-  /** Authorities that are trusted instead of the public ones. */
+  /** Replaces the trusted certificate authorities. */
   readonly ca?: string;
 }
 
@@ -58,16 +58,16 @@ interface Destination {
   readonly addresses: readonly LookupAddress[];
 }
 
-/** Below these a port belongs to some other protocol, which our bytes could mean something in. */
+/** Lower ports belong to other protocols, which might interpret HTTP bytes as commands. */
 const firstFreePort = 1_024;
 const webPorts = new Set([443, 8_443]);
 
-/** Answers such as `103 Early Hints` that may come before the answer: each costs memory, and their number is free. */
+/** Maximum number of interim responses such as `103 Early Hints`, each of which takes memory. */
 const maxInterim = 8;
 
 /**
- * Sends requests to addresses that users choose. Each name is resolved for each request, all its addresses are checked,
- * and only a checked one is connected to. No redirect is followed, and no proxy of the environment is asked.
+ * Sends requests to user-supplied addresses. Resolves names for each request, checks all addresses, and connects only
+ * to checked ones. Ignores redirects and proxy variables.
  */
 export class SafeFetch implements Disposable {
   readonly #rules: AddressRules;
@@ -82,12 +82,12 @@ export class SafeFetch implements Disposable {
     this.#connections = keepConnections(ca);
   }
 
-  /** Fails with a FetchFault where a request would be refused, or (`name_not_resolved`) its name leads nowhere now. */
+  /** Rejects with a FetchFault if a request would be refused or the name does not resolve (`name_not_resolved`). */
   async check(address: string): Promise<void> {
     await this.#locate(address);
   }
 
-  /** Sends a request, and gives the answer when its head has come. Fails with a FetchFault, or the signal's reason. */
+  /** Sends a request. Resolves at the response headers. Rejects with a FetchFault or the signal's reason. */
   async send(address: string, request: FetchRequest): Promise<FetchAnswer> {
     const time = new RequestTime(request.times, request.signal);
     try {
@@ -111,7 +111,7 @@ export class SafeFetch implements Disposable {
     }
   }
 
-  /** Ends all connections. */
+  /** Closes all connections. */
   [Symbol.dispose](): void {
     this.#connections.close();
   }
@@ -123,7 +123,7 @@ export class SafeFetch implements Disposable {
     } catch (thrown) {
       outgoing.destroy();
       if (!outgoing.reusedSocket || !isReset(thrown) || !isWhole(request.body)) throw thrown;
-      // The other side ended a kept connection as we began to use it. There are few of them, and then comes a new one.
+      // The server closed a reused connection just now. Retrying ends with a new connection, because few are kept.
       return this.#answer(destination, request, time);
     }
   }
@@ -160,9 +160,9 @@ export class SafeFetch implements Disposable {
       throw notAllowed("is not on the public internet");
     }
     const areExcepted = !isUnresolved && resolution.addresses.every(({ address }) => this.#rules.isException(address));
-    if (url.protocol !== "https:" && !isNamed && !areExcepted) throw notAllowed("does not begin with https://");
+    if (url.protocol !== "https:" && !isNamed && !areExcepted) throw notAllowed("does not start with https://");
     if (!isNamed && target.port < firstFreePort && !webPorts.has(target.port)) {
-      throw notAllowed("has a port other than 443, 8443 and those from 1024");
+      throw notAllowed("has a port below 1024 other than 443");
     }
     if (!isUnresolved) return { url, target, addresses: resolution.addresses };
     const code = codeOf(resolution.error) ?? "no reason given";
@@ -178,13 +178,13 @@ function readAddress(address: string): { url: URL; target: Target } {
   const url = URL.parse(address);
   const host = url && normaliseHost(url.hostname);
   if (!host || (url.protocol !== "https:" && url.protocol !== "http:")) {
-    throw notAllowed("is not an https address");
+    throw notAllowed("is not an https URL");
   }
-  if (url.username !== "" || url.password !== "") throw notAllowed("has a name or a password in it");
+  if (url.username !== "" || url.password !== "") throw notAllowed("contains a user name or password");
   return { url, target: { host, port: Number(url.port || (url.protocol === "https:" ? 443 : 80)) } };
 }
 
-/** Sends a request's body, and gives the answer's head: a server may answer before it has read everything. */
+/** Sends the body and returns the response headers, which may arrive before the body was sent. */
 function headOf(
   outgoing: http.ClientRequest,
   body: FetchRequest["body"],
@@ -193,7 +193,7 @@ function headOf(
   time.signal.addEventListener("abort", () => outgoing.destroy(), { once: true });
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
   outgoing.once("response", resolve);
-  // It stays: an error after the answer's head shows in its body.
+  // Stays registered: errors after the headers appear in the body.
   outgoing.on("error", reject);
   outgoing.once("socket", (socket) => {
     if (outgoing.reusedSocket) time.begin("head");
@@ -202,9 +202,9 @@ function headOf(
   let interim = 0;
   outgoing.on("information", () => {
     interim += 1;
-    if (interim > maxInterim) reject(new FetchFault("too_large", "sends too many interim answers"));
+    if (interim > maxInterim) reject(new FetchFault("too_large", "sends too many interim responses"));
   });
-  // Node would wait for an answer until the time is up.
+  // Without this listener, Node.js would wait until the timeout.
   outgoing.once("upgrade", (_response, socket) => {
     socket.destroy();
     reject(new FetchFault("not_http", "switched to another protocol"));
@@ -213,7 +213,7 @@ function headOf(
   return promise;
 }
 
-/** Tells whether a body is there as a whole, and can be sent again. */
+/** Returns whether a body is in memory, so that it can be sent again. */
 function isWhole(body: FetchRequest["body"]): body is string | Uint8Array | undefined {
   return body === undefined || typeof body === "string" || body instanceof Uint8Array;
 }
@@ -238,7 +238,7 @@ async function* readBody(
       if (done) return;
       yield value.subarray(0, maxBytes - bytes);
       bytes += value.length;
-      if (bytes > maxBytes) throw new FetchFault("too_large", `answered with more than ${maxBytes} bytes`);
+      if (bytes > maxBytes) throw new FetchFault("too_large", `sent more than ${maxBytes} bytes`);
     }
   } catch (thrown) {
     if (!isLeft()) throw faultOf(thrown, time.signal);
@@ -248,7 +248,7 @@ async function* readBody(
   }
 }
 
-/** Whatever a request fails with once its time is up, or it was called off, is a consequence of that. */
+/** After an abort, any error is a consequence of the abort. */
 function faultOf(thrown: unknown, signal: AbortSignal): unknown {
   return signal.aborted ? signal.reason : asFault(thrown);
 }

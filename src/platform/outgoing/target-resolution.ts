@@ -5,19 +5,19 @@ import { networkInterfaces } from "node:os";
 import { unlessLate } from "../deadline.ts";
 import type { AddressRules, Target } from "./address-rules.ts";
 
-/** How long a name may take to resolve. */
+/** Timeout of a lookup in milliseconds. */
 const lookupMs = 10_000;
 
-/** How long the list of this machine's addresses is trusted: reading it takes 0.1 ms, which every request would pay. */
+/** Milliseconds for which the machine's addresses are cached, because reading them takes 0.1 ms. */
 const ownAddressesMs = 5_000;
 
-/** A target's addresses, all of them checked; connecting to anything else would let a name change between check and use. */
+/** Checked addresses of a target. Connecting to these alone prevents DNS rebinding. */
 export type Resolution = { kind: "reachable"; addresses: readonly LookupAddress[] } | { kind: "refused" };
 
 /** Resolves a name to all its addresses. */
 export type Resolve = (host: string) => Promise<LookupAddress[]>;
 
-/** Finds out where a target leads, and refuses it when any of its addresses is out of bounds. */
+/** Resolves a target. Refuses it if any of its addresses is not allowed. */
 export async function resolveTarget(
   target: Target,
   rules: AddressRules,
@@ -31,7 +31,7 @@ export async function resolveTarget(
   return { kind: "reachable", addresses };
 }
 
-/** Makes a lookup function that knows the checked addresses and nothing else. */
+/** Creates a lookup function that returns only the checked addresses. */
 export function pinnedLookup(addresses: readonly LookupAddress[]): LookupFunction {
   return (hostname: string, options: LookupOptions, callback) => {
     const [first] = addresses;
@@ -41,18 +41,17 @@ export function pinnedLookup(addresses: readonly LookupAddress[]): LookupFunctio
   };
 }
 
-/** Asks the system's resolver. */
+/** Resolves a name by the system's resolver. */
 export function resolveName(host: string): Promise<LookupAddress[]> {
   return unlessLate(lookup(host, { all: true }), lookupMs, () => Promise.reject(nameTimeout(host)));
 }
 
-/** Milliseconds that a name server may take, doubled at the second try. */
+/** Milliseconds to wait for a name server, doubled at the second attempt. */
 const dnsMs = 1_500;
 
 /**
- * Asks name servers without the system's resolver, which holds one of this process's few threads for as long as a
- * stranger's name server is silent: four such names would keep it from its files. Knows no hosts file. The name servers
- * are those of the machine unless they are said.
+ * Creates a resolver that queries name servers directly, without the hosts file. The system's resolver blocks a thread
+ * while a name server is silent: four such names would block file access. Default: name servers of the machine.
  */
 export function createDnsResolve(servers?: readonly string[]): Resolve {
   const open = (): Resolver => {
@@ -68,21 +67,21 @@ export function createDnsResolve(servers?: readonly string[]): Resolve {
       ...(ipv6.status === "fulfilled" ? ipv6.value.map((address) => ({ address, family: 6 })) : []),
     ];
     if (found.length > 0 || ipv4.status === "fulfilled") return found;
-    // The machine may have other name servers by now.
+    // The machine's name servers may have changed.
     if (!codesOfNoName.has(ipv4.reason?.code)) dns = open();
     throw ipv4.reason;
   };
 }
 
-/** What name servers say of a name that they know nothing of. */
+/** Codes for an unknown name. */
 const codesOfNoName = new Set(["ENOTFOUND", "ENODATA"]);
 
-/** What a name fails with that does not resolve in time. */
+/** Creates the error of a lookup that timed out. */
 export function nameTimeout(host: string): Error {
   return Object.assign(new Error(`resolving ${host} took too long`), { code: "ETIMEDOUT" });
 }
 
-/** Makes a function that lists the addresses of this machine's interfaces. */
+/** Creates a function that lists the addresses of this machine. */
 export function ownAddresses(now: () => number = Date.now): () => Iterable<string> {
   let known = new Set<string>();
   let readAt = Number.NEGATIVE_INFINITY;

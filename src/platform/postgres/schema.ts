@@ -1,20 +1,20 @@
 import type { ColumnType } from "kysely";
 
 /**
- * The tables as the migrations leave them. It is empty here: each feature adds its own in its `tables.ts`, by
- * `declare module "../platform/schema.ts" { interface Schema { ... } }`.
+ * Tables after all migrations. Each feature adds its own in `tables.ts` by `declare module
+ * "../platform/postgres/schema.ts" { interface Schema { ... } }`.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: the features fill it.
 export interface Schema {}
 
-/** A time that PostgreSQL sets by itself unless it is given. */
+/** Timestamp with a default set by PostgreSQL. */
 export type Stamp = ColumnType<Date, Date | undefined, Date>;
 
-/** A number of 64 bits: pg reads it as text. */
+/** 64-bit integer, which pg reads as text. */
 export type BigInteger = ColumnType<string, bigint | number | string, bigint | number | string>;
 
 /**
- * The statements of each migration, by its name. Those of all features run in the order of their names, so the number of a
- * new one is above every other's. A migration only goes forward, and is safe while the release before it runs.
+ * Statements of migrations by name. Migrations of all features run in the order of their names, so a new one needs the
+ * highest number. They are forward-only and safe beside the previous release.
  */
 export type Migrations = Readonly<Record<string, readonly string[]>>;

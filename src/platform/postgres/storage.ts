@@ -12,28 +12,31 @@ import type { Migrations } from "./schema.ts";
 
 /** Milliseconds. */
 const times = {
-  /** For statements that run when the app is stopped. */
+  /** For running statements at shutdown. */
   close: 5_000,
-  /** Until PostgreSQL answers and the migrations have been run. */
+  /** Until PostgreSQL responds and migrations are applied. */
   ready: 60_000,
-  /** Between two looks for that. */
+  /** Polling interval. */
   look: 50,
 };
 
-/** Where the database is: at DATABASE_URL, or below DATA_DIR. */
+/** Returns the database target: DATABASE_URL, or the server in DATA_DIR. */
 export const databaseTarget = ({ databaseUrl, dataDir }: Config): DatabaseTarget =>
   databaseUrl === undefined ? embeddedTarget(dataDir) : { url: databaseUrl };
 
 export interface DatabaseServerOptions {
   readonly config: Config;
   readonly log: Log;
-  /** Called when another service has taken the database: this one must end. */
+  /** Called if another service has taken the database, so that this one must exit. */
   readonly onFatal: () => void;
-  /** Replaces the database of the configuration by one that runs already. */
+  /** Replaces the configured database by a running one. */
   readonly database?: DatabaseTarget | undefined;
 }
 
-/** Runs PostgreSQL if there is no DATABASE_URL, and keeps other services off the database if there is no REDIS_URL. */
+/**
+ * Runs PostgreSQL if there is no DATABASE_URL. Prevents other services from using the database if there is no
+ * REDIS_URL.
+ */
 export function createDatabaseServer({ config, log, onFatal, database }: DatabaseServerOptions): Part {
   const isGiven = database !== undefined || config.databaseUrl !== undefined;
   const postgres = isGiven ? undefined : createEmbeddedPostgres(config.dataDir, log);
@@ -50,26 +53,26 @@ export function createDatabaseServer({ config, log, onFatal, database }: Databas
     },
     async stop() {
       await lock?.release();
-      // A server that another service uses is left to it.
+      // Leaves the server to the other service that uses it.
       if (isOurs) await postgres?.stop();
       else postgres?.leave();
     },
   };
 }
 
-/** The database of a process. */
+/** Database of a process. */
 export interface Storage {
   readonly db: Database;
-  /** Waits for PostgreSQL, and readies the tables. */
+  /** Waits for PostgreSQL and its tables. */
   readonly part: Part;
-  /** Says whether PostgreSQL answers. */
+  /** Returns whether PostgreSQL responds. */
   isReady(): Promise<boolean>;
 }
 
 export interface StorageOptions {
-  /** Whether the process runs the migrations, or waits until another one has. */
+  /** Whether to run the migrations or to wait for another process to do so. */
   readonly readying: "migrate" | "await";
-  /** Connections at most. */
+  /** Maximum number of connections. */
   readonly poolSize?: number;
 }
 
@@ -87,20 +90,22 @@ export function openStorage(
       if (readying === "migrate") await db.migrate(migrations);
     },
     async stop() {
-      // A transaction that is stuck must not keep the server from being stopped.
+      // A stuck transaction must not block the shutdown.
       await unlessLate(db.close(), times.close, () => undefined);
     },
   };
 
   const findAbsence = (): Promise<undefined> => db.named({ name: "ready", text: "select 1" }, []).then(() => undefined);
 
-  /** Migrations of later releases are accepted: each is safe while the release before it runs. */
+  /**
+   * Returns a problem if a migration is missing. Accepts migrations of later releases, which are safe beside this one.
+   */
   async function findMissingMigration(): Promise<string | undefined> {
     const applied = await db.appliedMigrations();
     const missing = Object.keys(migrations).filter((name) => !applied.has(name));
     return missing.length === 0
       ? undefined
-      : `the migration ${missing[0]} was not run within ${times.ready / 1_000} s: a control process does that`;
+      : `migration ${missing[0]} was not applied within ${times.ready / 1_000} s: start a control process`;
   }
 
   async function awaitReady(findObstacle: () => Promise<string | undefined>): Promise<void> {

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { RedisClient } from "./redis.ts";
 
-/** Runs a Lua script on keys and arguments. */
+/** Runs a Lua script with keys and arguments. */
 export type RedisScript = (client: RedisClient, keys: string[], args: string[]) => Promise<unknown>;
 
-/** Makes what runs a script, which Redis knows by its hash once it has seen it. */
+/** Creates a script that Redis caches by its hash. */
 export function createScript(source: string): RedisScript {
   const hash = createHash("sha1").update(source).digest("hex");
   return (client, keys, args) => {

@@ -5,45 +5,45 @@ import type { Log } from "../log.ts";
 
 /** Milliseconds. */
 const times = {
-  /** What a request may pay for a Redis that hangs; a healthy one answers within 1. */
+  /** Maximum delay of a request if Redis hangs. Normal responses take less than 1 ms. */
   command: 50,
   connect: 2_000,
-  /** Shows that a Redis that was too slow answers again. */
+  /** Detects that a slow Redis responds again. */
   ping: 1_000,
-  /** A connection on which nothing has come or gone for this long, pings included, is dead. */
+  /** A connection without traffic for this long, including pings, is dead. */
   silence: 5_000,
   firstRetry: 50,
   longestRetry: 1_000,
-  /** What a start waits for Redis before it goes on without. */
+  /** Maximum wait at startup. */
   start: 2_000,
 };
 
 /**
- * So many commands in a row without an answer are a hang; one alone, with those that were under way beside it, is a machine
- * that was busy for a moment.
+ * Consecutive timeouts that indicate a hang. Concurrent timeouts count as one, because the machine may only have been
+ * busy.
  */
 const timeoutsOfHang = 3;
 
-/** Commands that may be under way at once; beyond that Redis counts as away. */
+/** Maximum number of pending commands. Beyond it, Redis counts as down. */
 const longestQueue = 10_000;
 
-/** What a gateway asks of Redis. */
+/** Redis client of a gateway. */
 export type RedisClient = ReturnType<typeof makeClient>;
 
-/** What a request had to do without. */
+/** Feature that had to work without Redis. */
 export type RedisUse = "bus" | "buckets" | "seats";
 
-/** A Redis that may be away: then whoever asks is told so at once, and does without. */
+/** Redis connection that may be down. Callers then continue without it at once. */
 export interface Redis {
-  /** False from the first command that failed, or the third in a row without an answer, until Redis answers again. */
+  /** False from the first failed command, or the third consecutive timeout, until Redis responds again. */
   readonly isUp: boolean;
-  /** Asks for something; undefined when Redis is away, or has not answered within 50 ms. */
+  /** Runs a command. Resolves with undefined if Redis is down or does not respond within 50 ms. */
   ask<T>(use: RedisUse, command: (client: RedisClient) => Promise<T>): Promise<T | undefined>;
-  /** Counts a request that did without. */
+  /** Counts a request that worked without Redis. */
   missed(use: RedisUse): void;
-  /** Calls the listener with every message of a channel, whenever Redis is there, until the Redis is stopped. */
+  /** Calls the listener with every message of a channel until `stop`. */
   listen(channel: string, listener: (message: string) => void): void;
-  /** Connects. Resolves when that is done, and after 2 s in any case: a gateway runs without Redis, too. */
+  /** Connects. Resolves after 2 s at the latest, because a gateway also works without Redis. */
   start(): Promise<void>;
   stop(): void;
 }
@@ -65,18 +65,18 @@ function makeClient(url: string) {
 function makeMetrics(registry: Registry) {
   const registers = [registry];
   return {
-    up: new Gauge({ name: "pilothouse_redis_up", help: "1 while Redis answers, else 0.", registers }),
-    outages: new Counter({ name: "pilothouse_redis_outages_total", help: "Times that Redis went away.", registers }),
+    up: new Gauge({ name: "pilothouse_redis_up", help: "1 while Redis responds, else 0.", registers }),
+    outages: new Counter({ name: "pilothouse_redis_outages_total", help: "Outages of Redis.", registers }),
     missed: new Counter({
       name: "pilothouse_redis_missed_total",
-      help: "Bus messages that were not sent, and requests that drew or were counted locally, for want of Redis.",
+      help: "Bus messages not sent, and requests limited locally, because Redis was down.",
       labelNames: ["use"],
       registers,
     }),
   };
 }
 
-/** Redis has not answered in time. */
+/** Redis did not respond in time. */
 class RedisTimeout extends Error {
   override readonly name = "RedisTimeout";
 }
@@ -85,11 +85,11 @@ export interface RedisOptions {
   readonly url: string;
   readonly log: Log;
   readonly registry: Registry;
-  /** Milliseconds that a command may take. */
+  /** Timeout of commands in milliseconds. */
   readonly patience?: number;
 }
 
-/** Makes the connection of a gateway, for commands and messages alike (RESP3). */
+/** Creates the connection of a gateway, for commands and subscriptions (RESP3). */
 export function createRedis({ url, log, registry, patience = times.command }: RedisOptions): Redis {
   const client = makeClient(url);
   const metrics = makeMetrics(registry);
@@ -103,14 +103,14 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
   let downSince: number | undefined;
   metrics.up.set(0);
 
-  /** Says once per outage that Redis is away. */
+  /** Marks Redis as down. Logs once per outage. */
   function goDown(error: unknown): void {
     isUp = false;
     if (downSince !== undefined || isStopped) return;
     downSince = performance.now();
     metrics.up.set(0);
     metrics.outages.inc();
-    log.warn({ err: error }, "Redis is away: requests go on with local limits and without the bus");
+    log.warn({ err: error }, "Redis is down: using local limits, without the bus");
   }
 
   function comeUp(): void {
@@ -118,11 +118,11 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     isUp = true;
     timeoutsInARow = 0;
     metrics.up.set(1);
-    if (downSince !== undefined) log.info({ after_ms: Math.round(performance.now() - downSince) }, "Redis is back");
+    if (downSince !== undefined) log.info({ after_ms: Math.round(performance.now() - downSince) }, "Redis is up again");
     downSince = undefined;
   }
 
-  /** Subscribes to what is new; the client itself subscribes again after it has reconnected. */
+  /** Subscribes to new channels. The client restores subscriptions after reconnecting by itself. */
   async function subscribe(): Promise<void> {
     for (const [channel, listener] of listeners) {
       if (subscribed.has(channel)) continue;
@@ -146,7 +146,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
       if (isUp) {
         const asked = performance.now();
         try {
-          // The client's own timeout covers only what it has not sent yet.
+          // The client's own timeout covers only unsent commands.
           const answer = await unlessLate(command(client), patience, () => {
             throw new RedisTimeout(`no answer within ${patience} ms`);
           });
@@ -168,7 +168,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
       listeners.set(channel, listener);
     },
     async start() {
-      // Retries for ever; what fails on the way is told by events.
+      // Retries forever. Errors are reported by events.
       client.connect().catch(() => undefined);
       await within(isReady, times.start, undefined);
       if (!isUp) goDown(new Error("no connection yet"));

@@ -1,15 +1,15 @@
 import { type FieldFault, maxFaults } from "../errors.ts";
 
-// A name that the client made up may be as long as a body; its beginning is enough to find it.
+// Longer field names are truncated, because clients may send names of any length.
 const longestName = 200;
 
-/** Adds a fault, whose message may have to be made, to those of a request, unless so many are known already that no more are listed. */
+/** Adds a fault, unless the maximum number is reached. A function creates its message only when needed. */
 export function addFault(faults: FieldFault[], field: string, message: string | (() => string)): void {
   if (faults.length >= maxFaults) return;
   faults.push({ field: field.slice(0, longestName), message: typeof message === "string" ? message : message() });
 }
 
-/** Puts the name of the value in which they were found before the faults from an index on. */
+/** Prefixes the paths of faults from an index on. */
 export function prefixFaults(faults: FieldFault[], from: number, name: string): void {
   for (let i = from; i < faults.length; i++) {
     const fault = faults[i];
@@ -17,12 +17,12 @@ export function prefixFaults(faults: FieldFault[], from: number, name: string): 
   }
 }
 
-/** Joins two parts of a path as faults write it: `action.frame[1]`. */
+/** Joins two parts of a path: `action.frame[1]`. */
 export function joinPath(outer: string, inner: string): string {
   return outer === "" || inner === "" || inner.startsWith("[") ? `${outer}${inner}` : `${outer}.${inner}`;
 }
 
-/** Says whether a path is another one, or leads into it. */
+/** Returns whether a path equals or lies within another. */
 export function isInside(path: string, outer: string): boolean {
   return outer === "" || path === outer || path.startsWith(`${outer}.`) || path.startsWith(`${outer}[`);
 }

@@ -1,6 +1,6 @@
 import { type DescEnum, type DescField, type DescMessage, type DescOneof, ScalarType } from "@bufbuild/protobuf";
 
-/** Numbers of an enum's values to their names in JSON: without the enum's prefix, in lower case, zero left out. */
+/** Maps an enum's numbers to JSON names: without prefix, in lower case, without zero. */
 export function enumNames(desc: DescEnum): Map<number, string> {
   const prefix = desc.sharedPrefix ?? "";
   return new Map(
@@ -10,18 +10,18 @@ export function enumNames(desc: DescEnum): Map<number, string> {
   );
 }
 
-/** What rows call the values of an enum: their names in JSON. */
+/** Stored names of an enum's values, equal to their JSON names. */
 export type NamesOf<Enum> = Exclude<Lowercase<string & keyof Enum>, "unspecified">;
 
-/** The boundary between an enum and the names of its values in rows. */
+/** Converter between enum values and stored names. */
 interface StoredNames<Enum> {
-  /** The value that a row names. */
+  /** Returns the value of a stored name. */
   toMessage(name: NamesOf<Enum>): Enum[keyof Enum];
-  /** The name of the value that a message has; undefined when it has none. */
+  /** Returns the stored name of a value, or undefined if unspecified. */
   toStored(value: number): NamesOf<Enum> | undefined;
 }
 
-/** Translates between an enum and the names of its values in rows. */
+/** Creates the converter of an enum. */
 export function storedNames<Enum extends Readonly<Record<string, number>>>(values: Enum): StoredNames<Enum> {
   const names = new Map(Object.entries(values).map(([name, value]) => [value, name.toLowerCase() as NamesOf<Enum>]));
   names.delete(0);
@@ -31,20 +31,20 @@ export function storedNames<Enum extends Readonly<Record<string, number>>>(value
   };
 }
 
-/** Says whether clients may write a member in JSON. An update mask is derived from the keys that are present. */
+/** Returns whether clients may write a member in JSON. Update masks are derived from the keys instead. */
 export function isWritable(member: DescField | DescOneof): boolean {
   return !(member.kind === "field" && member.message?.typeName === "google.protobuf.FieldMask");
 }
 
-/** The oneof of a message that has nothing else: such a message is the oneof's object itself. */
+/** Returns the oneof of a message without other members. Such a message has the JSON of the oneof. */
 export function onlyOneof({ members }: DescMessage): DescOneof | undefined {
   const [first] = members;
   return members.length === 1 && first?.kind === "oneof" ? first : undefined;
 }
 
 /**
- * Refuses what the REST JSON has no form for: wrappers, Duration, Any and the like, and maps with other keys than strings.
- * Called while reader and writer are compiled, so a contract that has one stops the start and no request.
+ * Throws for types without a REST JSON form: wrappers, Duration, Any and so on, and maps with keys other than strings.
+ * Called at compilation, so that a wrong contract fails at startup.
  */
 export function assertHasForm(field: DescField): void {
   if (field.fieldKind === "map" && field.mapKey !== ScalarType.STRING) {

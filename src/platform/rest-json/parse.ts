@@ -4,24 +4,23 @@ import { addFault, joinPath } from "./faults.ts";
 
 const byteOrderMark = "\ufeff";
 
-/** How much structure a JSON text may have. Parsing costs by the key and element: 59,000 keys in 860 kB take 46 ms. */
+/** Limits of keys and elements, which determine the cost of parsing: 59,000 keys in 860 kB take 46 ms. */
 export interface JsonBounds {
-  /** The most keys of all objects together. */
+  /** Maximum number of keys in all objects. */
   readonly keys: number;
-  /** The most elements of all lists together. */
+  /** Maximum number of elements in all arrays. */
   readonly elements: number;
 }
 
-/** The bounds of a message on a stream. */
+/** Limits of a stream message. */
 export const messageBounds: JsonBounds = { keys: 1_000, elements: 1_000 };
 
-/** The bounds of a REST body. */
+/** Limits of a REST body. */
 export const bodyBounds: JsonBounds = { keys: 5_000, elements: 20_000 };
 
 /**
- * Parses a JSON body. Throws `validation-failed` when it is none, or has more keys or elements than `bounds`. A key that
- * an object has twice is added to `faults`: JSON.parse takes the last one in silence, and a proxy or a log on the way may
- * have taken the first.
+ * Parses a JSON body. Throws `validation-failed` if it is invalid or exceeds `bounds`. Adds duplicate keys to `faults`:
+ * JSON.parse takes the last, but proxies or logs may take the first.
  */
 export function parseJson(body: Buffer, faults: FieldFault[], bounds = bodyBounds): unknown {
   if (!isUtf8(body)) throw failFields("validation-failed", { body: "is not UTF-8" });
@@ -38,22 +37,22 @@ export function parseJson(body: Buffer, faults: FieldFault[], bounds = bodyBound
   }
 }
 
-/** Says what is wrong in words of the service. V8 tells most faults by their place, and repeats pieces of the text. */
+/** Describes a parse error. Messages of V8 are not used, because they repeat parts of the text. */
 function wordsOf(error: unknown, text: string): string {
   const message = error instanceof SyntaxError ? error.message : "";
   const place = Number(/ at position (\d+)/.exec(message)?.[1] ?? Number.NaN);
-  if (place === text.length || message.includes("end of JSON")) return "it ends too early";
-  return Number.isNaN(place) ? "send one JSON value" : `the fault is at character ${place + 1}`;
+  if (place === text.length || message.includes("end of JSON")) return "it is incomplete";
+  return Number.isNaN(place) ? "send one JSON value" : `unexpected character at ${place + 1}`;
 }
 
-/** Characters that a key, its colon, its value and a comma take at least, and that an element and its comma do. */
+/** Minimum characters of a key with colon, value and comma, and of an element with comma. */
 const shortest = { key: 4, element: 2 };
 
-/** Returns the bound that a text exceeds, if it is JSON at all. Takes 1 ns a character. */
+/** Returns the limit that a text exceeds, if it is JSON. Takes 1 ns per character. */
 export function excessOf(text: string, bounds: JsonBounds): string | undefined {
   if (text.length < Math.min(bounds.keys * shortest.key, bounds.elements * shortest.element)) return undefined;
   let keys = 0;
-  // Values are as many as commas and containers that are not empty; those that are not behind a key are elements.
+  // Values are counted as commas plus non-empty containers. Values without a key are elements.
   let values = 0;
   let isOpened = false;
   for (let at = 0; at < text.length; at++) {
@@ -69,16 +68,16 @@ export function excessOf(text: string, bounds: JsonBounds): string | undefined {
   return values - keys > bounds.elements ? `${bounds.elements} elements` : undefined;
 }
 
-/** An object or an array that the scan is inside, and how far it has come. */
+/** State of an object or array during the scan. */
 interface Open {
-  /** Of an object: its keys so far. */
+  /** Keys so far. Undefined for arrays. */
   readonly keys?: Set<string>;
   awaitsKey: boolean;
   key: string;
   index: number;
 }
 
-/** The characters between which keys stand. */
+/** Structural characters. */
 const mark = {
   space: 0x20,
   quote: 0x22,
@@ -90,7 +89,7 @@ const mark = {
   closeObject: 0x7d,
 } as const;
 
-/** Goes once over the text of well-formed JSON: 10 ns a character, 0.5 us for a request of usual size. */
+/** Reports duplicate keys in valid JSON. Takes 10 ns per character, 0.5 us for a typical request. */
 function findRepeatedKeys(text: string, faults: FieldFault[]): void {
   const open: Open[] = [];
   let inner: Open | undefined;
@@ -143,7 +142,7 @@ function keyOf(literal: string): string {
 }
 
 function pathOf(open: readonly Open[]): string {
-  // No message of ours is nested as deep: what lies deeper is refused where it begins.
+  // Messages are never nested this deep. Deeper values are rejected at their start.
   return open
     .slice(0, 32)
     .map(({ keys, key, index }) => (keys ? key : `[${index}]`))

@@ -1,7 +1,7 @@
 /**
- * Reads the service's REST JSON into messages. What depends on a descriptor alone is compiled once into closures; the
- * request path runs those. Unlike ProtoJSON: keys are proto names, a oneof is one object with `kind`, enum values are
- * lower case without prefix, unknown fields are faults, and all faults of a request are collected.
+ * Reads REST JSON into messages, with readers compiled once per descriptor. Unlike ProtoJSON, keys are proto names, a
+ * oneof is one object with `kind`, enum values are lower case without prefix, unknown fields are faults, and all faults
+ * are collected.
  */
 import {
   create,
@@ -18,19 +18,19 @@ import { addFault, prefixFaults } from "./faults.ts";
 import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
 import { suggestion } from "./suggestion.ts";
 
-/** Reads JSON into a new message; what is wrong with it is added to `faults`, with paths relative to the value. */
+/** Reads JSON into a new message. Adds faults with paths relative to the value. */
 export type MessageReader = (json: unknown, faults: FieldFault[]) => Message;
 
-/** Reads all strings that a request has for one field into its message; what is wrong with them is added to `faults`. */
+/** Reads the texts of a request for one field into its message. Adds faults. */
 export type TextReader = (texts: readonly string[], target: Message, faults: FieldFault[]) => void;
 
-/** Gives undefined for a value that cannot be had; a message is always had, so that its rules can be looked at. */
+/** Returns undefined for an invalid value. Messages are always returned, so that their rules can be checked. */
 type ValueReader = (json: unknown, faults: FieldFault[]) => unknown;
 type MemberReader = (target: Record<string, unknown>, json: unknown, faults: FieldFault[]) => void;
 
 const readers = new Map<DescMessage, MessageReader>();
 
-/** Compiles the reader of a message. `omit` names fields that this JSON may not carry (the path says them). */
+/** Compiles the reader of a message. `omit` names fields that must not be in the JSON, because the path sets them. */
 export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new Set()): MessageReader {
   const known = omit.size === 0 ? readers.get(desc) : undefined;
   if (known) return known;
@@ -64,7 +64,7 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
     return message;
   };
   if (omit.size === 0) {
-    // Registered before the fields are compiled, so that recursive messages find themselves.
+    // Registered before compiling the fields, for recursive messages.
     readers.set(desc, read);
   }
   for (const member of desc.members) {
@@ -75,7 +75,7 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
   return read;
 }
 
-/** Compiles what reads the strings of a path or a query into a field, converting them to the field's type. */
+/** Compiles a reader of path or query texts into a field, with conversion to its type. */
 export function compileTextReader(field: DescField): TextReader {
   const read = readField(field);
   const isList = field.fieldKind === "list";
@@ -104,7 +104,7 @@ function textToJson(field: DescField, text: string): unknown {
   }
 }
 
-/** The boundary where a message is written field by field. */
+/** Allows writing a message field by field. */
 function asRecord(message: Message): Record<string, unknown> {
   return message as unknown as Record<string, unknown>;
 }
@@ -279,9 +279,9 @@ const readString: ValueReader = (json, faults) => {
 };
 
 function textFault(text: string): string | undefined {
-  // A lone surrogate has no UTF-8 form: protobuf could not carry it to the worker.
+  // A lone surrogate has no UTF-8 encoding, so protobuf could not transfer it.
   if (!text.isWellFormed()) return "must be well-formed Unicode";
-  // PostgreSQL stores every character but this one.
+  // The only character that PostgreSQL cannot store.
   return text.includes("\0") ? "must not contain U+0000" : undefined;
 }
 
@@ -306,15 +306,15 @@ const readTimestamp: ValueReader = (json, faults) => {
   return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1e6 };
 };
 
-/** Date.parse takes 30 February for 2 March. Timestamps begin with the year 1. */
+/** Checks the day, because Date.parse accepts 30 February as 2 March. Timestamps start with the year 1. */
 function isDay(year: number, month: number, day: number): boolean {
   return year > 1 && year < 9999 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
 
-// protobuf implementations refuse messages nested deeper than 100, and each level of a Struct takes three.
+// protobuf implementations limit nesting to 100, and each Struct level takes three.
 const deepest = 32;
 
-/** A Struct field holds plain JSON. */
+/** A Struct contains plain JSON. */
 const readStruct: ValueReader = (json, faults) => {
   const fault = isObject(json) ? plainJsonFault(json, deepest) : "must be an object";
   if (fault === undefined) return json;

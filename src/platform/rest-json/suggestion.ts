@@ -1,4 +1,4 @@
-/** Words that other tools have for what ours name otherwise, most likely first. */
+/** Terms of other tools with this API's terms, most likely first. */
 const synonyms: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     click: ["tap"],
@@ -38,10 +38,10 @@ const synonyms: ReadonlyMap<string, readonly string[]> = new Map(
   }),
 );
 
-/** Longest word that is compared: each costs as many steps as it has letters, for each letter of a known one. */
+/** Maximum length of words to compare, which takes quadratic time. */
 const longest = 32;
 
-/** Returns `: did you mean \`tap\`?` if one of the known words is likely to be meant by another, else an empty text. */
+/** Returns `: did you mean \`tap\`?` for a likely correction, or an empty text. */
 export function suggestion(word: string, known: Iterable<string>): string {
   if (word.length > longest) return "";
   const words = [...known];
@@ -52,7 +52,7 @@ export function suggestion(word: string, known: Iterable<string>): string {
   return likely === undefined ? "" : `: did you mean \`${likely}\`?`;
 }
 
-/** Returns the word that differs least, by one letter in three at most. */
+/** Returns the nearest word, with at most one difference per three letters. */
 function nearest(wanted: string, words: readonly string[]): string | undefined {
   let best: string | undefined;
   let least = Math.min(2, Math.floor(wanted.length / 3)) + 1;
@@ -64,7 +64,7 @@ function nearest(wanted: string, words: readonly string[]): string | undefined {
   return best;
 }
 
-/** Counts the letters to insert, delete, replace, or swap with the next one, to make one word of another. */
+/** Returns the edit distance with transpositions. */
 function distance(from: string, to: string): number {
   let before: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);

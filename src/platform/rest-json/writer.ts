@@ -1,6 +1,6 @@
 /**
- * Writes messages as the service's REST JSON, compiled once per descriptor like the reader. Implicit scalars, lists and
- * maps are always there; unset messages, optional fields and enums are left out, or null where the field is `nullable`.
+ * Writes messages as REST JSON, with writers compiled once per descriptor. Implicit scalars, lists and maps are always
+ * present. Unset messages, optional fields and enums are omitted, or null if the field is `nullable`.
  */
 import {
   type DescEnum,
@@ -18,7 +18,7 @@ import { nullable } from "../../gen/pilothouse/v1/options_pb.ts";
 import { problemJson } from "../problem.ts";
 import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
 
-/** Writes a message as a plain object for JSON.stringify. */
+/** Converts a message to a plain object for JSON.stringify. */
 export type MessageWriter = (message: Message) => JsonObject;
 
 type ValueWriter = (value: unknown) => JsonValue;
@@ -35,14 +35,14 @@ export function compileWriter(desc: DescMessage): MessageWriter {
   const only = onlyOneof(desc);
   const write: MessageWriter = (message) => {
     const json: JsonObject = {};
-    // The boundary where a message is read field by field.
+    // Allows reading a message field by field.
     const source = message as unknown as Record<string, unknown>;
     for (const member of members) {
       member(source, json);
     }
     return only ? ((json[only.name] ?? {}) as JsonObject) : json;
   };
-  // Registered before the fields are compiled, so that recursive messages find themselves.
+  // Registered before compiling the fields, for recursive messages.
   writers.set(desc, write);
   for (const member of desc.members) {
     if (isWritable(member)) members.push(member.kind === "oneof" ? writeOneof(member) : writeField(member));
@@ -65,7 +65,7 @@ function writeField(field: DescField): MemberWriter {
   const { name, localName } = field;
   const write = writeValueOf(field);
   const isNullable = getOption(field, nullable);
-  // proto3 enum fields have implicit presence, but their zero means "not said".
+  // Proto3 enum fields have implicit presence, but zero means unspecified.
   const absent = field.fieldKind === "enum" ? 0 : undefined;
   return (source, json) => {
     const value = source[localName];

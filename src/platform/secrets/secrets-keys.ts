@@ -3,9 +3,9 @@ import { open, readFile, rename } from "node:fs/promises";
 import { ConfigError } from "../environment.ts";
 import { randomText } from "../ids.ts";
 
-/** A key that seals the keys of what is kept secret. */
+/** A key that seals data keys. */
 export interface SecretsKey {
-  /** Stands in everything that it has sealed. */
+  /** Included in everything that the key seals. */
   readonly id: string;
   /** 256 bits. */
   readonly secret: Buffer;
@@ -15,8 +15,8 @@ const keyBytes = 32;
 const variable = "SECRETS_KEYS";
 
 /**
- * Reads `id:base64` items separated by commas: the first key seals, all of them open. To rotate, put a new one in front,
- * and take an old one away when nothing is sealed by it any more.
+ * Parses `id:base64` items separated by commas. The first key seals, all keys open. To rotate, prepend a new key, and
+ * remove an old one when it seals nothing any more.
  */
 export function parseSecretsKeys(text: string): SecretsKey[] {
   const items = text.split(",").map((item) => item.trim());
@@ -27,14 +27,14 @@ export function parseSecretsKeys(text: string): SecretsKey[] {
 
 function parseKey(item: string): SecretsKey {
   const [, id, base64] = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]{43}=)$/.exec(item) ?? [];
-  // The value is not repeated: it is a secret.
+  // Omits the value, which is secret.
   if (id === undefined || base64 === undefined) {
     throw new ConfigError(variable, "accepts `id:key` items separated by commas, each key 32 bytes in base64");
   }
   return { id, secret: Buffer.from(base64, "base64") };
 }
 
-/** Reads the keys of a file, or makes it with a new one, for its owner alone. */
+/** Reads the keys from a file, or creates the file with a new key. Only its owner can read the file. */
 export async function ensureSecretsFile(path: string): Promise<SecretsKey[]> {
   const found = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return "";

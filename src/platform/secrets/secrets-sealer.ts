@@ -1,23 +1,23 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { ensureSecretsFile, type SecretsKey } from "./secrets-keys.ts";
 
-/** Whose secret it is and what for: what was sealed for one opens for no other. */
+/** Owner and purpose of a secret. A sealed secret opens only with the same context. */
 export interface SecretContext {
   readonly accountId: string;
   readonly purpose: string;
 }
 
-/** A key of its own for one secret, which may come in parts: none can be left out, repeated or put elsewhere. */
+/** Key of one secret in parts. Parts cannot be omitted, repeated or reordered. */
 export interface DataKey {
-  /** Seals a part; each index is used once. */
+  /** Seals a part. Each index must be used once. */
   sealPart(index: number, isLast: boolean, data: Uint8Array): Buffer;
-  /** Opens a part; throws when it is not what was sealed there. */
+  /** Opens a part. Throws if it was not sealed at this position. */
   openPart(index: number, isLast: boolean, sealed: Uint8Array): Buffer;
 }
 
 /**
- * Seals what is kept secret at rest, by AES-256-GCM: each secret by a key of its own, which a key of SECRETS_KEYS seals.
- * So that keys can be rotated by sealing the small keys anew.
+ * Seals secrets at rest by AES-256-GCM. Each secret has its own data key, sealed by a key of SECRETS_KEYS, so that
+ * rotation only reseals data keys.
  */
 export interface Sealer {
   /** Reads the keys. */
@@ -25,14 +25,14 @@ export interface Sealer {
   stop(): void;
   seal(plain: Uint8Array, context: SecretContext): Buffer;
   open(sealed: Uint8Array, context: SecretContext): Buffer;
-  /** Makes the key of a secret that comes in parts, and what to keep of it. */
+  /** Creates a data key for a secret in parts, and its sealed form to store. */
   makeDataKey(context: SecretContext): { readonly dataKey: DataKey; readonly sealed: Buffer };
   openDataKey(sealed: Uint8Array, context: SecretContext): DataKey;
-  /** Seals a sealed secret, or a sealed data key, by the newest key; undefined when it is already. */
+  /** Reseals a secret or data key by the newest key. Returns undefined if it already is. */
   rewrap(sealed: Uint8Array, context: SecretContext): Buffer | undefined;
 }
 
-/** Where the keys come from: those of the configuration, else those of a file. */
+/** Source of keys: the configuration, else a file. */
 export interface SealerOptions {
   readonly keys: readonly SecretsKey[];
   readonly file: string | undefined;
@@ -44,7 +44,7 @@ const nonceBytes = 12;
 const tagBytes = 16;
 const keyBytes = 32;
 
-/** A data key as it is kept: format, length of the key's id, the id, nonce, sealed key, tag. */
+/** Returns the length of a sealed data key: format, id length, id, nonce, sealed key, tag. */
 const headerBytes = (idBytes: number): number => 2 + idBytes + nonceBytes + keyBytes + tagBytes;
 
 function encrypt(key: Buffer, nonce: Buffer, plain: Uint8Array, associated: Buffer): Buffer {
@@ -54,18 +54,18 @@ function encrypt(key: Buffer, nonce: Buffer, plain: Uint8Array, associated: Buff
 
 function decrypt(key: Buffer, nonce: Uint8Array, sealed: Uint8Array, associated: Buffer): Buffer {
   const end = sealed.length - tagBytes;
-  if (end < 0) throw new Error("a sealed secret is cut short");
+  if (end < 0) throw new Error("the sealed secret is truncated");
   const options = { authTagLength: tagBytes };
   const stream = createDecipheriv(cipher, key, nonce, options).setAAD(associated).setAuthTag(sealed.subarray(end));
   return Buffer.concat([stream.update(sealed.subarray(0, end)), stream.final()]);
 }
 
-/** JSON, so that no two contexts read alike. */
+/** Encoded as JSON, so that different contexts never have equal encodings. */
 function associatedData(keyId: string, { accountId, purpose }: SecretContext): Buffer {
   return Buffer.from(JSON.stringify([keyId, accountId, purpose]));
 }
 
-/** The key of one secret is used for its parts only, so their numbers are nonces enough. */
+/** Each data key is used for one secret only, so part numbers suffice as nonces. */
 function partNonce(index: number, isLast: boolean): Buffer {
   const nonce = Buffer.alloc(nonceBytes);
   nonce.writeUInt8(isLast ? 1 : 0, 0);
@@ -88,26 +88,27 @@ function wrap({ id, secret }: SecretsKey, key: Buffer, context: SecretContext): 
   return Buffer.concat([head, name, nonce, encrypt(secret, nonce, key, associatedData(id, context))]);
 }
 
-/** Reads a data key as it is kept, and how many bytes that takes. */
+/** Opens a sealed data key. Also returns its length in bytes. */
 function unwrap(keys: readonly SecretsKey[], sealed: Buffer, context: SecretContext) {
   const idBytes = sealed[1] ?? 0;
   const length = headerBytes(idBytes);
-  if (sealed[0] !== format || sealed.length < length) throw new Error("not a sealed secret of a format that is known");
+  if (sealed[0] !== format || sealed.length < length)
+    throw new Error("expected a sealed secret, got an unknown format");
   const keyId = sealed.subarray(2, 2 + idBytes).toString();
   const found = keys.find(({ id }) => id === keyId);
-  if (!found) throw new Error(`SECRETS_KEYS lacks the key ${keyId}, by which a secret was sealed`);
+  if (!found) throw new Error(`SECRETS_KEYS lacks the key ${keyId} of a sealed secret`);
   const nonce = sealed.subarray(2 + idBytes, 2 + idBytes + nonceBytes);
   const wrapped = sealed.subarray(2 + idBytes + nonceBytes, length);
   return { keyId, length, key: decrypt(found.secret, nonce, wrapped, associatedData(keyId, context)) };
 }
 
-/** Makes the sealer; its keys are there once it has started. */
+/** Creates the sealer. Its keys are available after `start`. */
 export function createSealer({ keys: given, file }: SealerOptions): Sealer {
   let keys = given;
 
   function newest(): SecretsKey {
     const [key] = keys;
-    if (!key) throw new Error("there is no key to seal by before the start");
+    if (!key) throw new Error("the sealer has no key before its start");
     return key;
   }
 

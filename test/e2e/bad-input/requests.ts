@@ -44,8 +44,8 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
       const path = to(endpoint, scene());
       const most = largest(endpoint);
       for (const [body, detail] of [
-        ["{", "body: is not JSON: it ends too early"],
-        ['{"a": 1}}', "body: is not JSON: the fault is at character 9"],
+        ["{", "body: is not JSON: it is incomplete"],
+        ['{"a": 1}}', "body: is not JSON: unexpected character at 9"],
         ["\u{feff}[]", "body: must be an object"],
         ["\u{feff}\u{feff}{}", "body: is not JSON"],
         ["undefined", "body: is not JSON: send one JSON value"],
