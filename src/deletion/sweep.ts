@@ -5,14 +5,10 @@ import { deleteBelongings, deletePeople, findDueDeletions } from "./store.ts";
 /** Maximum number of accounts per run. */
 const atOnce = 100;
 
-/**
- * Milliseconds to wait after the grace period. Clocks of gateways differ, and a last-minute restore must find all data.
- */
+/** Milliseconds to wait after the grace period, since clocks differ and a last-minute restore must find all data. */
 const margin = 3_600_000;
 
-/**
- * Deletes accounts after their grace period. Every step is repeatable, so the next run continues an interrupted one.
- */
+/** Deletes accounts after their grace period. Steps are repeatable, so the next run continues an interrupted one. */
 export async function sweepDeleted({ db, clock }: { readonly db: Database; readonly clock: Clock }): Promise<void> {
   for (const accountId of await findDueDeletions(db, new Date(clock.now() - margin), atOnce)) {
     await deleteBelongings(db, accountId);

@@ -133,10 +133,7 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
     }
   }
 
-  /**
-   * Yields events from the table, then from memory, without duplicates. A reader that falls behind returns to the
-   * table.
-   */
+  /** Yields events from the table, then from memory, without duplicates. A lagging reader returns to the table. */
   async function* follow(options: WatchOptions, from: bigint, first: PendingEvents): AsyncGenerator<Event> {
     let last = from;
     for (let pending = first; !options.signal.aborted; pending = listen(options)) {

@@ -5,10 +5,7 @@ import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-j
 import type { Numbering } from "./numbering.ts";
 import { readEnd, readEvents, type StoredEvent } from "./store.ts";
 
-/**
- * Milliseconds. The bus is only a latency hint: polling finds lost messages and events that a dead gateway left
- * unnumbered.
- */
+/** Milliseconds. Polling finds what the bus lost, and events that a dead gateway left unnumbered. */
 const pollEvery = 1_000;
 const batch = 500;
 
@@ -26,7 +23,7 @@ export interface EventTailParts extends RepeatedJobParts {
   readonly number: Numbering;
 }
 
-/** Creates the tail. It reads once started. */
+/** Creates the tail, which reads once started. */
 export function createEventTail({ db, bus, number, ...parts }: EventTailParts): EventTail {
   const listeners = createListeners<StoredEvent>();
   let unsubscribe: (() => void) | undefined;

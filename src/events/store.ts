@@ -193,7 +193,7 @@ export async function beginCursor(db: Queryable, consumer: string): Promise<void
   await db.named(beginStatement, [consumer]);
 }
 
-// The snapshot may be older than the locked cursor. It has no gaps, so the next call reads the rest.
+// The snapshot may be older than the locked cursor. Numbers have no gaps, so the next call reads the rest.
 const takeStatement: NamedStatement = {
   name: "events-take",
   text: `with place as (
@@ -204,9 +204,7 @@ const takeStatement: NamedStatement = {
     order by number`,
 };
 
-/**
- * Locks the cursor of a consumer and reads the events after it, in order. Returns none if another transaction holds it.
- */
+/** Locks the cursor of a consumer and reads the next events. Returns none if another transaction holds the cursor. */
 export async function takeEvents(tx: Tx, consumer: string, limit: number): Promise<StoredEvent[]> {
   return (await tx.named<EventRow>(takeStatement, [consumer, limit])).map(toEvent);
 }

@@ -19,7 +19,7 @@ const endingSteps: readonly EndingStep[] = [
 /** Maximum log size in bytes. A larger log is truncated when the worker starts. */
 const longestLog = 10 * 2 ** 20;
 
-/** Environment variables passed to the worker. It runs hostile pages, so it must not receive credentials. */
+/** Environment variables passed to the worker. They exclude credentials, because the worker runs hostile pages. */
 const passedOn =
   /^(PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|XDG_.*|NODE_EXTRA_CA_CERTS|NODE_COMPILE_CACHE|OTEL_.*|LOG_LEVEL|CHROMIUM_PATH|HEADLESS_SHELL_PATH|PLAYWRIGHT_BROWSERS_PATH|WORKER_SLOTS|WARM_BROWSERS|CLOSE_AT_.*|SCRATCH_DIR|EGRESS_ALLOW|ISOLATION|BROWSER_SANDBOX|LIVEKIT_URL)$/;
 
@@ -86,9 +86,7 @@ export function createEmbeddedWorker(options: EmbeddedWorkerOptions): EmbeddedWo
   const mark = `--data-dir=${dataDir}`;
   const silence = createSilence(heartbeats, options.leaseMs);
 
-  /**
-   * Finds the worker left by the previous gateway. Checks the command line too, because the pid may have been reused.
-   */
+  /** Finds the worker left by the previous gateway. Also checks the command line, because pids are reused. */
   async function findSurvivor(): Promise<number | undefined> {
     const pid = Number.parseInt(await readFile(pidFile, "utf8").catch(() => ""), 10);
     // Without a file, no worker ran or it was stopped properly.

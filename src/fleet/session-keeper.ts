@@ -17,19 +17,14 @@ export interface WorkerEnd {
 export interface SessionKeeper {
   /** Ends all running sessions of a restarted worker, with their events. Returns their number. */
   endAllOf(tx: Tx, workerId: string, end: WorkerEnd): Promise<number>;
-  /**
-   * Ends the sessions of recently lost workers. Skips rows that another transaction has locked. Returns their number.
-   */
+  /** Ends the sessions of recently lost workers. Skips rows locked by other transactions. Returns their number. */
   endOrphaned(tx: Tx, end: WorkerEnd): Promise<number>;
   /** Ends sessions past their deadline to start or to run. */
   endOverdue(tx: Tx): Promise<number>;
-  /**
-   * Applies a worker's event once. Ignores stale and repeated events. `agoMs` returns the age of the event in
-   * milliseconds.
-   */
+  /** Applies a worker's event once. Ignores stale and repeated events. `agoMs` returns its age in milliseconds. */
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: () => number): Promise<void>;
   /** Returns the sessions of a worker that ended or were placed elsewhere. */
   unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
-  /** Starts fetching pending profiles. Returns those that are already saved or too late. */
+  /** Starts fetching pending profiles. Returns the profiles that are already saved or too late. */
   settledProfiles(workerId: string, pending: readonly PendingProfile[]): Promise<HeldSession[]>;
 }

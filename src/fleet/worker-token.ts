@@ -5,7 +5,7 @@ import { randomText } from "../platform/ids.ts";
 /** 5 bits per character: 200 random bits. */
 const tokenLength = 40;
 
-/** Reads or creates the WORKER_TOKEN of embedded mode. It is kept, so that a surviving worker is admitted again. */
+/** Reads or creates the WORKER_TOKEN of embedded mode. Keeping the token lets a surviving worker register again. */
 export async function ensureWorkerToken(dataDir: string): Promise<string> {
   const path = join(dataDir, "worker-token");
   const found = await readFile(path, "utf8").catch(() => "");

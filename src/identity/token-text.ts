@@ -22,7 +22,7 @@ export interface TokenText {
   parse(text: string): BearerToken | undefined;
 }
 
-/** Lets scanners for leaked tokens tell real tokens from similar texts. */
+/** Lets scanners for leaked secrets distinguish tokens from similar texts. */
 const checksumOf = (text: string): string => toBase32(BigInt(crc32(text)), checksumLength);
 
 /**

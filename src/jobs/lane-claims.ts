@@ -22,9 +22,7 @@ const allPlaces = { sound: 128, slow: 1_024, failing: 128 };
  */
 const reservedPlaces = 120;
 
-/**
- * Maximum number of queues per claim, for healthy and failing queues each. Small batches keep new jobs from waiting.
- */
+/** Maximum number of queues per claim, for healthy and failing queues each. Small batches keep new jobs moving. */
 const batch = 8;
 
 /**

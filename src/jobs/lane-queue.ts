@@ -8,11 +8,11 @@ const batch = 50;
 
 /** Due jobs of a queue. */
 export interface LaneQueue {
-  /** Takes the first job that may start beside the running ones. */
+  /** Takes the first job that may start next to the running jobs. */
   next(running: () => readonly StoredJob[]): Promise<StoredJob | undefined>;
 }
 
-/** Conditions for starting a job beside the running ones. */
+/** Conditions for starting a job next to the running jobs. */
 interface Rules {
   /** Whether retries may start. */
   readonly retries: boolean;
@@ -29,9 +29,7 @@ export interface LaneQueueParts {
 /** Creates the buffer of due jobs of a queue. */
 export function createLaneQueue(held: HeldLane, { db, clock, width }: LaneQueueParts): LaneQueue {
   const waiting: StoredJob[] = held.first ? [held.first] : [];
-  /**
-   * Set if the last read found all startable jobs. Another read is useless until a job is added or a rule is relaxed.
-   */
+  /** Set if the last read found all startable jobs. Reading again is useless until a job is added or a rule relaxed. */
   let exhausted: (Rules & { readonly news: Promise<void> }) | undefined;
 
   /**

@@ -12,10 +12,7 @@ import { failingFrom, type StoredJob } from "./store.ts";
 /** Milliseconds after which a busy queue releases its slot. A queue in a slow slot keeps it. */
 const turnMs = 10_000;
 
-/**
- * Milliseconds after which an attempt is slow. Its queue moves to a slow slot, so that it does not hold up quick
- * queues.
- */
+/** Milliseconds after which an attempt is slow. Its queue moves to a slow slot and stops delaying quick queues. */
 const slowAfter = 150;
 
 export interface LaneRunParts {

@@ -25,7 +25,7 @@ export interface WorkRunnerParts extends HeldLanesParts {
   readonly kinds: readonly WorkKind<unknown>[];
 }
 
-/** Runs jobs of the given kinds in this gateway, beside other gateways. */
+/** Runs jobs of the given kinds in this gateway, alongside other gateways. */
 export interface WorkRunner extends Part {
   readonly jobs: readonly RepeatedWork[];
 }

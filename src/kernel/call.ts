@@ -13,10 +13,7 @@ interface Caller extends Entitlement {
   readonly scopes: ReadonlySet<string>;
   /** Returns whether calls from an address are allowed. Default: all addresses. */
   readonly allowsAddress?: ((address: string) => boolean) | undefined;
-  /**
-   * Limits the caller to one session, by methods with the option `session_bearer`. Default: all sessions of the
-   * account.
-   */
+  /** Limits the caller to one session, by methods with the option `session_bearer`. Default: the account's sessions. */
   readonly sessionId?: string;
   /** Whether a view link permits control of its session. */
   readonly mayControl?: boolean;
@@ -106,10 +103,7 @@ export interface Call extends Attempt {
   announce(bytes: number): void;
   /** Counts the bytes of a capture in memory against the caller's limit. */
   holdCapture(bytes: number): void;
-  /**
-   * Keeps the rate-limit tokens of the call, because its effect has started. A call that fails earlier gets them
-   * refunded.
-   */
+  /** Keeps the rate-limit tokens of the call, because its effect has started. Calls that fail earlier get a refund. */
   charge(): void;
   /** Counts a stream of a session. Rejects with `tier-limit` if the session or account has too many. */
   joinSession(sessionId: string): Promise<void>;

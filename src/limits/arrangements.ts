@@ -22,7 +22,7 @@ export interface PaidChange {
  * expires.
  */
 export interface Arrangements {
-  /** Sets the tier arranged by the operator. It applies unless a higher tier is paid for. Returns the previous one. */
+  /** Sets the operator's tier, which applies unless a higher tier is paid for. Returns the previous tier. */
   setTier(tx: Tx, accountId: string, tier: TierName): Promise<string>;
   /**
    * Applies a change of grants and recomputes the effective tier: the highest of the arranged and the paid ones.
@@ -33,10 +33,7 @@ export interface Arrangements {
   override(tx: Tx, accountId: string, override: Override): Promise<void>;
   /** Ends an override early. Returns false if there is none. */
   endOverride(tx: Tx, accountId: string, limit: string): Promise<boolean>;
-  /**
-   * Disables an account, which revokes its bearers and ends its sessions, or enables it. Returns false if nothing
-   * changes.
-   */
+  /** Disables an account (revokes its bearers, ends its sessions) or enables it. Returns false if nothing changes. */
   setDisabled(tx: Tx, accountId: string, isDisabled: boolean): Promise<boolean>;
 }
 

@@ -46,9 +46,7 @@ export function addMonths(time: number, months: number): number {
 
 const rank = (tier: TierName): number => tiers.names.indexOf(tier);
 
-/**
- * Returns the end of a grant if nothing else changes, or undefined for a paused block or an open-ended subscription.
- */
+/** Returns the end of a grant if nothing else changes. Returns undefined if it is paused or open-ended. */
 export function endOf({ kind, runningSince, leftMs, until }: Grant): number | undefined {
   if (kind === "card") return until ?? undefined;
   return runningSince === null || leftMs === null ? undefined : runningSince + leftMs;
@@ -64,7 +62,7 @@ function paused(grant: Grant, at: number): Grant {
   return { ...grant, runningSince: null, leftMs: grant.leftMs - (at - grant.runningSince) };
 }
 
-/** Starts or resumes a block. Its term begins the first time it runs. */
+/** Starts or resumes a block. The term of a block begins the first time it runs. */
 function running(grant: Grant, at: number): Grant {
   if (grant.runningSince !== null) return grant;
   return { ...grant, runningSince: at, leftMs: grant.leftMs ?? addMonths(at, grant.months) - at };

@@ -6,7 +6,7 @@ export type Seat =
   | { readonly isGranted: true; readonly id: string; release(): void }
   | { readonly isGranted: false; readonly taken: number };
 
-/** Concurrency limit per owner: each open stream holds a slot. */
+/** Concurrency limit per owner. Each open stream holds a slot. */
 export interface Seats extends Part {
   /** Takes a slot if the owner holds fewer than `most`. Returns a promise if slots are in Redis. */
   take(owner: string, most: number): Seat | Promise<Seat>;

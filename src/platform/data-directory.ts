@@ -15,9 +15,7 @@ export function dataDirectory({ env, uid, home }: DataOwner): string {
   return join(env.XDG_DATA_HOME || join(home, ".local", "share"), "pilothouse");
 }
 
-/**
- * Creates a directory if missing. Others may traverse it, because PostgreSQL and browsers run as other users below it.
- */
+/** Creates a directory if missing. Others may traverse it, because PostgreSQL and browsers use it as other users. */
 export async function makePassableDirectory(path: string): Promise<void> {
   if (await makeDirectory(path)) await chmod(path, 0o711);
 }

@@ -64,7 +64,7 @@ export class Failure extends Error {
   }
 }
 
-/** Every failure needs a `detail`: what was expected, what came, what to do next. For `internal`, the table has it. */
+/** Every failure needs a `detail`: what was expected, what came, what to do next. The table has that of `internal`. */
 type FailArguments<S extends ErrorSlug> = S extends "internal"
   ? [extensions?: ExtensionsFor<S>, details?: FailureDetails]
   : [extensions: ExtensionsFor<S>, details: FailureDetails & { readonly detail: string }];
@@ -105,9 +105,7 @@ export function failFields(
 /** Maximum number of listed faults. */
 export const maxFaults = 50;
 
-/**
- * Creates a failure from a list of faults. `detail` names the first. A fault without a field concerns the whole body.
- */
+/** Creates a failure from a list of faults. `detail` names the first. A fault without a field concerns the body. */
 export function failFaults(slug: "bad-request" | "validation-failed", faults: readonly FieldFault[]): Failure {
   const errors = faults.slice(0, maxFaults).map(({ field, message }) => ({ field: field || "body", message }));
   const [first] = errors;

@@ -23,7 +23,7 @@ export interface FreshCache<V> {
   get(key: string): Promise<V | undefined>;
   /** Returns a fresh value without loading, or undefined. */
   peek(key: string): V | undefined;
-  /** Makes the next read reload a value. It still serves as stale value while the source is unavailable. */
+  /** Makes the next read reload a value. The old value remains in use while the source is unavailable. */
   expire(key: string): void;
   /** Removes a value, and ignores its running load. */
   forget(key: string): void;

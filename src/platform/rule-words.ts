@@ -51,9 +51,7 @@ export function askedOfMembers(desc: DescMessage): string | undefined {
   return oneof && `must have ${oneof.required ? "exactly" : "at most"} one of ${oneof.fields.join(", ")}`;
 }
 
-/**
- * Returns the field that a message rule refers to by its id: `capture.quality` refers to `quality`, `tap.one` to none.
- */
+/** Returns the field named in a message rule's id: `capture.quality` names `quality`, `tap.one` names none. */
 export function blamedBy(ruleId: string, desc: DescMessage): DescField | undefined {
   return desc.fields.find(({ name }) => ruleId.endsWith(`.${name}`));
 }

@@ -17,7 +17,7 @@ export interface SupervisedProgram {
   launch(): Promise<number>;
   /** Steps to end the process. */
   readonly endingSteps: readonly EndingStep[];
-  /** Returns whether the running process hangs. It is then killed with its group and replaced. */
+  /** Returns whether the running process hangs. A hanging process is killed with its group and replaced. */
   isStuck?(): boolean;
 }
 

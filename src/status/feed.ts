@@ -9,10 +9,7 @@ export interface Feed {
   readonly now: Snapshot;
   /** Publishes a snapshot. Followers are notified if it differs visibly. */
   show(snapshot: Snapshot): void;
-  /**
-   * Yields the current status, then every change, until the caller's signal aborts. Messages are shared by all
-   * followers.
-   */
+  /** Yields the current status, then every change, until the caller's signal aborts. Followers share the messages. */
   follow(caller: { readonly signal: AbortSignal }): Broadcast<Status>;
 }
 

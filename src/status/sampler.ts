@@ -18,9 +18,7 @@ import { type BoardReading, forgetGateway, readBoard } from "./store.ts";
 /** Milliseconds for which ended incidents are shown. */
 const shownFor = 90 * 86_400_000;
 
-/**
- * Maximum number of samples to keep while PostgreSQL is down: one hour. Older ones are dropped and count as absence.
- */
+/** Maximum number of samples kept while PostgreSQL is down: one hour. Dropped samples count as absence. */
 const mostWaiting = 360;
 
 export interface SamplerParts {

@@ -18,9 +18,7 @@ export interface Subscription {
 
 /** Subscriptions to mails about incidents. */
 export interface Subscriptions {
-  /**
-   * Sends a confirmation mail. The response never reveals whether the address is subscribed or reached its daily limit.
-   */
+  /** Sends a confirmation mail. The response does not reveal whether the address is subscribed or over its limit. */
   subscribe(email: string, clientAddress: string): Promise<Subscription>;
   /** Confirms a subscription by the token of the confirmation link. Throws `invalid-auth-token`. */
   confirm(token: string): Promise<Subscription>;

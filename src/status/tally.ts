@@ -34,7 +34,7 @@ export interface Tally {
   take(): Outcomes;
 }
 
-/** Creates a counter. It covers two samples, so that intermittent faults appear in consecutive samples. */
+/** Creates a counter, which covers two samples so that intermittent faults appear in consecutive samples. */
 export function createTally(): Tally {
   let before = none;
   let total = 0;

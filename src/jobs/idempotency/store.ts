@@ -30,9 +30,7 @@ export interface StoredOutcome {
 
 const keptFor = sql`interval '24 hours'`;
 
-/**
- * Age of the last heartbeat after which a gateway counts as dead. Heartbeats are sent every second (idempotency.ts).
- */
+/** Age of the last heartbeat after which a gateway counts as dead. Heartbeats are sent every second. */
 const silentFor = sql`interval '10 seconds'`;
 
 /**
@@ -94,9 +92,7 @@ export async function keepOutcome(on: Database | Tx, claim: Claim, outcome: Stor
   return (await update.executeTakeFirst()).numUpdatedRows > 0n;
 }
 
-/**
- * Deletes the record of a key, so that the same request counts as new. Returns false if a later attempt has taken over.
- */
+/** Deletes the record of a key, so that the same request counts as new. Returns false after a takeover. */
 export async function releaseRequest(tx: Tx, { accountId, key, epoch }: Claim): Promise<boolean> {
   const deletion = tx.sql.deleteFrom("idempotency_keys").where("account_id", "=", accountId).where("key", "=", key);
   return (await deletion.where("epoch", "=", epoch).executeTakeFirst()).numDeletedRows > 0n;

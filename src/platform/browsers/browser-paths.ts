@@ -92,10 +92,7 @@ export const realDisk: DiskLookup = {
   },
 };
 
-/**
- * Returns the directory of Playwright's browsers. It is below the data directory, because an isolation slot's uid
- * cannot read private homes.
- */
+/** Returns the directory of Playwright's browsers. Isolation slots can read DATA_DIR, but not private homes. */
 export function playwrightDirectory({ env, dataDirectory }: Pick<BrowserSearch, "env" | "dataDirectory">): string {
   return env.PLAYWRIGHT_BROWSERS_PATH || join(dataDirectory, "browsers");
 }

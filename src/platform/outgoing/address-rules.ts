@@ -23,17 +23,11 @@ const refusedIpv4 = [
   "240.0.0.0/4",
 ];
 
-/**
- * Non-public parts of 2000::/3: protocol assignments (Teredo), documentation, 6to4. The rest of IPv6 is not public
- * either.
- */
+/** Non-public parts of 2000::/3: protocol assignments (Teredo), documentation, 6to4. Other IPv6 is never public. */
 const refusedIpv6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 const publicIpv6 = ["2000::/3"];
 
-/**
- * Networks with an IPv4 address in the last 32 bits, which is checked instead: IPv4-mapped, and NAT64's well-known
- * prefix.
- */
+/** Networks with an IPv4 address in the last 32 bits, which decides: IPv4-mapped, and NAT64's well-known prefix. */
 const carriesIpv4 = ["::ffff:0:0/96", "64:ff9b::/96"];
 
 /** Loopback networks. */
@@ -51,10 +45,7 @@ const carriesIPv4 = networks(carriesIpv4);
 const loopback = networks(loopbackNetworks);
 const metadata = networks(metadataNetworks);
 
-/**
- * A port and a host as normalized by the URL standard: lower case, one spelling per address, no brackets, no trailing
- * dot.
- */
+/** A port and a host in the URL standard's form: lower case, one spelling per address, no brackets or trailing dot. */
 export interface Target {
   host: string;
   port: number;
@@ -125,9 +116,7 @@ export function isPublicAddress(address: string): boolean {
   return isIPv4(plain) || contains(publicIPv6, plain);
 }
 
-/**
- * Returns whether a host name is never public: without a dot, or reserved (RFC 6761, 6762, 8375, ICANN's `internal`).
- */
+/** Returns whether a host name is never public: dotless, or reserved (RFC 6761, 6762, 8375, ICANN's `internal`). */
 export function isPrivateName(host: string): boolean {
   return isIP(host) === 0 && (!host.includes(".") || /\.(?:localhost|local|internal|home\.arpa|test)$/.test(host));
 }
@@ -139,9 +128,7 @@ export function isMetadataHost(host: string): boolean {
   return isIP(plain) !== 0 && contains(metadata, plain);
 }
 
-/**
- * Parses `host:port` in any spelling that URLs accept: `0x7f.1:80` is 127.0.0.1, port 80. Returns undefined if invalid.
- */
+/** Parses `host:port` as spelled in URLs: `0x7f.1:80` is 127.0.0.1, port 80. Returns undefined if invalid. */
 export function parseTarget(text: string): Target | undefined {
   const port = /:(\d{1,5})$/.exec(text)?.[1];
   const authority = port === undefined ? "" : text.slice(0, -port.length - 1);

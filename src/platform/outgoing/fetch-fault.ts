@@ -45,10 +45,7 @@ export function asFault(thrown: unknown): unknown {
     : fault("unreachable", "cannot be reached");
 }
 
-/**
- * Returns an error's code. For several addresses, Node.js throws an AggregateError, whose first error is the most
- * specific.
- */
+/** Returns an error's code. If several addresses failed, the first error is the most specific. */
 export function codeOf(error: unknown): string | undefined {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
   return first instanceof Error && "code" in first ? String(first.code) : undefined;

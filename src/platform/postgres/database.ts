@@ -17,9 +17,7 @@ import type { Migrations, Schema } from "./schema.ts";
 /** Milliseconds. Statements normally take a few, so longer ones are stuck and must not block clients. */
 const timeouts = {
   ...{ connect: 3_000, statement: 10_000, lock: 5_000, idleInTransaction: 3_000, query: 12_000 },
-  /**
-   * Wait for a pooled connection, which includes connecting: with 500 concurrent requests, the last waits for seconds.
-   */
+  /** Wait for a pooled connection, including connecting. With 500 concurrent requests, the last waits for seconds. */
   turn: 10_000,
 };
 
@@ -40,10 +38,7 @@ export interface Queryable {
 
 /** A transaction. Effects that must wait until the commit use `afterCommit`. */
 export interface Tx extends Queryable {
-  /**
-   * Sends a statement without waiting for its result, such as a lock or insert. It runs before the next statement. If
-   * it fails, the transaction fails.
-   */
+  /** Sends a statement without waiting for its result, such as a lock or insert. A failure fails the transaction. */
   send(statement: Compilable): void;
   /** Like `send`, for hot paths. */
   sendNamed(statement: NamedStatement, values: readonly unknown[]): void;

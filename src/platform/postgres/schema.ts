@@ -15,6 +15,6 @@ export type BigInteger = ColumnType<string, bigint | number | string, bigint | n
 
 /**
  * Statements of migrations by name. Migrations of all features run in the order of their names, so a new one needs the
- * highest number. They are forward-only and safe beside the previous release.
+ * highest number. Migrations are forward-only and safe while the previous release runs.
  */
 export type Migrations = Readonly<Record<string, readonly string[]>>;

@@ -33,10 +33,7 @@ export interface DatabaseServerOptions {
   readonly database?: DatabaseTarget | undefined;
 }
 
-/**
- * Runs PostgreSQL if there is no DATABASE_URL. Prevents other services from using the database if there is no
- * REDIS_URL.
- */
+/** Runs PostgreSQL unless DATABASE_URL is set. Locks the database against other services unless REDIS_URL is set. */
 export function createDatabaseServer({ config, log, onFatal, database }: DatabaseServerOptions): Part {
   const isGiven = database !== undefined || config.databaseUrl !== undefined;
   const postgres = isGiven ? undefined : createEmbeddedPostgres(config.dataDir, log);
@@ -97,9 +94,7 @@ export function openStorage(
 
   const findAbsence = (): Promise<undefined> => db.named({ name: "ready", text: "select 1" }, []).then(() => undefined);
 
-  /**
-   * Returns a problem if a migration is missing. Accepts migrations of later releases, which are safe beside this one.
-   */
+  /** Describes a missing migration. Accepts migrations of later releases, which are safe for this one. */
   async function findMissingMigration(): Promise<string | undefined> {
     const applied = await db.appliedMigrations();
     const missing = Object.keys(migrations).filter((name) => !applied.has(name));

@@ -18,10 +18,7 @@ const times = {
   start: 2_000,
 };
 
-/**
- * Consecutive timeouts that indicate a hang. Concurrent timeouts count as one, because the machine may only have been
- * busy.
- */
+/** Consecutive timeouts that indicate a hang. Concurrent timeouts count as one: the machine may have been busy. */
 const timeoutsOfHang = 3;
 
 /** Maximum number of pending commands. Beyond it, Redis counts as down. */
@@ -33,7 +30,7 @@ export type RedisClient = ReturnType<typeof makeClient>;
 /** Feature that had to work without Redis. */
 export type RedisUse = "bus" | "buckets" | "seats";
 
-/** Redis connection that may be down. Callers then continue without it at once. */
+/** Redis connection that may be down. Callers then proceed without Redis immediately. */
 export interface Redis {
   /** False from the first failed command, or the third consecutive timeout, until Redis responds again. */
   readonly isUp: boolean;

@@ -1,7 +1,8 @@
 /**
- * Reads REST JSON into messages, with readers compiled once per descriptor. Unlike ProtoJSON, keys are proto names, a
- * oneof is one object with `kind`, enum values are lower case without prefix, unknown fields are faults, and all faults
- * are collected.
+ * Reads REST JSON into messages, with readers compiled once per descriptor. Differences from ProtoJSON:
+ * - Keys are proto names, and a oneof is one object with `kind`.
+ * - Enum values are lower case without prefix.
+ * - Unknown fields are faults, and all faults are collected.
  */
 import {
   create,
