@@ -38,7 +38,7 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
   const registers = [metrics];
   const workersLost = new Counter({
     name: "pilothouse_workers_lost_total",
-    help: "Workers that missed their lease.",
+    help: "Workers whose lease expired.",
     registers,
   });
   const slots = new Gauge({
@@ -66,7 +66,7 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
         await renewAllLeases(tx);
         return;
       }
-      workersLost.inc(await endLost(tx, { reason: "worker_lost", detail: "the worker missed its lease" }));
+      workersLost.inc(await endLost(tx, { reason: "worker_lost", detail: "the lease of the worker expired" }));
       const overdue = await keeper.endOverdue(tx);
       if (overdue > 0) log.warn({ sessions: overdue }, "ended sessions past their deadline");
       // A long sweep must not look like an outage to the next one.

@@ -25,6 +25,6 @@ export interface SessionKeeper {
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: () => number): Promise<void>;
   /** Returns the sessions of a worker that ended or were placed elsewhere. */
   unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
-  /** Starts fetching pending profiles. Returns the profiles that are already saved or too late. */
+  /** Requests the save of pending profiles. Returns those the worker can drop: saved, failed or outdated. */
   settledProfiles(workerId: string, pending: readonly PendingProfile[]): Promise<HeldSession[]>;
 }

@@ -8,7 +8,7 @@ export interface WorkersTable {
   address: string;
   runtimes: string[];
   slots: number;
-  /** `namespace`, or `flags` if the operator disabled namespaces. */
+  /** `namespace`, or `flags` for browser flags only. */
   isolation: string;
   /** Browsers run without Chromium's sandbox. */
   unsandboxed: Generated<boolean>;

@@ -159,7 +159,7 @@ export const errorTable = {
         type: "boolean",
         values: [true],
         optional: true,
-        about: "Always `true`: a referenced element is gone or was replaced. Take a new snapshot of the page.",
+        about: "Always `true`: a referenced element is gone or was replaced. Observe the page again.",
       },
       running_turn_id: { type: "string", optional: true, about: "The agent turn in progress." },
       in_doubt: {

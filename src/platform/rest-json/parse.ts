@@ -42,7 +42,7 @@ function wordsOf(error: unknown, text: string): string {
   const message = error instanceof SyntaxError ? error.message : "";
   const place = Number(/ at position (\d+)/.exec(message)?.[1] ?? Number.NaN);
   if (place === text.length || message.includes("end of JSON")) return "it is incomplete";
-  return Number.isNaN(place) ? "send one JSON value" : `unexpected character at ${place + 1}`;
+  return Number.isNaN(place) ? "send one JSON value" : `unexpected input at character ${place + 1}`;
 }
 
 /** Minimum characters of a key with colon, value and comma, and of an element with comma. */

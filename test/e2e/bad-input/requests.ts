@@ -45,7 +45,7 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
       const most = largest(endpoint);
       for (const [body, detail] of [
         ["{", "body: is not JSON: it is incomplete"],
-        ['{"a": 1}}', "body: is not JSON: unexpected character at 9"],
+        ['{"a": 1}}', "body: is not JSON: unexpected input at character 9"],
         ["\u{feff}[]", "body: must be an object"],
         ["\u{feff}\u{feff}{}", "body: is not JSON"],
         ["undefined", "body: is not JSON: send one JSON value"],
