@@ -26,7 +26,7 @@ export interface HeldLanes {
   readonly leaseMs: number;
   /** Returns the number of the gateway's lock, or 0 while the lock is not held. */
   gateway(): number;
-  /** Takes note of a lane that was claimed by a statement sent at `askedAt`, in milliseconds of `performance.now()`. */
+  /** Registers a queue claimed by a statement sent at `askedAt`, in milliseconds of `performance.now()`. */
   add(lane: ClaimedLane, askedAt: number): HeldLane;
   remove(lane: HeldLane): void;
   /** Notifies the queue's runner of an added job. Returns whether this gateway holds the queue. */
@@ -76,7 +76,7 @@ export interface HeldLanesParts extends RepeatedJobParts {
   readonly gateway: () => number;
 }
 
-/** Makes the books of the lanes that this gateway has: none yet. */
+/** Creates an empty registry of claimed queues. */
 export function createHeldLanes({ db, gateway, ...parts }: HeldLanesParts): HeldLanes {
   const byName = new Map<string, Entry>();
   const nameOf = (kind: string, lane: string): string => `${kind} ${lane}`;

@@ -72,13 +72,12 @@ const findStatement: NamedStatement = {
 };
 
 /*
- * The commit does not wait for the disk. If PostgreSQL loses the commit in a crash, the lane is free or held as before: at worst
- * a job runs again. The upper half of a claim's number is that of its gateway. The lower half is random, since a sequence would
- * repeat the numbers that were lost.
+ * Commits without waiting for the disk. If a crash loses the commit, jobs run again at worst. The upper half of a
+ * claim's number is that of its gateway. The lower half is random, because a sequence would issue lost numbers again.
  */
 const commitAsynchronously = "set_config('synchronous_commit', 'off', true)";
 
-/** What claims chosen lanes, of kind $1, and reads the first job of each that is due at $2. */
+/** Claims the chosen queues of kind $1 and reads the first job of each that is due at $2. */
 const claimChosen = (gateway: string, lease: string, more: string): string => `claimed as (
       update work_lanes
       set claim = (${gateway}::bigint << 32) + (random() * 4294967295)::bigint, leased_until = app_now() + ${lease} * interval '1 millisecond'
@@ -251,7 +250,7 @@ export async function claimNamedLanes(
   return (await db.named<ClaimRow>(claimNamedStatement, [kind, now, lanes, limit, gateway, leaseMs])).map(toClaimed);
 }
 
-/** Releases lanes whose leases have expired or whose gateways hold their locks no longer. */
+/** Releases queues whose lease expired or whose gateway no longer holds its lock. */
 export async function freeLanes(db: Queryable): Promise<void> {
   await db.named(freeStatement, []);
 }

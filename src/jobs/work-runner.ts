@@ -44,7 +44,7 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
   const free = {
     run: () => freeLanes(db),
     every: freeEvery,
-    complaint: "failed to free lanes of gateways that ended",
+    complaint: "failed to release job queues of ended gateways",
   };
   const lookers = [createRepeatedJob(free, all), ...claims.values()];
   let unsubscribe: (() => void) | undefined;

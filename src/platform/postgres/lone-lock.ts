@@ -4,18 +4,18 @@ import type { Log } from "../log.ts";
 import { StartRefused } from "../start-refused.ts";
 import { connectionOptions, type DatabaseTarget } from "./database.ts";
 
-/** First number of the pair that names an advisory lock of ours: "pilo". */
+/** First key of the service's advisory locks: "pilo". */
 export const lockClass = 0x70696c6f;
 
 /** Milliseconds. After a kill, the connection and its lock are released sooner. */
 const patience = 3_000;
 const retryEvery = 100;
 
-/** An advisory lock on a connection of its own: PostgreSQL releases the lock when the process dies. */
+/** Advisory lock on a dedicated connection. PostgreSQL releases the lock when the process dies. */
 export interface LoneLock {
-  /** Takes the lock. Throws `StartRefused` if another process keeps it for 3 seconds. */
+  /** Acquires the lock. Rejects with StartRefused if another process holds it for 3 s. */
   take(): Promise<void>;
-  /** Returns whether the lock is held, as far as is known. */
+  /** Returns whether the lock is held, as far as known. */
   isHeld(): boolean;
   release(): Promise<void>;
 }
@@ -23,13 +23,13 @@ export interface LoneLock {
 export interface LoneLockOptions {
   readonly target: DatabaseTarget;
   readonly log: Log;
-  /** Second number of the pair that names the lock: 1 for the only service of a database. */
+  /** Second key: 1 for the only service of a database. */
   readonly number: number;
   /** Called if another process took the lock while the connection was broken. */
   onLost(): void;
 }
 
-/** Creates the lock. If its connection breaks (PostgreSQL restarts), the lock is taken again as soon as possible. */
+/** Creates the lock. If its connection is lost (PostgreSQL restarts), acquires it again as soon as possible. */
 export function createLoneLock({ target, log, number, onLost }: LoneLockOptions): LoneLock {
   let holder: pg.Client | undefined;
   let released = false;

@@ -37,7 +37,7 @@ export interface DatabaseServerOptions {
 export function createDatabaseServer({ config, log, onFatal, database }: DatabaseServerOptions): Part {
   const isGiven = database !== undefined || config.databaseUrl !== undefined;
   const postgres = isGiven ? undefined : createEmbeddedPostgres(config.dataDir, log);
-  // Without Redis two services could not tell each other of changes.
+  // Without Redis, two services could not notify each other of changes.
   const target = database ?? databaseTarget(config);
   const lock = config.redisUrl === undefined ? createLoneLock({ target, log, number: 1, onLost: onFatal }) : undefined;
   let isOurs = false;
