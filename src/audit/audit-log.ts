@@ -15,7 +15,6 @@ export const userActor = ({ id, email }: { readonly id: string; readonly email: 
   ...{ kind: "user", id, name: email },
 });
 
-/** Creates the audit log. */
 export function createAuditLog({ db, ids }: { readonly db: Database; readonly ids: Ids }): AuditLog {
   const record: AuditLog["record"] = (tx, entry) => {
     const id = ids.next("aud");

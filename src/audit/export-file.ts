@@ -33,10 +33,8 @@ function csvLine(entry: AuditLogEntry): string {
   return `${columns.map((name) => cell(cells[name])).join(",")}\r\n`;
 }
 
-/** A file format of exports. */
 export interface FileFormat {
   readonly contentType: string;
-  /** File name extension. */
   readonly extension: string;
   readonly head: string;
   line(entry: AuditLogEntry): string;

@@ -14,7 +14,6 @@ const defaultPage = 20;
 
 const entryId = idPattern("aud");
 
-/** Creates the implementation of AuditService. */
 export function createAuditService(db: Database): ServiceImplementation<typeof AuditService> {
   return {
     async listAuditLog({ principal }, { limit = defaultPage, cursor, ...request }) {

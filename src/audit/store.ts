@@ -3,7 +3,6 @@ import type { AuditRecord } from "../kernel/call.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { AuditEntriesTable } from "./tables.ts";
 
-/** Row of an entry. */
 export type AuditRow = Selectable<AuditEntriesTable>;
 
 /** Maximum number of User-Agent characters to store. */

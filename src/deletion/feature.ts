@@ -6,7 +6,6 @@ import { sweepDeleted } from "./sweep.ts";
 /** Milliseconds between checks for accounts whose grace period of a week has ended. */
 const sweepEvery = 600_000;
 
-/** Deletion of accounts. */
 export const deletion = defineService({
   service: DeletionService,
   create: (parts: DeletionServiceParts) => ({

@@ -40,7 +40,6 @@ export interface DeletionServiceParts {
   readonly work: Work;
 }
 
-/** Creates the implementation of DeletionService. */
 export function createDeletionService(parts: DeletionServiceParts): ServiceImplementation<typeof DeletionService> {
   const { db, bus, clock, mailer, provePassword, audit, work } = parts;
 

@@ -37,7 +37,6 @@ export interface EventOwner {
 export interface WatchOptions {
   readonly accountId: string;
   readonly subject?: string;
-  /** Only events of these types. */
   readonly types?: ReadonlySet<string>;
   /** Identifier of the event after which to start. By default, only new events follow. */
   readonly after?: string | undefined;
@@ -95,7 +94,6 @@ function undefinedWhileAway(error: unknown): undefined {
   if (!isDatabaseAway(error)) throw error;
 }
 
-/** Creates the log. */
 export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): EventLog {
   const number = createNumbering(db, bus);
   const tail = createEventTail({ db, bus, clock, log, number });

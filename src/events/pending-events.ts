@@ -9,7 +9,6 @@ export interface PendingEvents extends AsyncIterable<StoredEvent> {
   close(): void;
 }
 
-/** Starts listening. */
 export function listenForEvents(
   listen: (listener: (event: StoredEvent) => void) => () => void,
   signal: AbortSignal,

@@ -26,7 +26,6 @@ const defaultPage = 20;
 /** Cursor: the number of an event. */
 const eventNumber = /^[0-9]{1,18}$/;
 
-/** Creates the implementation of EventService. */
 export function createEventService({ db, events }: EventServiceParts): ServiceImplementation<typeof EventService> {
   async function list({ principal }: Call, { limit = defaultPage, cursor, type, subjectId }: ListEventsRequest) {
     if (type !== undefined && !subscribableTypes.has(type))

@@ -3,7 +3,6 @@ import "./tables.ts";
 import type { EventPayload } from "../platform/event-payload.ts";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** An event of the log. */
 export interface StoredEvent {
   /** Position in the log, assigned after the commit. A reader that has seen a number never sees a lower one appear. */
   readonly number: bigint;
@@ -22,7 +21,6 @@ export interface WorkerEventKey {
   readonly sequence: bigint;
 }
 
-/** An event to insert. */
 export interface NewEvent {
   readonly id: string;
   readonly accountId: string;

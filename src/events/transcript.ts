@@ -16,7 +16,6 @@ export interface TranscriptOwner {
   readonly agentSessionId: string;
 }
 
-/** An entry to add. */
 export type NewEntry = Pick<
   MessageInitShape<typeof TranscriptEntrySchema>,
   "id" | "turnId" | "role" | "content" | "tokens" | "costCents"

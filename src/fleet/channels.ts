@@ -8,7 +8,6 @@ import type { WorkerAddress } from "./store.ts";
 export interface WorkerLink {
   readonly workerId: string;
   readonly client: Client;
-  /** Metadata of every call. */
   readonly metadata: Metadata;
 }
 

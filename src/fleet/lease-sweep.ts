@@ -33,7 +33,6 @@ export interface LeaseSweepParts {
   readonly keeper: SessionKeeper;
 }
 
-/** Creates the sweep. */
 export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: LeaseSweepParts): LeaseSweep {
   const registers = [metrics];
   const workersLost = new Counter({

@@ -1,7 +1,6 @@
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { findCandidates, findWorker, lockCandidate, type WorkerAddress } from "./store.ts";
 
-/** Result of a placement. */
 export type Placement =
   | { readonly kind: "placed"; readonly worker: WorkerAddress }
   /** No live worker that accepts sessions has a free slot. */

@@ -71,7 +71,6 @@ interface Caller {
   readonly secretHash: Buffer;
   /** Incarnation of the last stored heartbeat. */
   heard?: bigint;
-  /** Latest heartbeat received. */
   latest?: HeartbeatRequest;
   /** Heartbeat being stored. */
   noting?: Promise<HeartbeatResponse> | undefined;
@@ -118,7 +117,6 @@ function readText(metadata: Metadata, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Creates the registry. */
 export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry {
   const { db, bus, clock, ids, log, keeper } = parts;
   const tokenHash = hashSecret(parts.workerToken);

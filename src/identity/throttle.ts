@@ -12,7 +12,6 @@ export interface Brake {
   readonly limit: number;
 }
 
-/** A counted attempt. */
 export interface CountedTry {
   readonly name: string;
   readonly at: Date;
@@ -33,7 +32,6 @@ export interface Brakes {
   sweep(): Promise<void>;
 }
 
-/** Creates the throttles. */
 export function createBrakes({ db, clock }: { readonly db: Database; readonly clock: Clock }): Brakes {
   async function countBy({ name, limit }: Brake, now: number): Promise<boolean> {
     const at = new Date(now);

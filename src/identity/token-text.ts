@@ -12,9 +12,7 @@ const letters = "[0-9a-hjkmnp-tv-z]";
 
 /** Text format of one kind of token. */
 export interface TokenText {
-  /** Prefix of every token. */
   readonly prefix: string;
-  /** Creates a random secret. */
   newSecret(): string;
   /** Formats a token: `<prefix><id>_<secret><checksum>`. */
   write(token: BearerToken): string;

@@ -22,7 +22,6 @@ export interface ClaimedLane {
   readonly first: StoredJob | undefined;
 }
 
-/** A due job. */
 export interface StoredJob {
   readonly id: string;
   readonly data: unknown;
@@ -208,7 +207,6 @@ export async function findLanes(db: Queryable, kind: string, lanes: readonly str
   return (await db.named<{ lane: string }>(findStatement, [kind, lanes])).map(({ lane }) => lane);
 }
 
-/** Parameters common to all claims. */
 interface ClaimTerms {
   readonly kind: string;
   readonly now: Date;
@@ -263,9 +261,7 @@ export async function renewLeases(db: Queryable, claims: readonly string[], leas
 /** Conditions for jobs to read. */
 export interface Beginnable {
   readonly now: Date;
-  /** Jobs already read. */
   readonly known: readonly string[];
-  /** Whether to include retries. */
   readonly retries: boolean;
   /** Order keys with a running job. */
   readonly busy: readonly string[];

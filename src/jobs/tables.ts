@@ -13,7 +13,6 @@ interface WorkLanesTable {
   latest_at: Date;
   /** Consecutive failures. */
   failures: Generated<number>;
-  /** Number of the current claim. */
   claim: string | null;
   /** End of the lease by PostgreSQL's clock. Another gateway may claim the queue afterwards. */
   leased_until: Date | null;
@@ -29,7 +28,6 @@ interface WorkJobsTable {
   order_key: string | null;
   due_at: Date;
   attempts: Generated<number>;
-  /** Reason of the last failure. */
   complaint: string | null;
   created_at: Stamp;
   /** Time at which the job became a dead letter. */

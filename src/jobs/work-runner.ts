@@ -30,7 +30,6 @@ export interface WorkRunner extends Part {
   readonly jobs: readonly RepeatedWork[];
 }
 
-/** Creates the runner. */
 export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
   const { db, bus, clock, log, kinds } = all;
   const closing = new AbortController();

@@ -4,7 +4,6 @@ import type { Clock } from "../platform/clock.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { deleteJobs, findLanes, insertJobs } from "./store.ts";
 
-/** A job to add. */
 export interface NewJob<Data> {
   readonly lane: string;
   readonly data: Data;
@@ -35,7 +34,6 @@ export interface Work {
   drop<Data>(tx: Tx, work: Named, lane: string, limit: number): Promise<Data[]>;
 }
 
-/** Creates the job API. */
 export function createWork({ bus, clock }: { readonly bus: Bus; readonly clock: Clock }): Work {
   function enqueueAll<Data>(tx: Tx, { kind }: Named, jobs: readonly NewJob<Data>[]): void {
     if (jobs.length === 0) return;

@@ -87,7 +87,6 @@ export interface Call extends Attempt {
   readonly deadline: number;
   /** W3C trace context of the request, or a new one. */
   readonly traceparent: string;
-  /** Value of the Idempotency-Key header. */
   readonly idempotencyKey: string | undefined;
   /** Marks the response as a replay for the same Idempotency-Key. */
   markReplayed(): void;

@@ -57,9 +57,7 @@ interface Served<Kind, Method extends DescMethod> {
   readonly method: Method;
   /** Such as `SessionService.Create`, for display. */
   readonly name: string;
-  /** Options of the method. */
   readonly rules: MethodRules;
-  /** REST route, if any. */
   readonly route: HttpRoute | undefined;
   /** Whether responses are stored for an Idempotency-Key: for POST methods that change an account's data. */
   readonly keepsAnswers: boolean;
@@ -82,7 +80,6 @@ export type ServedMethod =
       ): Promise<Conversation<Message, MessageInitShape<DescMessage>> | Relay<Message, Message>>;
     });
 
-/** A service of the registry. */
 export interface ServedService {
   readonly service: DescService;
   readonly methods: readonly ServedMethod[];

@@ -44,7 +44,6 @@ export interface Settlement {
   write(tx: Tx, next: Date | undefined): void;
 }
 
-/** Defines a kind of job. */
 export function defineWork<Data>(work: WorkKind<Data>): WorkKind<Data> {
   return work;
 }

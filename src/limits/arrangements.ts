@@ -39,7 +39,6 @@ export interface Arrangements {
 
 const noChange: PaidChange = { sandbox: false, apply: (time) => time };
 
-/** Creates the account limits API. */
 export function createArrangements({ clock, bus }: { readonly clock: Clock; readonly bus: Bus }): Arrangements {
   function tell(tx: Tx, accountId: string): void {
     // The remaining minutes of running sessions may have changed.

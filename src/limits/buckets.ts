@@ -34,7 +34,6 @@ export interface Buckets {
   look(owner: string, wish: BucketWish, now: number): BucketState;
 }
 
-/** Buckets in memory. */
 export interface LocalBuckets extends Buckets {
   take(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
   refund(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];

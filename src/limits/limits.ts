@@ -35,7 +35,6 @@ function overridden(tier: Tier, { limit, value, refillPerMinute = 0 }: Override)
   return { ...tier, buckets: { ...tier.buckets, [limit]: { capacity: value, refillPerSecond: refillPerMinute / 60 } } };
 }
 
-/** Creates the limits. */
 export function createLimits(clock: Clock): Limits {
   const inForce = ({ overrides }: Entitlement): readonly Override[] =>
     overrides.length === 0 ? overrides : overrides.filter(({ expiresAt }) => Date.parse(expiresAt) > clock.now());

@@ -20,7 +20,6 @@ export function monthAt(time: number): Month {
   return { name: dayAt(time).slice(0, 7), startsAt: Date.UTC(year, month), endsAt: Date.UTC(year, month + 1) };
 }
 
-/** Returns a month by name. */
 export const monthNamed = (name: string): Month => monthAt(Date.parse(`${name}-01T00:00:00Z`));
 
 /** Splits a time span at every midnight, UTC. */

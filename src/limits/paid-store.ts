@@ -23,7 +23,6 @@ export async function listGrants(db: Queryable, accountId: string): Promise<Gran
   }));
 }
 
-/** Inserts or updates a grant. */
 export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: Grant): void {
   const { id, kind, tier, months, createdAt, leftMs, runningSince, until, endedAt } = grant;
   const state = {

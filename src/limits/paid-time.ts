@@ -21,7 +21,6 @@ export interface Grant {
   readonly endedAt: number | null;
 }
 
-/** Tiers of an account. */
 export interface PaidTime {
   /** Tier set by the operator. */
   readonly arranged: TierName;
@@ -56,7 +55,6 @@ function ended(grant: Grant, at: number): Grant {
   return { ...grant, endedAt: at, runningSince: null, leftMs: grant.kind === "block" ? 0 : null };
 }
 
-/** Pauses a block. */
 function paused(grant: Grant, at: number): Grant {
   if (grant.runningSince === null || grant.leftMs === null) return grant;
   return { ...grant, runningSince: null, leftMs: grant.leftMs - (at - grant.runningSince) };

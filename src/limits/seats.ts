@@ -12,14 +12,12 @@ export interface Seats extends Part {
   take(owner: string, most: number): Seat | Promise<Seat>;
 }
 
-/** Slots in memory. */
 export interface LocalSeats extends Seats {
   take(owner: string, most: number): Seat;
   /** Ids of the taken slots of each owner. */
   readonly held: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** Creates slots in memory. */
 export function createSeats(): LocalSeats {
   const held = new Map<string, Set<string>>();
   return {

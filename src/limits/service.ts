@@ -27,7 +27,6 @@ export interface LimitsServiceParts {
   readonly limits: Limits;
 }
 
-/** Creates the implementation of LimitsService. */
 export function createLimitsService(parts: LimitsServiceParts): ServiceImplementation<typeof LimitsService> {
   const { db, clock, buckets, limits } = parts;
 

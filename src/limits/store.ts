@@ -2,7 +2,6 @@ import { sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { dayAt, type Month } from "./month.ts";
 
-/** Usage of a day. */
 export interface UsageDay {
   /** Such as `2026-11-22`. */
   readonly day: string;
@@ -61,7 +60,6 @@ export function upsertUsage(tx: Tx, rows: readonly (UsageDay & { readonly accoun
     );
 }
 
-/** Key of a quota threshold. */
 export interface QuotaThreshold {
   readonly accountId: string;
   readonly quota: string;

@@ -5,7 +5,6 @@ export interface BucketSize {
   readonly refillPerSecond: number;
 }
 
-/** Rate-limit buckets of an account. */
 export const bucketNames = [
   "global",
   "sessions:create",
@@ -15,7 +14,6 @@ export const bucketNames = [
 
 export type BucketName = (typeof bucketNames)[number];
 
-/** Limits of an account. */
 export interface Tier {
   readonly name: TierName;
   readonly concurrentSessions: number;
@@ -123,7 +121,6 @@ export type TierName = keyof typeof table;
 /** Registry of tiers without overrides. src/limits/limits.ts applies overrides. */
 export interface Tiers {
   readonly names: readonly TierName[];
-  /** Returns a tier by name. */
   get(name: string): Tier;
 }
 
@@ -139,7 +136,6 @@ export function isBucketName(name: string): name is BucketName {
 const names = Object.keys(table).filter(isTierName);
 const byName = new Map<string, Tier>(names.map((name) => [name, { name, ...table[name] }]));
 
-/** Tiers of the service. */
 export const tiers: Tiers = {
   names,
   get(name) {

@@ -26,7 +26,6 @@ export interface BusMessages {
   capacity: "";
 }
 
-/** A channel of the bus. */
 export type BusChannel = keyof BusMessages;
 
 /** Delivers messages to all gateways at most once. */

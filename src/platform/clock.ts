@@ -12,7 +12,6 @@ export interface Clock {
   every(milliseconds: number, run: () => void): () => void;
 }
 
-/** System clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -1,4 +1,3 @@
-/** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A variable has an invalid value. */

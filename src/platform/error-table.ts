@@ -30,7 +30,6 @@ export interface Extension {
 }
 
 interface ErrorKind {
-  /** HTTP status. */
   readonly status: number;
   /** google.rpc.Code. */
   readonly code: number;

@@ -26,7 +26,6 @@ type ExtensionsFor<S extends ErrorSlug> = [keyof Declared<S>] extends [never]
       readonly [K in Optional<Declared<S>>]?: Value<Declared<S>[K]>;
     };
 
-/** Extension members of a problem. */
 export type Extensions = Readonly<Record<string, string | number | boolean>>;
 
 /** A fault of one request field. */
@@ -35,7 +34,6 @@ export interface FieldFault {
   readonly message: string;
 }
 
-/** Further details of a failure. */
 export interface FailureDetails {
   readonly detail?: string;
   readonly errors?: readonly FieldFault[];

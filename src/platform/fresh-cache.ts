@@ -36,7 +36,6 @@ interface Kept<V> {
   readonly loadedAt: number;
 }
 
-/** Creates a cache. */
 export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V> {
   const { freshFor, staleFor, capacity, patience } = options;
   const now = (): number => options.clock.monotonic();

@@ -4,7 +4,6 @@ import type { Clock } from "./clock.ts";
 /** Identifier: a prefix such as `ses`, an underscore, and 26 characters that sort by time. */
 export type Id<Prefix extends string> = `${Prefix}_${string}`;
 
-/** Generates identifiers. */
 export interface Ids {
   next<Prefix extends string>(prefix: Prefix): Id<Prefix>;
 }

@@ -6,7 +6,6 @@ export type Log = Logger;
 /** Log levels. `info` reports changes (started, stopped, a worker lost), never single requests. */
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-/** A log level. */
 export type LogLevel = (typeof logLevels)[number];
 
 /** Members redacted at the top level and up to two levels below. */
@@ -33,7 +32,6 @@ function redactionPaths(): string[] {
   });
 }
 
-/** Output of the log. */
 export interface LogDestination {
   write(line: string): void;
   /** Whether the output is a terminal, which gets short lines instead of JSON. */

@@ -16,7 +16,6 @@ const table = {
 /** A tier with an interval, such as `personal_month`. */
 export type PriceName = keyof typeof table;
 
-/** Prices of the tiers. */
 export interface Prices {
   /** ISO 4217, in lower case. */
   readonly currency: string;

@@ -9,13 +9,11 @@ const times = { watch: 250, firstBackoff: 100, longestBackoff: 10_000, steady: 3
 export interface SupervisedProgram {
   /** Name in logs, such as "the worker". */
   readonly name: string;
-  /** Path of the program's log. */
   readonly logFile?: string;
   /** Finds a usable process started by an earlier gateway. */
   findSurvivor(): Promise<number | undefined>;
   /** Starts a process and returns its pid. Rejects if it fails to start. */
   launch(): Promise<number>;
-  /** Steps to end the process. */
   readonly endingSteps: readonly EndingStep[];
   /** Returns whether the running process hangs. A hanging process is killed with its group and replaced. */
   isStuck?(): boolean;
@@ -25,7 +23,6 @@ export interface SupervisedProgram {
 export interface Supervisor {
   /** Adopts a running process or starts one, and replaces it whenever it fails. */
   start(): Promise<void>;
-  /** Ends the process. */
   stop(): Promise<void>;
   /** Stops supervising the process, and leaves it to another gateway. */
   leave(): void;

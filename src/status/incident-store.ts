@@ -5,10 +5,8 @@ import type { ComponentName, Health } from "./components.ts";
 import { bumpVersion } from "./store.ts";
 import type { IncidentOrigin } from "./tables.ts";
 
-/** Row of an incident. */
 export type IncidentRow = Selectable<Schema["status_incidents"]>;
 
-/** An incident to create. */
 export interface NewIncident {
   readonly id: string;
   readonly origin: IncidentOrigin;
@@ -21,7 +19,6 @@ export interface NewIncident {
   readonly text: string;
 }
 
-/** Creates an incident. */
 export function insertIncident(tx: Tx, { components, from, to, text, ...incident }: NewIncident, at: Date): void {
   const dates = { started_at: from, resolved_at: to ?? null, changed_at: at };
   tx.send(tx.sql.insertInto("status_incidents").values({ ...incident, ...dates, components: [...components] }));

@@ -46,7 +46,6 @@ export interface ComponentState {
   readonly pending?: { readonly health: Health; readonly since: number };
 }
 
-/** States of all measured components. */
 export type States = Readonly<Partial<Record<ComponentName, ComponentState>>>;
 
 /** Failure rates from which a health applies. Rates below 2 % are tolerated. */

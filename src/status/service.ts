@@ -31,7 +31,6 @@ const toUptime = (uptime: Uptime) => ({
 /** One-click request of a mail program (RFC 8058, section 3.1), in either form encoding. */
 const oneClick = /List-Unsubscribe("?\s*=?\s*)One-Click/;
 
-/** Creates the implementation of StatusService. */
 export function createStatusService(status: Status, slaTarget: number): ServiceImplementation<typeof StatusService> {
   const { feed, subscriptions } = status;
   return {

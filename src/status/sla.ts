@@ -8,7 +8,6 @@ export interface Span {
   readonly to: number;
 }
 
-/** Uptime within a period. */
 export interface Uptime {
   /** Milliseconds measured, without maintenance. */
   readonly counted: number;

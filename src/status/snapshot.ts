@@ -7,7 +7,6 @@ import type { BoardReading, StoredIncident } from "./store.ts";
 
 /** Status at a moment. */
 export interface Snapshot {
-  /** Time of the sample. */
   readonly at: number;
   /** PostgreSQL is down. Shows the last known status with this gateway's own findings. */
   readonly isAway: boolean;

@@ -85,7 +85,6 @@ export function endSpans(tx: Tx, components: readonly ComponentName[], at: Date)
   tx.send(open.where("component", "in", components));
 }
 
-/** Inserts open or ended spans. */
 export function insertSpans(tx: Tx, spans: readonly (OpenSpan & { readonly from: Date; readonly to?: Date })[]): void {
   const rows = spans.map(({ component, health, from, to }) => ({
     ...{ component, health, started_at: from, ended_at: to ?? null },

@@ -10,7 +10,6 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 
-/** State of a subscription. */
 export interface Subscription {
   readonly email: string;
   readonly stage: "pending" | "confirmed" | "unsubscribed";
@@ -58,7 +57,6 @@ const noSubscription = "expected the token of an unsubscribe link: follow the li
 /** Returns the token that ends a subscription. */
 export const endTokenOf = (sealer: Sealer, sealed: Buffer): string => sealer.open(sealed, sealing).toString();
 
-/** Creates the subscriptions. */
 export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
   const { db, clock, ids, brakes, mailer, sealer } = parts;
 

@@ -47,7 +47,6 @@ interface StatusIncidentsTable {
   told_at: Generated<Date | null>;
 }
 
-/** Updates of incidents. */
 interface StatusUpdatesTable {
   id: Generated<string>;
   incident_id: string;

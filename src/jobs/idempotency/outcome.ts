@@ -4,7 +4,6 @@ import { type Extensions, Failure, type FieldFault, fail, restoreFailure } from 
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import type { KeyedRequest, StoredOutcome } from "./store.ts";
 
-/** Stored form of a failure. */
 interface StoredFailure {
   readonly slug: string;
   readonly detail?: string;

@@ -21,7 +21,6 @@ export interface Claim {
   readonly resumes: boolean;
 }
 
-/** Stored outcome of a request. */
 export interface StoredOutcome {
   readonly answer: Buffer | null;
   readonly failure: Buffer | null;

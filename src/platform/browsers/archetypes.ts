@@ -14,7 +14,6 @@ export interface Archetype {
   readonly screen: { readonly width: number; readonly height: number } | undefined;
 }
 
-/** Default device of a session. */
 export const defaultDevice = { archetype: "desktop-chrome", locale: "en-US", timezone: "UTC" } as const;
 
 /** Maximum edit distance of suggestions, as a share of the name's length. At least two. */

@@ -16,7 +16,6 @@ export interface DiskLookup {
   list(directory: string): string[];
 }
 
-/** Parameters of the search. */
 export interface BrowserSearch {
   env: Record<string, string | undefined>;
   /** Data directory, which contains the browsers installed by Playwright. */

@@ -27,12 +27,10 @@ export interface TypedMethod<Kind, Input extends DescMessage, Output extends Des
   readonly output: Output;
 }
 
-/** Options of a call. */
 export interface GrpcCallOptions {
   readonly metadata?: Metadata;
   /** Milliseconds until the call fails with DEADLINE_EXCEEDED. */
   readonly timeoutMs?: number;
-  /** Cancels the call. */
   readonly signal?: AbortSignal;
   /** Called with the trailer of a unary call, also on failure. */
   readonly onTrailer?: (trailer: Metadata) => void;

@@ -51,7 +51,6 @@ export type GrpcHandlers<Methods extends GenServiceMethods> = { readonly [K in k
 /** Methods of a service, for the type of its handlers. */
 export type MethodsOf<Service> = Service extends GenService<infer Methods> ? Methods : never;
 
-/** Options of an internal service. */
 export interface GrpcServiceOptions {
   /** Runs before each handler. Throws to reject the call. */
   admit(call: GrpcCall, method: DescMethod): void;

@@ -30,7 +30,6 @@ const publicIpv6 = ["2000::/3"];
 /** Networks with an IPv4 address in the last 32 bits, which decides: IPv4-mapped, and NAT64's well-known prefix. */
 const carriesIpv4 = ["::ffff:0:0/96", "64:ff9b::/96"];
 
-/** Loopback networks. */
 const loopbackNetworks = ["127.0.0.0/8", "::1"];
 
 /** Addresses of cloud metadata services, which reveal credentials. */

@@ -238,7 +238,6 @@ async function migrate(target: DatabaseTarget, log: Log, migrations: Migrations)
   }
 }
 
-/** Converts migrations to Kysely's form. */
 function asKysely(migrations: Migrations): Record<string, Migration> {
   const run = (statements: readonly string[]) => async (db: Kysely<unknown>) => {
     for (const statement of statements) await db.executeQuery(CompiledQuery.raw(statement));

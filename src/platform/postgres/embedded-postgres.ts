@@ -35,7 +35,6 @@ export interface EmbeddedPostgres {
   readonly target: DatabaseTarget;
   /** Creates the cluster if necessary. Starts the server, or adopts one that is still running. */
   start(): Promise<void>;
-  /** Stops the server. */
   stop(): Promise<void>;
   /** Stops supervising the server and leaves it running for another gateway. */
   leave(): void;

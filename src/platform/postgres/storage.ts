@@ -57,7 +57,6 @@ export function createDatabaseServer({ config, log, onFatal, database }: Databas
   };
 }
 
-/** Database of a process. */
 export interface Storage {
   readonly db: Database;
   /** Waits for PostgreSQL and its tables. */
@@ -69,7 +68,6 @@ export interface Storage {
 export interface StorageOptions {
   /** Whether to run the migrations or to wait for another process to do so. */
   readonly readying: "migrate" | "await";
-  /** Maximum number of connections. */
   readonly poolSize?: number;
 }
 

@@ -24,7 +24,6 @@ const timeoutsOfHang = 3;
 /** Maximum number of pending commands. Beyond it, Redis counts as down. */
 const longestQueue = 10_000;
 
-/** Redis client of a gateway. */
 export type RedisClient = ReturnType<typeof makeClient>;
 
 /** Feature that had to work without Redis. */

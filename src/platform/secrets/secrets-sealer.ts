@@ -20,7 +20,6 @@ export interface DataKey {
  * rotation only reseals data keys.
  */
 export interface Sealer {
-  /** Reads the keys. */
   start(): Promise<void>;
   stop(): void;
   seal(plain: Uint8Array, context: SecretContext): Buffer;
