@@ -6,7 +6,7 @@ export type HeaderReader = (name: string) => string | undefined;
 /** Who sent a request, and with which headers: what every door knows of it before anything is decoded. */
 export interface Peer {
   readonly requestId: string;
-  /** Address of the client, as far as trusted proxies tell it. */
+  /** Client address as reported by trusted proxies. */
   readonly clientAddress: string;
   readonly header: HeaderReader;
   /** The bearer that it shows is a part of the path. */

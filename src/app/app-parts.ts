@@ -34,7 +34,7 @@ import type { Sessions } from "../sessions/sessions.ts";
 import type { Status } from "../status/status.ts";
 import type { Sender } from "../webhooks/sender.ts";
 
-/** What features are made of: everything that more than one of them uses, built once per process. */
+/** Dependencies shared by features, created once per process. */
 export interface AppParts {
   readonly config: Config;
   readonly clock: Clock;

@@ -57,46 +57,46 @@ import { createSessionFleet, workerProgramOf } from "./control-plane.ts";
 import { features } from "./features.ts";
 import { migrations } from "./migrations.ts";
 
-/** The service as a whole, without its transports. */
+/** The service without its transports. */
 export interface App extends AppParts {
-  /** The services of all features: what is not among them answers `not-found`. */
+  /** Services of all features. Any other service returns `not-found`. */
   readonly services: readonly ServedService[];
-  /** The workers, where this process keeps them itself. */
+  /** Workers, if this process manages them. */
   readonly fleet: Fleet | undefined;
-  /** Key of the developer account: in embedded mode, once the app has started. */
+  /** Key of the developer account in embedded mode, after `start`. */
   readonly developerKey: string | undefined;
-  /** Says whether PostgreSQL answers. */
+  /** Returns whether PostgreSQL responds. */
   isReady(): Promise<boolean>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** What tests and tools put in place of the real thing. */
+/** Replacements for tests and tools. */
 export interface AppOptions {
   readonly clock?: Partial<Clock>;
   readonly log?: Log;
   /**
-   * `gateway` leaves the database server, the migrations and the workers to the other processes of the service. `all` does
-   * everything in one process: for tests and tools.
+   * With `gateway`, other processes run the database server, migrations and workers. With `all`, this process does, for
+   * tests and tools.
    */
   readonly half?: "all" | "gateway";
-  /** Reaches the other processes of a service on one machine. */
+  /** Bus to the other processes of a single-machine service. */
   readonly bus?: Bus | undefined;
-  /** Stands in the address of the outbox; another one at each start without it. */
+  /** Secret part of the outbox address. Default: random at each start. */
   readonly linkSecret?: string | undefined;
-  /** Replaces the database of the configuration: embedded mode over a server that runs already. */
+  /** Replaces the configured database: embedded mode with a running server. */
   readonly database?: DatabaseTarget | undefined;
-  /** Resolves the names of webhooks' addresses. */
+  /** Replaces name resolution for webhooks and LLM providers. */
   readonly resolve?: Resolve;
-  /** Program of the embedded worker; null starts none. */
+  /** Program of the embedded worker, or null for none. */
   readonly workerProgram?: string | null;
-  /** What the embedded worker may see of it. */
+  /** Environment of which the embedded worker gets a part. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Called when the process must end: another gateway has taken the database. */
+  /** Called if the process must exit because another gateway has taken the database. */
   readonly onFatal?: () => void;
-  /** Milliseconds between two samplings of the status. */
+  /** Milliseconds between samples of the status. */
   readonly statusEvery?: number;
-  /** `host:port` of private addresses that pages may reach all the same: those of our own demo. */
+  /** Private addresses (`host:port`) that pages may reach, such as those of the demo. */
   readonly egressAllow?: readonly string[];
 }
 
@@ -104,19 +104,19 @@ function endProcess(): void {
   process.kill(process.pid, "SIGTERM");
 }
 
-/** What gateways share beside PostgreSQL: by Redis, or in the memory of a lone one. */
+/** Creates the state that gateways share through Redis, or in memory for a single gateway. */
 function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, registry: Registry, localBus: Bus) {
   const own = { bus: localBus, buckets: createBuckets(), seats: createSeats(), parts: [] };
   if (redisUrl === undefined) return own;
   const redis = createRedis({ url: redisUrl, log, registry });
   const bus = createRedisBus(redis);
-  // Who serves no requests takes no share of the buckets.
+  // A process without requests must not count as sharing the buckets.
   if (role === "jobs") return { ...own, bus, parts: [redis] };
   const seats = createRedisSeats({ redis, clock, log });
   return { bus, buckets: createRedisBuckets({ redis }), seats, parts: [redis, seats] };
 }
 
-/** What people sign up, log in and prove who they are with. */
+/** Creates the parts for sign-up, login and proofs of identity. */
 function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "metrics">) {
   const brakes = createBrakes(parts);
   const countTry = createNetworkBrakes({ ...parts, brakes });
@@ -125,7 +125,7 @@ function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "me
   return { brakes, countTry, passwords, provePassword, logins: createLogins(parts) };
 }
 
-/** Builds the app of a gateway; nothing is started yet. */
+/** Creates the app of a gateway without starting it. */
 export function createApp(config: Config, options: AppOptions = {}): App {
   const { log = createLog(config.logLevel), env = process.env, egressAllow = [], half = "all" } = options;
   const { bus: localBus = createLocalBus(), linkSecret = randomText(32) } = options;
@@ -163,7 +163,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   );
   const sessionRoutes = createSessionRoutes({ db, bus, clock });
   const sessionMetrics = createSessionMetrics(metrics);
-  // A worker of our own is behind a socket beside us.
+  // The embedded worker is reached through a local socket, without TLS.
   const channels = createChannels(config.embedded ? undefined : config.fleetTls);
   const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, mailer, sealer, channels });
   const { workerProgram: program = workerProgramOf(config) } = options;
@@ -195,7 +195,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     ...{ processors: createProcessors({ config, db, clock }), status },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
-  // What a process that only serves leaves to others.
+  // Background parts, which a process with the role `api` leaves to others.
   const doing = config.role === "api" ? [] : created;
   const kinds = doing.flatMap(({ works = [] }) => works);
   const gatewayLock = createGatewayLock(target, log);

@@ -36,7 +36,7 @@ import { teams } from "../teams/feature.ts";
 import { webhooks } from "../webhooks/feature.ts";
 import type { AppParts } from "./app-parts.ts";
 
-/** All features. A new one is its proto, its folder, and its line here. */
+/** All features. A new feature needs its proto, its folder and a line here. */
 export const features: readonly Feature<AppParts>[] = [
   apiKeys,
   archetypes,

@@ -32,7 +32,7 @@ import { statusMigrations } from "../status/tables.ts";
 import { teamMigrations } from "../teams/tables.ts";
 import { webhookMigrations } from "../webhooks/tables.ts";
 
-/** The migrations of all folders that have tables, apart from what the features do: the control process runs them alone. */
+/** Migrations of all folders with tables. Separate from the features, because the control process needs only these. */
 const lists: readonly Migrations[] = [
   groundMigrations,
   peopleMigrations,
@@ -68,7 +68,7 @@ const lists: readonly Migrations[] = [
   workMigrations,
 ];
 
-/** The statements of all migrations, by name. */
+/** Statements of all migrations by name. */
 export const migrations: Migrations = collect();
 
 function collect(): Migrations {

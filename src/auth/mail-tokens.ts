@@ -17,7 +17,7 @@ export const validFor: Readonly<Record<MailTokenKind, number>> = {
   keys: 4_320 * minute,
 };
 
-/** Five bits a character: 200 random bits. */
+/** 5 bits per character: 200 random bits. */
 const tokenLength = 40;
 
 /** Whose mailbox a link was sent to. */

@@ -17,22 +17,22 @@ const freshFor = 5_000;
 const staleFor = 60_000;
 const patience = 300;
 
-/** Credentials kept in memory: at about 500 bytes each, 5 MB. */
+/** Maximum number of cached credentials: 5 MB at about 500 bytes each. */
 const cacheCapacity = 10_000;
 
 const authorizationHeader = /^Bearer +(\S+) *$/i;
 
-/** Tells who shows a bearer, from memory for up to 5 s, and for up to 60 s while PostgreSQL cannot be reached. */
+/** Authenticates bearers. Caches credentials for 5 s, and up to 60 s while PostgreSQL is down. */
 export interface Bearers {
-  /** Reads an Authorization header. Throws `unauthorized` when it has no bearer, `invalid-key` when that is none of ours. */
+  /** Parses an Authorization header. Throws `unauthorized` without a bearer, `invalid-key` for an unknown format. */
   read(authorization: string | undefined): Bearer;
-  /** Tells whose a bearer is without a look-up; undefined when it is not in memory, too old there, or may not be used. */
+  /** Returns the principal from the cache, or undefined if it is missing, too old or not valid. */
   peek(bearer: Bearer): Principal | undefined;
-  /** Tells whose a bearer is. Throws `invalid-key`, `revoked-key` or `expired-key`. */
+  /** Returns the principal. Throws `invalid-key`, `revoked-key` or `expired-key`. */
   lookUp(bearer: Bearer): Promise<Principal>;
-  /** The same from the database alone, for a refusal that must not rest on something older than its request. */
+  /** Like `lookUp`, but bypasses the cache, for refusals that must not rest on old data. */
   lookUpAfresh(bearer: Bearer): Promise<Principal>;
-  /** Tells what becomes of a bearer, within 2 s or a query's time, until the returned function is called. */
+  /** Reports the state of a bearer every 2 s, and after changes, until the returned function is called. */
   watch(bearer: Bearer, hear: (verdict: Verdict) => void): () => void;
   start(): void;
   stop(): Promise<void>;
@@ -47,11 +47,11 @@ export interface BearersParts {
   readonly registry: Registry;
 }
 
-const revoked = "what the bearer belongs to has ended: use another key, or log in again";
-const expired = "the bearer is past its end: use the key that replaced it, refresh the login, or ask for a new one";
-const unknownBearer = () => fail("invalid-key", {}, { detail: "no key is known by this name and secret" });
+const revoked = "the bearer was revoked: use another key, or log in again";
+const expired = "the bearer has expired: use its replacement, refresh the login, or request a new one";
+const unknownBearer = () => fail("invalid-key", {}, { detail: "no key has this identifier and secret" });
 
-/** Reads an Authorization header. Throws `unauthorized` or `invalid-key`. */
+/** Parses an Authorization header. Throws `unauthorized` or `invalid-key`. */
 export function readBearer<Kind extends Pick<BearerKind, "prefix" | "parse">>(
   authorization: string | undefined,
   kinds: readonly Kind[],
@@ -64,7 +64,7 @@ export function readBearer<Kind extends Pick<BearerKind, "prefix" | "parse">>(
   return { kind, id: token.id, secret: token.secret };
 }
 
-/** Throws when a bearer may not be used, in the order of the interface. The secret comes first: strangers learn nothing. */
+/** Throws if a bearer is not valid, in the documented order. Checks the secret first, so as not to inform strangers. */
 function assertUsable(
   credential: Credential | undefined,
   { secret }: BearerToken,
@@ -79,7 +79,7 @@ function assertUsable(
 export function createBearers({ kinds, bus, clock, log, registry }: BearersParts): Bearers {
   const lookups = new Counter({
     name: "pilothouse_bearer_lookups_total",
-    help: "Bearers that were looked up in PostgreSQL, by what was found.",
+    help: "Bearers looked up in PostgreSQL, by outcome.",
     labelNames: ["outcome"],
     registers: [registry],
   });
@@ -96,7 +96,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
   const watch = createBearerWatch({ judge, clock, log });
   let unsubscribe: (() => void) | undefined;
 
-  /** The key of the cache is the kind's prefix, a space, and the identifier. */
+  /** Loads a credential. The cache key is the kind's prefix, a space and the id. */
   async function load(key: string): Promise<Credential | undefined> {
     const [prefix = "", id = ""] = key.split(" ");
     try {
@@ -121,7 +121,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     void watch.runNow();
   }
 
-  /** The same for a bearer that opens something. */
+  /** Like `judge`, for a request that may open a stream. */
   function judgeAtDoor(bearer: Bearer, credential: Credential | undefined): Principal {
     const principal = judge(bearer, credential);
     const { opensUntil } = credential ?? {};

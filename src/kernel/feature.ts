@@ -9,26 +9,26 @@ import type { WorkKind } from "./work-kind.ts";
 
 /** One feature, as src/app/features.ts lists it. `Parts` is what it takes of the app. */
 export interface Feature<Parts> {
-  /** The service that it implements: it can be described without an app. */
+  /** Service that it implements, which can be described without an app. */
   readonly service?: DescService;
-  /** A kind of bearer that it brings. */
+  /** Kind of bearer that it adds. */
   readonly bearers?: (db: Database) => BearerKind;
-  /** Makes what runs in a gateway. */
+  /** Creates its parts for a gateway. */
   readonly create?: (parts: Parts) => CreatedFeature;
 }
 
-/** What a feature adds to a gateway. */
+/** Parts that a feature adds to a gateway. */
 export interface CreatedFeature {
   readonly served?: ServedService;
-  /** Background work: it runs unless ROLE is `api`, in every gateway that does jobs, and does no harm there. */
+  /** Repeated jobs. They run in every process unless ROLE is `api`, and must tolerate concurrency. */
   readonly jobs?: readonly RepeatedWork[];
-  /** Kinds of leased work that it knows how to do: gateways do it unless ROLE is `api`. */
+  /** Kinds of leased jobs that it handles. They run unless ROLE is `api`. */
   readonly works?: readonly WorkKind<unknown>[];
-  /** What runs all the time, beside others of its kind: as well unless ROLE is `api`. */
+  /** Long-running parts. They run unless ROLE is `api`. */
   readonly background?: readonly Part[];
 }
 
-/** A feature that implements a service of the contract. */
+/** Defines a feature that implements a service. */
 export function defineService<Methods extends GenServiceMethods, Parts>(feature: {
   readonly service: GenService<Methods>;
   readonly bearers?: (db: Database) => BearerKind;

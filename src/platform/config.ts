@@ -12,24 +12,23 @@ import { type Prices, readPrices } from "./prices.ts";
 import { parseSecretsKeys, type SecretsKey } from "./secrets/secrets-keys.ts";
 import { readWorkerToken } from "./worker-token.ts";
 
-/** Files of a certificate and its key. */
+/** Paths of a certificate and its key. */
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
 }
 
-/** A LiveKit server, and a key of it with its secret. */
+/** A LiveKit server with an API key. */
 export interface LiveKitConfig {
   readonly url: string;
   readonly key: string;
   readonly secret: string;
 }
 
-/** An account with Stripe. */
 export interface StripeConfig {
   readonly url: string;
   readonly secretKey: string;
-  /** Signs what Stripe tells us. */
+  /** Verifies webhooks of Stripe. */
   readonly webhookSecret: string;
 }
 
@@ -38,30 +37,30 @@ export interface BtcPayConfig {
   readonly url: string;
   readonly apiKey: string;
   readonly store: string;
-  /** Signs what it tells us. */
+  /** Verifies webhooks of the server. */
   readonly webhookSecret: string;
-  /** The cryptocurrencies that it takes, in lower case. */
+  /** Accepted cryptocurrencies in lower case. */
   readonly currencies: readonly string[];
 }
 
 /**
- * What a process of a service on several machines does: `control` keeps workers and ends sessions, `api` serves clients,
- * `jobs` works in the background, and `all` does what those two do. On one machine it is always `all`: see gateway/main.ts.
+ * Role of a process. `control` manages workers and ends sessions, `api` serves clients, `jobs` runs background jobs.
+ * `all` combines `api` and `jobs`, and is the only role on a single machine (gateway/main.ts).
  */
 export type Role = "all" | "api" | "jobs" | "control";
 
-/** Everything that the environment says to a gateway. */
+/** Configuration of a gateway, read from the environment. */
 export interface Config {
-  /** No DATABASE_URL: PostgreSQL and one worker are run by this process. */
+  /** No DATABASE_URL: the service runs its own PostgreSQL and worker. */
   readonly embedded: boolean;
   readonly host: string;
   readonly port: number;
   readonly grpcPort: number;
   readonly internalPort: number;
   readonly fleetPort: number;
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly publicUrl: string;
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly errorsBase: string;
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;
@@ -70,60 +69,58 @@ export interface Config {
   readonly workerToken: string | undefined;
   readonly tls: TlsFiles | undefined;
   readonly fleetTls: FleetTlsFiles | undefined;
-  /** Addresses and CIDRs of proxies whose X-Forwarded-* is believed. */
+  /** Addresses and CIDRs of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
   readonly corsOrigins: readonly string[];
-  /** Origins whose pages may have the live page in a frame. */
+  /** Origins that may embed the live page. */
   readonly embedOrigins: readonly string[];
-  /** The media server over which sessions are shown as well, if there is one. */
+  /** LiveKit server for video, if any. */
   readonly liveKit: LiveKitConfig | undefined;
-  /** Milliseconds that a create waits for a slot. */
+  /** Milliseconds that a session create waits for a slot. */
   readonly queueMs: number;
-  /** Bytes that the gateway holds for clients at most: bodies, messages, unread answers. */
+  /** Maximum number of bytes held for clients: bodies, messages and unread responses. */
   readonly clientBufferBytes: number;
-  /** `host:port` that customers' proxies are asked for before a session begins with one. */
+  /** `host:port` used to test customers' proxies before a session starts. */
   readonly proxyCheck: string;
-  /** CIDRs and `host:port` that webhooks may be sent to although private, and without TLS. */
+  /** Private CIDRs and `host:port` that webhooks may use, also without TLS. */
   readonly webhookAllow: readonly string[];
-  /** CIDRs and `host:port` that LLM providers may be at although private, and without TLS. */
+  /** Private CIDRs and `host:port` that LLM providers may use, also without TLS. */
   readonly llmAllow: readonly string[];
-  /** Where providers are reached when not at their usual addresses: an operator's proxy. */
+  /** Base addresses that replace those of LLM providers, such as a proxy. */
   readonly llmAddresses: LlmAddresses;
-  /** The LLM that turns of accounts without a key of their own run on, if the operator pays for one. */
+  /** LLM for turns of accounts without their own key, if the operator pays for one. */
   readonly bundledLlm: BundledLlmConfig | undefined;
-  /** Keys that seal what is kept secret, the newest first. None, in embedded mode alone: one of our own in DATA_DIR. */
+  /** Keys that seal secrets, newest first. If empty (embedded mode only), a key in DATA_DIR is used. */
   readonly secretsKeys: readonly SecretsKey[];
-  /** Where mails go; in embedded mode none means that they stay in the outbox. */
+  /** SMTP server. Without one, embedded mode keeps mails in the outbox. */
   readonly smtpUrl: string | undefined;
-  /** From whom mails come. */
   readonly mailFrom: string;
-  /** Who is told of what a person has to look at, such as a payment that is too little. */
+  /** Recipient of mails that need a person's attention, such as an underpaid order. */
   readonly operatorEmail: string | undefined;
-  /** Whether people can open accounts by themselves. */
+  /** Whether sign-up is open. */
   readonly signup: "open" | "closed";
-  /** What tiers cost. */
   readonly prices: Prices;
-  /** Who takes payments by card. */
+  /** Processor of card payments. */
   readonly stripe: StripeConfig | undefined;
-  /** Who takes payments in cryptocurrencies. */
+  /** Processor of cryptocurrency payments. */
   readonly btcPay: BtcPayConfig | undefined;
-  /** How much of the time the service is promised to be up, in per cent. */
+  /** Promised uptime in percent. */
   readonly slaTarget: number;
-  /** How the worker that this process starts confines its browsers. */
+  /** Confinement of browsers by the embedded worker. */
   readonly isolation: IsolationConfig;
   readonly logLevel: LogLevel;
 }
 
-/** Who runs the process; tests say it themselves. */
+/** Owner of the process, which tests replace. */
 export interface ProcessOwner {
   readonly uid: number;
   readonly home: string;
 }
 
-/** Longest name of a unix socket, its closing zero byte not counted (sockaddr_un of Linux has 108 bytes, macOS 104). */
+/** Maximum length of a unix socket path without the closing zero (sockaddr_un has 108 bytes on Linux, 104 on macOS). */
 const longestSocketPath = 103;
 
-/** The longest name of a socket below DATA_DIR. */
+/** Longest socket path within DATA_DIR. */
 const longestSocketName = join("postgres", "run", ".s.PGSQL.5432");
 
 const isOrigin = (item: string): boolean => URL.canParse(item) && new URL(item).origin === item;
@@ -137,23 +134,23 @@ function readTls(read: EnvironmentReader): TlsFiles | undefined {
   return files && { cert: files.TLS_CERT, key: files.TLS_KEY };
 }
 
-/** Workers are told of the address alone. */
+/** Reads the LiveKit server. Workers receive only its address. */
 function readLiveKit(read: EnvironmentReader): LiveKitConfig | undefined {
   const url = read.url("LIVEKIT_URL", ["ws:", "wss:"]);
   const given = (name: string): string => {
     const value = read.text(name);
     if (value === undefined)
-      throw new ConfigError(name, "is needed beside LIVEKIT_URL: a key of that server, and its secret");
+      throw new ConfigError(name, "is required with LIVEKIT_URL: an API key of the server, or its secret");
     return value;
   };
   return url === undefined ? undefined : { url, key: given("LIVEKIT_API_KEY"), secret: given("LIVEKIT_API_SECRET") };
 }
 
-/** Reads variables that are needed beside another one. */
+/** Returns a reader of variables that are required together with `first`. */
 function neededBeside(read: EnvironmentReader, first: string): (name: string) => string {
   return (name) => {
     const value = read.text(name);
-    if (value === undefined) throw new ConfigError(name, `is needed beside ${first}`);
+    if (value === undefined) throw new ConfigError(name, `is required with ${first}`);
     return value;
   };
 }
@@ -179,12 +176,12 @@ function readDataDir(env: Environment, owner: ProcessOwner, embedded: boolean): 
   const directory = resolve(dataDirectory({ env, uid: owner.uid, home: owner.home }));
   const room = longestSocketPath - longestSocketName.length - 1;
   if (embedded && Buffer.byteLength(directory) > room) {
-    throw new ConfigError("DATA_DIR", `accepts a path of at most ${room} bytes, since unix sockets are kept below it`);
+    throw new ConfigError("DATA_DIR", `accepts a path of at most ${room} bytes, because it contains unix sockets`);
   }
   return directory;
 }
 
-/** Which addresses are public workers know: any address is taken for a private one. */
+/** Returns the proxy check target. Any IP address counts as private, because only workers can judge addresses. */
 function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
   const value = read.text("PROXY_CHECK");
   if (value !== undefined && !parseTarget(value)) {
@@ -196,25 +193,25 @@ function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
   return isPrivate ? "example.com:443" : `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
-/** A service on one machine has no other processes to leave the rest of the work to. */
+/** Reads the role. On a single machine, no other process could take the remaining roles. */
 function readRole(read: EnvironmentReader, hasOthers: boolean): Role {
   const role = read.oneOf("ROLE", ["all", "api", "jobs", "control"], "all");
-  if (role !== "all" && !hasOthers) throw new ConfigError("ROLE", `accepts \`${role}\` only beside REDIS_URL`);
+  if (role !== "all" && !hasOthers) throw new ConfigError("ROLE", `accepts \`${role}\` only with REDIS_URL`);
   return role;
 }
 
-/** A gateway that made a key of its own could not read what the next one has sealed. */
+/** Reads the sealing keys. They are required with DATABASE_URL, because all gateways must share them. */
 function readSecretsKeys(read: EnvironmentReader, isNeeded: boolean): SecretsKey[] {
   const keys = parseSecretsKeys(read.text("SECRETS_KEYS") ?? "");
   if (!isNeeded || keys.length > 0) return keys;
-  throw new ConfigError("SECRETS_KEYS", "is needed beside DATABASE_URL: `id:key`, the key 32 random bytes in base64");
+  throw new ConfigError("SECRETS_KEYS", "is required with DATABASE_URL: `id:key`, the key 32 random bytes in base64");
 }
 
 const isSender = (value: string): boolean => /^([^<>\r\n"]+ )?<[^\s@<>]+@[^\s@<>]+>$|^[^\s@<>]+@[^\s@<>]+$/.test(value);
 
 const isAddress = (value: string): boolean => /^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,255}$/.test(value);
 
-/** Whoever signs up needs a mail; who deploys without may close sign-up. */
+/** Reads the mail settings. Sign-up needs mails, so without SMTP_URL it must be closed. */
 function readMail(
   read: EnvironmentReader,
   isNeeded: boolean,
@@ -229,18 +226,18 @@ function readMail(
     throw new ConfigError("OPERATOR_EMAIL", "accepts an address such as `operator@example.com`");
   const missing = smtpUrl === undefined ? "SMTP_URL" : mailFrom === undefined ? "MAIL_FROM" : undefined;
   if (isNeeded && missing !== undefined && (signup === "open" || smtpUrl !== undefined))
-    throw new ConfigError(missing, "is needed beside DATABASE_URL, or SIGNUP=closed without SMTP_URL");
+    throw new ConfigError(missing, "is required with DATABASE_URL, unless SIGNUP=closed and SMTP_URL is not set");
   return { smtpUrl, mailFrom: mailFrom ?? "Pilothouse <pilothouse@localhost>", operatorEmail, signup };
 }
 
 function readSlaTarget(read: EnvironmentReader): number {
   const text = read.text("SLA_TARGET") ?? "99.9";
   if (!/^(\d{1,2}(\.\d{1,3})?|100)$/.test(text))
-    throw new ConfigError("SLA_TARGET", "accepts per cent such as `99.9`, with three digits behind the point at most");
+    throw new ConfigError("SLA_TARGET", "accepts percent such as `99.9`, with at most three decimals");
   return Number(text);
 }
 
-/** Reads the configuration; throws a ConfigError for the first variable with a value that it does not accept. */
+/** Reads the configuration. Throws a ConfigError for the first invalid variable. */
 export function readConfig(
   env: Environment,
   owner: ProcessOwner = { uid: process.getuid?.() ?? -1, home: homedir() },
@@ -250,16 +247,16 @@ export function readConfig(
   const embedded = databaseUrl === undefined;
   const redisUrl = read.url("REDIS_URL", ["redis:", "rediss:"]);
   if (redisUrl !== undefined && embedded) {
-    throw new ConfigError("REDIS_URL", "is accepted only beside DATABASE_URL: several gateways share both");
+    throw new ConfigError("REDIS_URL", "is accepted only with DATABASE_URL: several gateways share both");
   }
   const role = readRole(read, redisUrl !== undefined);
   const servesClients = !embedded && role !== "control";
   const port = readPort(read, "PORT", 8080);
   const tls = readTls(read);
   const publicUrl = read.url("PUBLIC_URL", ["http:", "https:"]) ?? `${tls ? "https" : "http"}://localhost:${port}`;
-  // As many as a worker has slots for (workers/isolation/uid-range.ts).
+  // Matches the uids available to a worker (workers/isolation/uid-range.ts).
   read.integer("WORKER_SLOTS", { min: 1, max: 256, absent: 0 });
-  // The worker that this process starts reads it; a wrong one is refused where somebody looks.
+  // Only the embedded worker uses it, but an invalid value is reported here, where it is seen.
   read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException);
   return {
     embedded,

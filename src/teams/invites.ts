@@ -30,7 +30,7 @@ const day = 86_400_000;
 const goodFor = 7 * day;
 const mostADay = 20;
 
-/** Five bits a character: 200 random bits. */
+/** 5 bits per character: 200 random bits. */
 const tokenLength = 40;
 
 export interface InvitesParts {

@@ -74,7 +74,7 @@ describe("an endpoint", () => {
     ["a type that only streams show", ["session.live"], "events[0]", /^must be one of /],
     ["the type of test deliveries", ["test.ping"], "events[0]", /^must be one of /],
     ["all types and another one", ["session.failed", "*"], "events[1]", /^must stand alone$/],
-    ["a type twice", ["session.failed", "session.failed"], "events", /^must not have an item twice$/],
+    ["a type twice", ["session.failed", "session.failed"], "events", /^must not have duplicate items$/],
   ])("cannot subscribe to %s", async (_, events, field, message) => {
     const { id } = (await create()).body;
     for (const answer of [await create({ events }), await change(id, { events })]) {

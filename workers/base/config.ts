@@ -37,7 +37,7 @@ export interface WorkerConfig extends IsolationConfig {
   readonly scratch: string | undefined;
   /** CIDRs or host:port that pages may reach although private. */
   readonly egressAllow: readonly string[];
-  /** The media server over which sessions are shown as well, if there is one. */
+  /** LiveKit server for video, if any. */
   readonly livekitUrl: string | undefined;
   /** How long running sessions may go on when the worker is told to end, in seconds. */
   readonly drainSeconds: number;
@@ -48,7 +48,7 @@ export interface WorkerConfig extends IsolationConfig {
   readonly logLevel: LogLevel;
 }
 
-/** Reads the configuration; throws a ConfigError for the first variable with a value that it does not accept. */
+/** Reads the configuration. Throws a ConfigError for the first invalid variable. */
 export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -1): WorkerConfig {
   const read = readerOf(env);
   if (read.text("GATEWAYS") !== undefined)

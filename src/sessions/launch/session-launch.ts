@@ -59,7 +59,7 @@ export interface SessionLaunchParts extends SessionEndParts {
   /** How launches go, for the status. */
   readonly launches: Tally;
   readonly quota: SessionQuota;
-  /** Milliseconds that a create waits for a slot. */
+  /** Milliseconds that a session create waits for a slot. */
   readonly queueMs: number;
   /** `host:port` of private addresses that pages may reach all the same. */
   readonly egressAllow: readonly string[];
