@@ -7,7 +7,7 @@ import type { BearerKind } from "./bearer-kind.ts";
 import { type ServedService, type ServiceImplementation, serve } from "./registry.ts";
 import type { WorkKind } from "./work-kind.ts";
 
-/** One feature, as src/app/features.ts lists it. `Parts` is what it takes of the app. */
+/** A feature as listed in src/app/features.ts. `Parts` are its dependencies. */
 export interface Feature<Parts> {
   /** Service that it implements, which can be described without an app. */
   readonly service?: DescService;
