@@ -1,6 +1,6 @@
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** The first release's tables of accounts, keys, workers, sessions, events and kept answers. */
+/** Tables of the first release: accounts, keys, workers, sessions, events and idempotent responses. */
 export const groundMigrations: Migrations = {
   "001-ground": [
     `create table accounts (
@@ -108,7 +108,7 @@ export const groundMigrations: Migrations = {
     "create index idempotency_keys_age on idempotency_keys (created_at)",
 
     "create table lease_sweep (id boolean primary key default true check (id), swept_at timestamptz not null)",
-    // Long ago: the first sweep renews every lease instead of ending sessions.
+    // A time in the distant past makes the first sweep renew every lease instead of ending sessions.
     "insert into lease_sweep (swept_at) values ('epoch')",
   ],
 };

@@ -3,7 +3,7 @@ import type { Recipient } from "../mail/mail.ts";
 import type { Id } from "../platform/ids.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** A user in an account. */
+/** Membership of a user in an account. */
 export interface Membership {
   readonly id: string;
   readonly accountId: string;
@@ -11,7 +11,6 @@ export interface Membership {
   readonly userId: string;
   readonly role: Role;
   readonly createdAt: Date;
-  /** The operator has disabled the account. */
   readonly isDisabled: boolean;
 }
 
@@ -30,13 +29,13 @@ function select(db: Queryable) {
     ]);
 }
 
-/** The accounts of a user, in the order in which it joined them. */
+/** Lists the accounts of a user, in the order of joining. */
 export async function listMemberships(db: Queryable, userId: string): Promise<Membership[]> {
   const rows = await select(db).where("m.user_id", "=", userId).orderBy("m.created_at").orderBy("m.id").execute();
   return rows.map((row) => ({ ...row, isDisabled: row.isDisabled === true }));
 }
 
-/** Finds what a user is in an account; undefined where it is no member. */
+/** Returns the role of a user in an account; undefined if the user is not a member. */
 export async function findRole(
   db: Queryable,
   { accountId, userId }: { readonly accountId: string; readonly userId: string },
@@ -45,7 +44,7 @@ export async function findRole(
   return (await found.where("user_id", "=", userId).executeTakeFirst())?.role;
 }
 
-/** Lists the owners and admins of an account, always in one order. */
+/** Lists the owners and admins of an account, in a stable order. */
 export async function listManagers(db: Queryable, accountId: string): Promise<Recipient[]> {
   return await db.sql
     .selectFrom("memberships as m")
@@ -57,7 +56,7 @@ export async function listManagers(db: Queryable, accountId: string): Promise<Re
     .execute();
 }
 
-/** Makes a user a member of an account; false when it is one. */
+/** Adds a user to an account. Returns false if the user is already a member. */
 export async function insertMembership(
   tx: Tx,
   membership: Pick<Membership, "accountId" | "userId" | "role" | "createdAt"> & { readonly id: Id<"mem"> },

@@ -4,22 +4,22 @@ import type { Id } from "../platform/ids.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Stamp } from "../platform/postgres/schema.ts";
 
-/** Whom everything belongs to. */
+/** Accounts. Every other resource belongs to an account. */
 interface AccountsTable {
   id: string;
   name: string;
-  /** By which it is served. */
+  /** The effective tier. */
   tier: string;
-  /** What the operator has arranged; null: `tier` is. */
+  /** Tier set by the operator; null if it equals `tier`. */
   arranged_tier: Generated<string | null>;
-  /** The account that embedded mode makes for itself. */
+  /** The developer account that embedded mode creates. */
   developer: Generated<boolean>;
   created_at: Stamp;
-  /** What the operator has arranged in place of the tier's limits. Of those that have expired none is kept for long. */
+  /** Operator overrides of the tier's limits. Expired overrides are pruned. */
   overrides: JSONColumnType<Override[], string | undefined, string>;
-  /** The operator has disabled it: its bearers are revoked, and nobody logs in to it. */
+  /** Set when the operator disables the account: credentials are revoked and logging in is rejected. */
   disabled_at: Generated<Date | null>;
-  /** An owner has deleted it, and so disabled it: from then on nobody can restore it. */
+  /** Set when an owner deletes the account, which also disables it. After this time it cannot be restored. */
   deletes_at: Generated<Date | null>;
 }
 
@@ -29,7 +29,7 @@ declare module "../platform/postgres/schema.ts" {
   }
 }
 
-/** Finds the developer account of embedded mode, or makes it with the given identifier. */
+/** Finds the developer account of embedded mode, or creates it with the given identifier. */
 export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<string> {
   await tx.sql
     .insertInto("accounts")
@@ -43,28 +43,27 @@ export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<str
 const selectEntitlement = (db: Queryable, id: string) =>
   db.sql.selectFrom("accounts").select(["tier", "overrides"]).where("id", "=", id);
 
-/** Tells what an account is entitled to now. */
+/** Returns the current entitlement of an account. */
 export async function findEntitlement(db: Queryable, id: string): Promise<Entitlement> {
   return selectEntitlement(db, id).executeTakeFirstOrThrow();
 }
 
-/** What an account is entitled to, unless it is disabled. */
+/** Entitlement and disabled state of an account. */
 export interface AccountState extends Entitlement {
-  /** Since when its bearers are revoked, and nothing runs in it. */
+  /** When the account was disabled: its credentials are revoked and its sessions ended. */
   readonly disabled_at: Date | null;
 }
 
-/** Locks an account against others who would count what it has, and tells what it is entitled to now. */
+/** Locks an account, so that counting its resources is serialised, and returns its entitlement. */
 export async function lockAccount(tx: Tx, id: string): Promise<AccountState> {
   return selectEntitlement(tx, id).select("disabled_at").forNoKeyUpdate().executeTakeFirstOrThrow();
 }
 
-/** Makes an account. */
 export async function insertAccount(tx: Tx, account: { id: Id<"acc">; name: string; tier: string }): Promise<void> {
   await tx.sql.insertInto("accounts").values(account).execute();
 }
 
-/** An account as operators name and see it. */
+/** An account as shown to operators. */
 export interface NamedAccount extends AccountState {
   readonly id: string;
   readonly name: string;
@@ -74,46 +73,45 @@ export interface NamedAccount extends AccountState {
 const selectNamed = (db: Queryable) =>
   db.sql.selectFrom("accounts").select(["id", "name", "tier", "overrides", "created_at", "disabled_at"]);
 
-/** Finds an account that is there. */
+/** Returns an account that must exist. */
 export async function findAccount(db: Queryable, id: string): Promise<NamedAccount> {
   return selectNamed(db).where("id", "=", id).executeTakeFirstOrThrow();
 }
 
-/** Says whether an owner has deleted an account. */
+/** Returns whether an owner has deleted the account. */
 export async function isDeleted(db: Queryable, id: string): Promise<boolean> {
   const select = db.sql.selectFrom("accounts").select("deletes_at").where("id", "=", id);
   return (await select.executeTakeFirstOrThrow()).deletes_at !== null;
 }
 
-/** Gives an account another name. */
 export async function renameAccount(tx: Tx, id: string, name: string): Promise<void> {
   await tx.sql.updateTable("accounts").set({ name }).where("id", "=", id).execute();
 }
 
-/** Finds the accounts that have this identifier or this name. */
+/** Finds the accounts whose identifier or name equals `name`. */
 export async function findAccounts(db: Queryable, name: string): Promise<NamedAccount[]> {
   return selectNamed(db)
     .where((where) => where.or([where("id", "=", name), where("name", "=", name)]))
     .execute();
 }
 
-/** Lists all accounts, the oldest first. */
+/** Lists all accounts, oldest first. */
 export async function listAccounts(db: Queryable): Promise<NamedAccount[]> {
   return selectNamed(db).orderBy("id").execute();
 }
 
-/** Reads what the operator has arranged for an account beside what is paid for; null: what it is served by. */
+/** Returns the tier set by the operator, independent of payments; null if it equals the effective tier. */
 export async function readArrangedTier(db: Queryable, id: string): Promise<string | null> {
   const select = db.sql.selectFrom("accounts").select("arranged_tier").where("id", "=", id);
   return (await select.executeTakeFirstOrThrow()).arranged_tier;
 }
 
-/** Sets what an account, which is locked, is served by, and what the operator has arranged of that. */
+/** Sets the effective tier and the operator's tier of a locked account. */
 export async function setTier(tx: Tx, id: string, tier: string, arranged: string): Promise<void> {
   await tx.sql.updateTable("accounts").set({ tier, arranged_tier: arranged }).where("id", "=", id).execute();
 }
 
-/** Disables an account, or enables it again, also one that its owner has deleted; false when it is so already. */
+/** Disables or enables an account; enabling also undoes a deletion. Returns false if nothing changed. */
 export async function setDisabled(tx: Tx, id: string, disabledAt: Date | null): Promise<boolean> {
   const row = await tx.sql
     .updateTable("accounts")
@@ -125,18 +123,18 @@ export async function setDisabled(tx: Tx, id: string, disabledAt: Date | null): 
   return row !== undefined;
 }
 
-/** Sets what the operator has arranged for an account, which is locked. */
+/** Replaces the operator overrides of a locked account. */
 export async function setOverrides(tx: Tx, id: string, overrides: readonly Override[]): Promise<void> {
   const change = { overrides: JSON.stringify(overrides) };
   await tx.sql.updateTable("accounts").set(change).where("id", "=", id).execute();
 }
 
-/** Finds an account by its identifier or its name, or makes one of that name; "ambiguous" when several bear it. */
+/** Finds an account by identifier or name, or creates one of that name. Returns "ambiguous" if several match. */
 export async function ensureAccount(
   tx: Tx,
   account: { id: Id<"acc">; name: string; tier: string },
 ): Promise<{ id: string; tier: string } | "ambiguous"> {
-  // Two who ask for the same new name at once get the same account.
+  // Serialises concurrent calls with the same new name, so that one account is created.
   await sql`select pg_advisory_xact_lock(hashtext(${account.name}))`.execute(tx.sql);
   const [found, ...others] = await findAccounts(tx, account.name);
   if (others.length > 0) return "ambiguous";

@@ -6,13 +6,12 @@ import { insertMembership } from "./memberships.ts";
 import { insertAccount } from "./store.ts";
 import type { UsersTable } from "./tables.ts";
 
-/** A user, as PostgreSQL has it. */
 export type UserRow = Selectable<UsersTable>;
 
-/** Milliseconds after which a sign-up that was not verified is forgotten. */
+/** Milliseconds after which an unverified sign-up expires. */
 const pendingFor = 86_400_000;
 
-/** Writes an e-mail address as it is kept and compared. */
+/** Canonical form of an e-mail address, for storage and comparison. */
 export function canonicalEmail(email: string): string {
   return email.trim().toLowerCase();
 }
@@ -21,10 +20,10 @@ const passwordNeeded = {
   password: "is needed, because the address was signed up with more than once: choose the one to log in with",
 };
 
-/** When the sign-ups that lapse now were made. */
+/** Sign-ups created before this time have expired. */
 const lapsedAt = (now: number): Date => new Date(now - pendingFor);
 
-/** Finds a user by the canonical address; a sign-up that has lapsed is none. */
+/** Finds a user by canonical address. Expired sign-ups are ignored. */
 export async function findUserByEmail(db: Queryable, email: string, now: number): Promise<UserRow | undefined> {
   return await db.sql
     .selectFrom("users")
@@ -40,29 +39,31 @@ export async function findUser(db: Queryable, id: string): Promise<UserRow | und
   return await found.where("email_verified_at", "is not", null).executeTakeFirst();
 }
 
-/** Finds the user of a login. */
+/** Finds the user of a login. Throws if the user is missing, which is a bug. */
 export async function findUserOfLogin(db: Queryable, { userId }: { readonly userId: string }): Promise<UserRow> {
   const user = await findUser(db, userId);
-  if (!user) throw new Error("a login outlives its user");
+  if (!user) throw new Error("the user of a login does not exist");
   return user;
 }
 
-/** Somebody who signs up. */
+/** A sign-up to insert. */
 export interface NewUser {
   readonly id: Id<"usr">;
   readonly email: string;
   readonly name: string;
   readonly passwordHash: string | null;
   readonly createdAt: Date;
-  /** The account that is made when the address is verified; none for who joins another's. */
+  /** The account to create when the address is verified; undefined for a user who joins an existing account. */
   readonly account?: { readonly id: Id<"acc">; readonly name: string };
-  /** The revision of the terms that the account accepts. */
+  /** Revision of the terms that the account accepts. */
   readonly acceptedRevision?: string | undefined;
-  /** The hash of the invite by which the user joins another's. */
+  /** Hash of the invite to an existing account. */
   readonly inviteHash?: Buffer;
 }
 
-/** Inserts a sign-up; false when the address has a user, or one that is pending. A sign-up that has lapsed makes room. */
+/**
+ * Inserts a sign-up, replacing an expired one. Returns false if the address already has a user or a pending sign-up.
+ */
 export async function insertUser(
   tx: Tx,
   { id, email, name, passwordHash, createdAt, account, acceptedRevision, inviteHash }: NewUser,
@@ -87,33 +88,34 @@ export async function insertUser(
   return row !== undefined;
 }
 
-/** Notes that an address with a pending sign-up was signed up with again: that password proves nothing any more. */
+/** Marks a pending sign-up as contested: its password no longer identifies the owner of the mailbox. */
 export async function contestSignUp(db: Queryable, email: string): Promise<void> {
   const update = db.sql.updateTable("users").set({ pending_contested: true }).where("email", "=", email);
   await update.where("email_verified_at", "is", null).execute();
 }
 
-/** How an address was verified, and when. */
+/** Parameters of an address verification. */
 export interface Verification {
   readonly membershipId: Id<"mem">;
   readonly now: Date;
-  /** Takes the place of the sign-up's password, which somebody else may have chosen; null: there is none from now on. */
+  /** Replaces the sign-up's password, which another person may have chosen; null removes the password. */
   readonly passwordHash: string | null | undefined;
 }
 
-/** A user whose address is verified, and the account that was made by it. */
+/** A verified user, and the account created by the verification. */
 export interface VerifiedUser {
   readonly user: UserRow;
   readonly madeAccountId: string | undefined;
-  /** The revision of the terms that the account has accepted at its sign-up. */
+  /** Revision of the terms accepted for the account at sign-up. */
   readonly acceptedRevision: string | null;
-  /** The hash of the invite that the user has signed up with, and is now to join by. */
+  /** Hash of the invite used at sign-up, still to be accepted. */
   readonly inviteHash: Buffer | null;
 }
 
 /**
- * Verifies a user's address, and makes the account of the sign-up; undefined when the user has gone. Of two who verify at
- * once one makes the account. Throws `validation-failed` where the sign-up's password would do for one that was repeated.
+ * Verifies a user's address and creates the account of the sign-up. Concurrent calls create only one account. Returns
+ * undefined if the user no longer exists. Throws `validation-failed` if the sign-up is contested and no new password is
+ * set.
  */
 export async function verifyUser(tx: Tx, id: string, verification: Verification): Promise<VerifiedUser | undefined> {
   const { membershipId, now, passwordHash } = verification;
@@ -132,20 +134,19 @@ export async function verifyUser(tx: Tx, id: string, verification: Verification)
     ...(passwordHash !== undefined && { password_hash: passwordHash }),
   });
   const user = await update.where("id", "=", id).returningAll().executeTakeFirstOrThrow();
-  // If a new password replaces that of the sign-up, nobody knows whether the owner of the mailbox accepted the terms.
+  // If a new password replaces that of the sign-up, the owner of the mailbox may not have accepted the terms.
   const acceptedRevision = passwordHash === undefined ? row.pending_revision : null;
   return { user, madeAccountId: accountId ?? undefined, acceptedRevision, inviteHash };
 }
 
-/** Gives a user another name. */
 export async function renameUser(tx: Tx, id: string, name: string): Promise<void> {
   await tx.sql.updateTable("users").set({ name }).where("id", "=", id).execute();
 }
 
 /**
- * Gives a user another address, of which it is known that the user has it; gives the user as it was, or undefined when
- * another user has the address, and the transaction can only be given up. A sign-up with it that is pending goes: it was
- * never verified.
+ * Changes a user's address, whose ownership must be proven already, and returns the previous row. A pending sign-up
+ * with the new address is deleted. Returns undefined if the user does not exist or the address is taken; then the
+ * transaction must be rolled back.
  */
 export async function moveUser(tx: Tx, id: string, email: string): Promise<UserRow | undefined> {
   const user = await tx.sql.selectFrom("users").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
@@ -160,12 +161,12 @@ export async function moveUser(tx: Tx, id: string, email: string): Promise<UserR
   }
 }
 
-/** Keeps another password of a user; null: there is none. */
+/** Replaces a user's password hash; null removes the password. */
 export async function updatePassword(tx: Tx, id: string, passwordHash: string | null): Promise<void> {
   await tx.sql.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", id).execute();
 }
 
-/** Deletes the sign-ups that have lapsed. */
+/** Deletes expired sign-ups. */
 export async function deleteLapsedUsers(db: Queryable, now: number): Promise<void> {
   await db.sql
     .deleteFrom("users")

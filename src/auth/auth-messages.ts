@@ -3,7 +3,6 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Login, LoginSchema } from "../gen/pilothouse/v1/auth_pb.ts";
 import type { IssuedTokens } from "./logins/logins.ts";
 
-/** Writes a login as the interface has it. */
 export function toLoginMessage(issued: IssuedTokens): Login {
   return create(LoginSchema, {
     accessToken: issued.tokens.access,

@@ -7,7 +7,7 @@ import { createLinkRequests, type LinkRequestsParts } from "./link-requests.ts";
 import { deleteExpiredMailTokens } from "./mail-tokens.ts";
 import { createAuthService } from "./service.ts";
 
-/** Milliseconds between two looks for sign-ups and links that have lapsed. */
+/** Milliseconds between sweeps of expired sign-ups and links. */
 const sweepEvery = 600_000;
 
 export const auth = defineService({
@@ -27,7 +27,7 @@ export const auth = defineService({
             await deleteExpiredMailTokens(db, now);
           },
           every: sweepEvery,
-          complaint: "sign-ups and links that have lapsed cannot be swept at the moment",
+          complaint: "failed to sweep expired sign-ups and links",
         },
       ],
     };

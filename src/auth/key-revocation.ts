@@ -9,7 +9,7 @@ import type { Call } from "../kernel/call.ts";
 import type { AuthServiceParts } from "./auth-parts.ts";
 import { invalidMailToken, useMailToken } from "./mail-tokens.ts";
 
-/** Makes the method that revokes the keys of a user by a link. */
+/** Creates the method that revokes a user's keys by a mailed link. */
 export function createKeyRevocation(parts: AuthServiceParts) {
   const { db, clock, audit } = parts;
   return (call: Call, { token }: RevokeKeysRequest): Promise<Empty> =>

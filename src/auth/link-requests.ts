@@ -12,7 +12,7 @@ import { createAuthMails } from "./mails.ts";
 
 const most = { strangers: 5, knownNetwork: 5, what: "links were asked for this address" };
 
-/** A link that somebody asks for at an address, whether it has a user or not. */
+/** A request for a mailed link; the address may not belong to a user. */
 export interface LinkRequest {
   readonly kind: "verify-email" | "magic-link" | "password-reset";
   /** The canonical address. */
@@ -20,14 +20,14 @@ export interface LinkRequest {
 }
 
 /**
- * Sends the links that are asked for, as leased work: the request is answered before anybody looks whether there is a user to
- * send one to, so that neither the answer nor the time or the load that it takes tells.
+ * Sends requested links in background jobs. The request is answered before the user is looked up, so that neither
+ * response, timing nor load discloses whether the address has a user.
  */
 export interface LinkRequests {
   ask(request: LinkRequest): Promise<void>;
-  /** The same for whoever gives the address of a user. Throws `rate-limited`, also for an address of nobody. */
+  /** Like `ask`, for a client that claims to be the user. Throws `rate-limited`, also for an unknown address. */
   askAsUser(request: LinkRequest & { readonly client: Client }): Promise<void>;
-  /** What sends them. */
+  /** Job kinds that send the links. */
   readonly works: readonly WorkKind<LinkRequest>[];
 }
 
@@ -41,7 +41,6 @@ export interface LinkRequestsParts {
   readonly work: Work;
 }
 
-/** Makes what sends links. */
 export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
   const { db, clock, countTry, mailer, work } = parts;
   const mails = createAuthMails(mailer);

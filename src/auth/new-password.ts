@@ -8,7 +8,7 @@ import type { Logins } from "./logins/logins.ts";
 import { dropMailTokens, makeMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 
-/** Keys that the mail names: it has 40 lines. */
+/** Maximum number of keys in the mail, which has 40 lines. */
 const mostNamed = 25;
 
 interface NewPasswordParts {
@@ -18,8 +18,8 @@ interface NewPasswordParts {
 }
 
 /**
- * Keeps another password, which ends links and all logins of the user but one. The mail about it lists the API keys that the
- * user has made, which go on, with a link that revokes them.
+ * Stores a new password, and revokes the user's mail links and all logins except `except`. The confirmation mail lists
+ * the API keys that the user created, which stay valid, with a link to revoke them.
  */
 export async function keepPassword(
   { clock, logins, mailer }: NewPasswordParts,

@@ -11,13 +11,13 @@ import { findMailToken, useMailToken } from "./mail-tokens.ts";
 import { keepPassword } from "./new-password.ts";
 import { createVerification } from "./verification.ts";
 
-/** Makes the method that sets another password by a link. */
+/** Creates the method that sets a new password by a mailed link. */
 export function createPasswordReset(parts: AuthServiceParts) {
   const { db, clock, passwords, audit } = parts;
   const verify = createVerification(parts);
   return async (call: Call, { token, password }: ConfirmPasswordResetRequest): Promise<Empty> => {
     const now = clock.now();
-    // Guesses at tokens are to cost no hash.
+    // Guessing tokens must not cost a password hash.
     const { email } = await findMailToken(db, "password-reset", token, now);
     await passwords.assertStrong(password, email, call.clientAddress);
     const passwordHash = await passwords.hash(password, call.clientAddress);
@@ -25,7 +25,7 @@ export function createPasswordReset(parts: AuthServiceParts) {
     await db.transaction(async (tx) => {
       const { userId } = await useMailToken(tx, "password-reset", token, now);
       const user = await verify(tx, call, { userId, passwordHash: null });
-      // Strangers may have used up the tries: who has the mailbox can log in with the new password all the same.
+      // Others may have exhausted the attempt limit; noting the device lets the owner of the mailbox log in.
       await noteDevice(tx, { userId, network, family }, new Date(now));
       for (const { accountId } of await listMemberships(tx, userId))
         audit.record(tx, { accountId, actor: userActor(user), action: "user.reset_password", subject: userId, call });

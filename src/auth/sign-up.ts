@@ -19,13 +19,13 @@ import { findMailToken, makeMailToken, useMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 import { createVerification } from "./verification.ts";
 
-/** An hour: sign-ups from a network, which say of any address whether it has a user; and mails to an address. */
+/** Hourly limits: sign-ups per network, because they disclose whether an address has a user; and mails per address. */
 const most = { signUps: 100, mails: 5 };
 
 const alreadyRegistered =
   "the address has a user: log in, reset the password, or open the link in the mail of an earlier sign-up";
 
-/** Makes the methods by which people come to be users. */
+/** Creates the methods that sign users up. */
 export function createSignUp(parts: AuthServiceParts) {
   const { config, db, ids, clock, brakes, passwords, mailer, linkRequests, invites, legal } = parts;
   const mails = createAuthMails(mailer);
@@ -38,8 +38,9 @@ export function createSignUp(parts: AuthServiceParts) {
   }
 
   /**
-   * Answers a sign-up with an address that has one already: its mail may have been lost, or be that of a stranger's. Nobody
-   * shall fill a mailbox by it. Whether the address is verified is told neither in words nor by time.
+   * Rejects a sign-up whose address is already in use, and repeats the verification mail, which may have been lost.
+   * Mails are limited, so that a mailbox cannot be flooded. Neither text nor timing discloses whether the address is
+   * verified.
    */
   async function refuseAgain(email: string): Promise<never> {
     await contestSignUp(db, email);
@@ -51,13 +52,13 @@ export function createSignUp(parts: AuthServiceParts) {
   async function assertAcceptable(revisionId: string, inviteToken: string | undefined): Promise<void> {
     if (inviteToken !== undefined)
       throw failFields("validation-failed", {
-        accepted_revision_id: "goes without invite_token: its account accepts terms",
+        accepted_revision_id: "must be left out with invite_token: the account of the invite accepts the terms",
       });
     if (!(await legal.acceptable(revisionId))) throw notAcceptable();
   }
 
   async function hashNew({ clientAddress }: Call, token: string, password: string): Promise<string> {
-    // Guesses at tokens are to cost no hash.
+    // Guessing tokens must not cost a password hash.
     const { email } = await findMailToken(db, "verify-email", token, clock.now());
     await passwords.assertStrong(password, email, clientAddress);
     return passwords.hash(password, clientAddress);
@@ -67,7 +68,7 @@ export function createSignUp(parts: AuthServiceParts) {
     async signUp(call: Call, request: SignUpRequest): Promise<SignUpResponse> {
       const { inviteToken, acceptedRevisionId: acceptedRevision } = request;
       if (config.signup === "closed" && inviteToken === undefined)
-        throw fail("feature-unavailable", {}, { detail: "sign-up takes an invite here" });
+        throw fail("feature-unavailable", {}, { detail: "sign-up needs an invite here" });
       const email = canonicalEmail(request.email);
       const { network } = clientOf(call);
       await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups came from your network");

@@ -1,7 +1,7 @@
 import type { Generated } from "kysely";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** What a link in a mail is for. */
+/** Purpose of a link in a mail. */
 export type MailTokenKind =
   | "verify-email"
   | "magic-link"
@@ -11,17 +11,17 @@ export type MailTokenKind =
   | "account-restore"
   | "keys";
 
-/** Tokens of links in mails; of each only the hash. */
+/** Tokens of links in mails. Only the hash is stored. */
 interface MailTokensTable {
   hash: Buffer;
   kind: MailTokenKind;
   user_id: string;
-  /** Where the mail went: whoever follows the link has that mailbox. */
+  /** Address the mail was sent to; following the link proves access to it. */
   email: string;
   expires_at: Date;
-  /** The login that has asked for it. */
+  /** The login that requested the link. */
   login_id: Generated<string | null>;
-  /** The account that it is about, if that is one. */
+  /** The account that the link concerns, if any. */
   account_id: Generated<string | null>;
 }
 

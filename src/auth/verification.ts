@@ -8,12 +8,14 @@ import type { Tx } from "../platform/postgres/database.ts";
 import type { Invites } from "../teams/invites.ts";
 import { dropVerifications, invalidMailToken } from "./mail-tokens.ts";
 
-/** Whose address is verified, by which kind of link. */
 export interface VerificationRequest extends Pick<Verification, "passwordHash"> {
   readonly userId: string;
 }
 
-/** Makes what verifies the address of whoever has followed a link. Throws `invalid-auth-token` when the user has gone. */
+/**
+ * Creates the function that verifies the address of a user who followed a link. Throws `invalid-auth-token` if the user
+ * no longer exists.
+ */
 export function createVerification({
   ids,
   clock,
@@ -40,7 +42,7 @@ export function createVerification({
         audit.record(tx, { ...accepted, actor: userActor(user), call });
       }
     }
-    // One that has lapsed meanwhile leaves a user without an account, who can be invited again.
+    // If the invite has expired, the user has no account, and can be invited again.
     if (inviteHash) await invites.acceptOpen(tx, call, userId, inviteHash);
     return user;
   };

@@ -6,11 +6,11 @@ import { tierText } from "./mails.ts";
 import type { CardProcessor } from "./processors.ts";
 import { findPrice, keepPrice } from "./store.ts";
 
-/** What the processor of cards sells for us, and the portal in which people change what they buy. */
+/** Prices and portal configuration at the card processor. */
 export interface CardCatalog {
-  /** The price of a tier. */
+  /** Returns the identifier of a tier's price, creating the price if needed. */
   price(card: CardProcessor, tier: string, interval: PriceInterval, cents: number): Promise<string>;
-  /** The configuration of the portal: what costs more begins when it is paid, what costs less with the next period. */
+  /** Returns the portal configuration: upgrades start when paid, downgrades with the next period. */
   portal(card: CardProcessor): Promise<string>;
 }
 
@@ -18,10 +18,10 @@ const sold = ["personal", "api_builder", "api_scale"].flatMap((tier) =>
   (["month", "year"] as const).map((interval) => ({ tier, interval })),
 );
 
-/** By which we know our configuration again. */
+/** Metadata key that identifies our configuration. */
 const mark = "pilothouse";
 
-/** What the portal lets people do. */
+/** Actions that the portal offers. */
 function portalFeatures(prices: readonly Stripe.Price[]): Stripe.BillingPortal.ConfigurationCreateParams.Features {
   const productOf = ({ product }: Stripe.Price): string => (typeof product === "string" ? product : product.id);
   const products = [...Map.groupBy(prices, productOf)].map(([product, of]) => ({
@@ -40,7 +40,7 @@ function portalFeatures(prices: readonly Stripe.Price[]): Stripe.BillingPortal.C
   };
 }
 
-/** Makes it. What is not there yet at the processor is made when it is first needed. */
+/** Creates the catalog. Prices and configurations are created at the processor on first use. */
 export function createCardCatalog({ db, prices }: { readonly db: Database; readonly prices: Prices }): CardCatalog {
   let configuration: string | undefined;
 
@@ -73,7 +73,7 @@ export function createCardCatalog({ db, prices }: { readonly db: Database; reado
       const cents = priceOf(prices, tier, interval);
       if (cents !== undefined) ids.push(await price(card, tier, interval, cents));
     }
-    // Other prices want another configuration.
+    // Each set of prices needs its own configuration.
     const digest = createHash("sha256").update(ids.join()).digest("hex").slice(0, 32);
     const { data } = await client.billingPortal.configurations.list({ active: true, limit: 100 });
     const found = data.find(({ metadata }) => metadata?.[mark] === digest);

@@ -26,14 +26,14 @@ import {
   saveSubscription,
 } from "./store.ts";
 
-/** Fetches what the processor has of a customer. Lanes are customers: what was fetched last is saved last. */
+/** Fetches the state of a customer from the card processor. One queue partition per customer keeps saves in order. */
 export const cardWork = { kind: "card-customer" } as const;
 
-/** A look at a customer. */
+/** A job that fetches the state of a customer. */
 export interface CardJob {
-  /** A charge that was returned: that may end a subscription. */
+  /** A refunded or disputed charge, which may end a subscription. */
   readonly charge?: string;
-  /** Whether to look for such charges, because no notice may have come of one. */
+  /** Whether to search for such charges, in case their webhook was lost. */
   readonly reconciles?: boolean;
 }
 
@@ -53,24 +53,24 @@ const second = 1_000;
 const minute = 60 * second;
 const day = 1_440 * minute;
 
-/** Milliseconds for which a subscription keeps its tier while a payment has failed, by our own count. */
+/** Milliseconds for which a subscription keeps its tier after a failed payment. */
 const pastDueFor = 14 * day;
 
-/** A processor that is away for a while is asked again; the daily look finds what was missed longer. */
+/** Retries while the processor is unreachable. Longer outages are covered by the daily reconciliation. */
 const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute, 60 * minute];
 
 type Status = SubscriptionRow["status"];
 
 const rankOf = (tier: string): number => tiers.names.indexOf(tiers.get(tier).name);
 
-/** Where a subscription is, by the processor's word; undefined for one that was never paid. */
+/** Status of a subscription by the processor's data; undefined if it was never paid. */
 function statusOf({ status, cancel_at_period_end, cancel_at }: Stripe.Subscription): Status | undefined {
   if (status === "active" || status === "trialing") return cancel_at_period_end || cancel_at ? "cancelling" : "active";
   if (status === "past_due") return "past_due";
   return status === "incomplete" || status === "incomplete_expired" ? undefined : "ended";
 }
 
-/** A higher tier serves when its invoice is paid: until then the subscription is what it was. */
+/** Whether an upgrade is still unpaid. The tier changes only when its invoice is paid. */
 function isUnpaidRaise(
   { latest_invoice: invoice }: Stripe.Subscription,
   price: CardPrice | undefined,
@@ -87,13 +87,13 @@ const isSame = (left: SubscriptionRow, right: SubscriptionRow): boolean =>
   left.amount_cents === right.amount_cents &&
   left.period_ends_at.getTime() === right.period_ends_at.getTime();
 
-/** What people are told of a subscription that is active, by what it was before. */
+/** Mail subjects for a subscription that became active, by previous status. */
 const activeSubjects: Readonly<Partial<Record<Status, string>>> = {
-  past_due: "Your payment has come in",
-  cancelling: "Your subscription goes on",
+  past_due: "We received your payment",
+  cancelling: "Your subscription continues",
 };
 
-/** What people are told when a subscription has become what it is. */
+/** Mail about a change of a subscription; undefined if there is nothing to report. */
 function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): MoneyNews | undefined {
   const [tier, until] = [tierText(now.tier), dayText(now.period_ends_at)];
   const cost = `${moneyText(now.amount_cents, now.currency)} a ${now.interval}`;
@@ -104,24 +104,24 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
         lines: [`It is ${tier} now, for ${cost}, paid until ${until}.`],
       };
     if (now.period_ends_at <= before.period_ends_at) return undefined;
-    const lines = [`The payment of ${cost} for ${tier} has come in. It is paid until ${until}.`];
-    return { subject: "Your payment has come in", lines };
+    const lines = [`We received the payment of ${cost} for ${tier}. It is paid until ${until}.`];
+    return { subject: "We received your payment", lines };
   }
   switch (now.status) {
     case "past_due":
       return {
         subject: "A payment has failed",
         lines: [
-          `The card was declined for ${tier}, ${cost}. It is tried again; you keep the tier for 14 days.`,
-          "Open the billing portal to give another card.",
+          `The card was declined for ${tier}, ${cost}. We will try again; you keep the tier for 14 days.`,
+          "Open the billing portal to enter another card.",
         ],
       };
     case "ended":
       return before && { subject: "Your subscription has ended", lines: [`The subscription to ${tier} has ended.`] };
     case "cancelling":
       return {
-        subject: "Your subscription is going to end",
-        lines: [`${tier} is paid until ${until}, and ends then.`],
+        subject: "Your subscription will end",
+        lines: [`${tier} is paid until ${until} and ends then.`],
       };
     case "active":
       return {
@@ -131,12 +131,15 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
   }
 }
 
-/** By which we know a subscription that the deletion of its account has stopped: that of one who ended it himself stays so. */
+/**
+ * Metadata key that marks subscriptions cancelled because their account was deleted. Subscriptions that the user
+ * cancelled lack it, and stay cancelled.
+ */
 const stopMark = "pilothouse_stopped";
 
 /**
- * Has the processor of cards be asked about an account whose deletion, or return, is part of a transaction: nothing is
- * renewed of one that is deleted, and what its deletion has stopped goes on when it is back.
+ * Schedules a sync with the card processor after an account was deleted or restored: deletion stops renewals, restoring
+ * resumes them.
  */
 export async function followDeletion(tx: Tx, work: Work, accountId: string): Promise<void> {
   const lanes = await listCustomers(tx, accountId);
@@ -147,7 +150,7 @@ export async function followDeletion(tx: Tx, work: Work, accountId: string): Pro
   );
 }
 
-/** Makes what keeps subscriptions as the processor has them. */
+/** Creates the job kind that keeps subscriptions in sync with the processor. */
 export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
   const { db, clock, log, mailer, audit, arrangements, processors, config } = parts;
   const canMail = config.smtpUrl !== undefined || config.embedded;
@@ -158,7 +161,7 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     registers: [parts.metrics],
   });
 
-  /** Ends the subscription of a charge that was returned in full, or lost in a dispute. */
+  /** Cancels the subscription of a charge that was refunded in full or lost in a dispute. */
   async function endReturned({ client }: CardProcessor, customerId: string, chargeId: string): Promise<void> {
     const charge = await client.charges.retrieve(chargeId);
     const disputes = charge.disputed ? await client.disputes.list({ charge: chargeId, limit: 10 }) : undefined;
@@ -179,11 +182,11 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
   const listAll = ({ client }: CardProcessor, customer: string) =>
     client.subscriptions.list({ customer, status: "all", limit: 100, expand: ["data.latest_invoice"] });
 
-  /** Has nothing be paid any more for an account that is deleted: what is paid runs out, and what is not ends. */
+  /** Stops payments of a deleted account: paid subscriptions run out, unpaid subscriptions end now. */
   async function stopRenewal(card: CardProcessor, customerId: string): Promise<void> {
     const { checkout, subscriptions, subscriptionSchedules } = card.client;
     for (const open of await listOpenCheckouts(db, customerId, new Date(clock.now()))) {
-      // One that is complete cannot be expired: its subscription is among those below.
+      // A completed checkout cannot be expired; its subscription is handled below.
       await checkout.sessions.expire(open).catch(() => undefined);
       await closeCheckout(db, open);
     }
@@ -191,7 +194,7 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
       const { id, schedule } = found;
       const status = statusOf(found);
       if (status === "cancelling" || found.status === "canceled" || found.status === "incomplete_expired") continue;
-      // A change that is to come holds the subscription.
+      // A schedule of future changes blocks updates of the subscription.
       if (schedule) await subscriptionSchedules.release(typeof schedule === "string" ? schedule : schedule.id);
       if (status === "active")
         await subscriptions.update(id, { cancel_at_period_end: true, metadata: { [stopMark]: "true" } });
@@ -199,7 +202,7 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     }
   }
 
-  /** Has what the deletion of an account has stopped be renewed again, once it is back. */
+  /** Resumes renewal of subscriptions that the deletion of the account stopped. */
   async function resumeRenewal({ client }: CardProcessor, found: readonly Stripe.Subscription[]): Promise<boolean> {
     const stopped = found.filter((each) => statusOf(each) === "cancelling" && each.metadata?.[stopMark]);
     for (const { id } of stopped)
@@ -207,7 +210,7 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     return stopped.length > 0;
   }
 
-  /** Lists the charges of a customer that were returned, or may have been. */
+  /** Lists charges of a customer that were refunded or disputed. */
   async function listReturned({ client, isSandbox }: CardProcessor, customerId: string, accountId: string) {
     const known = await listSubscriptions(db, accountId, isSandbox);
     if (known.every(({ status }) => status === "ended")) return [];
@@ -215,7 +218,7 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     return data.filter(({ refunded, disputed }) => refunded || disputed).map(({ id }) => id);
   }
 
-  /** What the processor has of a subscription as a row; undefined for one that is none of ours. */
+  /** Converts a processor's subscription to a row; undefined if it is not ours. */
   function toRow(
     { livemode, isSandbox }: CardProcessor,
     found: Stripe.Subscription,
@@ -227,14 +230,14 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     const item = found.items.data[0];
     const named = prices.find(({ id }) => id === item?.price.id);
     if (!status || !item || found.customer !== owner.customerId || found.livemode !== livemode) return undefined;
-    // What has ended has, whatever its price became before.
+    // An ended subscription keeps its last price.
     const keepsPrice = before && (status === "ended" || isUnpaidRaise(found, named, before));
     const price = keepsPrice ? before : named;
     if (
       !price ||
       (price === named && (item.price.unit_amount !== price.amount_cents || item.price.currency !== price.currency))
     ) {
-      log.warn({ subscription: found.id }, "a subscription has a price that is none of ours, and counts for nothing");
+      log.warn({ subscription: found.id }, "subscription has an unknown price; ignored");
       return undefined;
     }
     const now = new Date(clock.now());
@@ -249,7 +252,7 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     };
   }
 
-  /** Has a subscription give its tier, or end that. */
+  /** Adds or ends the grant of a subscription. */
   function apply(time: PaidTime, { id, status, tier, past_due_since: since, created_at }: SubscriptionRow): PaidTime {
     if (status === "ended") return endGrant(time, id, clock.now());
     const until = since ? since.getTime() + pastDueFor : null;
@@ -292,7 +295,7 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
         const row = toRow(card, found, prices, { accountId, customerId }, before);
         return row ? [{ row, before }] : [];
       });
-      // What has ended, and was known to have, changes nothing any more.
+      // Subscriptions that had already ended need no change.
       const changed = rows.filter(
         ({ row, before }) => !(row.status === "ended" && (!before || before.status === "ended")),
       );

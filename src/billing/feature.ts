@@ -12,7 +12,7 @@ type BillingParts = BillingServiceParts &
   CardNoticeParts &
   ReconciliationParts & { readonly status: Status };
 
-/** Subscriptions that are paid by card. */
+/** Card subscriptions. */
 export const billing = defineService({
   service: BillingService,
   create(parts: BillingParts) {

@@ -4,13 +4,13 @@ import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
-/** What is told of money: its subject, and sentences that follow the name of the account. */
+/** A mail about billing: its subject, and the lines below the account's name. */
 export interface MoneyNews {
   readonly subject: string;
   readonly lines: readonly string[];
 }
 
-/** Writes an amount for people: `49.00 USD`. */
+/** Formats an amount: `49.00 USD`. */
 export const moneyText = (cents: number, currency: string): string =>
   `${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, "0")} ${currency.toUpperCase()}`;
 
@@ -20,13 +20,13 @@ const names: Readonly<Record<string, string>> = {
   api_scale: "API Scale",
 };
 
-/** What people call a tier. */
+/** Display name of a tier. */
 export const tierText = (tier: string): string => names[tier] ?? tier;
 
-/** Writes a day for people: `2026-11-23`. */
+/** Formats a day: `2026-11-23`. */
 export const dayText = (time: Date): string => time.toISOString().slice(0, 10);
 
-/** Tells the owners and admins of an account. A deployment without mails keeps its books all the same. */
+/** Mails the owners and admins of an account, if the deployment can send mail. */
 export async function mailManagers(
   mailer: Mailer,
   canMail: boolean,

@@ -6,10 +6,10 @@ import { type CardJob, cardWork } from "./card-sync.ts";
 import type { CardProcessor, Notice } from "./processors.ts";
 import { findOwner, keepNotice } from "./store.ts";
 
-/** Seconds for which a signature is good. */
+/** Maximum age of a signature in seconds. */
 const tolerance = 300;
 
-/** Characters of an identifier that a notice may have. */
+/** Maximum characters of an identifier in a webhook. */
 const longestId = 255;
 
 export interface CardNoticeParts {
@@ -23,7 +23,7 @@ const textOf = (object: object, name: string): string => {
   return typeof value === "string" && value.length <= longestId ? value : "";
 };
 
-/** The event that a notice has, when it is signed, and not long ago. */
+/** Returns the event of a webhook; undefined if its signature is invalid or too old. */
 function verified(card: CardProcessor, { headers, body }: Notice, now: number): Stripe.Event | undefined {
   const signature = headers["stripe-signature"];
   if (typeof signature !== "string") return undefined;
@@ -35,8 +35,8 @@ function verified(card: CardProcessor, { headers, body }: Notice, now: number): 
 }
 
 /**
- * Takes what the processor of cards tells of. A notice says only which customer to look at: what is true of it is fetched,
- * so that the order of notices and their number mean nothing. False when it is not signed.
+ * Handles a webhook of the card processor. It only names the customer to fetch, so order and number of webhooks do not
+ * matter. Returns false if the signature is invalid.
  */
 export async function takeCardNotice(
   { db, clock, work }: CardNoticeParts,
@@ -50,11 +50,11 @@ export async function takeCardNotice(
   const isCharge = textOf(object, "object") === "charge";
   const charge = isCharge ? textOf(object, "id") : isDispute ? textOf(object, "charge") : "";
   const named = textOf(object, "customer");
-  // A dispute names its charge alone.
+  // A dispute names only its charge.
   const subject = named || (isDispute ? ((await card.client.charges.retrieve(charge)).customer ?? "") : "");
   const customer = typeof subject === "string" ? await findOwner(db, subject, card.isSandbox) : undefined;
   const id = typeof event.id === "string" ? event.id.slice(0, longestId) : "";
-  // Somebody else's customers are no business of ours: one account may serve several programs.
+  // Other customers are ignored: several applications may share the processor account.
   if (!customer || id === "") return true;
   const kind = String(event.type).slice(0, longestId);
   await db.transaction(async (tx) => {

@@ -9,10 +9,10 @@ type OrderParts = Omit<OrderServiceParts, "orders"> & OrderSyncParts & OrderNoti
 
 const minute = 60_000;
 
-/** Milliseconds for which a quote is kept that has lapsed. */
+/** Milliseconds for which an expired quote is kept. */
 const quotesKeptFor = 30 * 1_440 * minute;
 
-/** Orders that are paid with a cryptocurrency. */
+/** Orders paid with a cryptocurrency. */
 export const cryptoOrders = defineService({
   service: CryptoOrderService,
   create(parts: OrderParts) {
@@ -34,11 +34,11 @@ export const cryptoOrders = defineService({
       methods: createOrderService({ ...parts, orders }),
       works: orders.works,
       jobs: [
-        { run: lookAtDue, every: 2_000, complaint: "crypto orders cannot be looked at at the moment" },
+        { run: lookAtDue, every: 2_000, complaint: "failed to schedule polls of crypto orders" },
         {
           run: () => deleteQuotesBefore(db, new Date(clock.now() - quotesKeptFor)),
           every: 60 * minute,
-          complaint: "old quotes cannot be deleted at the moment",
+          complaint: "failed to delete old quotes",
         },
       ],
     };

@@ -10,14 +10,12 @@ import { toTierMessage } from "../limits/tier-message.ts";
 import { storedNames } from "../platform/rest-json/names.ts";
 import type { OrderRow } from "./order-store.ts";
 
-/** Names of states in rows. */
+/** Order statuses of rows and messages. */
 export const orderStatusNames = storedNames(CryptoOrderStatus);
 const failureNames = storedNames(CryptoOrderFailureReason);
 
-/** Why an order failed, in the contract. */
 export const toFailureMessage = failureNames.toMessage;
 
-/** Writes an order as the interface has it. */
 export function toOrderMessage(row: OrderRow): CryptoOrder {
   return create(CryptoOrderSchema, {
     ...{

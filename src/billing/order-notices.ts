@@ -13,7 +13,7 @@ export interface OrderNoticeParts {
   readonly work: Work;
 }
 
-/** What a notice names, where it is one. */
+/** Parses a BTCPay webhook; undefined if it is malformed. */
 function read(body: Buffer): { readonly id: string; readonly invoiceId: string; readonly kind: string } | undefined {
   let json: unknown;
   try {
@@ -26,13 +26,16 @@ function read(body: Buffer): { readonly id: string; readonly invoiceId: string; 
     const value: unknown = Reflect.get(json, name);
     return typeof value === "string" && value.length <= 200 ? value : "";
   };
-  // A notice that is sent again keeps the identifier of the first.
+  // A redelivery keeps the identifier of the first delivery.
   const id = textOf("originalDeliveryId") || textOf("deliveryId");
   const invoiceId = textOf("invoiceId");
   return id && invoiceId ? { id, invoiceId, kind: textOf("type") } : undefined;
 }
 
-/** Takes what BTCPay Server tells of, which says only which order to look at. False when it is not signed. */
+/**
+ * Handles a BTCPay Server webhook, which only names the order to fetch. Returns false if the signature or the body is
+ * invalid.
+ */
 export async function takeOrderNotice(
   { db, clock, work }: OrderNoticeParts,
   { webhookSecret, isSandbox }: CryptoProcessor,

@@ -13,7 +13,6 @@ import { compareDecimals } from "./processors/decimal.ts";
 
 const aDay = 86_400_000;
 
-/** What an operator changes orders with. */
 export interface OrderOperatorParts {
   readonly clock: Clock;
   readonly audit: AuditLog;
@@ -22,7 +21,7 @@ export interface OrderOperatorParts {
 
 async function needOrder(db: Queryable, id: string): Promise<OrderRow> {
   const order = await findAnyOrder(db, id);
-  if (!order) throw new StartRefused(`there is no order ${id}`);
+  if (!order) throw new StartRefused(`order ${id} does not exist`);
   return order;
 }
 
@@ -38,8 +37,8 @@ const recordOf = ({ id, account_id: accountId }: OrderRow, verb: string): Omit<A
 });
 
 /**
- * Notes that what was paid to an order was returned before it was settled, which then fails; false when it is not open. A
- * gateway moves it, with its event and its mails.
+ * Records that the payment of an unsettled order was returned. The order then fails; a gateway changes it, with event
+ * and mails. Returns false if the order is not open.
  */
 export async function returnPayment(
   tx: Tx,
@@ -48,7 +47,7 @@ export async function returnPayment(
 ): Promise<boolean> {
   const order = await lockOrder(tx, id);
   if (!openStatuses.some((open) => open === order.status)) return false;
-  if (compareDecimals(order.crypto_amount_paid, "0") === 0) throw new StartRefused(`nothing was paid to ${id}`);
+  if (compareDecimals(order.crypto_amount_paid, "0") === 0) throw new StartRefused(`${id} has received no payment`);
   audit.record(tx, { ...recordOf(order, "refund"), data: { crypto_amount_paid: order.crypto_amount_paid } });
   const data: OrderJob = { isReturned: true };
   work.enqueueAll(tx, orderWork, [
@@ -58,7 +57,10 @@ export async function returnPayment(
   return true;
 }
 
-/** Notes that what came in for an order that has ended unpaid was returned; false when it has not. Refuses in words. */
+/**
+ * Records that a payment of an order that ended unpaid was returned. Returns false if the order has not ended unpaid.
+ * Throws StartRefused for the operator.
+ */
 export async function returnLeftover(
   tx: Tx,
   { clock, audit }: Pick<OrderOperatorParts, "clock" | "audit">,
@@ -66,15 +68,18 @@ export async function returnLeftover(
 ): Promise<boolean> {
   const order = await lockOrder(tx, id);
   if (order.status !== "failed" && order.status !== "cancelled") return false;
-  if (order.irregularity === null) throw new StartRefused(`nothing that came in for ${id} is left to be returned`);
+  if (order.irregularity === null) throw new StartRefused(`${id} has no payment left to return`);
   const now = new Date(clock.now());
-  // What comes in after this wants another look.
+  // A later payment needs another review.
   await changeOrder(tx, id, [order.status], { refunded_at: now, irregularity: null, updated_at: now });
   audit.record(tx, { ...recordOf(order, "refund"), data: { crypto_amount_paid: order.crypto_amount_paid } });
   return true;
 }
 
-/** Notes that what came in for a paid order beyond its price was returned, which changes nothing else. Refuses in words. */
+/**
+ * Records that the excess payment of a paid order was returned. Changes nothing else. Throws StartRefused for the
+ * operator.
+ */
 export async function returnExcess(
   tx: Tx,
   { clock, audit }: Pick<OrderOperatorParts, "clock" | "audit">,
@@ -82,14 +87,17 @@ export async function returnExcess(
 ): Promise<void> {
   const order = await lockOrder(tx, id);
   if (order.status !== "paid" || order.irregularity !== "too_much")
-    throw new StartRefused(`nothing that came in for ${id} beyond its price is left to be returned`);
+    throw new StartRefused(`${id} has no excess payment left to return`);
   const { crypto_amount_paid } = order;
   const changes = { crypto_amount_known: crypto_amount_paid, irregularity: null };
   await changeOrder(tx, id, [order.status], { ...changes, updated_at: new Date(clock.now()) });
   audit.record(tx, { ...recordOf(order, "return_excess"), data: { crypto_amount_paid } });
 }
 
-/** Notes that a paid order was refunded, which ends its months; gives the cents. Refuses in words for the operator. */
+/**
+ * Records the refund of a paid order, which ends its prepaid months. Returns the refunded cents. Throws StartRefused
+ * for the operator.
+ */
 export async function refundOrder(
   tx: Tx,
   { clock, audit, arrangements }: OrderOperatorParts,
@@ -99,9 +107,8 @@ export async function refundOrder(
   const amount = cents ?? order.amount_cents;
   if (!(amount >= 1 && amount <= order.amount_cents))
     throw new StartRefused(`--cents accepts a whole number from 1 to ${order.amount_cents}`);
-  if (order.status !== "paid")
-    throw new StartRefused(`${id} is ${order.status}: only what was paid and has not failed is refunded`);
-  if (order.refunded_at) throw new StartRefused(`${id} is refunded already`);
+  if (order.status !== "paid") throw new StartRefused(`${id} is ${order.status}: only paid orders can be refunded`);
+  if (order.refunded_at) throw new StartRefused(`${id} is already refunded`);
   const now = new Date(clock.now());
   const receipt_revision = order.receipt_revision + 1;
   const changes = { refunded_at: now, refunded_cents: amount, updated_at: now, receipt_revision };
@@ -114,7 +121,7 @@ export async function refundOrder(
   return amount;
 }
 
-/** Lengthens the months of a paid order that have not ended. Refuses in words for the operator. */
+/** Extends the remaining prepaid months of a paid order. Throws StartRefused for the operator. */
 export async function extendOrder(
   tx: Tx,
   { audit, arrangements }: OrderOperatorParts,
@@ -125,8 +132,9 @@ export async function extendOrder(
     grant.id === id ? { ...grant, leftMs: (grant.leftMs ?? 0) + days * aDay } : grant;
   const known = await arrangements.serve(tx, order.account_id);
   const block = known.find((grant) => grant.id === id && grant.endedAt === null);
-  if (!block) throw new StartRefused(`${id} has no months that are left`);
-  if (block.leftMs === null) throw new StartRefused(`the months of ${id} have not begun: extend them then`);
+  if (!block) throw new StartRefused(`${id} has no months left`);
+  if (block.leftMs === null)
+    throw new StartRefused(`the months of ${id} have not started: extend the order after they start`);
   await arrangements.serve(tx, order.account_id, {
     sandbox: order.sandbox,
     apply: (time) => ({ ...time, grants: time.grants.map(lengthen) }),

@@ -51,7 +51,7 @@ export interface OrderServiceParts {
 
 const defaultPage = 20;
 
-/** Milliseconds for which a quote holds. */
+/** Milliseconds for which a quote is valid. */
 const quoteFor = 15 * 60_000;
 
 const orderId = idPattern("ord");
@@ -60,13 +60,13 @@ const tierNames = storedNames(Tier);
 const noOrder = (): Failure => fail("not-found", {}, { detail: "no order has this id" });
 const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
-/** What some months of a tier cost: never more than its year. */
+/** Price of several months of a tier, capped at its yearly price. */
 function costOf(prices: Prices, tier: string, months: number): number | undefined {
   const [month, year] = [priceOf(prices, tier, "month"), priceOf(prices, tier, "year")];
   return month === undefined || year === undefined ? undefined : Math.min(months * month, year);
 }
 
-/** What is to be bought. */
+/** What the client wants to buy. */
 interface Wish {
   readonly tier: Tier;
   readonly months?: number | undefined;
@@ -75,7 +75,7 @@ interface Wish {
   readonly note?: string | undefined;
 }
 
-/** Makes the implementation of CryptoOrderService. */
+/** Creates the implementation of CryptoOrderService. */
 export function createOrderService(parts: OrderServiceParts): ServiceImplementation<typeof CryptoOrderService> {
   const { db, clock, config, processors, orders, work } = parts;
   const { prices, publicUrl } = config;
@@ -96,7 +96,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       throw asProcessorFailure(error);
     });
 
-  /** What an order for something says, at the price of this moment. */
+  /** Builds an order at the current exchange rate. */
   async function priced(crypto: CryptoProcessor, accountId: string, id: string, wish: Wish) {
     const { months = 1, cryptoCurrency = "", refundAddress, note } = wish;
     const coin = cryptoCurrency.toLowerCase();
@@ -121,13 +121,13 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     };
   }
 
-  /** Refuses an order beside another one, or beside a card that goes on paying. */
+  /** Throws `conflict` if the account has another open order or an active card subscription. */
   async function assertFree(on: Tx | Database, { accountId }: Call["principal"], but?: string): Promise<void> {
     const open = await findOpenOrder(on, accountId);
-    if (open !== undefined && open !== but) throw conflict(`the order ${open} is still to be paid, or cancelled`);
+    if (open !== undefined && open !== but) throw conflict(`the order ${open} is still open: pay or cancel it first`);
     const paid = await listSubscriptions(on, accountId, processors.countsSandbox);
     if (paid.some(({ status }) => status === "active" || status === "past_due"))
-      throw conflict("the account pays by card: end that in the portal before");
+      throw conflict("the account has a card subscription: end it in the portal first");
   }
 
   async function quote(call: Call, request: CryptoQuoteRequest): Promise<CryptoOrder> {
@@ -140,20 +140,20 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     });
   }
 
-  /** The order that is to be opened: a quote that holds, or a new one. */
+  /** Returns the quoted order of the request if its quote is valid, or a new order. */
   async function toOpen(call: Call, crypto: CryptoProcessor, request: CryptoCheckoutRequest) {
     const { accountId } = call.principal;
     const newId = call.ids.next("ord");
     if (request.orderId === undefined) return { order: await priced(crypto, accountId, newId, request), isNew: true };
     const order = await own(call, request.orderId);
-    if (order.sandbox !== crypto.isSandbox) throw conflict("the quote was another processor's");
+    if (order.sandbox !== crypto.isSandbox) throw conflict("the quote is from another processor");
     if (order.status !== "quoted") throw conflict(`the order is ${order.status}`);
     if (!order.quote_expires_at || order.quote_expires_at.getTime() <= clock.now())
       throw conflict("the quote has expired");
     return { order, isNew: false };
   }
 
-  /** Has the processor make the invoice; an attempt before may have done so. */
+  /** Creates the invoice at the processor, unless an earlier attempt did. */
   async function invoiceFor(
     { greenfield }: CryptoProcessor,
     order: { id: string; crypto_amount: string; crypto_currency: string },
@@ -185,7 +185,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       const row = isNew
         ? await insertOrder(tx, { ...order, ...opened, quote_expires_at: null })
         : await changeOrder(tx, order.id, ["quoted"], opened);
-      if (!row) throw conflict("the order is quoted no more");
+      if (!row) throw conflict("the order is no longer quoted");
       const { id: subject, tier, months, amount_cents, crypto_currency, crypto_amount } = row;
       call.audit(tx, { subject, data: { tier, months, amount_cents, crypto_currency, crypto_amount } });
       return toOrderMessage(row);
@@ -203,7 +203,8 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       await lockAccount(tx, before.account_id);
       const order = (await findOrder(tx, request.id, before.account_id)) ?? before;
       const hasEnded = order.status !== "quoted" && !openStatuses.some((open) => open === order.status);
-      if (paths.has("refund_address") && hasEnded) throw conflict("the order has ended: it takes no refund address");
+      if (paths.has("refund_address") && hasEnded)
+        throw conflict("the order has ended: its refund address cannot be changed");
       const relined = paths.has("invoice_lines") && order.status === "paid";
       const changes: OrderChanges = {
         ...(paths.has("refund_address") && { refund_address: request.refundAddress ?? null }),
@@ -222,7 +223,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
   async function cancel(call: Call, id: string): Promise<CryptoOrder> {
     const order = await own(call, id);
     const invoiceId = order.invoice_id;
-    const paid = "something was paid to the order";
+    const paid = "the order has received a payment";
     if (order.status === "awaiting_payment" && invoiceId !== null) {
       const { greenfield } = needCrypto();
       const payment = await ask(greenfield.payment(invoiceId, order.crypto_currency));
@@ -235,7 +236,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       const row = await orders.move(tx, now, moves.cancel);
       if (!row) throw conflict(`the order is ${now.status}`);
       call.audit(tx, { subject: id });
-      // The processor is told afterwards: what it then says of the invoice must find the order cancelled.
+      // The processor is notified after the commit: its response must find the order cancelled.
       if (row.invoice_id !== null) work.enqueue(tx, orderWork, { lane: id, data: {} });
       return toOrderMessage(row);
     });
@@ -247,7 +248,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     return found;
   }
 
-  /** A browser that saves several receipts gives each a name of its own. */
+  /** A distinct file name per receipt, so that a browser can save several. */
   function nameFile(call: Call, { number, revision }: CryptoReceipt, extension: string): void {
     const name = `receipt-${number}${revision > 1 ? `-revision-${revision}` : ""}.${extension}`;
     call.setHeader("content-disposition", `attachment; filename="${name}"`);

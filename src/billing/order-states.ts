@@ -1,27 +1,29 @@
 import type { OrderFailure, OrderStatus } from "./order-tables.ts";
 import type { Invoice } from "./processors/greenfield.ts";
 
-/** What an order becomes. */
+/** A transition of an order. */
 export interface OrderMove {
   readonly from: readonly OrderStatus[];
   readonly to: OrderStatus;
   readonly failure?: OrderFailure;
 }
 
-/** Every move of an order but that from `quoted` to `awaiting_payment`, by its trigger. A move from another state changes nothing. */
+/**
+ * Every transition except `quoted` to `awaiting_payment`, by trigger. From any other status, a trigger has no effect.
+ */
 export const moves = {
-  /** The processor has seen a payment of all of it. */
+  /** The processor has seen full payment. */
   Processing: { from: ["awaiting_payment"], to: "confirming" },
   Settled: { from: ["awaiting_payment", "confirming"], to: "paid" },
   Expired: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "expired" },
   Invalid: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "processor_failed" },
-  /** The operator has returned what was paid, before it was settled. */
+  /** The operator returned the payment before it settled. */
   returned: { from: ["awaiting_payment", "confirming"], to: "failed", failure: "refunded" },
-  /** The client wants it no more. */
+  /** The client cancelled the order. */
   cancel: { from: ["quoted", "awaiting_payment"], to: "cancelled" },
 } as const satisfies Record<string, OrderMove>;
 
-/** The move that an invoice asks for. */
+/** The transition that an invoice's status implies. */
 export function moveOf(status: Invoice["status"]): OrderMove | undefined {
   return status === "New" ? undefined : moves[status];
 }

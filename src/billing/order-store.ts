@@ -2,45 +2,41 @@ import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { CryptoOrdersTable, OrderStatus } from "./order-tables.ts";
 
-/** An order as its row has it. */
 export type OrderRow = Selectable<CryptoOrdersTable>;
 
-/** What changes of an order. */
 export type OrderChanges = Updateable<CryptoOrdersTable>;
 
-/** States in which an order is paid to. */
+/** Statuses in which an order accepts payments. */
 export const openStatuses = ["awaiting_payment", "confirming"] as const satisfies readonly OrderStatus[];
 
 const selectOrders = (db: Queryable) => db.sql.selectFrom("crypto_orders").selectAll();
 
-/** Makes an order. */
 export async function insertOrder(tx: Tx, order: Insertable<CryptoOrdersTable>): Promise<OrderRow> {
   return tx.sql.insertInto("crypto_orders").values(order).returningAll().executeTakeFirstOrThrow();
 }
 
-/** Finds an order of an account. */
 export function findOrder(db: Queryable, id: string, accountId: string): Promise<OrderRow | undefined> {
   return selectOrders(db).where("id", "=", id).where("account_id", "=", accountId).executeTakeFirst();
 }
 
-/** Finds an order, whosesoever it is. */
+/** Finds an order of any account. */
 export function findAnyOrder(db: Queryable, id: string): Promise<OrderRow | undefined> {
   return selectOrders(db).where("id", "=", id).executeTakeFirst();
 }
 
-/** Finds the order that an invoice of the processor is for. */
+/** Finds the order of a processor's invoice. */
 export async function findOrderOfInvoice(db: Queryable, invoiceId: string, sandbox: boolean) {
   const select = db.sql.selectFrom("crypto_orders").select("id").where("invoice_id", "=", invoiceId);
   return select.where("sandbox", "=", sandbox).executeTakeFirst();
 }
 
-/** Finds the order that an account has still to pay. */
+/** Finds the open order of an account. */
 export async function findOpenOrder(db: Queryable, accountId: string): Promise<string | undefined> {
   const select = db.sql.selectFrom("crypto_orders").select("id").where("account_id", "=", accountId);
   return (await select.where("status", "in", openStatuses).executeTakeFirst())?.id;
 }
 
-/** Changes an order that is in one of some states; undefined when it is in another one. */
+/** Updates an order if it is in one of the given statuses; undefined otherwise. */
 export function changeOrder(
   tx: Tx,
   id: string,
@@ -51,11 +47,11 @@ export function changeOrder(
   return update.where("status", "in", from).returningAll().executeTakeFirst();
 }
 
-/** Which orders of an account to list. */
+/** Filters and position of a page of orders. */
 export interface OrderListQuery {
   readonly accountId: string | undefined;
   readonly status: OrderStatus | undefined;
-  /** Only orders that are older than this one. */
+  /** Returns only orders older than this identifier. */
   readonly before: string | undefined;
   readonly limit: number;
 }
@@ -69,7 +65,7 @@ export async function listOrders(db: Queryable, query: OrderListQuery): Promise<
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** Gives the number of the next receipt of an account, which is locked. */
+/** Returns the next receipt number of a locked account. */
 export async function nextReceiptNumber(tx: Tx, accountId: string, paidAt: Date): Promise<string> {
   const { count } = await tx.sql
     .selectFrom("crypto_orders")
@@ -80,17 +76,17 @@ export async function nextReceiptNumber(tx: Tx, accountId: string, paidAt: Date)
   return `${paidAt.getUTCFullYear()}-${String(count + 1).padStart(6, "0")}`;
 }
 
-/** Lists orders that are due to be looked at. */
+/** Lists up to 100 orders that are due to be polled. */
 export function findDueOrders(db: Queryable, now: Date): Promise<{ id: string }[]> {
   return db.sql.selectFrom("crypto_orders").select("id").where("look_at", "<=", now).limit(100).execute();
 }
 
-/** Says when an order is looked at next. */
+/** Sets when an order is polled next; null: never. */
 export function setOrderLook(tx: Tx, id: string, lookAt: Date | null): void {
   tx.send(tx.sql.updateTable("crypto_orders").set({ look_at: lookAt }).where("id", "=", id));
 }
 
-/** Deletes quotes that have lapsed before a time. */
+/** Deletes quotes that expired before a time. */
 export async function deleteQuotesBefore(db: Queryable, before: Date): Promise<void> {
   await db.sql
     .deleteFrom("crypto_orders")

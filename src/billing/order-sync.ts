@@ -33,12 +33,12 @@ import { compareDecimals } from "./processors/decimal.ts";
 import type { Invoice, InvoicePayment } from "./processors/greenfield.ts";
 import type { CryptoProcessor, Processors } from "./processors.ts";
 
-/** Fetches what the processor has of an order. Lanes are orders: what was fetched last is saved last. */
+/** Fetches the state of an order from the processor. One queue partition per order keeps saves in order. */
 export const orderWork = { kind: "crypto-order" } as const;
 
-/** A look at an order. */
+/** A job that fetches the state of an order. */
 export interface OrderJob {
-  /** The operator has returned what was paid, before it was settled. */
+  /** The operator returned the payment before it settled. */
   readonly isReturned?: boolean;
 }
 
@@ -55,9 +55,9 @@ export interface OrderSyncParts {
   readonly processors: Processors;
 }
 
-/** Moves orders on, each move in one transaction with its event, its months and its mails. */
+/** Changes the status of orders. Each transition is one transaction with its event, grant and mails. */
 export interface Orders {
-  /** Makes a move; undefined when the order is not where it begins. */
+  /** Runs a transition; undefined if the order is not in one of its source statuses. */
   move(tx: Tx, order: OrderRow, move: OrderMove, changes?: OrderChanges): Promise<OrderRow | undefined>;
   readonly works: readonly WorkKind<unknown>[];
 }
@@ -66,44 +66,44 @@ const second = 1_000;
 const minute = 60 * second;
 const hour = 60 * minute;
 
-/** Milliseconds after its end for which an order that nothing was paid to is left to the processor's own clock. */
+/** Milliseconds after its expiry until an unpaid order fails by our own clock instead of the processor's. */
 export const expiryMargin = minute;
 
-/** Milliseconds between two looks: at one that is open, and at one of which a late payment may come. */
+/** Milliseconds between polls of an open order, and of an ended order that may receive a late payment until `until`. */
 const looks = { open: 5 * minute, ended: 6 * hour, until: 48 * hour };
 
 const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute];
 
 const isOpen = (status: OrderStatus): boolean => openStatuses.some((open) => open === status);
 
-/** Whether the processor has to be told that nothing is to be paid any more: what was, it keeps. */
+/** Whether the processor must close the invoice to further payments. Payments already made stay there. */
 function takesNothing({ status, failure_reason }: OrderRow, invoice: Invoice): boolean {
   if (failure_reason === "refunded") return invoice.status === "New" || invoice.status === "Processing";
   return status === "cancelled" && invoice.status === "New";
 }
 
-/** What is wrong with what was paid. */
+/** Returns what is irregular about a payment, or null. */
 function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
   if (compareDecimals(paid, "0") === 0) return null;
   if (order.status === "paid")
     return compareDecimals(paid, order.crypto_amount_known ?? order.crypto_amount) > 0 ? "too_much" : null;
   if (isOpen(order.status) || order.status === "quoted") return null;
-  // What was returned is known: only what came in since wants a look.
+  // Only payments after the refund need review.
   if (order.failure_reason === "refunded" || order.refunded_at)
     return compareDecimals(paid, order.crypto_amount_paid) > 0 ? "too_late" : null;
   return compareDecimals(paid, order.crypto_amount) < 0 ? "too_little" : "too_late";
 }
 
 const irregularWords: Readonly<Record<Irregularity, string>> = {
-  too_little: "Less came in than the order costs, so that it was not paid.",
-  too_much: "More came in than the order costs.",
-  too_late: "It came in after the order had ended, so that it was not paid.",
+  too_little: "Less than the price of the order was received, so the order was not paid.",
+  too_much: "More than the price of the order was received.",
+  too_late: "The payment was received after the order had ended, so the order was not paid.",
 };
 
 const orderText = ({ id, tier, months, amount_cents, currency }: OrderRow): string =>
   `The order ${id} was for ${tierText(tier)}, ${counted(months, "month")}, at ${moneyText(amount_cents, currency)}.`;
 
-/** Makes what moves orders on. */
+/** Creates the order transitions and the job kind that polls the processor. */
 export function createOrders(parts: OrderSyncParts): Orders {
   const { db, clock, log, events, mailer, audit, arrangements, processors, config } = parts;
   const canMail = config.smtpUrl !== undefined || config.embedded;
@@ -126,10 +126,10 @@ export function createOrders(parts: OrderSyncParts): Orders {
   async function tellOperator(tx: Tx, order: OrderRow, irregularity: Irregularity): Promise<void> {
     const { id, account_id: accountId, status, crypto_currency: coin } = order;
     if (!canMail || config.operatorEmail === undefined) return;
-    const came = `${order.crypto_amount_paid} of ${order.crypto_amount} ${coin.toUpperCase()} came in; the order is ${status}.`;
+    const came = `${order.crypto_amount_paid} of ${order.crypto_amount} ${coin.toUpperCase()} received; the order is ${status}.`;
     const lines = [orderText(order), irregularWords[irregularity], came, `Its account is ${accountId}.`];
     const back = order.refund_address === null ? [] : [`A refund goes to ${order.refund_address}.`];
-    const subject = `A payment of the order ${id} needs a look`;
+    const subject = `A payment of order ${id} needs review`;
     await mailer.send(tx, { to: config.operatorEmail, kind: "account", subject, lines: [...lines, ...back] });
   }
 
@@ -141,8 +141,8 @@ export function createOrders(parts: OrderSyncParts): Orders {
       ...{ paidAt: timestampFromDate(paidAt), livemode: order.livemode },
     });
     await events.append(tx, { accountId, subject: id }, CryptoOrderPaidEventSchema, data);
-    // An address in a line is none that can be opened, and who opens it in a browser shows no key.
-    const receipt = `Its receipt has the number ${order.receipt_number}; the order gives it as JSON, text and PDF.`;
+    // The mail has no link: a browser would open the receipt without an API key.
+    const receipt = `Receipt number ${order.receipt_number} is available from the order as JSON, text and PDF.`;
     const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. ${receipt}`];
     await tell(tx, accountId, { subject: "Your order is paid", lines });
   }
@@ -157,13 +157,13 @@ export function createOrders(parts: OrderSyncParts): Orders {
     await events.append(tx, { accountId, subject: id }, CryptoOrderFailedEventSchema, data);
     const why = {
       expired: "It was not paid in time.",
-      processor_failed: "The payment has failed.",
-      refunded: "What came in was returned.",
+      processor_failed: "The payment failed.",
+      refunded: "The payment was returned.",
     };
     await tell(tx, accountId, { subject: "Your order was not paid", lines: [orderText(order), why[reason]] });
   }
 
-  /** Has the months of a paid order serve. */
+  /** Adds the prepaid months of a paid order as a grant. */
   async function grant(tx: Tx, order: OrderRow, at: number): Promise<void> {
     const { id, tier, months, sandbox } = order;
     const fresh = { leftMs: null, runningSince: null, until: null, endedAt: null } as const;
@@ -190,7 +190,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
     if (!row) return undefined;
     if (isOpen(to)) return row;
     tx.afterCommit(() => ends.inc({ status: to, reason: reason ?? "" }));
-    // What a client asks for itself has its entry from there.
+    // A cancellation is audited by the method that the client calls.
     if (to !== "cancelled") {
       const data = { status: to, crypto_amount_paid: row.crypto_amount_paid, ...(failure && { reason: failure }) };
       audit.record(tx, { accountId, actor: { kind: "service" }, action: `crypto_order.${to}`, subject: id, data });
@@ -203,14 +203,14 @@ export function createOrders(parts: OrderSyncParts): Orders {
     return row;
   }
 
-  /** Keeps what was paid, whatever became of the order, and tells once of what is wrong with it. */
+  /** Saves the payment, in whatever status the order is, and reports an irregularity once. */
   async function keepPayment(tx: Tx, order: OrderRow, { paid, transactionIds }: InvoicePayment): Promise<OrderRow> {
     const irregularity = irregularityOf(order, paid) ?? order.irregularity;
     const isNew = paid !== order.crypto_amount_paid || irregularity !== order.irregularity;
     if (!isNew) return order;
     const changes = {
       ...{ crypto_amount_paid: paid, transaction_ids: [...transactionIds], irregularity },
-      // Its receipt says something else from now on.
+      // A changed payment needs a new revision of the receipt.
       ...(order.status === "paid" &&
         paid !== order.crypto_amount_paid && { receipt_revision: order.receipt_revision + 1 }),
     };
@@ -221,19 +221,19 @@ export function createOrders(parts: OrderSyncParts): Orders {
       const data = { irregularity, crypto_amount_paid: paid };
       audit.record(tx, { accountId, actor: { kind: "service" }, action: "crypto_order.irregular", subject: id, data });
       tx.afterCommit(() => irregular.inc({ kind: irregularity }));
-      log.warn({ order: id, irregularity }, "a crypto order was paid otherwise than it should have been");
+      log.warn({ order: id, irregularity }, "irregular payment of a crypto order");
       const lines = [
         orderText(row),
         irregularWords[irregularity],
-        `${paid} ${coin.toUpperCase()} came in. We look at it.`,
+        `${paid} ${coin.toUpperCase()} received. We will review it.`,
       ];
-      await tell(tx, accountId, { subject: "A payment needs a look", lines });
+      await tell(tx, accountId, { subject: "A payment needs review", lines });
       await tellOperator(tx, row, irregularity);
     }
     return row;
   }
 
-  /** The move that what the processor has asks for; our own end where it says nothing. */
+  /** The transition that the invoice's status implies, or else expiry by our own clock. */
   function nextMove(order: OrderRow, invoice: Invoice, payment: InvoicePayment): OrderMove | undefined {
     const said = moveOf(invoice.status);
     if (said) return said;
@@ -258,14 +258,14 @@ export function createOrders(parts: OrderSyncParts): Orders {
       invoice.currency === known.crypto_currency.toUpperCase() &&
       compareDecimals(invoice.amount, known.crypto_amount) === 0;
     if (!isOurs) {
-      log.error({ order: id }, "an invoice is not for what its order is, and counts for nothing");
+      log.error({ order: id }, "invoice does not match its order; ignored");
       return;
     }
     await db.transaction(async (tx) => {
       await lockAccount(tx, known.account_id);
       const before = await findAnyOrder(tx, id);
       if (!before) return;
-      // What was paid is known before the move: its event says it.
+      // The payment is saved first, because the event of the transition reports it.
       const order = await keepPayment(tx, before, payment);
       const wanted = isReturned ? moves.returned : nextMove(order, invoice, payment);
       const moved = (wanted && (await move(tx, order, wanted))) ?? order;
@@ -280,6 +280,6 @@ export function createOrders(parts: OrderSyncParts): Orders {
       if (processors.crypto) await sync(processors.crypto, lane, data);
     },
   });
-  // The boundary at which kinds of work forget what their jobs say.
+  // The boundary at which job kinds lose their data types.
   return { move, works: [work as WorkKind<unknown>] };
 }

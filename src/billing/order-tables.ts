@@ -1,16 +1,16 @@
 import type { ColumnType, Generated } from "kysely";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** Where an order is; see CryptoOrderStatus in crypto_order.proto. */
+/** Status of an order; see CryptoOrderStatus in crypto_order.proto. */
 export type OrderStatus = "quoted" | "awaiting_payment" | "confirming" | "paid" | "failed" | "cancelled";
 
-/** Why one failed. */
+/** Why an order failed. */
 export type OrderFailure = "expired" | "processor_failed" | "refunded";
 
-/** What was paid otherwise than it should have been: each is told once. */
+/** Irregularity of a payment; each is reported once. */
 export type Irregularity = "too_little" | "too_much" | "too_late";
 
-/** Orders that are paid with a cryptocurrency. Their amounts are decimal text, exactly. */
+/** Orders paid with a cryptocurrency. Amounts are exact decimal text. */
 export interface CryptoOrdersTable {
   id: string;
   account_id: string;
@@ -25,7 +25,7 @@ export interface CryptoOrdersTable {
   crypto_amount_paid: Generated<string>;
   exchange_rate: string;
   quote_expires_at: Date | null;
-  /** The processor's. */
+  /** Identifier at the processor. */
   invoice_id: string | null;
   payment_address: string | null;
   payment_uri: string | null;
@@ -33,7 +33,7 @@ export interface CryptoOrdersTable {
   expires_at: Date | null;
   transaction_ids: ColumnType<string[], string[] | undefined, string[]>;
   irregularity: Irregularity | null;
-  /** What had come in for a paid order when an operator last returned what was too much of it. */
+  /** Amount received for a paid order when an operator last returned the excess. */
   crypto_amount_known: string | null;
   refund_address: string | null;
   note: string | null;
@@ -43,13 +43,13 @@ export interface CryptoOrdersTable {
   paid_at: Date | null;
   refunded_at: Date | null;
   refunded_cents: Generated<number>;
-  /** What the receipt says of itself: its number, its revision, and whom it was made out to on the day of the payment. */
+  /** Receipt data: number, revision, and the name of the buyer when the order was paid. */
   receipt_number: string | null;
   receipt_revision: Generated<number>;
   buyer: string | null;
   livemode: boolean;
   sandbox: boolean;
-  /** When the processor is asked next, should no notice come; null: not again. */
+  /** When to poll the processor, in case the webhook is lost; null: never again. */
   look_at: Date | null;
 }
 

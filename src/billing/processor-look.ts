@@ -3,10 +3,16 @@ import type { Prices } from "../platform/prices.ts";
 import type { Source } from "../status/sources.ts";
 import type { Processors } from "./processors.ts";
 
-/** Milliseconds for an answer: less than a whole look has, so that the processor that does answer is seen as well. */
+/**
+ * Milliseconds to wait for a response; less than the status check has, so that a processor that responds is still
+ * counted.
+ */
 const patience = 2_500;
 
-/** Asks each payment processor for a price, as a checkout does first. There is none where nobody takes payments. */
+/**
+ * Creates a status check that asks each payment processor for a price, as a checkout does. Returns undefined if no
+ * processor is configured.
+ */
 export function createProcessorLook({ card, crypto }: Processors, { currency }: Prices): Source | undefined {
   const asks = [
     card && (() => card.client.prices.list({ limit: 1 }, { maxNetworkRetries: 0 })),

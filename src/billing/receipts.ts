@@ -7,7 +7,7 @@ import { counted } from "../platform/counted.ts";
 import { moneyText, tierText } from "./mails.ts";
 import type { OrderRow } from "./order-store.ts";
 
-/** The receipt of an order; undefined for one that is not paid. Text and PDF are written from it alone. */
+/** Creates the receipt of an order, the source of its text and PDF; undefined if the order is not paid. */
 export function receiptOf(order: OrderRow): CryptoReceipt | undefined {
   const { receipt_number: number, paid_at: paidAt, months, tier } = order;
   if (number === null || !paidAt) return undefined;
@@ -24,7 +24,7 @@ export function receiptOf(order: OrderRow): CryptoReceipt | undefined {
 
 const paidOn = ({ paidAt }: CryptoReceipt): Date => (paidAt ? timestampDate(paidAt) : new Date(0));
 
-/** What a receipt says below its heading: a name, and lines. */
+/** Sections of a receipt: name and lines. */
 function partsOf(receipt: CryptoReceipt): readonly (readonly [string, readonly string[]])[] {
   const { currency, amountCents, refundedCents, livemode } = receipt;
   const coin = receipt.cryptoCurrency.toUpperCase();
@@ -41,14 +41,13 @@ function partsOf(receipt: CryptoReceipt): readonly (readonly [string, readonly s
     ["Rate", [`${receipt.exchangeRate} ${currency.toUpperCase()} for 1 ${coin}`]],
     ["Transactions", receipt.transactionIds],
     ...(refundedCents === undefined ? [] : [["Refunded", [moneyText(refundedCents, currency)]] as const]),
-    ...(livemode ? [] : [["Note", ["A sandbox has made this: no money moved."]] as const]),
+    ...(livemode ? [] : [["Note", ["Created by a sandbox: no money moved."]] as const]),
   ];
 }
 
 const headingOf = ({ number, revision }: CryptoReceipt): string =>
   `Receipt ${number}${revision > 1 ? `, revision ${revision}` : ""}`;
 
-/** Writes a receipt as plain text. */
 export function receiptText(receipt: CryptoReceipt): string {
   const heading = headingOf(receipt);
   const lines = partsOf(receipt).flatMap(([name, values]) =>
@@ -57,7 +56,9 @@ export function receiptText(receipt: CryptoReceipt): string {
   return `${heading}\n${"=".repeat(heading.length)}\n\n${lines.join("\n")}\n`;
 }
 
-/** Files of fonts: of Latin, Greek and Cyrillic, and of Chinese. What both lack is shown as a box, and the text says it. */
+/**
+ * Font files: Latin, Greek and Cyrillic; and Chinese. Other characters appear as boxes in the PDF, but are in the text.
+ */
 const fontFiles = {
   plain: "dejavu-fonts-ttf/ttf/DejaVuSans.ttf",
   chinese: "@expo-google-fonts/noto-sans-sc/400Regular/NotoSansSC_400Regular.ttf",
@@ -65,7 +66,7 @@ const fontFiles = {
 
 let fonts: Promise<Record<keyof typeof fontFiles, Buffer>> | undefined;
 
-/** Once: 11 MB. */
+/** Reads the fonts once: 11 MB. */
 function readFonts(): NonNullable<typeof fonts> {
   const read = (name: string) => readFile(fileURLToPath(import.meta.resolve(name)));
   fonts ??= Promise.all([read(fontFiles.plain), read(fontFiles.chinese)]).then(([plain, chinese]) => ({
@@ -75,17 +76,17 @@ function readFonts(): NonNullable<typeof fonts> {
   return fonts;
 }
 
-/** Stretches of text that one font shows. */
+/** Splits text into runs of one font. */
 const stretches =
   /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+|[^\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+/gu;
 const isChinese = (stretch: string): boolean => /^[\u2e80-\u{3ffff}]/u.test(stretch);
 
-/** Points. The fonts have other heights: a line has the height of the taller one, and its baseline where DejaVu Sans has it. */
+/** Points. The fonts differ in height: lines use the height of the taller font and the baseline of DejaVu Sans. */
 const layout = { margin: 56, name: 110, text: 10, heading: 20, gap: 8, ascent: 9.28 };
 
-/** Writes a receipt as PDF. Of one revision it is the same bytes each time: all its times are that of the payment. */
+/** Creates a receipt as PDF. A revision always yields the same bytes: its only timestamp is that of the payment. */
 export async function receiptPdf(receipt: CryptoReceipt): Promise<Buffer> {
-  // The first PDF loads it: that takes a tenth of a second, for which no start is to wait.
+  // Loading pdfkit takes about 100 ms, which must not delay startup.
   const { default: PdfDocument } = await import("pdfkit");
   const heading = headingOf(receipt);
   const info = { Title: heading, Author: receipt.seller, CreationDate: paidOn(receipt) };

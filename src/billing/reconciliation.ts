@@ -20,10 +20,10 @@ export interface ReconciliationParts {
 const minute = 60_000;
 const day = 1_440 * minute;
 
-/** Minutes after which the processor is asked what has become of a checkout. */
+/** Milliseconds after which the processor is asked for the outcome of a checkout. */
 export const looks = [1, 5, 15, 60].map((minutes) => minutes * minute);
 
-/** What is looked at from time to time, because no notice may come of it. */
+/** Creates the jobs that poll the processor, in case webhooks are lost. */
 export function reconciliationJobs(parts: ReconciliationParts): RepeatedWork[] {
   const { db, clock, work, arrangements, processors } = parts;
   const { card, countsSandbox } = processors;
@@ -66,8 +66,8 @@ export function reconciliationJobs(parts: ReconciliationParts): RepeatedWork[] {
   }
 
   return [
-    { run: endDue, every: 1_000, complaint: "tiers that were paid for cannot be ended at the moment" },
-    { run: lookAtCheckouts, every: 2_000, complaint: "checkouts cannot be looked at at the moment" },
-    { run: lookAtCustomers, every: 60_000, complaint: "subscriptions cannot be reconciled at the moment" },
+    { run: endDue, every: 1_000, complaint: "failed to end expired paid tiers" },
+    { run: lookAtCheckouts, every: 2_000, complaint: "failed to schedule polls of checkouts" },
+    { run: lookAtCustomers, every: 60_000, complaint: "failed to reconcile subscriptions" },
   ];
 }

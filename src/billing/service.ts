@@ -51,13 +51,16 @@ const statusNames = storedNames(SubscriptionStatus);
 
 const isLive = ({ status }: SubscriptionRow): boolean => status !== "ended";
 
-/** An address that the processor sends a browser to. */
+/**
+ * Validates a URL that the processor redirects a browser to. Throws `bad-request` unless it is https, or http to
+ * localhost.
+ */
 function readUrl(field: string, given: string | undefined, absent: string): string {
   if (given === undefined) return absent;
   const url = URL.parse(given);
   const isLocal = url?.protocol === "http:" && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname);
   if (!url || (url.protocol !== "https:" && !isLocal))
-    throw failFields("bad-request", { [field]: "is not an https address" });
+    throw failFields("bad-request", { [field]: "must be an https address" });
   return url.href;
 }
 
@@ -74,7 +77,7 @@ function toSubscriptionMessage(row: SubscriptionRow): Subscription {
   });
 }
 
-/** Makes the implementation of BillingService. */
+/** Creates the implementation of BillingService. */
 export function createBillingService(parts: BillingServiceParts): ServiceImplementation<typeof BillingService> {
   const { db, clock, config, processors } = parts;
   const { prices, publicUrl } = config;
@@ -101,21 +104,28 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     );
     await keepCustomer(db, { id: made.id, account_id: accountId }, isSandbox, new Date(clock.now()));
     const kept = await findCustomer(db, accountId, isSandbox);
-    if (!kept) throw new Error("a customer that was kept is not there");
+    if (!kept) throw new Error("the saved customer does not exist");
     return kept;
   }
 
-  /** Of several pages that are open at once two could be paid. Throws when one of them was, of which we have not heard yet. */
+  /**
+   * Closes the other open checkouts of a customer, because two of them could be paid. Throws `conflict` if one was paid
+   * but its subscription is not stored yet.
+   */
   async function closeOthers({ client, isSandbox }: CardProcessor, { id, account_id }: Customer): Promise<void> {
     const { sessions } = client.checkout;
     for (const open of await listOpenCheckouts(db, id, new Date(clock.now()))) {
-      // One that is not open any more cannot be expired.
+      // A checkout that is not open cannot be expired.
       const { status, subscription } = await sessions.expire(open).catch(() => sessions.retrieve(open));
-      if (status === "open") throw new Error("a checkout stays open");
+      if (status === "open") throw new Error("the processor did not expire a checkout");
       const known = status === "complete" ? await listSubscriptions(db, account_id, isSandbox) : undefined;
       if (known && !known.some((row) => row.id === subscription)) {
         await db.transaction(async (tx) => setLookAt(tx, open, new Date(clock.now())));
-        throw fail("conflict", {}, { detail: "a checkout of the account was paid a moment ago: look at its billing" });
+        throw fail(
+          "conflict",
+          {},
+          { detail: "a checkout of the account was just paid: read its billing before you open another" },
+        );
       }
       await closeCheckout(db, open);
     }
@@ -152,7 +162,7 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
       throw fail("conflict", {}, { detail: "the account has a subscription: change it in the portal" });
     const { session, tier, interval, cents } = await openCheckout(call, card, request);
     const { id, url, customer: customerId } = session;
-    if (!url) throw new Error("the processor has made a checkout without a page");
+    if (!url) throw new Error("the processor returned a checkout without a URL");
     const [now, expires] = [clock.now(), new Date(session.expires_at * 1_000)];
     return call.commit(async (tx) => {
       const lookAt = new Date(now + (looks[0] ?? 0));
@@ -162,7 +172,7 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     });
   }
 
-  /** The months of a crypto order that serve now. */
+  /** The crypto order whose prepaid months are running, as a subscription. */
   async function runningBlock(accountId: string): Promise<Subscription | undefined> {
     const block = (await listGrants(db, accountId)).find(({ runningSince }) => runningSince !== null);
     const order = block && (await findOrder(db, block.id, accountId));
@@ -175,7 +185,7 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     });
   }
 
-  /** What an account pays for, or has an agreement on. */
+  /** The subscription of an account: by card, by crypto order, or by agreement with the operator. */
   async function subscriptionOf(accountId: string, tier: string): Promise<Subscription | undefined> {
     const paid = await listSubscriptions(db, accountId, processors.countsSandbox);
     const live = paid.find(isLive);

@@ -2,34 +2,33 @@ import { type Insertable, type Selectable, sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { CardSubscriptionsTable } from "./tables.ts";
 
-/** A subscription as its row has it. */
 export type SubscriptionRow = Selectable<CardSubscriptionsTable>;
 
-/** A customer of the processor of cards. */
+/** Customer of the card processor. */
 export interface Customer {
   readonly id: string;
   readonly account_id: string;
 }
 
-/** Finds who an account is for the processor. */
+/** Finds the customer of an account. */
 export function findCustomer(db: Queryable, accountId: string, sandbox: boolean): Promise<Customer | undefined> {
   const select = db.sql.selectFrom("card_customers").select(["id", "account_id"]);
   return select.where("account_id", "=", accountId).where("sandbox", "=", sandbox).executeTakeFirst();
 }
 
-/** Finds whose a customer is. */
+/** Finds a customer by identifier. */
 export function findOwner(db: Queryable, id: string, sandbox: boolean): Promise<Customer | undefined> {
   const select = db.sql.selectFrom("card_customers").select(["id", "account_id"]);
   return select.where("id", "=", id).where("sandbox", "=", sandbox).executeTakeFirst();
 }
 
-/** Lists who an account is for processors, the sandbox among them. */
+/** Lists the customer identifiers of an account, including sandbox customers. */
 export async function listCustomers(db: Queryable, accountId: string): Promise<string[]> {
   const select = db.sql.selectFrom("card_customers").select("id").where("account_id", "=", accountId);
   return (await select.orderBy("id").execute()).map(({ id }) => id);
 }
 
-/** Keeps who an account is for the processor; of two at once the first stays. */
+/** Inserts a customer. If the account already has a customer, nothing changes. */
 export async function keepCustomer(db: Queryable, customer: Customer, sandbox: boolean, now: Date): Promise<void> {
   await db.sql
     .insertInto("card_customers")
@@ -38,7 +37,7 @@ export async function keepCustomer(db: Queryable, customer: Customer, sandbox: b
     .execute();
 }
 
-/** What a price is that we have made. */
+/** A price that the service created at the processor. */
 export interface CardPrice {
   readonly id: string;
   readonly tier: string;
@@ -48,7 +47,7 @@ export interface CardPrice {
   readonly sandbox: boolean;
 }
 
-/** Finds the price that we have made for something. */
+/** Finds the price for a tier, interval and amount. */
 export function findPrice(db: Queryable, wanted: Omit<CardPrice, "id">): Promise<CardPrice | undefined> {
   const select = db.sql.selectFrom("card_prices").selectAll();
   return select
@@ -60,7 +59,6 @@ export function findPrice(db: Queryable, wanted: Omit<CardPrice, "id">): Promise
     .executeTakeFirst();
 }
 
-/** Keeps a price. */
 export async function keepPrice(db: Queryable, price: CardPrice): Promise<void> {
   await db.sql
     .insertInto("card_prices")
@@ -69,12 +67,11 @@ export async function keepPrice(db: Queryable, price: CardPrice): Promise<void> 
     .execute();
 }
 
-/** Lists all prices that we have made. */
 export function listPrices(db: Queryable, sandbox: boolean): Promise<CardPrice[]> {
   return db.sql.selectFrom("card_prices").selectAll().where("sandbox", "=", sandbox).execute();
 }
 
-/** Lists the subscriptions of an account, the newest first. */
+/** Lists the subscriptions of an account, newest first. */
 export function listSubscriptions(db: Queryable, accountId: string, sandbox: boolean): Promise<SubscriptionRow[]> {
   return db.sql
     .selectFrom("card_subscriptions")
@@ -86,7 +83,7 @@ export function listSubscriptions(db: Queryable, accountId: string, sandbox: boo
     .execute();
 }
 
-/** Saves a subscription, new or changed. */
+/** Inserts or updates a subscription. */
 export function saveSubscription(tx: Tx, row: Insertable<CardSubscriptionsTable>): void {
   const { id: _, account_id: __, created_at: ___, ...changes } = row;
   tx.send(
@@ -97,7 +94,6 @@ export function saveSubscription(tx: Tx, row: Insertable<CardSubscriptionsTable>
   );
 }
 
-/** Keeps a checkout that was opened. */
 export function insertCheckout(
   tx: Tx,
   checkout: { id: string; customerId: string; now: Date; expiresAt: Date; lookAt: Date },
@@ -118,12 +114,11 @@ export async function listOpenCheckouts(db: Queryable, customerId: string, now: 
   return (await select.where("expires_at", ">", now).where("look_at", "is not", null).execute()).map(({ id }) => id);
 }
 
-/** Notes that a checkout is closed. */
 export async function closeCheckout(db: Queryable, id: string): Promise<void> {
   await db.sql.updateTable("card_checkouts").set({ look_at: null }).where("id", "=", id).execute();
 }
 
-/** Lists customers with a checkout that is due to be looked at, and when that was opened. */
+/** Lists up to 100 checkouts that are due to be polled. */
 export function findDueCheckouts(db: Queryable, now: Date) {
   return db.sql
     .selectFrom("card_checkouts")
@@ -133,12 +128,12 @@ export function findDueCheckouts(db: Queryable, now: Date) {
     .execute();
 }
 
-/** Says when a checkout is looked at next. */
+/** Sets when a checkout is polled next; null: never. */
 export function setLookAt(tx: Tx, id: string, lookAt: Date | null): void {
   tx.send(tx.sql.updateTable("card_checkouts").set({ look_at: lookAt }).where("id", "=", id));
 }
 
-/** Takes customers that nobody has looked at since a time. */
+/** Returns up to 100 customers not reconciled since a time, and marks them as reconciled now. */
 export async function takeUnchecked(tx: Tx, since: Date, now: Date, sandbox: boolean): Promise<string[]> {
   const due = sql`select id from card_customers where checked_at <= ${since} and sandbox = ${sandbox}
     order by checked_at limit 100 for update skip locked`;
@@ -147,7 +142,7 @@ export async function takeUnchecked(tx: Tx, since: Date, now: Date, sandbox: boo
   return rows.map(({ id }) => id);
 }
 
-/** Keeps a notice; false when it came before. */
+/** Records a webhook. Returns false if it was already recorded. */
 export async function keepNotice(
   tx: Tx,
   notice: { id: string; processor: string; kind: string; subject: string; now: Date },
@@ -162,7 +157,7 @@ export async function keepNotice(
   return row !== undefined;
 }
 
-/** Deletes notices that came before a time: no processor sends them again by then. */
+/** Deletes webhooks received before a time, by which no processor redelivers them. */
 export async function deleteNoticesBefore(db: Queryable, before: Date): Promise<void> {
   await db.sql.deleteFrom("processor_notices").where("received_at", "<", before).execute();
 }

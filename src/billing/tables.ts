@@ -1,16 +1,16 @@
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** Who an account is for the processor of cards. */
+/** Customers of the card processor, by account. */
 interface CardCustomersTable {
   id: string;
   account_id: string;
   sandbox: boolean;
-  /** When what the processor has of it was last looked at. */
+  /** Time of the last reconciliation. */
   checked_at: Date;
   created_at: Date;
 }
 
-/** Prices that we have made with the processor: a subscription is what its price says, and nothing else. */
+/** Prices that the service created at the processor. The price determines the tier of a subscription. */
 interface CardPricesTable {
   id: string;
   tier: string;
@@ -20,17 +20,17 @@ interface CardPricesTable {
   sandbox: boolean;
 }
 
-/** Pages to pay on that were opened. */
+/** Checkout pages that were opened. */
 interface CardCheckoutsTable {
   id: string;
   customer_id: string;
   created_at: Date;
   expires_at: Date;
-  /** When the processor is asked what has become of it, should no notice come; null: not again. */
+  /** When to ask the processor for the outcome, in case the webhook is lost; null: never again. */
   look_at: Date | null;
 }
 
-/** Subscriptions that are paid by card, as the processor last had them. */
+/** Card subscriptions, as last fetched from the processor. */
 export interface CardSubscriptionsTable {
   id: string;
   account_id: string;
@@ -49,7 +49,7 @@ export interface CardSubscriptionsTable {
   updated_at: Date;
 }
 
-/** Notices of processors: each counts once. */
+/** Webhooks of processors, for deduplication. */
 interface ProcessorNoticesTable {
   id: string;
   processor: string;

@@ -1,19 +1,19 @@
-/** A limit that the operator has arranged for an account in place of its tier's, until it expires. */
+/** An operator override of a tier's limit, until it expires. */
 export interface Override {
   /** Name of a rate-limit bucket or of a quota, such as `global` or `session_minutes`. */
   readonly limit: string;
-  /** How much there is; of a bucket its capacity. */
+  /** New limit; for a bucket, its capacity. */
   readonly value: number;
-  /** Of a bucket, how many tokens come back a minute. */
+  /** For a bucket, tokens refilled per minute. */
   readonly refillPerMinute?: number;
   /** ISO 8601. */
   readonly expiresAt: string;
   readonly reason?: string;
 }
 
-/** What decides what an account may do, as its row says it. src/limits makes numbers of it. */
+/** Determines what an account may do; src/limits derives the numbers. */
 export interface Entitlement {
   readonly tier: string;
-  /** Those that have expired included: their time is looked at when they are used. */
+  /** Includes expired overrides; expiry is checked on use. */
   readonly overrides: readonly Override[];
 }

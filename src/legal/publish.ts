@@ -5,10 +5,10 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
 import { insertRevision, listOwners, lockUntold, noteTold, type RevisionRow } from "./store.ts";
 
-/** Milliseconds between the mail to owners and the day from which a revision has to be accepted. */
+/** Minimum milliseconds between the mail to owners and the effective date of a revision. */
 const notice = 14 * 86_400_000;
 
-/** Milliseconds between two looks for revisions of which owners are to be told. */
+/** Milliseconds between checks for revisions to announce. */
 const every = 5_000;
 
 /** A revision that the operator publishes. */
@@ -19,10 +19,13 @@ export interface NewRevision {
   readonly effectiveAt: Date;
 }
 
-/** Publishes a revision; gateways tell owners. False when its name is taken. Throws a RangeError for one that comes too soon. */
+/**
+ * Publishes a revision; gateways notify owners. Returns false if its name is taken. Throws a RangeError if the
+ * effective date is too early.
+ */
 export async function publishRevision(tx: Tx, { id, url, publishedAt, effectiveAt }: NewRevision): Promise<boolean> {
   if (effectiveAt.getTime() - publishedAt.getTime() < notice)
-    throw new RangeError("a revision comes into force 14 days after its mail, or later");
+    throw new RangeError("the effective date must be at least 14 days after publication");
   return await insertRevision(tx, { id, url, published_at: publishedAt, effective_at: effectiveAt, told_at: null });
 }
 
@@ -33,8 +36,8 @@ export interface TermsMailParts {
 }
 
 /**
- * Makes the job that tells the owners of all accounts of a new revision, once: the mails are committed with the note that
- * they were written. A revision that is told of late comes into force later.
+ * Creates the job that mails a new revision to all owners once, in the transaction that records the mails. If the mails
+ * are late, the effective date is postponed.
  */
 export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedWork {
   async function tellOwners(tx: Tx, { url, effective_at: effectiveAt }: RevisionRow): Promise<void> {
@@ -53,7 +56,7 @@ export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedWor
     let soonest = now + notice;
     for (const revision of await lockUntold(tx)) {
       const effectiveAt = Math.max(revision.effective_at.getTime(), soonest);
-      // No two come into force at once.
+      // Effective dates are distinct.
       soonest = effectiveAt + 1;
       const told = { ...revision, told_at: new Date(now), effective_at: new Date(effectiveAt) };
       await noteTold(tx, told);
@@ -64,6 +67,6 @@ export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedWor
   return {
     run: () => db.transaction(tellAll),
     every,
-    complaint: "owners cannot be told of new terms at the moment",
+    complaint: "failed to notify owners of new terms",
   };
 }

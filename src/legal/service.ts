@@ -12,7 +12,7 @@ export interface LegalServiceParts {
   readonly legal: Terms;
 }
 
-/** Makes the implementation of LegalService. */
+/** Creates the implementation of LegalService. */
 export function createLegalService({ clock, legal }: LegalServiceParts): ServiceImplementation<typeof LegalService> {
   return {
     async getCurrentLegal() {
@@ -30,7 +30,7 @@ export function createLegalService({ clock, legal }: LegalServiceParts): Service
         const { principal } = call;
         const { accountId } = principal;
         if (principal.kind === "login" && principal.role === "member")
-          throw fail("forbidden", {}, { detail: "an owner or an admin of the account accepts its terms" });
+          throw fail("forbidden", {}, { detail: "only an owner or admin can accept the terms of the account" });
         if (!(await legal.acceptable(revisionId))) throw notAcceptable();
         const acceptedAt = await insertAcceptance(tx, { accountId, revisionId, at: new Date(clock.now()) });
         call.audit(tx, { subject: revisionId });

@@ -1,16 +1,15 @@
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** Revisions of the terms, as the operator has published them. */
+/** Revisions of the terms, published by the operator. */
 interface TermsRevisionsTable {
   id: string;
   url: string;
   published_at: Date;
   effective_at: Date;
-  /** When owners were told of it by mail. */
+  /** When owners were notified by mail. */
   told_at: Date | null;
 }
 
-/** Which account has accepted which revision. */
 interface TermsAcceptancesTable {
   account_id: string;
   revision_id: string;

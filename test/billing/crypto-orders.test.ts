@@ -117,9 +117,9 @@ test("what is paid too little, too late or too much is kept and told, and change
   await press(little.checkout_url, "expire");
   const failed = await orderUntil(ada, little.id, "failed");
   expect(failed).toMatchObject({ failure_reason: "expired", crypto_amount_paid: "0.00000001" });
-  await mailAbout(gateway.mailbox, ada.email, "A payment needs a look");
-  const told = await mailAbout(gateway.mailbox, operator, `A payment of the order ${little.id} needs a look`);
-  expect(told.text).toContain("0.00000001 of 0.00104268 BTC came in; the order is failed.");
+  await mailAbout(gateway.mailbox, ada.email, "A payment needs review");
+  const told = await mailAbout(gateway.mailbox, operator, `A payment of order ${little.id} needs review`);
+  expect(told.text).toContain("0.00000001 of 0.00104268 BTC received; the order is failed.");
   await press(little.checkout_url, "pay");
   const isSeen = async () =>
     (await ada.rest(`/v1/billing/crypto-orders/${little.id}`)).body.crypto_amount_paid !== "0.00000001";
@@ -130,27 +130,27 @@ test("what is paid too little, too late or too much is kept and told, and change
     const select = gateway.app.db.sql.selectFrom("crypto_orders").select("irregularity").where("id", "=", id);
     return (await select.executeTakeFirstOrThrow()).irregularity;
   };
-  await mailAbout(gateway.mailbox, operator, `A payment of the order ${little.id} needs a look`);
+  await mailAbout(gateway.mailbox, operator, `A payment of order ${little.id} needs review`);
   expect(await irregularity()).toBe("too_late");
   await gateway.admin("refund", "--order", little.id);
   expect(await orderUntil(ada, little.id, "failed")).toMatchObject({
     refunded_at: expect.any(String),
     refunded_cents: 0,
   });
-  await expect(gateway.admin("refund", "--order", little.id)).rejects.toThrow("is left to be returned");
+  await expect(gateway.admin("refund", "--order", little.id)).rejects.toThrow("no payment left to return");
   expect(await irregularity()).toBeNull();
   // What comes in after that wants another look.
   await press(little.checkout_url, "pay");
-  await mailAbout(gateway.mailbox, operator, `A payment of the order ${little.id} needs a look`);
+  await mailAbout(gateway.mailbox, operator, `A payment of order ${little.id} needs review`);
   expect(await irregularity()).toBe("too_late");
   const over = await open(ada);
   await press(over.checkout_url, "over");
   await press(over.checkout_url, "settle");
   expect(await orderUntil(ada, over.id, "paid")).toMatchObject({ crypto_amount_paid: "0.00208536" });
-  await mailAbout(gateway.mailbox, operator, `A payment of the order ${over.id} needs a look`);
+  await mailAbout(gateway.mailbox, operator, `A payment of order ${over.id} needs review`);
   expect(await irregularity(over)).toBe("too_much");
   await gateway.admin("return", "--order", over.id);
-  await expect(gateway.admin("return", "--order", over.id)).rejects.toThrow("is left to be returned");
+  await expect(gateway.admin("return", "--order", over.id)).rejects.toThrow("no excess payment left to return");
   expect(await orderUntil(ada, over.id, "paid")).toMatchObject({ refunded_at: null });
   // It wants no other look when it is asked for again, and one when more comes in.
   const { db, work } = gateway.app;
@@ -159,8 +159,8 @@ test("what is paid too little, too late or too much is kept and told, and change
   await expect.poll(() => jobs.execute()).toEqual([]);
   expect(await irregularity(over)).toBeNull();
   await press(over.checkout_url, "pay");
-  const again = await mailAbout(gateway.mailbox, operator, `A payment of the order ${over.id} needs a look`);
-  expect(again.text).toContain("0.00312804 of 0.00104268 BTC came in; the order is paid.");
+  const again = await mailAbout(gateway.mailbox, operator, `A payment of order ${over.id} needs review`);
+  expect(again.text).toContain("0.00312804 of 0.00104268 BTC received; the order is paid.");
   expect(await irregularity(over)).toBe("too_much");
   expect(await eventsOf(ada, little.id)).toEqual(["crypto.order.failed"]);
 }, 60_000);

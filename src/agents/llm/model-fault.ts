@@ -36,7 +36,7 @@ export function readModelFault(thrown: unknown, apiKey: string): ModelFault {
 function kindOf(thrown: unknown): ModelFault {
   const fault = [thrown, thrown instanceof Error ? thrown.cause : undefined].find((each) => each instanceof FetchFault);
   if (fault) return { kind: "unreachable", message: `the provider ${fault.message}` };
-  if (!APICallError.isInstance(thrown)) return { kind: "busy", message: "the answer broke off, or could not be read" };
+  if (!APICallError.isInstance(thrown)) return { kind: "busy", message: "the response was truncated or could not be read" };
   const { statusCode: status = 0, message, responseBody = "", responseHeaders = {} } = thrown;
   const seconds = Number(responseHeaders["retry-after"]);
   const retryAfter = Number.isFinite(seconds) && seconds >= 0 ? { retryAfter: seconds * 1_000 } : {};

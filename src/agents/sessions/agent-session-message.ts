@@ -12,14 +12,13 @@ import { toReasonMessage, toStatusMessage } from "../../sessions/session-message
 import type { AgentSessionRow } from "./store.ts";
 import type { StoredAgentMode, StoredTurnLimits } from "./tables.ts";
 
-/** The mode that a message means; `pair` when it does not say one. */
+/** Defaults to `pair`. */
 export const toStoredMode = (mode: AgentMode): StoredAgentMode => (mode === AgentMode.AGENT ? "agent" : "pair");
 
-/** The mode of a row in the contract. */
 export const toModeMessage = (mode: StoredAgentMode): AgentMode =>
   mode === "agent" ? AgentMode.AGENT : AgentMode.PAIR;
 
-/** What was said of what a turn may take. */
+/** The limits that the request set. */
 export function toStoredLimits({ steps, seconds, tokens, costCents }: TurnLimits): Partial<StoredTurnLimits> {
   return {
     ...(steps !== undefined && { steps }),
@@ -29,7 +28,7 @@ export function toStoredLimits({ steps, seconds, tokens, costCents }: TurnLimits
   };
 }
 
-/** How an agent session has ended: by itself, or with its browser session. */
+/** How an agent session ended: on its own, or with its browser session. */
 export function endOf(row: AgentSessionRow) {
   const isOwn = row.ended_at !== null;
   return {
@@ -39,7 +38,6 @@ export function endOf(row: AgentSessionRow) {
   };
 }
 
-/** Writes an agent session as the interface has it. */
 export function toAgentSessionMessage(row: AgentSessionRow): AgentSession {
   const { ended_at: endedAt, ended_reason: endedReason } = endOf(row);
   return create(AgentSessionSchema, {

@@ -9,17 +9,19 @@ import { type AgentSessionRow, findAgentSession } from "./store.ts";
 
 export const agentSessionId = idPattern("agt");
 
-/** Names of clients that only the service gives itself. */
+/** Prefix of client names that only the service assigns. */
 const reserved = "view:";
 
-/** Finds an agent session of the caller, ended or not. Throws `not-found`. */
+/** Returns an agent session of the caller, ended or not. Throws `not-found`. */
 export async function findAny(db: Queryable, { principal }: Pick<Call, "principal">, id: string) {
   const row = agentSessionId.test(id) ? await findAgentSession(db, id, principal.accountId) : undefined;
   if (!row) throw fail("not-found", {}, { detail: "no agent session has this id" });
   return row;
 }
 
-/** The same for one that must not have ended: throws `session-destroyed` with how it did. */
+/**
+ * Returns a running agent session of the caller. Throws `not-found`, or `session-destroyed` with how the session ended.
+ */
 export async function findRunning(
   db: Queryable,
   caller: Pick<Call, "principal">,
@@ -30,14 +32,14 @@ export async function findRunning(
   return row;
 }
 
-/** Throws while the agent works alone: nobody takes over from it then. */
+/** Throws if the mode is `agent`, in which no person may take control. */
 export function assertTakesTurns({ mode }: Pick<AgentSessionRow, "mode">): void {
   if (mode !== "agent") return;
   const detail = "the agent works alone: change the mode to pair first";
   throw fail("pair-mode-invalid-transition", { from: "agent", transition: "takeover" }, { detail });
 }
 
-/** The name under which a client takes and uses control: the one that it says, else that of its bearer. */
+/** Client name for taking and using control: the requested name, or else the identifier of the key or login. */
 export function clientIdOf({ principal }: Pick<Call, "principal">, said: string | undefined): string {
   if (said?.startsWith(reserved)) throw failFields("validation-failed", { client_id: `cannot begin with ${reserved}` });
   return said ?? (principal.kind === "key" ? principal.keyId : principal.loginId);

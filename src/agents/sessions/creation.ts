@@ -18,10 +18,10 @@ import { toAgentSessionMessage, toStoredLimits, toStoredMode } from "./agent-ses
 import { type AgentSessionRow, insertAgentSession, type NewAgentSession } from "./store.ts";
 import { findVariableFaults, sealVariables } from "./variables.ts";
 
-/** The runtime of agent sessions: the only one that can be shown live over WebRTC. */
+/** Runtime of agent sessions: the only runtime that supports live view over WebRTC. */
 const runtime = "chromium";
 
-/** A turn that runs a recipe, before it has begun. */
+/** A turn that runs a recipe, before it has started. */
 export interface NewRecipeTurn {
   readonly id: string;
   readonly recipe: Recipe;
@@ -30,7 +30,7 @@ export interface NewRecipeTurn {
 export interface CreationParts {
   readonly db: Database;
   readonly turns: {
-    /** Has an agent session run a recipe once it is committed. */
+    /** Starts a recipe turn after the commit. */
     beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
   };
   readonly sessions: Sessions;
@@ -39,22 +39,22 @@ export interface CreationParts {
   readonly sealer: Sealer;
 }
 
-/** What makes a browser, and so cannot be chosen for one that runs. */
+/** Fields that configure a new browser, and so cannot be set for a running browser session. */
 const browserFields = {
   ...{ archetype: "archetype", profileId: "profile_id", proxy: "proxy", timeoutSeconds: "timeout_seconds" },
   ...{ idleTimeoutSeconds: "idle_timeout_seconds", locale: "locale", timezone: "timezone", viewport: "viewport" },
 } as const satisfies Partial<Record<keyof CreateAgentSessionRequest, string>>;
 
-/** Generated clients send the documented defaults. */
+/** Generated clients send the documented defaults, so these values count as unset. */
 const defaults = { archetype: defaultDevice.archetype, idleTimeoutSeconds: defaultIdleTimeoutSeconds };
 
-/** Refuses what is no host's, and so would allow nothing. */
+/** Rejects entries that are not host patterns, because they would match nothing. */
 function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
   const faults = domainFaults(allowedDomains);
   if (faults.length > 0) throw failFaults("validation-failed", faults);
 }
 
-/** Where a browser may go by what its request says, and by the recipe that it runs. */
+/** Hosts allowed by both the request and the recipe. */
 function domainsOf({ allowedDomains }: CreateAgentSessionRequest, turn: NewRecipeTurn | undefined): readonly string[] {
   const both = bothAllow(allowedDomains, turn?.recipe.allowedDomains ?? []);
   if (both) return both;
@@ -66,15 +66,19 @@ function assertNoBrowser(request: CreateAgentSessionRequest): void {
     const value: unknown = Reflect.get(request, key);
     return value !== undefined && value !== Reflect.get(defaults, key);
   });
-  const faults = Object.fromEntries(chosen.map(([, name]) => [name, "makes a browser: leave it out with session_id"]));
-  if (request.allowedDomains.length > 0) faults.allowed_domains = "is of the browser: leave it out with session_id";
-  if (request.onChallenge > OnChallenge.PAUSE) faults.on_challenge = "makes a browser: leave it out with session_id";
+  const faults = Object.fromEntries(
+    chosen.map(([, name]) => [name, "configures a new browser: leave it out with session_id"]),
+  );
+  if (request.allowedDomains.length > 0)
+    faults.allowed_domains = "configures a new browser: leave it out with session_id";
+  if (request.onChallenge > OnChallenge.PAUSE)
+    faults.on_challenge = "configures a new browser: leave it out with session_id";
   if (Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
 }
 
-/** Makes what creates agent sessions. */
+/** Creates the functions that create agent sessions. */
 export function createCreation({ db, turns, sessions, controls, bus, sealer }: CreationParts) {
-  /** The turn by which an agent session begins that has a recipe. */
+  /** Plans the first turn of an agent session that has a recipe. */
   async function planTurn(call: Call, request: CreateAgentSessionRequest): Promise<NewRecipeTurn | undefined> {
     const { recipeId: id, recipeParameters: values } = request;
     if (id !== undefined) {
@@ -83,7 +87,7 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
       return { id: call.ids.next("trn"), recipe };
     }
     if (Object.keys(values).length === 0) return undefined;
-    throw failFields("validation-failed", { recipe_parameters: "goes with recipe_id alone" });
+    throw failFields("validation-failed", { recipe_parameters: "needs recipe_id" });
   }
 
   async function insert(
@@ -106,7 +110,9 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
     return toAgentSessionMessage({ ...row, turn_id: turn?.id ?? null });
   }
 
-  /** Launches a browser session; the agent session is committed together with its becoming live. */
+  /**
+   * Launches a browser session. The agent session is committed in the transaction that makes the browser session live.
+   */
   async function launch(call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> {
     const id = call.ids.next("agt");
     const turn = await planTurn(call, request);
@@ -136,7 +142,7 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
     return answer;
   }
 
-  /** Puts an agent session on a browser session that runs. */
+  /** Adds an agent session to a running browser session. */
   async function attach(call: Call, request: CreateAgentSessionRequest, sessionId: string): Promise<AgentSession> {
     assertNoBrowser(request);
     const id = call.ids.next("agt");
@@ -183,9 +189,9 @@ function browserOf(request: CreateAgentSessionRequest) {
   };
 }
 
-/** What a launch commits is a session. */
+/** Identifier of the session that a launch committed. */
 function sessionIdOf(session: Message): string {
   const id: unknown = Reflect.get(session, "id");
-  if (typeof id !== "string") throw new Error("a launch has committed something else than a session");
+  if (typeof id !== "string") throw new Error("a launch committed a message without an id");
   return id;
 }

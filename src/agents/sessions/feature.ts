@@ -11,7 +11,7 @@ export const agentSessions = defineService({
       {
         run: () => forgetVariables(parts.db),
         every: 10_000,
-        complaint: "secrets of agent sessions that have ended cannot be forgotten at the moment",
+        complaint: "failed to delete secrets of ended agent sessions",
       },
     ],
   }),

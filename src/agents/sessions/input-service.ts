@@ -33,19 +33,19 @@ export interface AgentInputParts {
 
 type Answer = MessageInitShape<typeof StreamInputResponseSchema>;
 
-/** Milliseconds for which a gateway knows whose browser session an agent session has, when nobody asks. */
+/** Idle milliseconds for which a gateway caches the browser session of an agent session. */
 const knownFor = 60_000;
 
-/** Answers that may wait for a client that does not read. */
+/** Maximum number of responses buffered for a slow reader. */
 const ahead = 16;
 
-/** Makes the implementation of AgentInputService. */
+/** Creates the implementation of AgentInputService. */
 export function createAgentInputService(parts: AgentInputParts): ServiceImplementation<typeof AgentInputService> {
   const { db, sessions, signsOfLife, events, config } = parts;
-  /** The browser sessions of agent sessions: they never change. */
+  /** Browser sessions by agent session. The mapping never changes. */
   const known = new IdleMap<string, { readonly sessionId: string; readonly accountId: string }>(knownFor);
 
-  /** Gives the browser session of an agent session that has not ended, mostly without asking the database. */
+  /** Returns the browser session of a running agent session, usually from the cache. */
   async function findSessionId(call: Call, id: string): Promise<string> {
     const { accountId } = call.principal;
     const found = known.get(id);
@@ -73,7 +73,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     return create(SendInputResponseSchema, { accepted, dropped, reason });
   }
 
-  /** Tells who steers: at once, and at each change until the stream ends. */
+  /** Sends the control holder at once, and after each change until the stream ends. */
   async function pumpControl(call: Call, sessionId: string, outbox: BoundedQueue<Answer>, signal: AbortSignal) {
     const { accountId } = call.principal;
     const changes = await events.watch({ accountId, subject: sessionId, signal });
@@ -99,7 +99,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     const line = sessions.openInput(callerOf(call), sessionId, clientId, {
       async onTaken(taken) {
         const hasInput = taken.accepted > last.accepted;
-        // What was neither accepted nor dropped is a heartbeat.
+        // If nothing was accepted or dropped, the message was a heartbeat.
         if (hasInput || taken.dropped === last.dropped) signsOfLife.note(sessionId, clientId, hasInput);
         last = taken;
         await outbox.push({ acknowledgement: taken });
@@ -109,17 +109,17 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
       },
     });
     return {
-      // biome-ignore lint/correctness/useYield: what is answered is told, several messages at a time.
+      // biome-ignore lint/correctness/useYield: acknowledgements go to the outbox, which merges several of them.
       async *answer({ agentSessionId, events: input, controlEpoch, sequence }) {
         if (agentSessionId !== "" && agentSessionId !== id)
           throw failFields("validation-failed", { agent_session_id: "is not that of the stream's first message" });
-        // It may have ended without its browser.
+        // The agent session may have ended without its browser session.
         await findSessionId(call, id);
         await line.send({ events: input, sequence, ...epochOf(controlEpoch) });
       },
       async *finish() {
         await line.drained();
-        // The last one may still be on its way: it is told again.
+        // The last acknowledgement may not have been delivered, so it is repeated.
         yield { acknowledgement: last };
       },
       async *tell(signal) {

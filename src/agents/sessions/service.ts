@@ -38,7 +38,7 @@ export interface AgentSessionServiceParts extends CreationParts {
 
 const defaultPage = 20;
 
-/** Makes the implementation of AgentSessionService. */
+/** Creates the implementation of AgentSessionService. */
 export function createAgentSessionService(
   parts: AgentSessionServiceParts,
 ): ServiceImplementation<typeof AgentSessionService> {
@@ -55,7 +55,7 @@ export function createAgentSessionService(
     return create(ListAgentSessionsResponseSchema, { data: rows.map(toAgentSessionMessage), ...position });
   }
 
-  /** Locks the browser session of an agent session, and reads both as they are then. */
+  /** Locks the browser session of an agent session, and returns both as of then. */
   async function lock(tx: Tx, call: Call, id: string) {
     const { session_id: sessionId } = await findRunning(tx, call, id);
     const row = await controls.lock(tx, sessionId, call.principal.accountId);
@@ -84,7 +84,7 @@ export function createAgentSessionService(
     });
   }
 
-  /** Commits a change of control; when it is answered the worker knows of it. */
+  /** Commits a change of control. Resolves when the worker has been notified. */
   async function change(call: Call, run: (tx: Tx) => ReturnType<Controls["giveBack"]>): Promise<Control> {
     let sessionId = "";
     const control = await call.commit(async (tx) => {
@@ -107,7 +107,7 @@ export function createAgentSessionService(
       if (mode === "agent" && row.control_holder !== null) {
         const held = { from: "human_control", transition: "mode", holder_client_id: row.control_holder } as const;
         throw fail("pair-mode-invalid-transition", held, {
-          detail: "a person holds control: it is to be handed back first",
+          detail: "a person holds control: hand control back first",
         });
       }
       await writeMode(tx, id, mode);
@@ -124,7 +124,7 @@ export function createAgentSessionService(
     });
   }
 
-  /** Takes an agent session off a browser session that goes on, and control from who holds it. */
+  /** Ends an agent session while its browser session continues, and releases control. */
   async function detach(call: Call, id: string): Promise<void> {
     const sessionId = await db.transaction(async (tx) => {
       const { row, agent } = await lock(tx, call, id);

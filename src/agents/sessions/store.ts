@@ -3,7 +3,6 @@ import type { Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { StoredSessionStatus } from "../../sessions/session-states.ts";
 import type { StoredAgentMode, StoredTurnLimits } from "./tables.ts";
 
-/** An agent session to insert. */
 export interface NewAgentSession {
   readonly id: string;
   readonly accountId: string;
@@ -20,7 +19,7 @@ export interface NewAgentSession {
   readonly variables: Buffer | null;
 }
 
-/** Inserts an agent session, and has its browser session point to it. */
+/** Inserts an agent session, and links its browser session to it. */
 export async function insertAgentSession(tx: Tx, session: NewAgentSession): Promise<AgentSessionRow> {
   const { id, accountId, sessionId } = session;
   await tx.sql
@@ -45,7 +44,7 @@ export async function insertAgentSession(tx: Tx, session: NewAgentSession): Prom
 const joined = (db: Queryable) =>
   db.sql.selectFrom("agent_sessions as a").innerJoin("sessions as s", "s.id", "a.session_id");
 
-/** Agent sessions with what their browser sessions add. */
+/** Agent sessions joined with their browser sessions. */
 function select(db: Queryable) {
   return joined(db).select([
     ...([
@@ -76,10 +75,8 @@ function select(db: Queryable) {
   ]);
 }
 
-/** An agent session as its rows say it. */
 export type AgentSessionRow = Awaited<ReturnType<ReturnType<typeof select>["executeTakeFirstOrThrow"]>>;
 
-/** Finds an agent session of an account. */
 export async function findAgentSession(
   db: Queryable,
   id: string,
@@ -88,13 +85,13 @@ export async function findAgentSession(
   return select(db).where("a.id", "=", id).where("a.account_id", "=", accountId).executeTakeFirst();
 }
 
-/** A page of an account's agent sessions. */
+/** Filters and position of a page of agent sessions. */
 export interface AgentSessionListQuery {
   readonly accountId: string;
   readonly status: StoredSessionStatus | undefined;
-  /** All of which an agent session has. */
+  /** An agent session must have all of these labels. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Only those that are older than this one. */
+  /** Returns only agent sessions older than this identifier. */
   readonly before: string | undefined;
   readonly limit: number;
 }
@@ -110,12 +107,11 @@ export async function listAgentSessions(db: Queryable, query: AgentSessionListQu
   return rows.orderBy("a.id", "desc").limit(query.limit).execute();
 }
 
-/** Changes the mode. */
 export async function writeMode(tx: Tx, id: string, mode: StoredAgentMode): Promise<void> {
   await tx.sql.updateTable("agent_sessions").set({ mode }).where("id", "=", id).execute();
 }
 
-/** Forgets the secrets of agent sessions that have ended. */
+/** Deletes the secrets of ended agent sessions. */
 export async function forgetVariables(db: Queryable): Promise<void> {
   await sql`update agent_sessions a set variables = null from sessions s
     where a.variables is not null and s.id = a.session_id and (a.ended_at is not null or s.ended_at is not null)`.execute(
@@ -123,7 +119,7 @@ export async function forgetVariables(db: Queryable): Promise<void> {
   );
 }
 
-/** Ends an agent session whose browser session goes on. */
+/** Ends an agent session whose browser session continues. */
 export async function endAgentSession(tx: Tx, { id, session_id }: AgentSessionRow, at: Date): Promise<void> {
   await tx.sql.updateTable("agent_sessions").set({ ended_at: at }).where("id", "=", id).execute();
   await tx.sql.updateTable("sessions").set({ agent_session_id: null }).where("id", "=", session_id).execute();

@@ -1,10 +1,10 @@
 import type { ColumnType, JSONColumnType } from "kysely";
 import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
 
-/** Whether a person may take control. */
+/** Whether a person may take control (`pair`) or not (`agent`). */
 export type StoredAgentMode = "pair" | "agent";
 
-/** What one turn may take. */
+/** Limits of one turn. */
 export interface StoredTurnLimits {
   readonly steps: number;
   readonly seconds: number;
@@ -13,29 +13,29 @@ export interface StoredTurnLimits {
   readonly costCents?: number;
 }
 
-/** Agent sessions. One whose browser session has ended has ended with it. */
+/** Agent sessions. If the browser session has ended, so has the agent session. */
 export interface AgentSessionsTable {
   id: string;
   account_id: string;
   session_id: string;
-  /** The browser session was made for it, and ends with it. */
+  /** The browser session was created for the agent session, and ends with it. */
   owns_session: boolean;
   mode: StoredAgentMode;
   instructions: string | null;
   model: string | null;
-  /** The recipe that its first turn runs; it may have been deleted. */
+  /** The recipe that the first turn runs; may have been deleted since. */
   recipe_id: string | null;
   labels: JSONColumnType<Record<string, string>, string, string>;
-  /** What a turn may take, as far as it was said. */
+  /** Limits of a turn, as far as the request set them. */
   limits: JSONColumnType<Partial<StoredTurnLimits>, string | null, string> | null;
-  /** The only hosts that its browser may reach; none for all. */
+  /** The only hosts that the browser may reach; empty allows all. */
   allowed_domains: JSONColumnType<string[], string, string>;
-  /** Names of its secrets. */
+  /** Names of the secrets. */
   variable_names: JSONColumnType<string[], string, string>;
-  /** Secrets that its turns may type, sealed, until it has ended. */
+  /** Encrypted secrets that turns may type, deleted when the agent session ends. */
   variables: ColumnType<Buffer | null, Buffer | null, null>;
   created_at: Stamp;
-  /** When it ended before its browser session. */
+  /** Set if the agent session ended before its browser session. */
   ended_at: ColumnType<Date | null, undefined, Date>;
 }
 

@@ -10,12 +10,12 @@ import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 
 type Variables = CreateAgentSessionRequest["variables"];
 
-/** Characters of all values together: its worker looks for them in all that a session shows. */
+/** Maximum characters of all values together: the worker searches for the values in all output of a session. */
 const mostCharacters = 16_384;
 
 const contextOf = (accountId: string) => ({ accountId, purpose: "agent-variables" });
 
-/** What is wrong with variables that their fields do not say by themselves. */
+/** Validates what the fields' own rules cannot express. */
 export function findVariableFaults({ variables, recipeParameters }: CreateAgentSessionRequest): FieldFault[] {
   const faults = Object.entries(variables).flatMap(([name, { domains }]) => {
     const wrong = domainFaults(domains, `variables.${name}.domains`);
@@ -28,14 +28,14 @@ export function findVariableFaults({ variables, recipeParameters }: CreateAgentS
   return faults;
 }
 
-/** Seals variables: their values are shown to nobody any more. Null where there are none. */
+/** Encrypts variables; no API returns their values. Returns null if there are none. */
 export function sealVariables(sealer: Sealer, accountId: string, variables: Variables): Buffer | null {
   if (Object.keys(variables).length === 0) return null;
   const plain = toBinary(CreateAgentSessionRequestSchema, create(CreateAgentSessionRequestSchema, { variables }));
   return sealer.seal(plain, contextOf(accountId));
 }
 
-/** Opens variables for the worker, which alone types them. */
+/** Decrypts variables for the worker. */
 export function openVariables(sealer: Sealer, accountId: string, sealed: Buffer | null): SecretVariable[] {
   if (sealed === null) return [];
   const { variables } = fromBinary(CreateAgentSessionRequestSchema, sealer.open(sealed, contextOf(accountId)));

@@ -27,10 +27,10 @@ export interface AgentViewParts {
   readonly config: { readonly publicUrl: string };
 }
 
-/** Milliseconds in which the first viewer can join. */
+/** Milliseconds within which the first viewer must join. */
 const opensFor = 300_000;
 
-/** Makes the implementation of AgentViewService. */
+/** Creates the implementation of AgentViewService. */
 export function createAgentViewService(parts: AgentViewParts): ServiceImplementation<typeof AgentViewService> {
   const { db, clock, ids, guests, config } = parts;
 
@@ -38,7 +38,7 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
     clientIdOf(call, clientId);
     const { session_id: sessionId } = await findRunning(db, call, id);
     const guest = { sessionId, name: clientId ?? "Viewer", scope: "agent_sessions:read" };
-    // The media server takes its tokens from every address.
+    // The media server accepts its tokens from any address.
     await db.transaction((tx) => judgeGrant(tx, call.principal, { scopes: [guest.scope], addresses: [] }));
     const { url, token, room, identity, joinsWithin } = await guests.invite(call, guest);
     const expiresAt = timestampFromDate(new Date(clock.now() + joinsWithin));

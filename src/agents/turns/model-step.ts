@@ -5,34 +5,34 @@ import { type LlmCredential, longestAnswer, type Models } from "../llm/models.ts
 import type { LlmUsage } from "../llm/spending.ts";
 import { doneWith, recipeTools, rolePrompt, tools, variablesPrompt } from "./tools.ts";
 
-/** What a model is asked. */
+/** Input of one model call. */
 export interface Question {
   readonly credential: LlmCredential;
   readonly model: string;
-  /** What the agent session was told for all its turns. */
+  /** Instructions for all turns of the agent session. */
   readonly instructions: string | null;
-  /** Names of what it may type without knowing it. */
+  /** Names of secrets that the model may type without seeing them. */
   readonly variables: readonly string[];
   readonly messages: ModelMessage[];
-  /** What the result of the turn is to fit. */
+  /** JSON Schema for the result of the turn. */
   readonly outputSchema: JsonObject | null;
-  /** Whether it may be asked to mend steps of a recipe. */
+  /** Whether the model may be asked to repair recipe steps. */
   readonly hasRecipe: boolean;
 }
 
-/** What came of asking it. */
+/** Result of one model call. */
 export type ModelAnswer =
   | { readonly messages: readonly ModelMessage[]; readonly text: string; readonly usage: LlmUsage }
-  /** `isCharged`: it had begun to answer, and its provider charges for that. */
+  /** `isCharged`: the provider had started to respond, and charges for that. */
   | { readonly fault: ModelFault; readonly isCharged: boolean };
 
-/** Only its last step is new: the ones before are read from the provider's cache. */
+/** Marks the last message, so that the provider caches everything before the next step. */
 const cachePoint = { anthropic: { cacheControl: { type: "ephemeral" as const } } };
 
-/** Of OpenAI's: nothing is kept there, and so nothing is referred to. */
+/** For OpenAI: disables storage there, and so references to stored items. */
 const callOptions = { openai: { store: false } };
 
-/** None is carried out by the package that calls models: a turn does it, and remembers it. */
+/** Converts tool descriptions without `execute`: the turn runs the calls itself and records them. */
 const toToolSet = (described: Readonly<Record<string, { description: string; input: object }>>): ToolSet =>
   Object.fromEntries(
     Object.entries(described).map(([name, { description, input }]) => [
@@ -54,14 +54,14 @@ function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
   return last ? [...messages.slice(0, -1), { ...last, providerOptions: cachePoint }] : messages;
 }
 
-/** What the model is told for the whole session. */
+/** System prompt of the agent session. */
 function instructionsOf({ instructions, variables }: Question): string {
   const places = variables.map((name) => `{{${name}}}`).join(", ");
   const told = instructions === null ? [] : [`The person has told you:\n${instructions}`];
   return [rolePrompt, ...(variables.length > 0 ? [variablesPrompt(places)] : []), ...told].join("\n\n");
 }
 
-/** Asks a model once. */
+/** Calls a model once. */
 export async function askModel(models: Models, question: Question, signal: AbortSignal): Promise<ModelAnswer> {
   const { credential, model, messages } = question;
   let fault: unknown;
@@ -83,11 +83,11 @@ export async function askModel(models: Models, question: Question, signal: Abort
     const [response, said, usage, finish] = await Promise.all([
       ...([stream.response, stream.text, stream.usage, stream.finishReason] as const),
     ]);
-    // A stream that ends before its last event was cut.
-    if (finish === "other" || finish === "error") throw new Error("the answer broke off");
+    // A stream that ends without a finish event was truncated.
+    if (finish === "other" || finish === "error") throw new Error("the response of the model was truncated");
     const input = usage.inputTokens ?? 0;
     const { cacheReadTokens: cached = 0, cacheWriteTokens: written = 0 } = usage.inputTokenDetails ?? {};
-    // PostgreSQL stores no NUL, and nobody needs one.
+    // PostgreSQL cannot store NUL.
     const text = said.replaceAll("\0", "");
     return { messages: response.messages, text, usage: { input, cached, written, output: usage.outputTokens ?? 0 } };
   } catch (thrown) {

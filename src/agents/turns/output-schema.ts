@@ -2,8 +2,8 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { Ajv, type ErrorObject } from "ajv";
 
 /**
- * The words of JSON Schema that a schema may use: checking by them takes time that grows with the schema and with what is
- * checked alone. Not `pattern`, `format` and `uniqueItems`, which tenants could make slow, and no references.
+ * Allowed JSON Schema keywords: with these, validation time is linear in the size of the schema and of the value.
+ * `pattern`, `format`, `uniqueItems` and references are excluded, because tenants could make them slow.
  */
 const words: ReadonlySet<string> = new Set([
   ...["type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "allOf"],
@@ -12,25 +12,25 @@ const words: ReadonlySet<string> = new Set([
   ...["$schema", "title", "description", "default", "examples"],
 ]);
 
-/** How large a schema may be: characters of JSON, schemas in it, and how deep they are in each other. */
+/** Limits of a schema: characters of JSON, number of subschemas, nesting depth. */
 const most = { characters: 16_384, schemas: 500, depth: 16 };
 
-/** The same of what is checked. An answer and an event carry it. */
+/** Limits of a result, which is part of a response and an event. */
 const mostOutput = { characters: 32_768, depth: 24 };
 
 const options = { strict: false, logger: false, validateFormats: false } as const;
 
-/** Knows what a schema is. It never sees what is checked by one. */
+/** Validates schemas only, never results. */
 const schemas = new Ajv(options);
 
-/** What is wrong with a schema; undefined where it can be used. */
+/** Returns what is wrong with a schema; undefined if it can be used. */
 export function findSchemaFault(schema: JsonObject): string | undefined {
   if (JSON.stringify(schema).length > most.characters) return `is longer than ${most.characters} characters of JSON`;
   if (schema.type !== "object") return 'must be of type "object"';
-  if (!isStorable(schema)) return "must not contain NUL, nor half a character";
+  if (!isStorable(schema)) return "must not contain NUL or an unpaired surrogate";
   const fault = findWordFault(schema);
   if (fault !== undefined) return fault;
-  if (!schemas.validateSchema(withoutDialect(schema))) return `is no JSON Schema: ${tell(schemas.errors)}`;
+  if (!schemas.validateSchema(withoutDialect(schema))) return `is not valid JSON Schema: ${tell(schemas.errors)}`;
   return undefined;
 }
 
@@ -52,32 +52,32 @@ function findWordFault(schema: JsonObject): string | undefined {
   return undefined;
 }
 
-/** The schemas that a word of one has. */
+/** Subschemas of a keyword. */
 function innerSchemas(word: string, value: unknown): unknown[] {
   if (word === "properties") return typeof value === "object" && value !== null ? Object.values(value) : [];
   if (/^(?:anyOf|oneOf|allOf)$/.test(word)) return Array.isArray(value) ? value : [];
   return word === "items" || word === "additionalProperties" ? [value] : [];
 }
 
-/** What is wrong with a result; undefined where it fits the schema. */
+/** Returns what is wrong with a result; undefined if it matches the schema. */
 export function findOutputFault(schema: JsonObject, output: unknown): string | undefined {
   if (typeof output !== "object" || output === null || Array.isArray(output)) return "result must be an object";
   const written = JSON.stringify(output);
   if (written.length > mostOutput.characters) return `result is longer than ${mostOutput.characters} characters`;
   if (depthOf(written) > mostOutput.depth) return `result is more than ${mostOutput.depth} levels deep`;
-  if (!isStorable(output)) return "result must not contain NUL, nor half a character";
-  // One of its own: what it has compiled goes with it.
+  if (!isStorable(output)) return "result must not contain NUL or an unpaired surrogate";
+  // A separate instance: its compiled schemas are garbage-collected with it.
   const ajv = new Ajv({ ...options, meta: false, validateSchema: false });
   const validate = ajv.compile(withoutDialect(schema));
   return validate(output) ? undefined : tell(validate.errors);
 }
 
-/** What there is to say is the same in every dialect, and no other is fetched. */
+/** The allowed keywords mean the same in every dialect, and no meta-schema is fetched. */
 function withoutDialect({ $schema: _, ...schema }: JsonObject): JsonObject {
   return schema;
 }
 
-/** Where the first faults are, and what they are. */
+/** Describes the first five errors, each with its location. */
 const tell = (errors: readonly ErrorObject[] | null | undefined): string =>
   (errors ?? [])
     .slice(0, 5)
@@ -88,10 +88,10 @@ const tell = (errors: readonly ErrorObject[] | null | undefined): string =>
     })
     .join("; ");
 
-/** PostgreSQL stores neither NUL nor half a character. */
+/** PostgreSQL stores neither NUL nor unpaired surrogates. */
 const isStorable = (json: object): boolean => !/\\u0000|\\ud[89a-f]/.test(JSON.stringify(json));
 
-/** How many objects and lists of a JSON text are in each other. */
+/** Nesting depth of a JSON text. */
 function depthOf(json: string): number {
   let depth = 0;
   let deepest = 0;

@@ -18,47 +18,50 @@ import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
 import { lookMark } from "./conversation.ts";
 
-/** The page of a session, for an agent: it is looked at, and acted upon. */
+/** The page of a session, as the agent observes it and acts on it. */
 export interface Page {
-  /** Shows the page in words, marked as what a page says: as it was seen, else as it is now. */
+  /** Describes the page in text, marked as page content: from `seen` if given, or else from a new observation. */
   look(caller: SessionCaller, seen?: Observation): Promise<string>;
   observe(caller: SessionCaller, wish: LookWish): Promise<Observation>;
   navigate(caller: SessionCaller, url: string): Promise<Done>;
-  /** Does actions in the JSON of REST. Throws `validation-failed` for what is none. */
+  /** Runs actions given as REST JSON. Throws `validation-failed` if one is invalid. */
   act(caller: SessionCaller, actions: readonly unknown[]): Promise<Done>;
 }
 
-/** What was done, in words. */
+/** Outcome of a call, in words. */
 export interface Done {
   readonly outcome: string;
-  /** The page as it has come to rest; undefined where it could not be looked at. */
+  /** The page after it settled; undefined if the observation failed. */
   readonly seen: Observation | undefined;
 }
 
-/** How much of the page to show: what is in view, the whole, or what has a text. */
+/** How much of the page to observe: the viewport, all of it, or elements that contain a text. */
 export interface LookWish {
   readonly isWhole?: boolean;
   readonly find?: string;
-  /** With a picture of what is in view. */
+  /** Includes a screenshot of the viewport. */
   readonly screenshot?: boolean;
 }
 
-/** Milliseconds that the first action may take with the rest of the page after it, and each one more. */
+/** Milliseconds allowed for the first action including settling, and for each further action. */
 const actionPatience = { first: 8_000, next: 1_000 };
 
-/** How much is told of what a session has besides: its other pages, the last files and the last dialogs; and of a text. */
+/** Maximum numbers of other pages, recent files and recent dialogs to report, and maximum text length. */
 const most = { pages: 10, files: 20, dialogs: 3, text: 200 };
 
 const readInteract = compileReader(InteractRequestSchema, new Set());
 
 const asShown = create(ObserveOptionsSchema);
 
-/** Keeps what a page has written from looking like the end of it, or the beginning of another. In JSON it stays what it was. */
+/**
+ * Escapes page markers in page content, so that a page cannot end its own section or start another. JSON values are
+ * unchanged.
+ */
 export const defuse = (text: string): string => text.replace(/<(?=\/?page\b)/gi, "\\u003c");
 
 const short = (text: string): string => text.slice(0, most.text);
 
-/** What a session has besides the page that is shown, as far as there is any. */
+/** Other pages, dialogs, downloads and files of a session, if any. */
 function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
   const others = pages.filter(({ active }) => !active).slice(-most.pages);
   const asked = dialogs.slice(-most.dialogs);
@@ -75,7 +78,6 @@ function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly 
   };
 }
 
-/** Makes the page of a session. */
 export function createPage(sessions: Sessions, sessionId: string): Page {
   function observe(
     caller: SessionCaller,
@@ -119,11 +121,11 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
   };
 }
 
-/** Reads actions in the JSON of REST; what is wrong with one is told of its place among them. */
+/** Parses actions given as REST JSON. Faults name the index of the action. */
 function readActions(id: string, [action, ...next]: readonly unknown[]): InteractRequest {
   const faults: FieldFault[] = [];
   const patience = actionPatience.first + actionPatience.next * next.length;
-  // What the reader of a message makes is that message.
+  // The reader of a message type returns that type.
   const request = readInteract({ id, action, next, timeout_ms: patience }, faults) as InteractRequest;
   if (faults.length === 0) faults.push(...ruleFaults(InteractRequestSchema, request));
   if (faults.length > 0) throw failFaults("validation-failed", faults.map(placeFault));

@@ -5,25 +5,25 @@ import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import { defuse } from "./page.ts";
 import type { TurnRow } from "./store.ts";
 
-/** What a run does: the steps of its recipe, behind the address by which it begins. */
+/** Steps of a recipe run, including the navigation to the start URL. */
 export interface RecipePlan {
   readonly name: string;
   readonly description: string | undefined;
   readonly steps: readonly RecipeStep[];
-  /** The number of the first of them: people count the recipe's own from 1. */
+  /** Number of the first step: the recipe's own steps are counted from 1. */
   readonly first: 0 | 1;
 }
 
 const contextOf = (accountId: string) => ({ accountId, purpose: "recipe-plan" });
 
-/** Seals a recipe whose places are filled: what fills them is nobody else's. */
+/** Encrypts a recipe whose parameters are filled in. */
 export function sealPlan(sealer: Sealer, accountId: string, recipe: Recipe): Buffer {
   return sealer.seal(toBinary(RecipeSchema, recipe), contextOf(accountId));
 }
 
-/** Opens the plan of a turn that runs a recipe. */
+/** Decrypts the plan of a turn that runs a recipe. */
 export function openPlan(sealer: Sealer, { account_id: accountId, recipe_plan: sealed }: TurnRow): RecipePlan {
-  if (!sealed) throw new Error("a turn runs a recipe without its plan");
+  if (!sealed) throw new Error("the turn has a recipe but no plan");
   const {
     name,
     description,
@@ -37,13 +37,13 @@ export function openPlan(sealer: Sealer, { account_id: accountId, recipe_plan: s
 
 const writeStep = compileWriter(RecipeStepSchema);
 
-/** What a step does, in the JSON of REST. */
+/** Action of a step, as REST JSON. */
 const toJson = (step: RecipeStep): JsonObject => Object(writeStep(step).do);
 
-/** The beginning of a text. Half a character is none: PostgreSQL takes no such text. */
+/** Truncates a text, replacing a split surrogate pair, which PostgreSQL rejects. */
 const cut = (text: string, length: number): string => text.slice(0, length).toWellFormed();
 
-/** What a step is shown with: never what it types. */
+/** Arguments of a step for display, without typed text. */
 export function shownOf(step: RecipeStep): JsonObject {
   const { kind, action, condition, ...said } = toJson(step);
   const fields = Object.entries(Object(action ?? condition ?? said));
@@ -51,10 +51,10 @@ export function shownOf(step: RecipeStep): JsonObject {
   return Object.fromEntries(kept.map(([name, value]) => [name, cut(String(value), 500)]));
 }
 
-/** Characters of a step that a model is told, and of the one that it is to mend. */
+/** Maximum characters shown to the model of each step, and of the step to repair. */
 const longest = { step: 200, failed: 4_000 };
 
-/** What a model is told that is to mend a step. */
+/** Message that asks the model to repair a step. */
 export function mendingNote(
   { name, description, steps, first }: RecipePlan,
   index: number,
@@ -67,7 +67,7 @@ export function mendingNote(
   };
   const failed = steps[index];
   const number = index + first;
-  // What has failed is told in words of the page, too.
+  // The cause may quote the page.
   const cause = defuse(JSON.stringify(why));
   return `[The service tells you] A recipe is being carried out, ${JSON.stringify(name)}${description === undefined ? "" : `: ${description}`}
 Its steps:
@@ -83,6 +83,6 @@ The page is now:
 ${look}`;
 }
 
-/** What a model reads afterwards of a recipe that was carried out. */
+/** Message that tells the model that the recipe was completed. */
 export const doneNote = ({ name, steps }: RecipePlan): string =>
   `[The service tells you] The recipe ${JSON.stringify(name)} was carried out, all ${steps.length} steps of it.`;

@@ -26,12 +26,11 @@ import { endLockedTurn, entryOf, ownerOf } from "./turn-end.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 import { startTurn } from "./turn-question.ts";
 
-/** Milliseconds before a step is tried again that was refused: it is known by then who steers, or what the session waits for. */
+/** Milliseconds before a refused step is retried; by then the control holder or the pause is known. */
 const retryAfter = 200;
 
 const progressOf = (progress: RecipeProgress) => ({ recipe: JSON.stringify(progress) });
 
-/** Does what a step says. */
 async function doStep(sessions: Sessions, id: string, caller: SessionCaller, { do: what }: RecipeStep): Promise<void> {
   if (what.case === undefined) return;
   if (what.case === "capture") {
@@ -53,7 +52,10 @@ async function* partsOf(data: Uint8Array): AsyncGenerator<Uint8Array> {
   yield data;
 }
 
-/** Does a step; asks once more what has become of it when the connection to its browser broke: by its identifier it is done once. */
+/**
+ * Runs a step, and repeats the call once if the worker was lost. The step identifier ensures that the step runs only
+ * once.
+ */
 function doOnce(sessions: Sessions, id: string, caller: SessionCaller, step: RecipeStep): Promise<void> {
   return doStep(sessions, id, caller, step).catch((error: unknown) => {
     if (asFailure(error).extensions.worker_lost !== true) throw error;
@@ -61,13 +63,13 @@ function doOnce(sessions: Sessions, id: string, caller: SessionCaller, step: Rec
   });
 }
 
-/** Whether a step was refused, before it reached the page, because a person steers or the session waits at a bot check. */
+/** Whether a step was refused before it reached the page, because a person holds control or the session is paused. */
 function isRefused({ slug, extensions }: Failure): boolean {
   if (slug !== "conflict" || extensions.in_doubt === true) return false;
   return "holder_client_id" in extensions || "pause_reason" in extensions;
 }
 
-/** Takes the next step of a turn's recipe, and commits what came of it. */
+/** Runs the next step of a turn's recipe and commits its result. */
 export async function takeRecipeStep(
   parts: TurnParts,
   turn: TurnRow,
@@ -81,7 +83,7 @@ export async function takeRecipeStep(
   if (!step) return run.write((tx, locked) => finishRecipe(parts, tx, locked, plan));
   let stepId = "";
   await run.write(async (tx, locked) => {
-    // One that has begun before is the same step: its session does it once.
+    // A step that began before keeps its identifier, so the session does not run it twice.
     stepId = await beginAction(tx, turn.id, `recipe:${progress.step}:${progress.attempt}`, ids.next("evt"));
     return startTurn(parts, tx, locked, epoch);
   });
@@ -102,7 +104,7 @@ export async function takeRecipeStep(
     const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
     const value = {
       ...{ name: step.do.case ?? "", arguments: shownOf(step), durationMs, ...(error && { error }) },
-      // The others are no steps of the session, which takes no picture before them.
+      // Other steps are not steps of the session, so no screenshot precedes them.
       ...((step.do.case === "navigate" || step.do.case === "interact") && { screenshotPath }),
     };
     const entry = { id: stepId, ...entryOf(locked), role: TranscriptRole.SYSTEM };
@@ -122,7 +124,7 @@ function lookAt(run: Run): Promise<string> {
   });
 }
 
-/** What has failed, and what a model is told of it. */
+/** A failed step, and the message for the model. */
 interface Broken {
   readonly failure: Failure;
   readonly note: string;
@@ -130,13 +132,13 @@ interface Broken {
   readonly plan: RecipePlan;
 }
 
-/** Has the model mend a step; ends the turn where the account has none. */
+/** Asks the model to repair a step; ends the turn if the account has no model. */
 async function handOver(parts: TurnParts, tx: Tx, turn: TurnRow, broken: Broken): Promise<TurnRow> {
   const { failure, note, progress, plan } = broken;
   const payer = turn.credential === "none" ? await findPayer(parts, tx, turn) : undefined;
   if (payer instanceof Failure) {
     const place = `step ${progress.step + plan.first} of the recipe: ${failure.message}`;
-    const detail = `${place}; no model can mend it: ${payer.message}`;
+    const detail = `${place}; no model can repair it: ${payer.message}`;
     const told = restoreFailure(failure.slug, failure.extensions, { detail });
     return endLockedTurn(parts, tx, turn, { status: "failed", reason: "recipe_step_failed", failure: told });
   }
@@ -144,7 +146,7 @@ async function handOver(parts: TurnParts, tx: Tx, turn: TurnRow, broken: Broken)
   return updateTurn(tx, turn.id, { ...progressOf({ ...progress, isBroken: true }), ...payer });
 }
 
-/** Who pays for the model that a turn needs only now; or why there is none. */
+/** Chooses the payer for a model that the turn now needs, or returns why there is none. */
 async function findPayer(parts: TurnParts, tx: Tx, { account_id: accountId, agent_session_id: id }: TurnRow) {
   const agent = await readAgent(tx, id);
   return choosePayerColumns(tx, parts, agent, { accountId, header: undefined }).catch((error: unknown) => {
@@ -158,7 +160,7 @@ async function say({ sealer }: TurnParts, tx: Tx, turn: TurnRow, content: string
   await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
 }
 
-/** Ends the turn with its recipe, unless something was said meanwhile, which the model answers. */
+/** Ends the turn with its recipe, unless messages wait for the model to answer. */
 async function finishRecipe(parts: TurnParts, tx: Tx, turn: TurnRow, plan: RecipePlan): Promise<TurnRow> {
   await say(parts, tx, turn, doneNote(plan));
   const through = await updateTurn(tx, turn.id, { recipe: null });
@@ -166,7 +168,7 @@ async function finishRecipe(parts: TurnParts, tx: Tx, turn: TurnRow, plan: Recip
   return endLockedTurn(parts, tx, through, { status: "done" });
 }
 
-/** Carries out the model's call to go on with the recipe; what the same answer calls after it comes to nothing. */
+/** Handles `resume_recipe`. Later calls of the same response are answered as not done. */
 export function resumeRecipe(parts: TurnParts, run: Run, call: ToolCall, rest: readonly ToolCall[]): Promise<TurnRow> {
   const next: unknown = Reflect.get(Object(call.input), "next_step");
   return run.write(async (tx, turn) => {

@@ -47,23 +47,23 @@ const defaultPage = 20;
 
 const entryId = idPattern("evt");
 
-/** Milliseconds after which who waits for a turn looks at it, though nobody has told of it. */
+/** Milliseconds between checks of a turn by waiting calls, in case a notification was lost. */
 const lookEvery = 500;
 
 const noTurn = (): Failure => fail("not-found", {}, { detail: "the agent session has no turn of this id" });
 
-/** Throws where a result cannot be checked by a schema. What checks is loaded for those alone who want it. */
+/** Throws if results cannot be validated against a schema. Loads the validator only when needed. */
 async function assertSchema(schema: JsonObject): Promise<void> {
   const { findSchemaFault } = await import("./output-schema.ts");
   const fault = findSchemaFault(schema);
   if (fault !== undefined) throw failFields("validation-failed", { output_schema: fault });
 }
 
-/** Makes the implementation of AgentTurnService. */
+/** Creates the implementation of AgentTurnService. */
 export function createTurnService(parts: TurnServiceParts): ServiceImplementation<typeof AgentTurnService> {
   const { db, clock, ids, sealer, events, bus, turns, sessions } = parts;
 
-  /** Waits until a turn has ended, or the time is up, and gives it as it is then. */
+  /** Waits until a turn has ended or the time is up, and returns its state then. */
   async function follow(turn: Turn, milliseconds: number, signal: AbortSignal): Promise<Turn> {
     const gaveUpAt = performance.now() + milliseconds;
     for (;;) {
@@ -99,16 +99,16 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
     const turnId = call.ids.next("trn");
     const turn = await call.commit(async (tx) => {
       const choose = () => choosePayerColumns(tx, parts, agent, { accountId, header });
-      // Of two messages at once the second joins the turn of the first.
+      // If two messages arrive at once, the second joins the turn of the first.
       await lockControl(tx, agent.session_id, accountId);
       const running = await lockRunningTurn(tx, id);
       if (running) {
         if (header !== undefined || outputSchema) {
           const what = header === undefined ? "output_schema" : "the header";
-          const detail = `a turn runs: wait for its end, or leave ${what} out`;
+          const detail = `a turn is running: wait until it has ended, or leave ${what} out`;
           throw fail("conflict", { running_turn_id: running.id }, { detail });
         }
-        // One that runs a recipe needs a model from now on.
+        // A turn that runs a recipe needs a model from now on.
         if (running.credential === "none") await updateTurn(tx, running.id, await choose());
         await say(tx, running, text);
         return toTurnMessage(running);
@@ -157,7 +157,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       const agent = await findAny(db, call, id);
       const isKnown = await hasAction(db, id, stepId);
       const data = isKnown ? await sessions.stepPicture(callerOf(call), agent.session_id, stepId) : undefined;
-      if (!data) throw fail("not-found", {}, { detail: "no picture is kept of a step of this id" });
+      if (!data) throw fail("not-found", {}, { detail: "no picture is stored for a step of this id" });
       return create(HttpBodySchema, { contentType: "image/jpeg", data });
     },
   };

@@ -3,7 +3,7 @@ import type { ColumnType, Generated, JSONColumnType } from "kysely";
 import type { Migrations } from "../../platform/postgres/schema.ts";
 import type { StoredTurnLimits } from "../sessions/tables.ts";
 
-/** Where a turn is, as the interface names it. */
+/** Status of a turn, named as in the API. */
 export type StoredTurnStatus =
   | "queued"
   | "running"
@@ -14,22 +14,22 @@ export type StoredTurnStatus =
   | "limit_reached";
 
 /**
- * What pays for a turn: the key of its request's header, the account's own, or the operator's; `none` for one that runs a
- * recipe, for as long as it needs no model.
+ * Source of the LLM credential of a turn: the request header, the account's key, or the operator's key; `none` while a
+ * recipe runs without a model.
  */
 export type CredentialSource = "header" | "byok" | "bundled" | "none";
 
-/** How far a turn is with its recipe. */
+/** Progress of a turn through its recipe. */
 export interface RecipeProgress {
-  /** Index of the step that comes next, or that has failed. */
+  /** Index of the next or failed step. */
   readonly step: number;
-  /** Counts what was begun more than once: each time it is another step for the worker. */
+  /** Number of retries so far; part of the step identifier, so that the worker runs each retry as a new step. */
   readonly attempt: number;
-  /** The step has failed, and the model is to mend it. */
+  /** The step failed, and the model is to repair it. */
   readonly isBroken: boolean;
 }
 
-/** Turns. Whoever writes anything of a turn has locked its row, and found that it has not ended. */
+/** Turns. Every writer locks the row first and checks that the turn has not ended. */
 export interface AgentTurnsTable {
   id: string;
   agent_session_id: string;
@@ -38,51 +38,51 @@ export interface AgentTurnsTable {
   status: StoredTurnStatus;
   reason: string | null;
   answer: string | null;
-  /** A problem in the JSON of REST. */
+  /** Problem document, as in REST. */
   error: JSONColumnType<object> | null;
   credential: CredentialSource;
-  /** As the provider names it. */
+  /** Model name of the provider. */
   model: string;
   provider: string;
   limits: JSONColumnType<StoredTurnLimits, string, string>;
-  /** Null for a turn without a recipe, or that is through with it. */
+  /** Null if the turn has no recipe or has completed it. */
   recipe: JSONColumnType<RecipeProgress, string | undefined, string | null> | null;
-  /** The recipe with its places filled, sealed, until the turn has ended. */
+  /** The recipe with its parameters filled in, encrypted; deleted when the turn ends. */
   recipe_plan: ColumnType<Buffer | null, Buffer | undefined, null>;
-  /** What its result is to fit, as its message has said, and the result. */
+  /** JSON Schema requested for the result, and the result. */
   output_schema: JSONColumnType<JsonObject, string | null | undefined, never> | null;
   output: JSONColumnType<JsonObject, undefined, string> | null;
-  /** How many results did not fit. */
+  /** Number of results that did not match the schema. */
   misfits: Generated<number>;
   steps: Generated<number>;
   tokens: Generated<string>;
-  /** In millionths of a US dollar; null where the price of the model is not known. */
+  /** Millionths of a US dollar; null if the price of the model is unknown. */
   cost: string | null;
-  /** Milliseconds of work, without those in which it waited for a person. */
+  /** Milliseconds of work, excluding waits for a person. */
   worked_ms: Generated<string>;
-  /** The control epoch of the browser session that the model knows of. */
+  /** Control epoch of the browser session as last reported to the model. */
   control_epoch: string | null;
-  /** Until when a person is waited for. */
+  /** Deadline of a wait for a person. */
   waits_until: Date | null;
-  /** When the gateway was last heard of that has the key of the header. */
+  /** Last heartbeat of the gateway that holds the key of the request header. */
   beat_at: Date | null;
   created_at: Date;
   ended_at: ColumnType<Date | null, undefined, Date>;
 }
 
-/** What the model has been told and has answered, sealed. */
+/** Conversations with the model, encrypted. */
 interface AgentMessagesTable {
   id: Generated<string>;
   agent_session_id: string;
   turn_id: string;
-  /** Its place in the conversation; null until the model's next step reads it. */
+  /** Position in the conversation; null until the model's next step reads the message. */
   position: number | null;
   sealed: Buffer;
 }
 
-/** Calls of tools that have begun. */
+/** Tool calls that have started. */
 interface AgentActionsTable {
-  /** Also that of its entry of the transcript, and of the step that the worker remembers. */
+  /** Also the identifier of the transcript entry and of the worker's step. */
   id: string;
   turn_id: string;
   call_id: string;

@@ -14,14 +14,14 @@ import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit, readOutput } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
-/** Seconds for which a person is waited for. */
+/** Seconds to wait for a person: default and maximum. */
 const personWait = { usual: 600, longest: 3_600 };
 
-/** Characters of what a model says of itself that are kept, and of what it looks for. */
+/** Maximum characters stored of the model's text, and of its search text. */
 const longestText = 32_768;
 const longestFind = 200;
 
-/** How many actions of a call are shown. No call does more. */
+/** Maximum number of actions shown of a call; no call runs more. */
 const mostShown = 20;
 
 type Input = Readonly<Record<string, unknown>>;
@@ -31,11 +31,11 @@ const inputOf = ({ input }: ToolCall): Input => (typeof input === "object" && in
 function textOf(input: Input, name: string): string {
   const value = input[name];
   if (typeof value !== "string" || value === "") throw failFields("validation-failed", { [name]: "must be text" });
-  // What PostgreSQL does not store no model needs.
+  // PostgreSQL cannot store NUL.
   return value.replaceAll("\0", "").slice(0, longestText);
 }
 
-/** What a call asks of `act`. */
+/** The `actions` of an `act` call. Throws `validation-failed` for unknown fields. */
 function actionsOf({ actions }: Input): readonly unknown[] {
   if (!Array.isArray(actions) || actions.length === 0)
     throw failFields("validation-failed", { actions: "is required" });
@@ -47,7 +47,7 @@ function actionsOf({ actions }: Input): readonly unknown[] {
 
 type Action = (run: Run, input: Input, stepId: string) => Promise<Done>;
 
-/** What is done with the page. */
+/** Tools that act on the page, by name. */
 const actions: Readonly<Record<string, Action>> = {
   async look({ page, caller }, input) {
     const find = input.find === undefined ? {} : { find: textOf(input, "find").slice(0, longestFind) };
@@ -58,7 +58,7 @@ const actions: Readonly<Record<string, Action>> = {
   act: async ({ page, caller }, input, stepId) => page.act(caller(stepId), actionsOf(input)),
 };
 
-/** Carries out a call of a tool, and commits what came of it. */
+/** Runs a tool call and commits its result. */
 export async function doCall(
   parts: TurnParts,
   turn: TurnRow,
@@ -80,7 +80,7 @@ export async function doCall(
   return act(parts, turn, run, { ...call, action, shown: shown(call, elementFor) });
 }
 
-/** Tells the model what came of a call. */
+/** Adds the result of a call to the conversation. */
 export async function answer(
   parts: TurnParts,
   tx: Tx,
@@ -94,7 +94,7 @@ export async function answer(
   return turn;
 }
 
-/** Ends the turn, unless something was said meanwhile that the model has not read. */
+/** Ends the turn, unless messages of the person wait that the model has not read. */
 async function finish(parts: TurnParts, schema: JsonObject | null, run: Run, call: ToolCall): Promise<TurnRow> {
   const { text: said, result } = inputOf(call);
   const text = textOf({ text: said }, "text");
@@ -141,7 +141,7 @@ async function act(
   const { ids, events, clock, config } = parts;
   let stepId = "";
   await run.write(async (tx, locked) => {
-    // One that has begun before is the same step: its session does it once.
+    // A step that began before keeps its identifier, so the session does not run it twice.
     stepId = await beginAction(tx, turn.id, call.id, ids.next("evt"));
     return locked;
   });
@@ -151,7 +151,7 @@ async function act(
     const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
     const value = {
       ...{ name: call.name, arguments: call.shown, durationMs, ...(error && { error }) },
-      // A look is no step of the session, which takes no picture before it.
+      // A look is not a step of the session, so no screenshot precedes it.
       ...(call.name !== "look" && { screenshotPath }),
     };
     const entry = { id: stepId, ...entryOf(of), role: TranscriptRole.AGENT };
@@ -171,7 +171,7 @@ async function act(
     if (await readCut(parts, turn, run, error)) await parts.db.transaction((tx) => tell(tx, turn, durationMs, failure));
     return `The page cannot be looked at: ${defuse(readFailure(run)(error).message)}`;
   });
-  // A compatible provider would be sent the picture as text.
+  // An OpenAI-compatible provider would receive the picture as text.
   const picture = turn.provider === "openai_compatible" ? undefined : seen?.picture;
   const size = picture ? `: the picture is ${picture.width} by ${picture.height} pixels` : "";
   const text = `${outcome}${size}\n${look}`;
@@ -183,13 +183,16 @@ async function act(
   });
 }
 
-/** What an action has failed with whose turn or session has ended under it: nobody else would tell that it had begun. */
+/**
+ * The failure to record if the turn or session ended during an action; undefined otherwise. Without this entry the
+ * transcript would not show that the action began.
+ */
 async function readCut({ db }: TurnParts, { id }: TurnRow, { signal }: Run, error: unknown) {
   const failure = asFailure(error);
   if (failure.slug === "session-destroyed") return failure;
-  // A turn that has not ended is gone on with by another gateway, which tells of this step.
+  // If the turn has not ended, another gateway resumes it and records the step.
   if (!signal.aborted || (await findTurn(db, id))?.ended_at === null) return undefined;
-  const detail = "the turn has ended before the action had; whether it was carried out is not known";
+  const detail = "the turn ended during the action; whether the action was carried out is unknown";
   return fail("driver-error", {}, { detail });
 }
 
@@ -197,7 +200,7 @@ const failed = ({ slug, message }: Failure): Done => ({
   ...{ outcome: `failed: ${slug}: ${defuse(message)}`, seen: undefined },
 });
 
-/** What an action fails with is for the model to read, but not what ends the turn. */
+/** Converts an error of an action into a failure for the model. Rethrows errors that end the turn. */
 export function readFailure({ signal }: Run) {
   return (error: unknown): Failure => {
     signal.throwIfAborted();
@@ -207,7 +210,7 @@ export function readFailure({ signal }: Run) {
   };
 }
 
-/** What a call is shown with: what its references were to, and never what it types. */
+/** Arguments of a call for display: references resolved to elements, typed text omitted. */
 function shown(call: ToolCall, elementFor: (ref: string) => string | undefined): JsonObject {
   const { url, find, actions } = inputOf(call);
   if (typeof url === "string") return { url: plain(url, 2_000) };
@@ -222,10 +225,10 @@ function shown(call: ToolCall, elementFor: (ref: string) => string | undefined):
   };
 }
 
-/** PostgreSQL stores no NUL. */
+/** PostgreSQL cannot store NUL. */
 const plain = (text: string, length: number): string => text.replaceAll("\0", "").slice(0, length);
 
-/** A key that makes a character is typed text. */
+/** Typed text is hidden, including a key that produces a character. */
 const isShown = ([name, value]: [string, unknown]): boolean =>
   (typeof value === "string" && name !== "text" && !(name === "key" && value.length === 1)) ||
   typeof value === "number";

@@ -1,4 +1,4 @@
-/** What the model is told of itself. It never changes within a session, so that providers keep it in their caches. */
+/** System prompt. Constant within a session, so that providers can cache it. */
 export const rolePrompt = `You drive a web browser for a person, by the tools that you have.
 
 - Results show the page as it has come to rest: a line for each thing, with ref=... where you can act on it. A line that
@@ -9,7 +9,7 @@ export const rolePrompt = `You drive a web browser for a person, by the tools th
 - When only a person can go on (a login, a second factor, a bot check, a payment), call ask_person.
 - When you are finished, or cannot go on, say so: call done with a short answer for the person.`;
 
-/** What a model is told that may type what it does not know. */
+/** System prompt for an agent with secrets. */
 export const variablesPrompt = (
   places: string,
 ): string => `You may type these, whose values nobody shows you: ${places}.
@@ -30,7 +30,7 @@ const place = {
   y: number("pixels from its top"),
 };
 
-/** What an action may have: the service's own words for it, without selectors, which no look gives. */
+/** Properties of an action: those of the API without selectors, which looks do not show. */
 const actionProperties = {
   kind: {
     type: "string",
@@ -57,7 +57,9 @@ const actionProperties = {
 const known: ReadonlySet<string> = new Set(Object.keys(actionProperties));
 const knownOfPlace: ReadonlySet<string> = new Set(Object.keys(place));
 
-/** Names what an action has that the tool does not offer, such as a selector: providers let models say anything. */
+/**
+ * Returns the name of an unsupported property of an action, such as a selector: providers do not enforce the schema.
+ */
 export function unknownIn(action: unknown): string | undefined {
   if (typeof action !== "object" || action === null) return undefined;
   const { from, to } = action as Record<string, unknown>;
@@ -69,7 +71,7 @@ const actHelp = `Does things to the page, in this order, and shows it then. Stop
 page is shown: what is to be done there comes in the next call. back, forward, reload, open_page, activate_page and close_page
 come first. tap, hover, select, upload and mostly type take ref; drag and swipe take from and to.`;
 
-/** The tools of the model, each with what its input is in JSON Schema. */
+/** Tools of the model, with their input as JSON Schema. */
 export const tools = {
   look: {
     description:
@@ -99,13 +101,13 @@ export const tools = {
   },
 };
 
-/** `done` of a turn that is to have a result. */
+/** `done` for a turn that needs a result. */
 export const doneWith = (result: object) => ({
   description: "Ends the turn with an answer for the person, and the result that was asked for.",
   input: schema({ text: text("the answer"), result }),
 });
 
-/** What the model of an agent session has besides that begins with a recipe. */
+/** Additional tools for an agent session that started with a recipe. */
 export const recipeTools = {
   resume_recipe: {
     description: "Has the recipe go on, once you have mended the step that had failed.",

@@ -6,19 +6,19 @@ import type { StoredProvider } from "../llm/tables.ts";
 import type { StoredTurnLimits } from "../sessions/tables.ts";
 import type { TurnRow } from "./store.ts";
 
-/** What a turn may take of which nothing else was said. */
+/** Default limits of a turn. */
 const usual: StoredTurnLimits = { steps: 50, seconds: 600, tokens: 1_000_000 };
 
-/** What was said of the turns of an agent session. */
+/** Turn settings of an agent session. */
 interface Said {
   readonly model: string | null;
   readonly limits: Partial<StoredTurnLimits> | null;
 }
 
-/** What the turns of an agent session may take. */
+/** Limits of a turn: the session's settings over the defaults. */
 export const limitsOf = ({ limits }: Pick<Said, "limits">): string => JSON.stringify({ ...usual, ...limits });
 
-/** What a turn is paid with. Throws what the interface says of an account that has nothing for it. */
+/** Chooses what pays for a turn. Throws if the account has no LLM key and no bundled LLM. */
 export async function choosePayerColumns(
   db: Queryable,
   parts: PayerParts,
@@ -28,13 +28,13 @@ export async function choosePayerColumns(
   const payer = await choosePayer(db, parts, { ...by, named: model ?? undefined });
   const isPriced = priceOf(payer, parts.config.bundledLlm) !== undefined;
   if (limits?.costCents !== undefined && !isPriced) {
-    const what = `holds for models whose price is known, and that of ${payer.model} is not`;
+    const what = `needs a model whose price is known, unlike ${payer.model}`;
     throw failFields("validation-failed", { "limits.cost_cents": what });
   }
   return { credential: payer.source, provider: payer.provider, model: payer.model, cost: isPriced ? "0" : null };
 }
 
-/** What a turn is paid with; undefined while it runs a recipe that has needed no model. */
+/** What pays for a turn; undefined while a recipe runs without a model. */
 export function payerOf({ credential: source, provider, model }: TurnRow): Payer | undefined {
   return source === "none" ? undefined : { source, provider: provider as StoredProvider, model };
 }

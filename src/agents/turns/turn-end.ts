@@ -25,37 +25,37 @@ export interface TurnEndParts {
 export interface TurnEnd {
   readonly status: Extract<StoredTurnStatus, "done" | "failed" | "cancelled" | "limit_reached">;
   readonly reason?: string;
-  /** What the agent has answered. */
+  /** Final answer of the agent. */
   readonly text?: string;
-  /** The result, which fits what was asked for. */
+  /** Result, which matches the requested schema. */
   readonly output?: JsonObject;
-  /** Why it failed, where that is an error of the service's table. */
+  /** Cause of a failure that is in the errors table. */
   readonly failure?: Failure;
-  /** What the model did wrong. */
+  /** Description of a failure caused by the model. */
   readonly modelFault?: string;
 }
 
-/** How a turn ends that its model ends. A recipe is not done with then whose step was not mended. */
+/** How a turn ends when the model finishes: failed if a recipe step is still broken. */
 export function endOfAnswer({ recipe }: TurnRow, text: string): TurnEnd {
   if (!recipe) return { status: "done", text };
-  const failure = fail("driver-error", {}, { detail: "a step of the recipe has failed, and was not mended" });
+  const failure = fail("driver-error", {}, { detail: "a step of the recipe failed and was not repaired" });
   return { status: "failed", reason: "recipe_step_failed", text, failure };
 }
 
-/** A problem without a type of its own (RFC 9457, section 4.2.1): the `reason` of the turn tells what happened. */
+/** A problem without a type of its own (RFC 9457, section 4.2.1): the `reason` of the turn names the cause. */
 const modelProblem = (detail: string, turnId: string): JsonObject => ({
   ...{ type: "about:blank", title: "Bad Gateway", status: 502, detail, instance: turnId },
 });
 
-/** Whose transcript a turn's is. */
+/** Owner of the transcript entries of a turn. */
 export const ownerOf = (turn: TurnRow) => ({
   ...{ accountId: turn.account_id, sessionId: turn.session_id, agentSessionId: turn.agent_session_id },
 });
 
-/** What each entry of a turn says of it. */
+/** Fields common to the transcript entries of a turn. */
 export const entryOf = (turn: TurnRow) => ({ turnId: turn.id, ...takenBy(turn) });
 
-/** Ends a turn that is locked. */
+/** Ends a locked turn. */
 export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, end: TurnEnd): Promise<TurnRow> {
   const { events, bus, ids, clock, config } = parts;
   const { status, reason = null, text = null, output, failure, modelFault } = end;
@@ -86,7 +86,7 @@ export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, 
   return ended;
 }
 
-/** Ends a turn, unless it has ended; gives it as it is then. */
+/** Ends a turn if it is running, and returns it; undefined if it had ended. */
 export async function endTurn(parts: TurnEndParts, id: string, end: TurnEnd): Promise<TurnRow | undefined> {
   return parts.db.transaction(async (tx) => {
     const turn = await lockTurn(tx, id);

@@ -16,20 +16,19 @@ const statuses: Readonly<Record<StoredTurnStatus, TurnStatus>> = {
 
 const perCent = 10_000;
 
-/** What a turn has taken so far: its tokens, and its cost where that is known. */
+/** Usage of a turn so far: tokens, and the cost if the price is known. */
 export const takenBy = ({ tokens, cost }: TurnRow) => ({
   tokens: Number(tokens),
   ...(cost !== null && { costCents: Math.ceil(Number(cost) / perCent) }),
 });
 
-/** Writes a turn as the interface has it. */
 export function toTurnMessage(row: TurnRow): Turn {
   return create(TurnSchema, {
     ...{ turnId: row.id, status: statuses[row.status], steps: row.steps, ...takenBy(row) },
     ...(row.answer !== null && { text: row.answer }),
     ...(row.output !== null && { output: row.output }),
     ...(row.reason !== null && { reason: row.reason }),
-    // The boundary at which a problem is read again that the end of the turn has written.
+    // The boundary at which a stored problem is read back.
     ...(row.error !== null && { error: create(ProblemSchema, row.error as MessageInitShape<typeof ProblemSchema>) }),
   });
 }

@@ -21,13 +21,13 @@ export interface TurnsParts extends TurnParts {
   readonly log: Log;
 }
 
-/** The turns of all agents. */
+/** Runs the turns of all agents. */
 export interface Turns {
   readonly work: WorkKind<TurnJob>;
   readonly jobs: readonly RepeatedWork[];
-  /** Has a turn begin once it is committed: in this gateway alone where its request has brought the key. */
+  /** Starts a turn after the commit; on this gateway if the request header carried the key. */
   begin(tx: Tx, turn: TurnRow, header: string | undefined): void;
-  /** Has an agent session run a recipe once it is committed. */
+  /** Starts a recipe turn after the commit. */
   beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
 }
 
@@ -35,16 +35,18 @@ interface TurnJob {
   readonly turnId: string;
 }
 
-/** Milliseconds. A day is the longest that a turn may work, and it may wait for people between. */
+/** Milliseconds. A turn works for at most one day, plus waits for people. */
 const longest = 7 * 86_400_000;
 
-/** Milliseconds between two attempts of what has failed by a fault of ours: what was committed is not done again. */
+/** Milliseconds between attempts after an internal failure. Committed steps are not repeated. */
 const schedule = [500, 2_000, 10_000];
 
-/** Milliseconds. A gateway that has the key of a turn says that it is alive; when it is not, nobody has the key. */
+/**
+ * Milliseconds. Heartbeat interval of a gateway that holds the key of a turn, and age at which the key counts as lost.
+ */
 const beat = { every: 2_000, lost: 8_000 };
 
-/** Milliseconds between two looks for turns that nobody works on any more. */
+/** Milliseconds between sweeps for abandoned turns. */
 const sweepEvery = 1_000;
 
 const firstStep: RecipeProgress = { step: 0, attempt: 0, isBroken: false };
@@ -53,10 +55,10 @@ const failed: TurnEnd = { status: "failed", reason: "internal", failure: fail("i
 
 const keyLost: TurnEnd = {
   ...{ status: "failed", reason: "byok-llm-required" },
-  failure: fail("byok-llm-required", {}, { detail: "the gateway that had the key of the request is gone" }),
+  failure: fail("byok-llm-required", {}, { detail: "the gateway that held the key of the request has stopped" }),
 };
 
-/** Makes what runs turns. */
+/** Creates the turn runner. */
 export function createTurns(parts: TurnsParts): Turns {
   const { db, clock, log } = parts;
   const run = createTurnRunner(parts);
@@ -68,20 +70,20 @@ export function createTurns(parts: TurnsParts): Turns {
         await run(data.turnId, signal);
       } catch (error) {
         if (signal.aborted || attempt <= schedule.length) throw error;
-        log.error({ err: error, turn_id: data.turnId }, "a turn has failed");
+        log.error({ err: error, turn_id: data.turnId }, "failed to run agent turn");
         await endTurn(parts, data.turnId, failed);
       }
     },
   });
 
-  /** The key is in no row, and so in no job. */
+  /** Runs a turn whose key is in memory only, and so cannot be queued. */
   async function runHere(turnId: string, header: string): Promise<void> {
     const sign = () => void beatTurns(db, [turnId], new Date(clock.now())).catch(() => undefined);
     const end = clock.every(beat.every, sign);
     try {
       await run(turnId, new AbortController().signal, header);
     } catch (error) {
-      log.error({ err: error, turn_id: turnId }, "a turn has failed");
+      log.error({ err: error, turn_id: turnId }, "failed to run agent turn");
       await endTurn(parts, turnId, failed).catch(() => undefined);
     } finally {
       end();
@@ -119,7 +121,7 @@ export function createTurns(parts: TurnsParts): Turns {
             await endTurn(parts, id, endOfSession(reason));
         },
         every: sweepEvery,
-        complaint: "turns that nobody works on cannot be ended at the moment",
+        complaint: "failed to end abandoned agent turns",
       },
     ],
   };

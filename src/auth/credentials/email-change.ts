@@ -43,15 +43,15 @@ export interface EmailChangeParts {
   readonly audit: AuditLog;
 }
 
-/** Mails an hour that a user causes, and that an address gets. */
+/** Hourly limit of mails that a user causes, and that an address receives. */
 const mostMails = 5;
 
-/** Makes the methods by which people change their address. */
+/** Creates the methods that change a user's address. */
 export function createEmailChange(parts: EmailChangeParts) {
   const { db, bus, clock, brakes, provePassword, logins, mailer, audit } = parts;
   const mails = createAuthMails(mailer);
 
-  /** Gives a user an address whose mailbox it has shown to have; gives the user as it was. */
+  /** Changes the address of a user who has proven access to its mailbox. Returns the previous row. */
   async function move(
     tx: Tx,
     call: Call,
@@ -63,7 +63,7 @@ export function createEmailChange(parts: EmailChangeParts) {
     const data = { before: before.email, email };
     for (const { accountId } of await listMemberships(tx, userId))
       audit.record(tx, { accountId, actor: userActor(before), action, subject: userId, data, call });
-    // Bearers of the user bear its address.
+    // Cached bearers contain the address.
     tx.afterCommit(() => bus.publish("bearer-changed", userId));
     return before;
   }
@@ -71,7 +71,7 @@ export function createEmailChange(parts: EmailChangeParts) {
   const toMessage = (userId: string, email: string): EmailChanged =>
     create(EmailChangedSchema, { userId, email, changedAt: timestampFromDate(new Date(clock.now())) });
 
-  /** Sends a mail in any case, so that neither the answer nor its time tells whether the address has a user. */
+  /** Sends a mail in every case, so that neither response nor timing discloses whether the address has a user. */
   async function mailTo(tx: Tx, user: UserRow, email: string, loginId: string): Promise<void> {
     const taken = await findUserByEmail(tx, email, clock.now());
     const token = await makeMailToken(tx, "email-change", { userId: user.id, email, loginId }, clock.now());

@@ -2,7 +2,7 @@ import { CredentialsService } from "../../gen/pilothouse/v1/credentials_pb.ts";
 import { defineService } from "../../kernel/feature.ts";
 import { type CredentialsServiceParts, createCredentialsService } from "./service.ts";
 
-/** What people log in with, and how they change it. */
+/** Passwords and e-mail addresses that users log in with. */
 export const credentials = defineService({
   service: CredentialsService,
   create: (parts: CredentialsServiceParts) => ({ methods: createCredentialsService(parts) }),

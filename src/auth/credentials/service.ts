@@ -13,7 +13,7 @@ export interface CredentialsServiceParts extends EmailChangeParts {
   readonly passwords: Passwords;
 }
 
-/** Makes the implementation of CredentialsService. */
+/** Creates the implementation of CredentialsService. */
 export function createCredentialsService(
   parts: CredentialsServiceParts,
 ): ServiceImplementation<typeof CredentialsService> {

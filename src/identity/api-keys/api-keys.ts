@@ -9,30 +9,29 @@ import { allScopes } from "./scopes.ts";
 import { insertKey, keepUses, revokeExpiredKeys, revokeKey } from "./store.ts";
 import { newSecret, writeToken } from "./token.ts";
 
-/** Milliseconds. */
 const times = {
-  /** A key that has expired answers `revoked-key` after this. */
+  /** Milliseconds after expiry until a key counts as revoked. */
   remembered: 24 * 3_600_000,
-  /** Between two writings of when keys were used. */
+  /** Milliseconds between writes of last-used times. */
   uses: 60_000,
 };
 
-/** A new key; its token is shown this once. */
+/** A new key; the token is shown only now. */
 export interface CreatedKey {
   readonly id: string;
   readonly token: string;
 }
 
-/** Who may make which key. */
+/** A key that the operator creates. */
 export interface KeyRequest {
   readonly accountId: string;
   readonly name: string;
-  /** All scopes without it. */
+  /** Default: all scopes. */
   readonly scopes?: readonly string[];
   readonly expiresAt?: Date;
 }
 
-/** Makes a key for who asks for it outside the API: the operator. */
+/** Creates a key for the operator, outside the API. */
 export async function createKey(
   tx: Tx,
   ids: Ids,
@@ -44,18 +43,21 @@ export async function createKey(
   return { id, token: writeToken({ id, secret }) };
 }
 
-/** Ends API keys, and knows when they were used. */
+/** Revokes API keys and records their use. */
 export interface ApiKeys {
-  /** Revokes a key at once on every gateway; false when it was revoked before. Revocations that have an event: revocation.ts. */
+  /**
+   * Revokes a key on every gateway at once. Returns false if it was already revoked. See revocation.ts for revocations
+   * with an event.
+   */
   revoke(tx: Tx, id: string): Promise<boolean>;
-  /** Has every gateway read a key again, once the transaction that changes it has been committed. */
+  /** Makes every gateway reload a key after the commit. */
   changed(tx: Tx, id: string): void;
   /** Marks keys that expired more than 24 hours ago as revoked. */
   sweep(): Promise<void>;
-  /** Takes note that a key is used. It costs no statement: what was noted is written once a minute. */
+  /** Records a use in memory; uses are written once a minute. */
   used(id: string): void;
   start(): void;
-  /** Writes what was noted. */
+  /** Writes recorded uses. */
   stop(): Promise<void>;
 }
 
@@ -66,7 +68,6 @@ interface ApiKeysParts {
   readonly log: Log;
 }
 
-/** Makes the keys of a gateway. */
 export function createApiKeys({ db, bus, clock, log }: ApiKeysParts): ApiKeys {
   let uses = new Map<string, number>();
 
@@ -78,7 +79,7 @@ export function createApiKeys({ db, bus, clock, log }: ApiKeysParts): ApiKeys {
   }
 
   const changed = (tx: Tx, id: string): void => tx.afterCommit(() => bus.publish("bearer-changed", id));
-  const complaint = "when keys were last used cannot be written at the moment";
+  const complaint = "failed to write last-used times of API keys";
   const job = createRepeatedJob({ run: writeUses, every: times.uses, complaint }, { clock, log });
   return {
     changed,

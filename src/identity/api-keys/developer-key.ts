@@ -9,7 +9,7 @@ import { allScopes } from "./scopes.ts";
 import { findKeys, insertKey } from "./store.ts";
 import { newSecret, parseToken, writeToken } from "./token.ts";
 
-/** Reads the key that an earlier start wrote. */
+/** Reads the key written by an earlier start. */
 async function readKeyFile(path: string): Promise<BearerToken | undefined> {
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return "";
@@ -18,7 +18,7 @@ async function readKeyFile(path: string): Promise<BearerToken | undefined> {
   return parseToken(text.trim());
 }
 
-/** Writes the file whole or not at all, for its owner alone. */
+/** Writes the file atomically, readable only by its owner. */
 async function writeKeyFile(path: string, token: BearerToken): Promise<void> {
   const unfinished = `${path}.new`;
   const file = await open(unfinished, "w", 0o600);
@@ -38,8 +38,8 @@ async function isUsable(db: Database, { id, secret }: BearerToken): Promise<bool
 }
 
 /**
- * Sees to it that `$DATA_DIR/dev-api-key` holds a key of the developer account, and answers it. The file is written
- * before the row: after a crash in between the next start finds the file and makes its row.
+ * Ensures that `$DATA_DIR/dev-api-key` holds a valid key of the developer account, and returns the key. The file is
+ * written before the row: after a crash in between, the next start inserts the row.
  */
 export async function ensureDeveloperKey(db: Database, ids: Ids, dataDir: string): Promise<string> {
   const path = join(dataDir, "dev-api-key");

@@ -3,7 +3,7 @@ import { defineService } from "../../kernel/feature.ts";
 import { keyBearers } from "./key-bearer.ts";
 import { type ApiKeyServiceParts, createApiKeyService } from "./service.ts";
 
-/** Milliseconds between two looks for keys that have expired. */
+/** Milliseconds between sweeps of expired keys. */
 const sweepEvery = 60_000;
 
 export const apiKeys = defineService({
@@ -11,6 +11,6 @@ export const apiKeys = defineService({
   bearers: keyBearers,
   create: (parts: ApiKeyServiceParts) => ({
     methods: createApiKeyService(parts),
-    jobs: [{ run: parts.apiKeys.sweep, every: sweepEvery, complaint: "expired keys cannot be swept at the moment" }],
+    jobs: [{ run: parts.apiKeys.sweep, every: sweepEvery, complaint: "failed to sweep expired API keys" }],
   }),
 });

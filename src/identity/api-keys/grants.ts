@@ -7,39 +7,42 @@ import { areWithin } from "./address-list.ts";
 import { scopesOfRole } from "./scopes.ts";
 import { shareKey } from "./store.ts";
 
-/** What a caller gives to others. What is left out is as the caller has it. */
+/** What a caller grants to others. Omitted fields default to the caller's own. */
 export interface Grant {
   readonly scopes?: Iterable<string>;
-  /** Null: without end. */
+  /** Null: never expires. */
   readonly expiresAt?: Date | null;
-  /** Empty: good from everywhere. */
+  /** Empty: usable from any address. */
   readonly addresses?: readonly string[];
   readonly role?: Role;
 }
 
-/** What a caller may grant at most, and what its grants record of it. */
+/** The most a caller may grant, and the grantor recorded with the grant. */
 export interface Grantor extends Required<Grant> {
   readonly scopes: readonly string[];
-  /** The user that it is, or who made the key; null where the operator made that. */
+  /** The user, or the creator of the key; null for a key created by the operator. */
   readonly userId: string | null;
-  /** The key that it is, if it is one. */
+  /** The calling key, if any. */
   readonly keyId: string | null;
 }
 
 const ranks: Readonly<Record<Role, number>> = { member: 0, admin: 1, owner: 2 };
 
-/** Says whether a role is above another. */
+/** Returns whether a role is above another. */
 export const isAbove = (role: Role, other: Role): boolean => ranks[role] > ranks[other];
 
-/** Membership in a role: all scopes of that role, from everywhere. */
+/** Grant of a membership: all scopes of the role, from any address. */
 export const membershipAs = (role: Role): Grant => ({ role, scopes: scopesOfRole(role), addresses: [] });
 
 const noMember = () =>
-  fail("revoked-key", {}, { detail: "the caller is no member of the account any more: ask its owner for an invite" });
+  fail("revoked-key", {}, { detail: "the caller is no longer a member of the account: ask its owner for an invite" });
 
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
-/** Reads what a caller may grant by now, whatever its gateway knew. A key that was revoked, or whose maker left, is `revoked-key`. */
+/**
+ * Reads the caller's current rights from the database. Throws `revoked-key` if the key was revoked or the user is no
+ * longer a member.
+ */
 async function findGrantor(tx: Tx, principal: Principal): Promise<Grantor> {
   const { accountId } = principal;
   const key = principal.kind === "key" ? await shareKey(tx, principal.keyId, accountId) : undefined;
@@ -55,28 +58,29 @@ async function findGrantor(tx: Tx, principal: Principal): Promise<Grantor> {
     scopes: own,
     expiresAt: tokenExpiresAt ?? key?.expires_at ?? null,
     addresses: key?.addresses ?? [],
-    // A key makes no owner.
+    // A key cannot create owners.
     role: key && role === "owner" ? "admin" : role,
     userId,
     keyId: key?.id ?? null,
   };
 }
 
-/** Throws `forbidden` for a grant that reaches beyond the grantor. */
+/** Throws `forbidden` if a grant exceeds the rights of the grantor. */
 function assertWithin(grantor: Grantor, { scopes = [], expiresAt, addresses, role }: Grant): void {
   if (role && isAbove(role, grantor.role)) throw forbidden(`the role ${role} is above yours, which is ${grantor.role}`);
   const missing = [...scopes].find((scope) => !grantor.scopes.includes(scope));
-  if (missing !== undefined) throw forbidden(`this would grant the scope ${missing}, which is none of yours`);
+  if (missing !== undefined) throw forbidden(`this would grant the scope ${missing}, which you do not have`);
   const { expiresAt: end } = grantor;
   if (end && expiresAt !== undefined && (!expiresAt || expiresAt > end))
     throw forbidden(`your own key or token ends at ${end.toISOString()}, and what it makes must end by then`);
   if (addresses && !areWithin(addresses, grantor.addresses))
-    throw forbidden("your own key is good from some addresses alone, and what it makes would be good from others");
+    throw forbidden("your own key is limited to some addresses, and the grant would be usable from others");
 }
 
 /**
- * Judges what a method with the option `grants` is about to give: throws `forbidden` where that reaches beyond the caller's
- * own scopes, end, addresses or role. A grant may depend on what the caller has. Returns the grantor, for the record.
+ * Checks a grant of a method with the option `grants`. Throws `forbidden` if the grant exceeds the caller's scopes,
+ * expiry, addresses or role. A function computes the grant from the caller's rights. Returns the grantor, for the
+ * record.
  */
 export async function judgeGrant(
   tx: Tx,

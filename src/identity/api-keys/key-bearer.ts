@@ -23,7 +23,7 @@ function toCredential(row: KeyRow): Credential {
   };
 }
 
-/** API keys as bearers. */
+/** Creates the bearer kind of API keys. */
 export function keyBearers(db: Database): BearerKind {
   return {
     prefix: keyPrefix,

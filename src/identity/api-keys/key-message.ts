@@ -6,22 +6,22 @@ import type { ApiKeyRow, KeyStatus } from "./store.ts";
 
 const { toMessage, toStored } = storedNames(ApiKeyStatus);
 
-/** The status that a list is narrowed down by; undefined when a message does not say one. */
+/** Status filter of a list; undefined if unspecified. */
 export const toKeyStatus = toStored;
 
-/** Tells what a key is at a time. */
+/** Status of a key at a time. */
 export function statusOf(row: ApiKeyRow, now: number): KeyStatus {
   if (row.revoked_at) return "revoked";
   if (row.expires_at && row.expires_at.getTime() <= now) return "expired";
   return row.rotated_to === null ? "active" : "expiring";
 }
 
-/** How a key begins, to tell keys apart. */
+/** Prefix that identifies a key to people. */
 export function prefixOf(id: string): string {
   return `phk_${id.slice("key_".length, "key_".length + 12)}`;
 }
 
-/** Writes a key as the interface has it, without its secret. */
+/** Converts a key to its message, without its secret. */
 export function toKeyMessage(row: ApiKeyRow, now: number): ApiKey {
   return create(ApiKeySchema, {
     id: row.id,

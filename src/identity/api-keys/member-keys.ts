@@ -4,15 +4,14 @@ import type { ApiKeys } from "./api-keys.ts";
 import { type RevocationParts, revokeWithEvent } from "./revocation.ts";
 import { type KeyMakerId, lockKeysMadeBy, passKey } from "./store.ts";
 
-/** What becomes of the keys of those who leave an account. */
+/** Handles the keys of users who leave an account. */
 export interface MemberKeys {
-  /** Revokes the keys that somebody has made, with their events; gives their identifiers. */
+  /** Revokes the keys that a user created, with an event each. Returns their identifiers. */
   revoke(tx: Tx, maker: KeyMakerId, by: Principal): Promise<string[]>;
-  /** Lets the keys pass to another, cut to what that one may do; gives their identifiers. */
+  /** Transfers the keys to another user, limited to that user's scopes. Returns their identifiers. */
   pass(tx: Tx, maker: KeyMakerId, to: Principal): Promise<string[]>;
 }
 
-/** Makes it. */
 export function createMemberKeys(parts: RevocationParts & { readonly apiKeys: ApiKeys }): MemberKeys {
   const { apiKeys, clock } = parts;
   const lockAll = (tx: Tx, maker: KeyMakerId) => lockKeysMadeBy(tx, maker, new Date(clock.now()));

@@ -8,7 +8,6 @@ import type { ApiKeys } from "./api-keys.ts";
 import { prefixOf } from "./key-message.ts";
 import type { ApiKeyRow } from "./store.ts";
 
-/** What a revocation with its event needs. */
 export interface RevocationParts {
   readonly apiKeys: Pick<ApiKeys, "revoke">;
   readonly events: EventLog;
@@ -16,8 +15,8 @@ export interface RevocationParts {
 }
 
 /**
- * Revokes a key with its event, for a person, a key, the operator or the removal of a member; false when it was revoked
- * before. `by` is the user or the key that does it.
+ * Revokes a key and appends the event. Returns false if the key was already revoked. `by` is the user or key that
+ * revokes it.
  */
 export async function revokeWithEvent(
   { apiKeys, events, clock }: RevocationParts,

@@ -1,6 +1,6 @@
 import type { Role } from "../../kernel/role.ts";
 
-/** What keys can be allowed to touch. */
+/** Resources that scopes cover. */
 const resources = [
   "sessions",
   "agent_sessions",
@@ -13,16 +13,16 @@ const resources = [
   "billing",
 ] as const;
 
-/** Every scope: `<resource>:read` and `<resource>:write`. A key that was made without scopes has them all. */
+/** Every scope: `<resource>:read` and `<resource>:write`. The default of a new operator key. */
 export const allScopes: readonly string[] = resources.flatMap((resource) => [`${resource}:read`, `${resource}:write`]);
 
-/** What a member of an account may not do. */
+/** Scopes that members lack. */
 const beyondMembers: ReadonlySet<string> = new Set(["team:write", "billing:write"]);
 
 const memberScopes: ReadonlySet<string> = new Set(allScopes.filter((scope) => !beyondMembers.has(scope)));
 const everyScope: ReadonlySet<string> = new Set(allScopes);
 
-/** The scopes that a person's role in an account gives. */
+/** Scopes granted by a role. */
 export function scopesOfRole(role: Role): ReadonlySet<string> {
   return role === "member" ? memberScopes : everyScope;
 }

@@ -37,12 +37,12 @@ export interface ApiKeyServiceParts {
 
 const defaultPage = 20;
 
-/** Milliseconds that a key goes on after its rotation. */
+/** Milliseconds for which a rotated key stays valid. */
 const grace = 24 * 3_600_000;
 
 const keyId = idPattern("key");
 
-/** What is asked of a new key; what is left out is as its maker has it. */
+/** Bounds of a new key; omitted fields default to those of its creator. */
 function readBounds({ scopes, expiresAt, addresses }: CreateApiKeyRequest, maker: Grantor) {
   const wanted = scopes.length > 0 ? scopes : maker.scopes;
   return {
@@ -52,7 +52,7 @@ function readBounds({ scopes, expiresAt, addresses }: CreateApiKeyRequest, maker
   };
 }
 
-/** Finds a key that the caller may change. */
+/** Locks and returns a key that the caller may change. Throws `not-found` or `forbidden`. */
 async function findOwn(tx: Tx, { principal }: Call, id: string): Promise<ApiKeyRow> {
   const row = keyId.test(id) ? await lockKey(tx, id, principal.accountId) : undefined;
   if (!row) throw fail("not-found", {}, { detail: "no key has this id" });
@@ -61,15 +61,15 @@ async function findOwn(tx: Tx, { principal }: Call, id: string): Promise<ApiKeyR
   return row;
 }
 
-/** Makes the implementation of ApiKeyService. */
+/** Creates the implementation of ApiKeyService. */
 export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplementation<typeof ApiKeyService> {
   const { db, clock, limits } = parts;
 
-  /** Inserts a key with a new secret, and gives both. */
+  /** Inserts a key with a new secret, and returns its row and token. */
   async function makeKey(tx: Tx, key: Omit<NewKey, "secretHash" | "createdAt">) {
     const secret = newSecret();
     const row = await insertKey(tx, { ...key, secretHash: hashSecret(secret), createdAt: new Date(clock.now()) });
-    if (!row) throw new Error(`there is a key ${key.id} already`);
+    if (!row) throw new Error(`a key ${key.id} already exists`);
     return { row, token: writeToken({ id: key.id, secret }) };
   }
 
@@ -126,7 +126,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
         const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
         await retireKey(tx, oldId, { id, graceEnds });
-        // Gateways that know the old key learn when it ends.
+        // Gateways that have cached the old key learn its new expiry.
         parts.apiKeys.changed(tx, oldId);
         call.audit(tx, { subject: oldId, data: { name, new_key_id: id } });
         return create(RotateApiKeyResponseSchema, {
@@ -158,7 +158,7 @@ function principalId({ principal }: Call): string {
   return principal.kind === "key" ? principal.keyId : principal.userId;
 }
 
-/** What the audit log keeps of the bounds of a new key. */
+/** Bounds of a new key, for the audit log. */
 function auditedBounds({ scopes, expiresAt, addresses }: ReturnType<typeof readBounds>) {
   return {
     scopes,

@@ -4,23 +4,22 @@ import type { Role } from "../../kernel/role.ts";
 import type { Database, NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { ApiKeysTable } from "./tables.ts";
 
-/** A key as its row says it. */
 export type ApiKeyRow = Selectable<ApiKeysTable>;
 
-/** A key with what its account adds, as a request needs it. */
+/** A key with the data of its account that authentication needs. */
 export interface KeyRow
   extends Pick<ApiKeyRow, "id" | "name" | "account_id" | "secret_hash" | "scopes" | "expires_at" | "revoked_at"> {
   readonly tier: string;
   readonly overrides: Override[];
   readonly addresses: string[];
   readonly created_by: string | null;
-  /** What its maker is in the account now; null for a key of no user. */
+  /** Current role of its creator in the account; null for an operator's key. */
   readonly role: Role | null;
-  /** Its account is disabled, or its maker no member any more. */
+  /** The account is disabled, or the creator is no longer a member. */
   readonly is_orphaned: boolean;
 }
 
-/** A key to keep. */
+/** A key to insert. */
 export interface NewKey {
   readonly id: string;
   readonly accountId: string;
@@ -28,7 +27,7 @@ export interface NewKey {
   readonly secretHash: Buffer;
   readonly scopes: readonly string[];
   readonly createdAt?: Date | undefined;
-  /** None: the operator. */
+  /** Undefined for a key created by the operator. */
   readonly maker?: { readonly userId: string | null; readonly keyId: string | null };
   readonly expiresAt?: Date | null | undefined;
   readonly addresses?: readonly string[] | undefined;
@@ -44,12 +43,11 @@ const findStatement: NamedStatement = {
     where k.id = any($1::text[])`,
 };
 
-/** Finds keys by their identifiers. */
 export function findKeys(db: Database, ids: readonly string[]): Promise<KeyRow[]> {
   return db.named<KeyRow>(findStatement, [ids]);
 }
 
-/** Inserts a key; undefined when it is there already. */
+/** Inserts a key; undefined if the identifier exists. */
 export async function insertKey(tx: Tx, key: NewKey): Promise<ApiKeyRow | undefined> {
   return tx.sql
     .insertInto("api_keys")
@@ -73,17 +71,17 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<ApiKeyRow | undefi
 const selectKey = (tx: Tx, id: string, accountId: string) =>
   tx.sql.selectFrom("api_keys").selectAll().where("id", "=", id).where("account_id", "=", accountId);
 
-/** Finds a key of an account, and locks it against its rotation and revocation. */
+/** Finds a key of an account and locks it for update. */
 export async function lockKey(tx: Tx, id: string, accountId: string): Promise<ApiKeyRow | undefined> {
   return selectKey(tx, id, accountId).forUpdate().executeTakeFirst();
 }
 
-/** The same, for one of many who use it at once. */
+/** Finds a key of an account with a shared lock, so that concurrent uses do not wait for each other. */
 export async function shareKey(tx: Tx, id: string, accountId: string): Promise<ApiKeyRow | undefined> {
   return selectKey(tx, id, accountId).forShare().executeTakeFirst();
 }
 
-/** Counts the keys of an account that are good and have not been rotated. */
+/** Counts the keys of an account that are valid and not rotated. */
 export async function countKeys(db: Queryable, accountId: string, now: Date): Promise<number> {
   const { count } = await db.sql
     .selectFrom("api_keys")
@@ -96,14 +94,14 @@ export async function countKeys(db: Queryable, accountId: string, now: Date): Pr
   return count;
 }
 
-/** What a key can be, as the list is narrowed down by it. */
+/** Key status, as filtered in lists. */
 export type KeyStatus = "active" | "expiring" | "expired" | "revoked";
 
-/** Which keys of an account to list. */
+/** Filters and position of a page of keys. */
 export interface KeyListQuery {
   readonly accountId: string;
   readonly status: KeyStatus | undefined;
-  /** Only keys that are older than this one. */
+  /** Returns only keys older than this identifier. */
   readonly before: string | undefined;
   readonly limit: number;
   readonly now: Date;
@@ -124,13 +122,13 @@ export async function listKeys(db: Queryable, query: KeyListQuery): Promise<ApiK
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** Whose keys are meant: those that a user has made, in one account or in all. */
+/** A user whose keys are meant, in one account or in all. */
 export interface KeyMakerId {
   readonly accountId?: string;
   readonly userId: string;
 }
 
-/** Finds the keys that a user has made and that are good, and locks them. */
+/** Locks and returns the valid keys that a user created. */
 export async function lockKeysMadeBy(tx: Tx, { accountId, userId }: KeyMakerId, now: Date): Promise<ApiKeyRow[]> {
   return tx.sql
     .selectFrom("api_keys")
@@ -144,7 +142,7 @@ export async function lockKeysMadeBy(tx: Tx, { accountId, userId }: KeyMakerId, 
     .execute();
 }
 
-/** Makes a key another's, with other scopes. */
+/** Changes the creator and the scopes of a key. */
 export async function passKey(
   tx: Tx,
   id: string,
@@ -154,7 +152,7 @@ export async function passKey(
   await tx.sql.updateTable("api_keys").set(change).where("id", "=", id).execute();
 }
 
-/** Says which key takes the place of another, and when that one ends. The key is locked. */
+/** Records the successor of a locked key, and when the old key expires. */
 export async function retireKey(
   tx: Tx,
   id: string,
@@ -167,7 +165,7 @@ export async function retireKey(
     .execute();
 }
 
-/** Revokes a key; false when it is not there or was revoked before. */
+/** Revokes a key. Returns false if the key does not exist or is already revoked. */
 export async function revokeKey(tx: Tx, id: string, now: Date): Promise<boolean> {
   const row = await tx.sql
     .updateTable("api_keys")
@@ -179,7 +177,7 @@ export async function revokeKey(tx: Tx, id: string, now: Date): Promise<boolean>
   return row !== undefined;
 }
 
-/** Revokes the keys that expired before a time. */
+/** Revokes the keys that expired before a time, and returns their identifiers. */
 export async function revokeExpiredKeys(db: Database, { before, now }: { before: Date; now: Date }): Promise<string[]> {
   const rows = await db.sql
     .updateTable("api_keys")
@@ -198,7 +196,7 @@ const usedStatement: NamedStatement = {
     where k.id = u.id and (k.last_used_at is null or k.last_used_at < u.used_at)`,
 };
 
-/** Keeps when keys were last used. */
+/** Writes when keys were last used. */
 export async function keepUses(db: Database, uses: ReadonlyMap<string, number>): Promise<void> {
   await db.named(usedStatement, [[...uses.keys()], [...uses.values()].map((at) => new Date(at))]);
 }

@@ -1,7 +1,7 @@
 import type { Generated } from "kysely";
 import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
 
-/** Keys of the API; of their secrets only the hash. */
+/** API keys. Only the hash of each secret is stored. */
 export interface ApiKeysTable {
   id: string;
   account_id: string;
@@ -11,15 +11,15 @@ export interface ApiKeysTable {
   created_at: Stamp;
   expires_at: Date | null;
   revoked_at: Date | null;
-  /** The user who made it, or whose key did; null where the operator did. */
+  /** The user who created the key, directly or by another key; null for a key created by the operator. */
   created_by: string | null;
-  /** The key that made it, if it was one. */
+  /** The key that created it, if any. */
   created_by_key: Generated<string | null>;
-  /** Networks from which it can be used; empty: every one. */
+  /** Networks from which the key can be used; empty allows all. */
   addresses: Generated<string[]>;
-  /** To within a minute. */
+  /** Accurate to a minute. */
   last_used_at: Date | null;
-  /** The key that has taken its place. */
+  /** The key that replaced it. */
   rotated_to: string | null;
 }
 

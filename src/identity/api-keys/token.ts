@@ -2,14 +2,12 @@ import { tokenText } from "../token-text.ts";
 
 const keyText = tokenText("phk_", "key");
 
-/** With what every key begins. */
 export const keyPrefix = keyText.prefix;
 
-/** Makes the secret of a new key. */
 export const newSecret = keyText.newSecret;
 
-/** Writes a key: `phk_<id>_<secret>`. */
+/** Formats a key: `phk_<id>_<secret>`. */
 export const writeToken = keyText.write;
 
-/** Reads a key; undefined when it is none. */
+/** Parses a key; undefined if the text is not a key. */
 export const parseToken = keyText.parse;

@@ -3,7 +3,7 @@ import { ArchetypeService, ArchetypesSchema } from "../../gen/pilothouse/v1/arch
 import { defineService } from "../../kernel/feature.ts";
 import { archetypes as known } from "../../platform/browsers/archetypes.ts";
 
-/** The devices that sessions can be: a table of the release, so that its service needs nothing of the app. */
+/** Device archetypes: a constant of the release. */
 export const archetypes = defineService({
   service: ArchetypeService,
   create: () => ({ methods: { list: async () => all } }),

@@ -16,7 +16,7 @@ import { isEnded } from "../session-states.ts";
 import { type ControlRow, lockControl, lockLapsed, writeControl } from "./store.ts";
 import { type Telling, tellingWork } from "./telling.ts";
 
-/** Milliseconds after which control lapses: after the holder's last sign of life, and after its last input. */
+/** Milliseconds until control expires: after the holder's last heartbeat, and after its last input. */
 export const lapse = { sign: 30_000, input: 300_000 };
 
 export interface ControlParts {
@@ -29,30 +29,29 @@ export interface ControlParts {
   readonly work: Work;
 }
 
-/** What a takeover has come to. */
+/** Result of a takeover. */
 export interface Takeover {
   readonly row: ControlRow;
-  /** The client held control before: it has renewed it. */
+  /** The client already held control, and renewed its lease. */
   readonly isRenewal: boolean;
 }
 
-/** Who steers sessions. It is decided by the locked row of the session, and by nothing else. */
+/** Control of sessions. The locked row of the session is the only source of truth. */
 export interface Controls {
-  /** Locks a session that has not ended; throws `not-found` or `session-destroyed`. Control is as if lapses were swept. */
+  /** Locks a running session, releasing expired control. Throws `not-found` or `session-destroyed`. */
   lock(tx: Tx, sessionId: string, accountId: string): Promise<ControlRow>;
-  /** Grants control of a locked session. Throws `pair-mode-conflict` with who holds it. */
+  /** Grants control of a locked session. Throws `pair-mode-conflict` with the current holder. */
   take(tx: Tx, row: ControlRow, clientId: string): Promise<Takeover>;
-  /** Takes it back from its holder. Throws `pair-mode-invalid-transition`. */
+  /** Hands control back. Throws `pair-mode-invalid-transition` if the client does not hold control. */
   giveBack(tx: Tx, row: ControlRow, clientId: string): Promise<ControlRow>;
-  /** Takes it from whoever holds it. */
+  /** Releases control, whoever holds it. */
   release(tx: Tx, row: ControlRow): Promise<ControlRow>;
-  /** Ends what has lapsed. */
+  /** Releases expired control. */
   sweep(): Promise<void>;
 }
 
-/** Makes what decides who steers. */
 export function createControls({ db, events, bus, clock, ids, audit, work }: ControlParts): Controls {
-  /** Writes the next epoch, with its event; the gateways forget their routes once it is committed. */
+  /** Writes the next control epoch with its event. Gateways drop their cached routes after the commit. */
   async function change(tx: Tx, row: ControlRow, holder: string | null, cause: string): Promise<ControlRow> {
     const now = clock.now();
     const changed = await writeControl(tx, row.id, {
@@ -110,7 +109,7 @@ export function createControls({ db, events, bus, clock, ids, audit, work }: Con
       const { control_holder: holder } = row;
       if (holder === clientId) return { row: await renew(tx, row), isRenewal: true };
       if (holder !== null) {
-        throw fail("pair-mode-conflict", { winner_client_id: holder }, { detail: "somebody else holds control" });
+        throw fail("pair-mode-conflict", { winner_client_id: holder }, { detail: "another client holds control" });
       }
       return { row: await change(tx, row, clientId, "takeover"), isRenewal: false };
     },
@@ -119,7 +118,7 @@ export function createControls({ db, events, bus, clock, ids, audit, work }: Con
       if (holder === clientId) return release(tx, row);
       const from = controlState(row);
       const held = holder === null ? {} : { holder_client_id: holder };
-      const detail = "only the client that holds control gives it back";
+      const detail = "only the client that holds control can hand it back";
       throw fail("pair-mode-invalid-transition", { from, transition: "handback", ...held }, { detail });
     },
     release,

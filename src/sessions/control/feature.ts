@@ -2,7 +2,7 @@ import type { Feature } from "../../kernel/feature.ts";
 import type { Controls } from "./control.ts";
 import { createTelling, type TellingParts } from "./telling.ts";
 
-/** Milliseconds between two looks for control that has lapsed. */
+/** Milliseconds between sweeps of expired control. */
 const lookEvery = 1_000;
 
 export interface ControlFeatureParts extends TellingParts {
@@ -16,7 +16,7 @@ export const control = {
       {
         run: () => parts.controls.sweep(),
         every: lookEvery,
-        complaint: "control that has lapsed cannot be given back at the moment",
+        complaint: "failed to release expired control leases",
       },
     ],
   }),

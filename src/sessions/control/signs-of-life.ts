@@ -4,7 +4,7 @@ import type { Database } from "../../platform/postgres/database.ts";
 import { lapse } from "./control.ts";
 import { renewControl, type SignOfLife } from "./store.ts";
 
-/** Milliseconds between two renewals of one person's control: input that flows writes nothing but that. */
+/** Milliseconds between renewals of one client's control lease. Other heartbeats and input cause no writes. */
 const renewEvery = 5_000;
 
 export interface SignsOfLifeParts {
@@ -13,11 +13,11 @@ export interface SignsOfLifeParts {
   readonly log: Log;
 }
 
-/** Renews the control of people who give signs of life. */
+/** Renews control leases on heartbeats. */
 export interface SignsOfLife {
-  /** Hears of a person: that its input has come, or that it is there. */
+  /** Records a heartbeat or input of a client. */
   note(sessionId: string, clientId: string, hasInput: boolean): void;
-  /** Forgets who waits for a renewal. */
+  /** Drops pending renewals. */
   stop(): void;
 }
 
@@ -26,7 +26,9 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Makes what renews. The first sign is written at once; of those that follow, the last one every few seconds. */
+/**
+ * Creates the renewal. The first heartbeat is written at once; after that, the latest is written every `renewEvery`.
+ */
 export function createSignsOfLife({ db, clock, log }: SignsOfLifeParts): SignsOfLife {
   const waiting = new Map<string, Waiting>();
 
@@ -39,7 +41,7 @@ export function createSignsOfLife({ db, clock, log }: SignsOfLifeParts): SignsOf
     timer.unref();
     waiting.set(key, { sign: undefined, timer });
     renewControl(db, sign, lapse).catch((error: unknown) => {
-      log.warn({ err: error, session_id: sign.sessionId }, "control cannot be renewed at the moment");
+      log.warn({ err: error, session_id: sign.sessionId }, "failed to renew control lease");
     });
   }
 

@@ -2,7 +2,7 @@ import type { Selectable } from "kysely";
 import type { NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { SessionsTable } from "../tables.ts";
 
-/** What a session's row says of who steers it. */
+/** Control state of a session. */
 export type ControlRow = Pick<
   Selectable<SessionsTable>,
   | "id"
@@ -23,22 +23,22 @@ const columns = [
   ...(["agent_session_id", "control_holder", "control_epoch", "control_lapses_at"] as const),
 ];
 
-/** Reads who steers a session of an account. */
+/** Reads the control state of a session of an account. */
 export async function findControl(db: Queryable, id: string, accountId: string): Promise<ControlRow | undefined> {
   const row = db.sql.selectFrom("sessions").select(columns).where("id", "=", id).where("account_id", "=", accountId);
   return row.executeTakeFirst();
 }
 
-/** The same, and keeps others from changing it until the transaction ends. */
+/** Reads and locks the control state of a session of an account. */
 export async function lockControl(tx: Tx, id: string, accountId: string): Promise<ControlRow | undefined> {
   const row = tx.sql.selectFrom("sessions").select(columns).where("id", "=", id).where("account_id", "=", accountId);
   return row.forUpdate().executeTakeFirst();
 }
 
-/** How many sessions are taken back in one transaction; the next look takes those that are left. */
+/** Maximum sessions released in one transaction; the next sweep handles the rest. */
 const sweptAtOnce = 100;
 
-/** Locks sessions whose control has lapsed. Those that another gateway looks at are left to it. */
+/** Locks sessions whose control has expired, skipping rows locked by another gateway. */
 export async function lockLapsed(tx: Tx, now: Date): Promise<ControlRow[]> {
   return tx.sql
     .selectFrom("sessions")
@@ -53,7 +53,7 @@ export async function lockLapsed(tx: Tx, now: Date): Promise<ControlRow[]> {
     .execute();
 }
 
-/** Who steers from now on. */
+/** New control state of a session. */
 export interface NewControl {
   readonly holder: string | null;
   readonly epoch: bigint;
@@ -61,7 +61,7 @@ export interface NewControl {
   readonly inputAt: Date | null;
 }
 
-/** Writes who steers a session that is locked. */
+/** Writes the control state of a locked session. */
 export async function writeControl(tx: Tx, id: string, control: NewControl): Promise<ControlRow> {
   return tx.sql
     .updateTable("sessions")
@@ -85,16 +85,16 @@ const renewStatement: NamedStatement = {
     where id = $1 and control_holder = $2`,
 };
 
-/** When a person who holds control was heard. */
+/** A heartbeat of the control holder. */
 export interface SignOfLife {
   readonly sessionId: string;
   readonly clientId: string;
   readonly heardAt: Date;
-  /** When input last came; null when none has since the last renewal. */
+  /** Time of the last input; null if there was none since the last renewal. */
   readonly inputAt: Date | null;
 }
 
-/** Renews control, if the client holds it; it lapses so many milliseconds after the sign, and after the last input. */
+/** Renews control if the client holds it, by `lapse` milliseconds after the heartbeat and after the last input. */
 export async function renewControl(db: Queryable, sign: SignOfLife, lapse: { sign: number; input: number }) {
   const { sessionId, clientId, heardAt, inputAt } = sign;
   await db.named(renewStatement, [sessionId, clientId, heardAt, inputAt, lapse.sign, lapse.input]);

@@ -6,10 +6,10 @@ import type { Sessions } from "../sessions.ts";
 
 const second = 1_000;
 
-/** What tells workers who steers. Its lanes are sessions. */
+/** Notifies workers of control changes. One queue partition per session. */
 export const tellingWork = { kind: "control" } as const;
 
-/** A session of which control has changed. */
+/** A session whose control has changed. */
 export interface Telling {
   readonly sessionId: string;
   readonly accountId: string;
@@ -21,8 +21,8 @@ export interface TellingParts {
 }
 
 /**
- * Tells the worker of a session who steers by now. A change is committed with a job of it: a gateway that dies in between
- * would leave what its holder held down, and all who watch with who steered before.
+ * Creates the job kind that notifies a session's worker of its control holder. The job is committed with the change: if
+ * the gateway crashed instead, the holder's pressed keys would stay down and viewers would see the old holder.
  */
 export function createTelling({ sessions, ids }: TellingParts): WorkKind<Telling> {
   return defineWork({

@@ -6,24 +6,23 @@ import { errorTable } from "../../platform/error-table.ts";
 import { asFailure } from "../../platform/errors.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 
-/** No browser runs what is of this type. */
+/** Browsers never execute content of this type. */
 const contentType = "application/octet-stream";
 
-/** What an entry of a change is written with. */
 export interface FileChangeParts {
   readonly db: Database;
   readonly audit: AuditLog;
 }
 
-/** Which file of which session is changed. */
+/** The file that is changed. */
 interface ChangedFile {
   readonly id: string;
   readonly name: string;
 }
 
 /**
- * Changes a file, which no transaction of ours does. So its entry is written just before the worker makes the change, and
- * withdrawn where it is certain that there was none: whoever dies meanwhile, no change is without an entry.
+ * Changes a file on its worker, outside any transaction. The audit entry is written just before the change, and
+ * withdrawn if the change certainly failed. So a crash never leaves a change without an entry.
  */
 export async function changeFile<T>(
   { db, audit }: FileChangeParts,
@@ -43,13 +42,13 @@ export async function changeFile<T>(
   }
 }
 
-/** The length of a body that the client has told; 0 where it has not, or the body is in the message. */
+/** Content-Length of a body; 0 if it is absent, or the body is part of the message. */
 export function announcedBytesOf(call: Pick<Call, "body" | "header">): bigint {
   const told = call.header("content-length") ?? "";
   return call.body && /^\d{1,15}$/.test(told) ? BigInt(told) : 0n;
 }
 
-/** Answers a call by a file as it comes from its worker. */
+/** Streams a file from its worker as the response. */
 export async function* answerFile(call: Call, chunks: AsyncIterable<FileChunk>): AsyncGenerator<HttpBody> {
   for await (const { file, data } of chunks) {
     if (file) call.announce(Number(file.bytes));
@@ -57,7 +56,7 @@ export async function* answerFile(call: Call, chunks: AsyncIterable<FileChunk>):
   }
 }
 
-/** The bytes of a file; what is to come before its worker hears that it is whole, is done after the last of them. */
+/** Yields the bytes of a file, and runs `finish` before the worker learns that the file is complete. */
 export async function* finishing(
   data: AsyncIterable<Uint8Array>,
   finish: () => Promise<void>,

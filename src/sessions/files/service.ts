@@ -9,14 +9,13 @@ import { cutPage, readCursor } from "../../platform/list-page.ts";
 import type { Sessions } from "../sessions.ts";
 import { announcedBytesOf, answerFile, changeFile, type FileChangeParts, finishing } from "./file-calls.ts";
 
-/** What the service translates to. */
 export interface FileServiceParts extends FileChangeParts {
   readonly sessions: Pick<Sessions, "files">;
 }
 
 const defaultPage = 20;
 
-/** The cursor of a list: the position of its last file in the order of changes. */
+/** List cursor: position of the last file in the order of changes. */
 const position = /^[1-9]\d{0,15}$/;
 
 function assertName(name: string): void {
@@ -24,7 +23,7 @@ function assertName(name: string): void {
   if (fault !== undefined) throw failFields("validation-failed", { name: fault });
 }
 
-/** Makes the implementation of FileService. */
+/** Creates the implementation of FileService. */
 export function createFileService(parts: FileServiceParts): ServiceImplementation<typeof FileService> {
   const { files } = parts.sessions;
 

@@ -263,7 +263,7 @@ test("a step that fails ends a recipe for which there is no model", async () => 
     const { status, reason, error } = await turn();
     expect([status, reason]).toEqual(["failed", "recipe_step_failed"]);
     expect(error.type).toMatch(/session-timeout$/);
-    expect(error.detail).toMatch(/^step 2 of the recipe: .*; no model can mend it: /);
+    expect(error.detail).toMatch(/^step 2 of the recipe: .*; no model can repair it: /);
     expect((await entries()).at(-1).content.error.type).toMatch(/session-timeout$/);
     expect((await scene.rest(`${session}/state`)).body.url).toBe(scene.site.url("/form.html"));
   });
@@ -392,7 +392,7 @@ test("what a run is told has to fit the recipe, which has to be the account's ow
     refusal(saying("once filled, steps\\[1\\].do.action: give text, or clear")),
   );
   expect(await attempt({ recipe_parameters: { a: "x" } })).toEqual(
-    refusal("recipe_parameters: goes with recipe_id alone"),
+    refusal("recipe_parameters: needs recipe_id"),
   );
   expect(await attempt({ recipe_id: "rcp_1" })).toEqual([404, "not-found"]);
   const stranger = await signUp(scene.service.url, mailbox);
