@@ -18,7 +18,7 @@ import { allScopes } from "../identity/api-keys/scopes.ts";
 import { type OutstandingTerms, type Principal, steppedUpFor } from "../kernel/call.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
 
-/** What is known of a caller. */
+/** The caller and the data shown about it. */
 export interface KnownCaller {
   readonly principal: Principal;
   readonly account: NamedAccount;
@@ -42,14 +42,13 @@ function toMembershipMessage({ accountId, accountName, role, createdAt }: Member
   return create(AccountMembershipSchema, { accountId, accountName, ...joined });
 }
 
-/** Until when the caller's step-up lasts. */
+/** When the caller's second factor check expires; undefined if there is none. */
 function stepUpEnd(principal: Principal, now: number): number | undefined {
   if (principal.kind !== "login" || principal.steppedUpAt === undefined) return undefined;
   const end = principal.steppedUpAt + steppedUpFor;
   return end > now ? end : undefined;
 }
 
-/** Writes who calls as the interface has it. */
 export function toMeMessage({ principal, account, user, now, ...known }: KnownCaller): Me {
   const { id, name, tier, created_at } = account;
   const stepUpEnds = stepUpEnd(principal, now);

@@ -23,7 +23,7 @@ function toMessage(quota: string, used: number, limit: number): QuotaUsage {
   return create(QuotaUsageSchema, { quota, used: BigInt(Math.floor(used)), ...bounded });
 }
 
-/** Reads how much an account uses of each of its quotas. */
+/** Reads an account's usage of each of its quotas. */
 export async function readQuotas({ db, clock, limits }: QuotaParts, account: NamedAccount): Promise<QuotaUsage[]> {
   const { id } = account;
   const [tier, month] = [limits.of(account), monthAt(clock.now())];

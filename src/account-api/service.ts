@@ -23,11 +23,12 @@ export interface AccountServiceParts extends QuotaParts {
 
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
-/** Reads what an update changes: what its mask names. */
+/** Reads the changes of an update, as named by its mask. Throws `forbidden` or `validation-failed`. */
 function readChanges({ updateMask, name, accountName }: UpdateMeRequest, { userId, role }: Principal) {
   const paths = new Set(updateMask?.paths);
-  if (paths.has("name") && userId === undefined) throw forbidden("the key is no user's, and so has no name to change");
-  if (paths.has("account_name") && role === "member") throw forbidden("a member does not name the account");
+  if (paths.has("name") && userId === undefined)
+    throw forbidden("the key does not belong to a user, so there is no name to change");
+  if (paths.has("account_name") && role === "member") throw forbidden("only owners and admins can rename the account");
   if (paths.has("name") && name === undefined) throw failFields("validation-failed", { name: "cannot be cleared" });
   if (paths.has("account_name") && accountName === undefined)
     throw failFields("validation-failed", { account_name: "cannot be cleared" });
@@ -49,7 +50,7 @@ function toPreferencesMessage({ email }: UserRow, kept: KeptPreferences): EmailP
   });
 }
 
-/** Makes the implementation of AccountService. */
+/** Creates the implementation of AccountService. */
 export function createAccountService(parts: AccountServiceParts): ServiceImplementation<typeof AccountService> {
   const { db, clock, legal } = parts;
 
@@ -59,17 +60,18 @@ export function createAccountService(parts: AccountServiceParts): ServiceImpleme
     const [quotas, user, memberships, outstanding] = await Promise.all([
       readQuotas(parts, account),
       userId === undefined ? undefined : findUser(db, userId),
-      // To which other accounts its maker belongs is no program's business.
+      // Other memberships of a key's creator are not disclosed.
       principal.kind === "login" ? listMemberships(db, principal.userId) : [],
       legal.outstanding(accountId),
     ]);
     return toMeMessage({ principal, account, quotas, user, memberships, outstanding, now: clock.now() });
   }
 
-  /** The user whose mails are meant. Throws `not-found`. */
+  /** Returns the user whose preferences are meant. Throws `not-found`. */
   async function userOf({ userId }: Principal): Promise<UserRow> {
     const user = userId === undefined ? undefined : await findUser(db, userId);
-    if (!user) throw fail("not-found", {}, { detail: "the key is no user's, and so gets no mails" });
+    if (!user)
+      throw fail("not-found", {}, { detail: "the key does not belong to a user, so there are no mail preferences" });
     return user;
   }
 

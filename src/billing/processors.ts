@@ -11,65 +11,65 @@ import { createSandbox, type Sandbox } from "./sandbox/sandbox.ts";
 import { sandboxCurrencies, sandboxKey, sandboxStore } from "./sandbox/sandbox-btcpay.ts";
 import { createSandboxStore } from "./sandbox/sandbox-store.ts";
 
-/** Who tells us of payments. */
+/** Processors that send webhooks. */
 export type ProcessorName = "stripe" | "btcpay";
 
-/** Something that a processor tells of, as it came. */
+/** A webhook as received. */
 export interface Notice {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
 }
 
-/** Takes what a processor tells of; false when it is not from there. */
+/** Handles a webhook. Returns false if it is not from the processor. */
 export type Receive = (notice: Notice) => Promise<boolean>;
 
-/** Who takes payments by card. */
+/** Processor of card payments. */
 export interface CardProcessor {
   readonly client: Stripe;
-  /** What it makes is real money. */
+  /** Whether real money moves. */
   readonly livemode: boolean;
   readonly isSandbox: boolean;
   readonly webhookSecret: string;
 }
 
-/** Who takes payments in cryptocurrencies. */
+/** Processor of cryptocurrency payments. */
 export interface CryptoProcessor {
   readonly greenfield: Greenfield;
   readonly store: string;
-  /** In lower case. */
+  /** Lower case. */
   readonly currencies: readonly string[];
   readonly livemode: boolean;
   readonly isSandbox: boolean;
   readonly webhookSecret: string;
 }
 
-/** Who takes payments for this deployment. */
+/** Payment processors of the deployment. */
 export interface Processors {
   readonly card: CardProcessor | undefined;
   readonly crypto: CryptoProcessor | undefined;
-  /** Stands in for all of them: in embedded mode, where none is set. */
+  /** Replaces all processors in embedded mode if none is configured. */
   readonly sandbox: Sandbox | undefined;
-  /** Whether what a sandbox has made counts. */
+  /** Whether payments in the sandbox count. */
   readonly countsSandbox: boolean;
-  /** What was paid where no money moved. */
+  /** Whether real money moves. */
   readonly livemode: boolean;
-  /** Hands a notice to whoever takes them. */
+  /** Passes a webhook to its handler. Returns false if it is not from the processor. */
   receive(processor: ProcessorName, notice: Notice): Promise<boolean>;
-  /** Says who takes the notices of a processor. */
+  /** Sets the handler of a processor's webhooks. */
   onNotice(processor: ProcessorName, receive: Receive): void;
 }
 
-/** The largest notice that is read, in bytes. */
+/** Maximum bytes of a webhook. */
 export const longestNotice = 262_144;
 
-/** The failure of what needs a processor where there is none. */
+/** The failure for a missing processor. */
 export const noProcessor = (): Error =>
-  fail("feature-unavailable", {}, { detail: "this deployment takes no such payments" });
+  fail("feature-unavailable", {}, { detail: "this deployment does not accept payments of this kind" });
 
-/** What a processor has failed with goes to the log by its message alone: its requests carry keys. */
+/** Converts an error of a processor. Only its message is logged, because its request contains keys. */
 export function asProcessorFailure(error: unknown): Error {
-  const cause = new Error(error instanceof Error ? error.message : "a payment processor has failed");
-  return fail("internal", {}, { detail: "the payment processor does not answer", retryAfter: 5, cause });
+  const cause = new Error(error instanceof Error ? error.message : "the payment processor failed");
+  return fail("internal", {}, { detail: "the payment processor does not respond", retryAfter: 5, cause });
 }
 
 export interface ProcessorsParts {
@@ -78,7 +78,6 @@ export interface ProcessorsParts {
   readonly clock: Clock;
 }
 
-/** Makes the processors of a gateway. */
 export function createProcessors({ config, db, clock }: ProcessorsParts): Processors {
   const { embedded, publicUrl, stripe, btcPay } = config;
   const receivers = new Map<ProcessorName, Receive>();

@@ -3,15 +3,14 @@ import type { Recipient } from "../mail/mail.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Schema } from "../platform/postgres/schema.ts";
 
-/** A revision, as PostgreSQL has it. */
 export type RevisionRow = Selectable<Schema["terms_revisions"]>;
 
-/** All revisions, in the order in which they come into force. */
+/** Lists all revisions by effective date. */
 export async function listRevisions(db: Queryable): Promise<RevisionRow[]> {
   return await db.sql.selectFrom("terms_revisions").selectAll().orderBy("effective_at").execute();
 }
 
-/** Publishes a revision; false when there is one of its name, or one that comes into force at the same time. */
+/** Inserts a revision. Returns false if its name or its effective time is taken. */
 export async function insertRevision(tx: Tx, revision: RevisionRow): Promise<boolean> {
   const inserted = tx.sql
     .insertInto("terms_revisions")
@@ -20,18 +19,18 @@ export async function insertRevision(tx: Tx, revision: RevisionRow): Promise<boo
   return (await inserted.returning("id").executeTakeFirst()) !== undefined;
 }
 
-/** Locks the revisions that nobody was told of, the soonest first. */
+/** Locks the unannounced revisions, earliest first. */
 export async function lockUntold(tx: Tx): Promise<RevisionRow[]> {
   const untold = tx.sql.selectFrom("terms_revisions").selectAll().where("told_at", "is", null);
   return await untold.orderBy("effective_at").forUpdate().skipLocked().execute();
 }
 
-/** Notes that owners were told of a revision, and when it comes into force. */
+/** Records that a revision was announced, and its effective date. */
 export async function noteTold(tx: Tx, { id, told_at, effective_at }: RevisionRow): Promise<void> {
   await tx.sql.updateTable("terms_revisions").set({ told_at, effective_at }).where("id", "=", id).execute();
 }
 
-/** Says whether an account has accepted a revision that comes into force at a time, or one that comes after it. */
+/** Returns whether an account has accepted a revision with this effective date or a later one. */
 export async function hasAccepted(db: Queryable, accountId: string, effectiveAt: Date): Promise<boolean> {
   const row = await db.sql
     .selectFrom("terms_acceptances as a")
@@ -44,7 +43,7 @@ export async function hasAccepted(db: Queryable, accountId: string, effectiveAt:
   return row !== undefined;
 }
 
-/** Notes that an account accepts a revision; gives when it did so first. */
+/** Records an acceptance, and returns the time of the account's first acceptance of the revision. */
 export async function insertAcceptance(
   tx: Tx,
   { accountId, revisionId, at }: { readonly accountId: string; readonly revisionId: string; readonly at: Date },
@@ -52,7 +51,7 @@ export async function insertAcceptance(
   const row = await tx.sql
     .insertInto("terms_acceptances")
     .values({ account_id: accountId, revision_id: revisionId, accepted_at: at })
-    // Written as it was, so that the row is given.
+    // A no-op update, so that the existing row is returned.
     .onConflict((conflict) =>
       conflict.columns(["account_id", "revision_id"]).doUpdateSet((of) => ({
         accepted_at: of.ref("terms_acceptances.accepted_at"),
@@ -63,7 +62,7 @@ export async function insertAcceptance(
   return row.accepted_at;
 }
 
-/** The owners of all accounts that are not disabled. */
+/** Lists the owners of all enabled accounts. */
 export async function listOwners(db: Queryable): Promise<Recipient[]> {
   return await db.sql
     .selectFrom("users as u")

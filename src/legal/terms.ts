@@ -6,27 +6,29 @@ import type { Database } from "../platform/postgres/database.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { hasAccepted, listRevisions, type RevisionRow } from "./store.ts";
 
-/** Milliseconds. A revision is published two weeks ahead: none comes into force that a gateway has not read by then. */
+/**
+ * Milliseconds. Revisions are published 14 days ahead, so every gateway has loaded a revision before its effective
+ * date.
+ */
 const times = { freshFor: 5_000, staleFor: 60_000, patience: 300 };
 
-/** How many accounts are remembered to have accepted the revision in force. */
+/** Maximum number of accounts cached as having accepted the current revision. */
 const mostAccounts = 10_000;
 
-/** The revisions that the operator has published. */
+/** Published revisions of the terms. */
 export interface Terms extends LegalTerms {
-  /** The revision in force, or the first one while none is; undefined before any was published. */
+  /** Returns the revision in force, or the first upcoming one; undefined if none is published. */
   current(): Promise<RevisionRow | undefined>;
-  /** Finds a revision that may be accepted: the one in force, or one that comes after it. */
+  /** Finds a revision that may be accepted: the current one or a later one. */
   acceptable(id: string): Promise<RevisionRow | undefined>;
 }
 
-/** The failure of what accepts a revision that was replaced, or never published. */
+/** The failure for a revision that was replaced or never published. */
 export const notAcceptable = (): Failure => fail("conflict", {}, { detail: notCurrent });
 
 const notCurrent =
-  "the revision is neither in force nor one that comes after it: read GET /v1/legal/current, and accept that";
+  "the revision is neither in force nor upcoming: accept the revision that GET /v1/legal/current returns";
 
-/** Makes the terms of a gateway. */
 export function createTerms({ db, clock }: { readonly db: Database; readonly clock: Clock }): Terms {
   const cache = createFreshCache<readonly RevisionRow[]>({
     load: () => listRevisions(db),
@@ -35,7 +37,7 @@ export function createTerms({ db, clock }: { readonly db: Database; readonly clo
     clock,
     ...times,
   });
-  /** Accounts by the revision that they have accepted: an acceptance is never taken back. */
+  /** Accepted revision by account. Acceptances are permanent. */
   const accepted = new Map<string, string>();
 
   function inForce(revisions: readonly RevisionRow[]): RevisionRow | undefined {
@@ -50,7 +52,7 @@ export function createTerms({ db, clock }: { readonly db: Database; readonly clo
     const revision = inForce((await cache.get("")) ?? []);
     if (!revision || isDone(revision, accountId)) return undefined;
     if (!(await hasAccepted(db, accountId, revision.effective_at))) {
-      // Nobody is refused by what was read before the request came.
+      // The cache may be stale, so the revision is read again before a request is rejected.
       const { id: revisionId, url } = inForce(await listRevisions(db)) ?? revision;
       return { revisionId, url };
     }

@@ -4,7 +4,7 @@ import type { Health } from "../status/components.ts";
 import type { Status } from "../status/status.ts";
 import { createLiveService, type LiveServiceParts } from "./service.ts";
 
-/** Asks a LiveKit server for its sign of life, which it gives to everybody. */
+/** Creates a health check of a LiveKit server, whose root URL needs no authentication. */
 function lookAt(url: string): (signal: AbortSignal) => Promise<Health> {
   const address = url.replace(/^ws/, "http");
   return async (signal) => {
@@ -18,7 +18,7 @@ export const live = defineService({
   service: LiveService,
   create(parts: LiveServiceParts & { readonly status: Status }) {
     const { liveKit } = parts.config;
-    // Viewers have frames in place of video while it is away.
+    // While LiveKit is down, viewers fall back to frames.
     if (liveKit) parts.status.sources.watch({ component: "live_view", failing: "degraded", look: lookAt(liveKit.url) });
     return { methods: createLiveService(parts) };
   },

@@ -6,41 +6,43 @@ import { callerOf, type SessionCaller } from "../sessions/commands/session-calle
 import { noSession } from "../sessions/ended-session.ts";
 import { admitPerson, type OneViewerParts } from "../sessions/view-links/one-viewer.ts";
 
-/** What a bearer has to have to control any session of its account; a view link says by itself whether it may. */
+/** Scope that allows control of any session of the account; a view link carries its own permission. */
 const controlScope = "sessions:write";
 
-/** Where a viewer shows the secret that it has joined with, in a request of its own. */
+/** Header in which a viewer's separate requests repeat the secret that it joined with. */
 const keyHeader = "x-viewer-key";
 
-/** Whether the bearer of a call may take control of the session that it watches. */
+/** Returns whether the bearer of a call may take control of the session. */
 export function mayControl({ principal }: Pick<Call, "principal">): boolean {
   return principal.mayControl ?? principal.scopes.has(controlScope);
 }
 
-/** Throws for who may only watch. */
+/** Throws `forbidden` if the caller may only watch. */
 export function assertMayControl(call: Pick<Call, "principal">): void {
   if (!mayControl(call)) throw fail("forbidden", {}, { detail: "the link is for watching only" });
 }
 
-/** Throws for who has a link to another session. */
+/** Throws `not-found` if the caller's link is for another session. */
 export function assertOwnSession({ principal: { sessionId } }: Pick<Call, "principal">, id: string): void {
   if (sessionId !== undefined && id !== sessionId) throw noSession();
 }
 
-/** The same secret gives the same viewer of a session; its name is told to all, and gives nothing away of it. */
+/**
+ * Derives the viewer identifier from its secret. The identifier is shown to everyone and does not disclose the secret.
+ */
 export function viewerIdOf(sessionId: string, key: string): string {
   const digest = createHash("sha256").update(`${sessionId} ${key}`).digest("hex");
   return `vwr_${toBase32(BigInt(`0x${digest}`) & ((1n << 130n) - 1n), 26)}`;
 }
 
-/** The client as which a viewer controls. */
+/** Client name under which a viewer takes control. */
 export function clientIdOf({ principal }: Pick<Call, "principal">, viewerId: string): string {
   return principal.person?.clientId ?? `view:${viewerId}`;
 }
 
 /**
- * The viewer that makes a request beside its stream. Without the secret of one it is a viewer that nobody has been, and that
- * steers nothing.
+ * Identifies the viewer of a request outside its stream. Without a secret, the request counts as a new viewer, which
+ * holds no control.
  */
 export async function steererOf(
   parts: OneViewerParts,

@@ -34,18 +34,18 @@ export interface LiveServiceParts extends SteeringParts, OneViewerParts {
   readonly config: Pick<Config, "errorsBase" | "liveKit">;
 }
 
-/** How many messages may wait for a viewer; of frames there are two at the most. */
+/** Maximum number of messages queued for a viewer, at most two of them frames. */
 const ahead = { items: 16 };
 
 function viewerOf(call: Call, { name }: LiveJoin, id: string): LiveViewer {
   const { principal } = call;
-  // What keys and users are called is no business of those who have a link.
+  // Names of keys and users are not disclosed to viewers with a link.
   const linkName = principal.sessionId === undefined ? "" : principal.name;
   const clientId = clientIdOf(call, id);
   return create(LiveViewerSchema, { id, clientId, name: name || linkName || "Viewer", canControl: mayControl(call) });
 }
 
-/** The end of a session is what its viewers wait for, and no failure of theirs. */
+/** Converts the end of the session into a response; rethrows other errors. */
 function endedOf(thrown: unknown): JoinResponse {
   if (!(thrown instanceof Failure) || thrown.slug !== "session-destroyed") throw thrown;
   const { ended_reason: name } = thrown.extensions;
@@ -53,7 +53,7 @@ function endedOf(thrown: unknown): JoinResponse {
   return create(JoinResponseSchema, { ended: reason === undefined ? {} : { reason } });
 }
 
-/** Makes the implementation of LiveService. */
+/** Creates the implementation of LiveService. */
 export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
   const { ids, sessions, signsOfLife, config } = parts;
   const seats = config.liveKit && createSeats(config.liveKit);
@@ -70,7 +70,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     return copy ? { clipboard: { text: await wheel.copy() } } : {};
   }
 
-  /** Does what a viewer steers by, and gives the rest, which is for the session's machine. */
+  /** Executes control messages of a viewer, and yields the others for the worker. */
   async function* steering(
     call: Call,
     { wheel, seat }: Place,
@@ -95,20 +95,20 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     let isIn = false;
     for await (const message of messages) {
       const { join, ack, visibility, heartbeat, command, subscribe: wish } = message;
-      if (isIn && join) throw failFields("validation-failed", { join: "is for the first message alone" });
+      if (isIn && join) throw failFields("validation-failed", { join: "is allowed in the first message only" });
       isIn = true;
       if (heartbeat) wheel.noteLife();
-      // What the worker is told of a viewer has nothing that is the viewer's secret.
+      // The join message is reduced: the worker must not receive the viewer's secrets.
       if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }) };
       else if (ack || visibility || heartbeat) yield { request: message };
       else if (wish) yield* subscribe(message);
-      // A page may take long to load, and input goes on meanwhile.
+      // A page may load slowly, so commands do not block later input.
       else if (command) void answer(message);
       else await answer(message);
     }
   }
 
-  /** What the session's machine cannot know: that an agent has the session. */
+  /** Adds what the worker does not know: that an agent has the session. */
   async function complete(call: Call, id: string, response: JoinResponse): Promise<JoinResponse> {
     const { control } = response.state ?? {};
     if (response.hello && !seats) response.hello.media = "frames";
@@ -149,11 +149,11 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 
   return {
     async join(call, { join }) {
-      if (!join) throw failFields("validation-failed", { join: "is needed in the first message" });
+      if (!join) throw failFields("validation-failed", { join: "is required in the first message" });
       const { sessionId: own } = call.principal;
       const id = join.sessionId || own;
       if (id === undefined)
-        throw failFields("validation-failed", { "join.session_id": "is needed without a view link" });
+        throw failFields("validation-failed", { "join.session_id": "is required without a view link" });
       assertOwnSession(call, id);
       await sessions.assertRunning(call, id);
       await admitPerson(parts, call, join.viewerKey);
@@ -180,7 +180,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 type Outbox = BoundedQueue<JoinResponse>;
 type Told = MessageInitShape<typeof JoinResponseSchema>;
 
-/** What a viewer steers by, and its right to be in the room of its session. */
+/** What a viewer controls with, and its participant in the session's room. */
 interface Place {
   readonly wheel: Wheel;
   readonly seat: Seat | undefined;

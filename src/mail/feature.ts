@@ -1,7 +1,6 @@
 import type { Feature } from "../kernel/feature.ts";
 import type { Mailer } from "./mailer.ts";
 
-/** Mails to users. */
 export const mail: Feature<{ readonly mailer: Mailer }> = {
   create: ({ mailer: { works, jobs } }) => ({ works, jobs }),
 };

@@ -2,7 +2,7 @@ import { Html, html } from "../platform/html.ts";
 import { type Mail, unlinked } from "./mail.ts";
 import { isOptional } from "./preferences.ts";
 
-/** The style of every mail: programs that ignore it show a page without style, which reads as well. */
+/** Style sheet of every mail. Mails are also readable without it. */
 export const mailStyle = `
 :root { color-scheme: light dark; }
 body { margin: 0; padding: 2rem 1rem; background: #f3f5f9; color: #1c2330; font: 16px/1.55 system-ui, -apple-system, sans-serif; }
@@ -29,28 +29,26 @@ p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 }
 `;
 
-/** Why the mail was sent, and what may be done about it. */
+/** States to whom and why the mail was sent. */
 function footOf({ to, kind }: Mail, publicUrl: string): string {
   const sent = `Sent to ${to} by Pilothouse at ${new URL(publicUrl).host}.`;
-  return unlinked(isOptional(kind) ? `${sent} Your e-mail preferences say whether you get mails of this kind.` : sent);
+  return unlinked(isOptional(kind) ? `${sent} You can turn off mails of this kind in your e-mail preferences.` : sent);
 }
 
-/** Writes a mail as plain text. */
 export function textOf(mail: Mail, publicUrl: string): string {
   const { lines, button, unsubscribe } = mail;
   const act = button ? [`${button.label}:\n${button.url}`] : [];
-  const end = unsubscribe ? [`No more of these mails:\n${unsubscribe.page}`] : [];
+  const end = unsubscribe ? [`Unsubscribe:\n${unsubscribe.page}`] : [];
   return `${[...lines, ...act, `-- \n${footOf(mail, publicUrl)}`, ...end].join("\n\n")}\n`;
 }
 
-/** Writes a mail as a page. */
 export function htmlOf(mail: Mail, publicUrl: string): string {
   const { subject, lines, button, unsubscribe } = mail;
-  const end = unsubscribe && html` <a href="${unsubscribe.page}">No more of these mails</a>`;
+  const end = unsubscribe && html` <a href="${unsubscribe.page}">Unsubscribe</a>`;
   const act =
     button &&
     html`<p class="act"><a href="${button.url}">${button.label}</a></p>
-<p class="soft">Should the button not work, open this address:<br>${button.url}</p>
+<p class="soft">If the button does not work, open this address:<br>${button.url}</p>
 `;
   return html`<!doctype html>
 <html lang="en">

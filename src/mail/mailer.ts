@@ -14,7 +14,7 @@ import { createPost, postWidth } from "./post.ts";
 import { isOptional, readPreferences } from "./preferences.ts";
 import { deleteMail, deleteOldMails, findMail, insertMail, type StoredMail } from "./store.ts";
 
-/** The pages that links in mails lead to. */
+/** Pages that links in mails open. */
 export type LinkPage =
   | "verify-email"
   | "magic-link"
@@ -27,21 +27,23 @@ export type LinkPage =
   | "status/confirm"
   | "status/unsubscribe";
 
-/** Path of a page that links in mails lead to. */
+/** Path of a page that links in mails open. */
 export const linkPath = (page: LinkPage): string => (page.startsWith("status/") ? `/${page}` : `/auth/${page}`);
 
-/** Sends mails. */
 export interface Mailer extends Part {
   /**
-   * Writes a mail in the transaction of its cause; it is sent after the commit, and never after a rollback. Of a kind that
-   * its user does not want none is written. Better last in the transaction: until the commit no other mail is written.
+   * Writes a mail in the transaction that causes it; the mail is sent after the commit. A mail that the user has opted
+   * out of is not written. Call it late in the transaction, because other mails wait for the commit.
    */
   send(tx: Tx, mail: Mail): Promise<void>;
-  /** Address of a page of ours that does what the token is for, at the press of a button. The token stays in the browser. */
+  /**
+   * URL of a page that uses the token when a button is pressed. The token is in the fragment, so it is not sent to
+   * servers.
+   */
   link(page: LinkPage, token: string): string;
-  /** Where mails stay that nobody sends. */
+  /** Holds the mails if none are sent. */
   readonly outbox: Outbox | undefined;
-  /** What sends them. */
+  /** Job kinds that send mails. */
   readonly works: readonly WorkKind<MailJob>[];
   readonly jobs: readonly RepeatedWork[];
 }
@@ -63,7 +65,7 @@ export interface MailerParts {
 const second = 1_000;
 const minute = 60 * second;
 
-/** A server that is away for a while, or puts a stranger off (greylisting), gets the mail before its links expire, if it can. */
+/** Retries for servers that are down or use greylisting, dense at first so that links arrive before they expire. */
 const schedule = [
   5 * second,
   30 * second,
@@ -75,17 +77,16 @@ const schedule = [
   720 * minute,
 ];
 
-/** Milliseconds that a mail is kept which could not be sent, or which an outbox has. */
+/** Milliseconds for which unsent mails and mails in an outbox are kept. */
 const keptFor = 30 * 1_440 * minute;
 
-/** Makes the mailer. */
 export function createMailer({ config, db, clock, ids, sealer, work, linkSecret }: MailerParts): Mailer {
   const { smtpUrl, mailFrom, publicUrl } = config;
   const post = smtpUrl === undefined ? undefined : createPost({ smtpUrl, mailFrom, publicUrl });
   const contextOf = (id: string) => ({ accountId: id, purpose: "mail" });
 
   function open({ id, content }: StoredMail): Mail {
-    // The boundary at which a mail is read again that `send` below has written.
+    // The boundary at which JSON written by `send` below is read back.
     return JSON.parse(sealer.open(content, contextOf(id)).toString()) as Mail;
   }
 
@@ -97,14 +98,17 @@ export function createMailer({ config, db, clock, ids, sealer, work, linkSecret 
     timeout: minute,
     async run({ data: { mailId } }) {
       const stored = await findMail(db, mailId);
-      // It was sent by an attempt whose gateway died before it could say so.
+      // An earlier attempt sent the mail, but its gateway crashed before it deleted the row.
       if (!stored) return;
       await post?.send(mailId, open(stored));
       await deleteMail(db, mailId);
     },
   });
 
-  /** What its user can do without is not missed, either, where no mails are sent at all. */
+  /**
+   * Returns whether to write a mail. Optional mails are skipped if the user opted out or the deployment cannot send
+   * mail.
+   */
   async function isWanted(tx: Tx, { kind, userId }: Mail): Promise<boolean> {
     if (!isOptional(kind)) return true;
     if (!post && !outbox) return false;
@@ -118,7 +122,7 @@ export function createMailer({ config, db, clock, ids, sealer, work, linkSecret 
       const id = ids.next("eml");
       const content = sealer.seal(Buffer.from(JSON.stringify(checkedMail(mail))), contextOf(id));
       insertMail(tx, { id, userId: mail.userId, kind: mail.kind, content });
-      // One lane for the one server that sends them on.
+      // A single queue partition for the single SMTP server.
       if (post) work.enqueue(tx, sending, { lane: "smtp", data: { mailId: id } });
     },
     link: (page, token) => `${publicUrl}${linkPath(page)}#${token}`,
@@ -128,7 +132,7 @@ export function createMailer({ config, db, clock, ids, sealer, work, linkSecret 
       {
         run: () => deleteOldMails(db, new Date(clock.now() - keptFor)),
         every: 60 * minute,
-        complaint: "old mails cannot be deleted at the moment",
+        complaint: "failed to delete old mails",
       },
     ],
     stop: () => post?.close(),

@@ -3,7 +3,7 @@ import type { Mail } from "./mail.ts";
 import { htmlOf, textOf } from "./mail-text.ts";
 import { findMail, readLatestMails, type StoredMail } from "./store.ts";
 
-/** How many mails an outbox shows. */
+/** Maximum number of mails that an outbox shows. */
 const shown = 100;
 
 /** A mail as an outbox shows it. */
@@ -14,16 +14,15 @@ export interface OutboxMail extends Mail {
   readonly html: string;
 }
 
-/** Mails that nobody sends: in embedded mode without SMTP_URL they are read where they were written. */
+/** Mails that are read in place instead of sent: in embedded mode without SMTP_URL. */
 export interface Outbox {
-  /** Whoever has it may read: links in mails are as good as passwords. */
+  /** Key that grants read access, because links in mails are credentials. */
   readonly key: string;
-  /** The latest mails, those first. */
+  /** Lists the latest mails, newest first. */
   list(): Promise<OutboxMail[]>;
   find(id: string): Promise<OutboxMail | undefined>;
 }
 
-/** Makes the outbox. */
 export function createOutbox(db: Database, publicUrl: string, key: string, open: (stored: StoredMail) => Mail): Outbox {
   const show = (stored: StoredMail): OutboxMail => {
     const mail = open(stored);

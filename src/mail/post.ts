@@ -3,27 +3,27 @@ import { Hopeless } from "../kernel/work-kind.ts";
 import type { Mail } from "./mail.ts";
 import { htmlOf, textOf } from "./mail-text.ts";
 
-/** Mails under way at once. */
+/** Maximum number of mails sent at once. */
 export const postWidth = 5;
 
-/** Milliseconds. An attempt takes their sum at most, and a little. */
+/** Milliseconds. An attempt takes little more than their sum. */
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, dnsTimeout: 10_000, socketTimeout: 20_000 };
 
-/** Who sends mails for us, and as whom. */
+/** SMTP server and sender. */
 export interface PostOptions {
   readonly smtpUrl: string;
   readonly mailFrom: string;
   readonly publicUrl: string;
 }
 
-/** Hands mails to a server that sends them on. */
+/** Sends mails through an SMTP server. */
 export interface Post {
-  /** Throws `Hopeless` when the server will have none of it, ever. */
+  /** Throws `Hopeless` if the server rejects the mail permanently. */
   send(id: string, mail: Mail): Promise<void>;
   close(): void;
 }
 
-/** Opens connections when there is something to send. */
+/** Creates an SMTP client, which connects on demand. */
 export function createPost({ smtpUrl, mailFrom, publicUrl }: PostOptions): Post {
   const transport = createTransport({ url: smtpUrl, pool: true, maxConnections: postWidth, ...timeouts });
   const domain = /@([^>\s]+)/.exec(mailFrom)?.[1] ?? "localhost";
@@ -32,7 +32,7 @@ export function createPost({ smtpUrl, mailFrom, publicUrl }: PostOptions): Post 
       const { to, subject, unsubscribe } = mail;
       const message = {
         ...{ from: mailFrom, to, subject, text: textOf(mail, publicUrl), html: htmlOf(mail, publicUrl) },
-        // The same at every attempt: who gets a mail twice sees it once.
+        // Equal on every attempt, so that mail programs show a mail only once if it is delivered twice.
         messageId: `<${id}@${domain}>`,
         headers: {
           "Auto-Submitted": "auto-generated",
@@ -50,7 +50,7 @@ export function createPost({ smtpUrl, mailFrom, publicUrl }: PostOptions): Post 
   };
 }
 
-/** Codes of nodemailer's errors: the server refused the one who is to get the mail, or the mail itself. */
+/** Error codes of nodemailer for a rejected recipient or a rejected message. */
 const refusals = new Set(["EENVELOPE", "EMESSAGE"]);
 
 function rethrow(error: unknown): never {

@@ -2,13 +2,13 @@ import type { Selectable } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Schema } from "../platform/postgres/schema.ts";
 
-/** What a user can do without. */
+/** Mails that users can opt out of. */
 export type OptionalMailKind = "product_updates" | "usage_alerts" | "webhook_failures" | "team_activity";
 
-/** Which mails a user gets besides those that are always sent. */
+/** Preferences for optional mails. */
 export type MailPreferences = Readonly<Record<OptionalMailKind, boolean>>;
 
-/** Of who has never said anything. */
+/** Defaults. */
 const defaults: MailPreferences = {
   product_updates: false,
   usage_alerts: true,
@@ -16,15 +16,15 @@ const defaults: MailPreferences = {
   team_activity: true,
 };
 
-/** Says whether users may do without mails of a kind. */
+/** Returns whether users can opt out of a kind of mail. */
 export function isOptional(kind: string): kind is OptionalMailKind {
   return Object.hasOwn(defaults, kind);
 }
 
-/** The preferences of a user, and when they were changed. */
+/** Preferences of a user, and when they were changed. */
 export type KeptPreferences = MailPreferences & { readonly updated_at?: Date };
 
-/** Reads the preferences of a user. */
+/** Reads the preferences of a user, or the defaults. */
 export async function readPreferences(db: Queryable, userId: string): Promise<KeptPreferences> {
   const row: Selectable<Schema["mail_preferences"]> | undefined = await db.sql
     .selectFrom("mail_preferences")
@@ -34,7 +34,7 @@ export async function readPreferences(db: Queryable, userId: string): Promise<Ke
   return row ?? defaults;
 }
 
-/** Keeps the preferences of a user in place of those before. */
+/** Replaces the preferences of a user. */
 export async function keepPreferences(tx: Tx, userId: string, preferences: MailPreferences, at: Date): Promise<void> {
   const row = { ...preferences, updated_at: at };
   await tx.sql

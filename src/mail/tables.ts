@@ -1,17 +1,17 @@
 import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** Mails from the transaction of their cause until they are sent. */
+/** Outgoing mails, inserted in the transaction that causes them, deleted when sent. */
 interface MailsTable {
   id: string;
-  /** Whose preferences it obeys. */
+  /** The user whose preferences apply. */
   user_id: string | null;
   kind: string;
-  /** The mail as JSON, sealed: links in it are as good as passwords. */
+  /** The mail as JSON, encrypted, because its links are credentials. */
   content: Buffer;
   created_at: Stamp;
 }
 
-/** Which mails users want who have said so. */
+/** Mail preferences of users who have set them. */
 interface MailPreferencesTable {
   user_id: string;
   product_updates: boolean;

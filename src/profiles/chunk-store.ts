@@ -17,14 +17,14 @@ const findStatement: NamedStatement = {
     from profiles p join profile_stores s on s.id = p.store_id where p.id = $1 and p.version = $2`,
 };
 
-/** The store of a profile's version. */
+/** Store of a profile version. */
 export interface FoundStore {
   readonly id: string;
   readonly data_key: Buffer;
   readonly chunks: number;
 }
 
-/** Inserts a store, which no profile points to yet. */
+/** Inserts a store, which no profile refers to yet. */
 export async function insertStore(
   db: Database,
   store: { id: string; profileId: string; dataKey: Buffer },
@@ -33,30 +33,28 @@ export async function insertStore(
   await db.sql.insertInto("profile_stores").values({ id, profile_id: profileId, data_key: dataKey }).execute();
 }
 
-/** Inserts a part of a store. */
 export async function insertChunk(db: Database, storeId: string, index: number, data: Buffer): Promise<void> {
   await db.named(insertStatement, [storeId, index, data]);
 }
 
-/** Finds the store of a profile, if it still is of that version. */
+/** Finds the store of a profile, if the profile still has that version. */
 export async function findStore(db: Database, profileId: string, version: bigint): Promise<FoundStore | undefined> {
   const [row] = await db.named<FoundStore & { [column: string]: unknown }>(findStatement, [profileId, String(version)]);
   return row;
 }
 
-/** Reads a part of a store. */
 export async function readChunk(db: Database, storeId: string, index: number): Promise<Buffer> {
   const [row] = await db.named<{ data: Buffer }>(readStatement, [storeId, index]);
-  if (!row) throw new Error(`the store ${storeId} lacks its part ${index}`);
+  if (!row) throw new Error(`the store ${storeId} has no part ${index}`);
   return row.data;
 }
 
-/** Deletes a store to which no profile points. */
+/** Deletes a store that no profile refers to. */
 export async function deleteStore(db: Database, id: string): Promise<void> {
   await db.sql.deleteFrom("profile_stores").where("id", "=", id).where(isOrphan).execute();
 }
 
-/** Deletes the stores that interrupted saves have left; says how many those were. */
+/** Deletes the stores of interrupted saves, and returns their number. */
 export async function deleteOrphans(db: Database, olderThanMs: number): Promise<number> {
   const age = sql<Date>`app_now() - ${olderThanMs} * interval '1 millisecond'`;
   const result = await db.sql

@@ -1,4 +1,4 @@
-/** The browser that a runtime is. What it keeps of the web is of that browser's own format. */
+/** Browser engine of a runtime. Profiles are in the format of their engine. */
 export function engineOf(runtime: string): string {
   return runtime === "headless-shell" ? "chromium" : runtime;
 }

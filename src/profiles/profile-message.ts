@@ -3,7 +3,6 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Profile, ProfileSchema } from "../gen/pilothouse/v1/profile_pb.ts";
 import type { ProfileRow } from "./store.ts";
 
-/** Writes a profile as the interface has it. */
 export function toProfileMessage(row: ProfileRow): Profile {
   return create(ProfileSchema, {
     id: row.id,

@@ -1,9 +1,7 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** What is counted of profiles. */
 export type ProfileMetrics = ReturnType<typeof createProfileMetrics>;
 
-/** Makes the metrics of profiles. */
 export function createProfileMetrics(registry: Registry) {
   const registers = [registry];
   return {

@@ -6,7 +6,7 @@ import { engineOf } from "./engine.ts";
 import { lockProfile, sumStorage } from "./store.ts";
 import { findHolder } from "./use-store.ts";
 
-/** What a session that is to be launched asks of a profile. */
+/** A profile request of a session to be launched. */
 export interface ProfileWish {
   readonly profileId: string;
   readonly accountId: string;
@@ -14,19 +14,22 @@ export interface ProfileWish {
   readonly runtime: string;
 }
 
-/** A profile that a session may have, locked until the transaction ends; or the ended session that still saves it. */
+/**
+ * Result of a reservation: the profile, locked until the transaction ends, or the ended session that is still saving
+ * it.
+ */
 export type ProfileReservation =
   | { readonly kind: "free"; readonly version: bigint }
   | { readonly kind: "saving"; readonly sessionId: string };
 
-/** The failure of what asks for a profile that is not there, or belongs to another account. */
+/** The failure for an unknown profile, or one of another account. */
 export const noProfile = (): Failure => fail("not-found", {}, { detail: "no profile has this id" });
 
-/** The failure of a session that asks for a profile that another has. */
+/** The failure for a profile that another session holds. */
 export const profileInUse = (sessionId: string): Failure =>
-  fail("profile-in-use", { active_session_id: sessionId }, { detail: `the session ${sessionId} has the profile` });
+  fail("profile-in-use", { active_session_id: sessionId }, { detail: `the session ${sessionId} uses the profile` });
 
-/** Reserves a profile for a session whose row is inserted in the same transaction. The account is locked. */
+/** Reserves a profile for a session that is inserted in the same transaction. The account must be locked. */
 export async function reserveProfile(
   tx: Tx,
   { profileId, accountId, tier, runtime }: ProfileWish,
@@ -49,6 +52,6 @@ async function assertRoom(tx: Tx, accountId: string, tier: Tier): Promise<void> 
   const used = await sumStorage(tx, accountId);
   const cap = tier.profileStorageBytes;
   if (used < cap) return;
-  const detail = `the account's profiles take ${counted(used, "byte")} of the ${cap} that it may have: delete one, or leave profile_id out`;
+  const detail = `the account's profiles use ${counted(used, "byte")} of their limit of ${cap}: delete a profile, or leave profile_id out`;
   throw fail("storage-quota-exceeded", { used_bytes: used, cap_bytes: cap, tier: tier.name }, { detail });
 }

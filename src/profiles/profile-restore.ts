@@ -12,10 +12,10 @@ import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { findStore, readChunk } from "./chunk-store.ts";
 import { storeContext } from "./profile-upload.ts";
 
-/** Milliseconds for a store on its way to a worker: 32 MiB at 1 MiB/s. */
+/** Milliseconds to transfer a store to a worker: 32 MiB at 1 MiB/s. */
 const patience = 32_000;
 
-/** Which version of a profile to put where. */
+/** A profile version to restore, and the target. */
 export interface ProfileRestore {
   readonly link: WorkerLink;
   readonly context: CommandContext;
@@ -24,12 +24,12 @@ export interface ProfileRestore {
   readonly version: bigint;
 }
 
-/** Puts stores in place for sessions that are about to be created. */
+/** Transfers profile stores to workers for sessions that are about to be created. */
 export type RestoreProfile = (restore: ProfileRestore) => Promise<void>;
 
-/** Makes what puts stores in place. A profile that was never saved has none. */
+/** Creates the transfer. It does nothing for a profile that was never saved. */
 export function createProfileRestore({ db, sealer }: { db: Database; sealer: Sealer }): RestoreProfile {
-  /** Opens one part at a time, as fast as the worker takes them. */
+  /** Decrypts one part at a time, as fast as the worker reads. */
   async function* readStore({ accountId, profileId, version, context }: ProfileRestore): AsyncGenerator<ProfileChunk> {
     const store = await findStore(db, profileId, version);
     if (!store) throw new Error(`the profile ${profileId} has no store of version ${version}`);

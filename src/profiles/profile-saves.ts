@@ -26,22 +26,22 @@ import { claimSave, findOverdue, findPlacedUse, holdSave, type ProfileUse, settl
 
 /** Milliseconds. */
 const times = {
-  /** For a store on its way from a worker, the packing of up to 10 s included. */
+  /** Timeout for transferring a store from a worker, including up to 10 s of packing. */
   take: 45_000,
-  /** Until another gateway may take a save whose gateway has not renewed its claim. */
+  /** Lifetime of a claim that its gateway does not renew. */
   claim: 8_000,
-  /** Between two renewals. */
+  /** Interval of renewals. */
   renew: 2_000,
-  /** Between two looks for saves that come no more. */
+  /** Interval of checks for overdue saves. */
   overdue: 5_000,
-  /** No upload takes this long: a store of that age to which no profile points is of one that was interrupted. */
+  /** Age at which a store without a profile counts as left over: no upload takes this long. */
   orphan: 300_000,
 };
 
-/** Saves that are taken at once: each holds half a MiB. */
+/** Concurrent saves; each buffers 0.5 MiB. */
 const lanes = 8;
 
-/** Takes the saves of ended sessions that are offered on the bus, each in one gateway. */
+/** Fetches the saves of ended sessions that are announced on the bus; one gateway per save. */
 export interface ProfileSaves extends Required<Part> {
   readonly jobs: readonly RepeatedWork[];
 }
@@ -62,7 +62,6 @@ export interface ProfileSavesParts {
 
 type PlacedUse = NonNullable<Awaited<ReturnType<typeof findPlacedUse>>>;
 
-/** Makes what takes saves. */
 export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   const { db, clock, bus, log, metrics, limits, uses } = parts;
   const running = new Map<string, Promise<void>>();
@@ -73,25 +72,25 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   const fail = (sessionId: string, detail: string): Promise<void> =>
     db.transaction((tx) => uses.fail(tx, sessionId, detail));
 
-  /** Says why an uploaded store cannot become the profile's next version; undefined when it can. */
+  /** Returns why an uploaded store cannot become the next version of the profile; undefined if it can. */
   async function findObstacle(tx: Tx, use: ProfileUse, { sizeBytes }: UploadedStore): Promise<string | undefined> {
     const account = await lockAccount(tx, use.account_id);
     const profile = await lockProfile(tx, use.profile_id, use.account_id);
-    if (profile?.version !== use.version) return "the profile was changed meanwhile";
+    if (profile?.version !== use.version) return "the profile has changed since the session started";
     const tier = limits.of(account);
     const others = await sumStorage(tx, use.account_id, use.profile_id);
     const total = others + sizeBytes;
-    // Also of a save that is refused: it is by this that the account hears why.
+    // Also for a rejected save, so that the account learns the reason.
     await tellThresholds(parts, tx, {
       ...{ accountId: use.account_id, tier: tier.name, quota: "profile_storage_bytes", isMonthly: false },
       ...{ used: total, before: others + Number(profile.size_bytes), limit: tier.profileStorageBytes },
       month: monthAt(clock.now()),
     });
     if (tier.profileStorageIsSoft || total <= tier.profileStorageBytes) return undefined;
-    return `with it the account's profiles would take ${counted(total, "byte")} of the ${tier.profileStorageBytes} that it may have`;
+    return `the account's profiles would exceed their limit: ${counted(total, "byte")} of ${tier.profileStorageBytes}`;
   }
 
-  /** Makes a store the profile's next version, if the use has not been settled meanwhile. */
+  /** Makes a store the next version of the profile, unless the use was settled meanwhile. */
   async function commit(use: ProfileUse, { id, sizeBytes, engine }: UploadedStore): Promise<void> {
     await db.transaction(async (tx) => {
       const obstacle = await findObstacle(tx, use, { id, sizeBytes, engine });
@@ -100,7 +99,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
       await switchStore(tx, { id: use.profile_id, storeId: id, sizeBytes, engine });
       tx.afterCommit(() => {
         metrics.saves.inc({ outcome: "saved" });
-        // Whoever waits for the profile waits for a place to run as well.
+        // Sessions that wait for the profile also wait for capacity.
         bus.publish("capacity", "");
       });
     });
@@ -146,9 +145,9 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     } catch (error) {
       if (error instanceof UnfitStore) return fail(sessionId, error.message);
       const failure = statusToFailure(error);
-      if (failure.slug === "not-found") return fail(sessionId, failure.detail ?? "the worker has nothing to save");
-      // What waits on the worker is offered again by its heartbeats.
-      log.warn({ err: error, session_id: sessionId, profile_id: use.profile_id }, "a profile could not be saved yet");
+      if (failure.slug === "not-found") return fail(sessionId, failure.detail ?? "the worker has no profile to save");
+      // The worker's heartbeats announce the save again.
+      log.warn({ err: error, session_id: sessionId, profile_id: use.profile_id }, "failed to save profile; will retry");
     }
   }
 
@@ -158,7 +157,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     if (sessionId === undefined || running.size >= lanes || stopping.signal.aborted) return;
     waiting.delete(sessionId);
     const taking = takeOne(sessionId)
-      .catch((error: unknown) => log.warn({ err: error, session_id: sessionId }, "a profile could not be saved yet"))
+      .catch((error: unknown) => log.warn({ err: error, session_id: sessionId }, "failed to save profile; will retry"))
       .finally(() => {
         running.delete(sessionId);
         next();
@@ -179,13 +178,13 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
 
   async function deleteInterrupted(): Promise<void> {
     const orphans = await deleteOrphans(db, times.orphan);
-    if (orphans > 0) log.info({ stores: orphans }, "stores of interrupted saves were deleted");
+    if (orphans > 0) log.info({ stores: orphans }, "deleted stores of interrupted saves");
   }
 
   return {
     jobs: [
-      { run: failOverdue, every: times.overdue, complaint: "overdue profile saves cannot be ended at the moment" },
-      { run: deleteInterrupted, every: times.orphan, complaint: "interrupted profile saves cannot be deleted now" },
+      { run: failOverdue, every: times.overdue, complaint: "failed to end overdue profile saves" },
+      { run: deleteInterrupted, every: times.orphan, complaint: "failed to delete interrupted profile saves" },
     ],
     start() {
       unsubscribe = bus.subscribe("profile-offered", take);

@@ -4,44 +4,44 @@ import type { Database } from "../platform/postgres/database.ts";
 import type { Sealer, SecretContext } from "../platform/secrets/secrets-sealer.ts";
 import { insertChunk, insertStore } from "./chunk-store.ts";
 
-/** The largest store, in bytes. */
+/** Maximum bytes of a store. */
 const largest = 32 * 2 ** 20;
 
-/** A store that came whole; no profile points to it yet. */
+/** A completely uploaded store that no profile refers to yet. */
 export interface UploadedStore {
   readonly id: string;
   readonly sizeBytes: number;
   readonly engine: string;
 }
 
-/** What a worker sent is not the store of the profile: sending it again would not help. */
+/** Thrown if the worker sent something other than the profile's store. A retry would not help. */
 export class UnfitStore extends Error {
   override readonly name = "UnfitStore";
 }
 
-/** Names a profile's store to the sealer. */
+/** Encryption context of a profile's store. */
 export function storeContext(accountId: string, profileId: string): SecretContext {
   return { accountId, purpose: `profile-store ${profileId}` };
 }
 
-/** Whose store is expected. */
+/** The store that is expected. */
 export interface ExpectedStore {
   readonly account_id: string;
   readonly profile_id: string;
   readonly version: string;
 }
 
-/** Takes the first message of a stream, which says whose store follows. */
+/** Reads the first message of a stream, and checks that it names the expected profile. */
 async function readHead(chunks: AsyncIterator<ProfileChunk>, expected: ExpectedStore): Promise<ProfileChunk> {
   const { value: head, done } = await chunks.next();
   if (done) throw new UnfitStore("the worker sent nothing");
   if (head.profileId !== expected.profile_id || String(head.version) !== expected.version || head.engine === "") {
-    throw new UnfitStore("the worker sent another profile");
+    throw new UnfitStore("the worker sent a profile or version other than expected");
   }
   return head;
 }
 
-/** Seals a store as it comes and keeps its parts one by one: no more than two are in memory. */
+/** Encrypts and stores a store part by part, with at most two parts in memory. */
 export async function uploadStore(
   { db, sealer }: { readonly db: Database; readonly sealer: Sealer },
   stream: AsyncIterable<ProfileChunk>,
@@ -55,7 +55,7 @@ export async function uploadStore(
     await insertStore(db, { id, profileId: expected.profile_id, dataKey: sealed });
     let sizeBytes = 0;
     let index = 0;
-    // The last part is sealed as such, so that a store that was cut short does not open.
+    // The last part is marked in its encryption, so that a truncated store does not decrypt.
     let next = await chunks.next();
     while (!next.done) {
       const { data } = next.value;

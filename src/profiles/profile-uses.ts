@@ -7,32 +7,32 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { ProfileMetrics } from "./profile-metrics.ts";
 import { endUse, findOwing, insertUse, type ProfileUse, settleLateUses, settleUse } from "./use-store.ts";
 
-/** Milliseconds after a session's end. */
+/** Milliseconds after the end of a session. */
 const times = {
-  /** Others wait for a save this long: the worker closes the browser, packs for 5 s at most, and sends 32 MiB. */
+  /** For which others wait for a save: the worker closes the browser, packs for at most 5 s, and sends 32 MiB. */
   held: 20_000,
-  /** A save that comes later has failed: a worker that comes back does so sooner. */
+  /** After which a missing save counts as failed; a worker that restarts is back sooner. */
   due: 600_000,
 };
 
-/** What the end of a session means for its profile. */
+/** End of a session, as far as it concerns its profile. */
 export interface ProfileSessionEnd {
   readonly sessionId: string;
-  /** The session never became live: there is nothing to save. */
+  /** The session never became live, so there is nothing to save. */
   readonly isUnused: boolean;
-  /** Its worker is gone: nobody waits for a save that may never come. */
+  /** The worker is gone, so others do not wait for a save. */
   readonly isWorkerGone: boolean;
 }
 
-/** Which sessions have which profiles. Each use ends once: its save is taken, or it fails with its event. */
+/** Uses of profiles by sessions. Each ends once: the save is accepted, or fails with an event. */
 export interface ProfileUses {
-  /** Gives a reserved profile to a session. Saves of earlier sessions that have not come yet have failed by that. */
+  /** Starts the use of a reserved profile. Outstanding saves of earlier sessions fail. */
   begin(tx: Tx, use: ProfileUse): Promise<void>;
-  /** Notes the end of a session. A save that its worker is about to have is offered to the gateways. */
+  /** Records the end of a session. If its worker will have a save, announces the save to the gateways. */
   end(tx: Tx, end: ProfileSessionEnd): Promise<void>;
-  /** The save of a session has failed, unless that is known or it was taken. */
+  /** Records the failure of a session's save, unless the save was already settled. */
   fail(tx: Tx, sessionId: string, detail: string): Promise<void>;
-  /** Offers again what waits on a worker; gives those of which nothing is wanted any more. */
+  /** Announces saves that wait on a worker again. Returns those that are no longer needed. */
   offered(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
 }
 
@@ -43,7 +43,6 @@ export interface ProfileUsesParts {
   readonly metrics: ProfileMetrics;
 }
 
-/** Makes the uses. */
 export function createProfileUses({ db, bus, events, metrics }: ProfileUsesParts): ProfileUses {
   async function tellFailure(tx: Tx, use: ProfileUse, detail: string): Promise<void> {
     const data = { sessionId: use.session_id, profileId: use.profile_id, detail };
@@ -85,7 +84,7 @@ export function createProfileUses({ db, bus, events, metrics }: ProfileUsesParts
         if (!use || BigInt(use.placement_epoch) !== placementEpoch) settled.push(profile);
         else if (failure !== "")
           await db.transaction((tx) => fail(tx, sessionId, failure)).then(() => settled.push(profile));
-        // Before the session's end is known its report is on its way.
+        // Before the session's end is recorded, its report is still on the way.
         else if (use.due_at !== null) bus.publish("profile-offered", sessionId);
       }
       return settled;

@@ -4,7 +4,7 @@ import { createProfileRestore, type RestoreProfile } from "./profile-restore.ts"
 import { createProfileSaves, type ProfileSaves, type ProfileSavesParts } from "./profile-saves.ts";
 import { createProfileUses, type ProfileUses } from "./profile-uses.ts";
 
-/** What sessions need of profiles. */
+/** Profiles, as sessions use them. */
 export interface Profiles {
   readonly uses: ProfileUses;
   readonly saves: ProfileSaves;
@@ -15,7 +15,6 @@ type ProfilesParts = Omit<ProfileSavesParts, "uses" | "metrics"> & {
   readonly metrics: Registry;
 };
 
-/** Makes the profiles of a gateway. */
 export function createProfiles(parts: ProfilesParts): Profiles {
   const metrics = createProfileMetrics(parts.metrics);
   const uses = createProfileUses({ ...parts, metrics });

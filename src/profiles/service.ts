@@ -41,14 +41,14 @@ export interface ProfileServiceParts {
   readonly config: Pick<Config, "queueMs">;
 }
 
-/** Milliseconds after which a save that nobody has told of is seen. */
+/** Milliseconds between checks for a save, in case a notification was lost. */
 const lookEvery = 100;
 
 const defaultPage = 20;
 
 const profileId = idPattern("prf");
 
-/** Reads what an update changes: what its mask names, cleared where there is no value. */
+/** Reads the changes of an update, as named by its mask; fields without a value are cleared. */
 function readChanges({ updateMask, name, description, labels }: UpdateProfileRequest): Partial<ProfileFields> {
   const paths = new Set(updateMask?.paths);
   if (paths.has("name") && name === undefined) throw failFields("validation-failed", { name: "cannot be cleared" });
@@ -59,7 +59,7 @@ function readChanges({ updateMask, name, description, labels }: UpdateProfileReq
   };
 }
 
-/** Makes the implementation of ProfileService. */
+/** Creates the implementation of ProfileService. */
 export function createProfileService({
   db,
   limits,
@@ -89,7 +89,7 @@ export function createProfileService({
     return create(ListProfilesResponseSchema, { data: rows.map(toProfileMessage), ...position });
   }
 
-  /** Deletes a profile; returns the holder instead if there is one. */
+  /** Deletes a profile, or returns the session that holds it. */
   async function tryDestroy(call: Call, id: string): ReturnType<typeof findHolder> {
     return db.transaction(async (tx) => {
       const row = await lockProfile(tx, id, call.principal.accountId);
@@ -102,7 +102,7 @@ export function createProfileService({
     });
   }
 
-  /** Deletes a profile. It waits for the save of a session that has ended as long as a create does. */
+  /** Deletes a profile, waiting for the save of an ended session up to the queue time of a launch. */
   async function destroy(call: Call, id: string): Promise<void> {
     const deadline = clock.monotonic() + config.queueMs;
     for (;;) {
@@ -110,7 +110,7 @@ export function createProfileService({
       if (!holder) return;
       const isOver = clock.monotonic() >= deadline || call.signal.aborted;
       if (holder.held_until === null || isOver) {
-        const detail = `the session ${holder.session_id} uses the profile, or still saves it: end the session, and try again`;
+        const detail = `the session ${holder.session_id} uses or is still saving the profile: end the session and try again`;
         throw fail("conflict", { active_session_id: holder.session_id }, { detail });
       }
       await nextMessage(bus, "capacity", lookEvery, call.signal);

@@ -2,17 +2,17 @@ import { type Selectable, type SqlBool, sql } from "kysely";
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 import type { ProfilesTable } from "./tables.ts";
 
-/** A profile as its row says it, with the session that has it. */
+/** A profile with the session that holds it. */
 export type ProfileRow = Selectable<ProfilesTable> & { readonly active_session_id: string | null };
 
-/** What a client says of a profile. */
+/** Client-defined fields of a profile. */
 export interface ProfileFields {
   readonly name: string;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** A use keeps others from the profile while its session runs, and for a while after its end. */
+/** Whether a use blocks other sessions: while its session runs, and for a while after its end. */
 export const isHeld = sql<SqlBool>`(held_until is null or held_until > app_now())`;
 
 const rightNow = sql<Date>`date_trunc('milliseconds', app_now())`;
@@ -21,7 +21,6 @@ const activeSession = sql<string | null>`(
   select session_id from profile_uses where profile_uses.profile_id = profiles.id and ${isHeld} limit 1
 )`.as("active_session_id");
 
-/** Counts the profiles of an account. */
 export async function countProfiles(db: Queryable, accountId: string): Promise<number> {
   const { count } = await db.sql
     .selectFrom("profiles")
@@ -31,7 +30,7 @@ export async function countProfiles(db: Queryable, accountId: string): Promise<n
   return count;
 }
 
-/** Sums up what the profiles of an account hold, in bytes; without one of them, if it is named. */
+/** Returns the stored bytes of an account's profiles, optionally without one of them. */
 export async function sumStorage(db: Queryable, accountId: string, except = ""): Promise<number> {
   const { bytes } = await db.sql
     .selectFrom("profiles")
@@ -62,7 +61,6 @@ export async function insertProfile(
     .executeTakeFirstOrThrow();
 }
 
-/** Finds a profile of an account. */
 export async function findProfile(db: Database, id: string, accountId: string): Promise<ProfileRow | undefined> {
   return db.sql
     .selectFrom("profiles")
@@ -73,13 +71,13 @@ export async function findProfile(db: Database, id: string, accountId: string): 
     .executeTakeFirst();
 }
 
-/** Locks a profile of an account against other uses, saves and its deletion. */
+/** Locks a profile of an account against other uses, saves and deletion. */
 export async function lockProfile(tx: Tx, id: string, accountId: string) {
   const locked = tx.sql.selectFrom("profiles").selectAll().where("id", "=", id).where("account_id", "=", accountId);
   return locked.forUpdate().executeTakeFirst();
 }
 
-/** Lists profiles older than one, newest first. */
+/** Lists profiles, newest first, optionally only those older than `before`. */
 export async function listProfiles(
   db: Database,
   {
@@ -93,7 +91,7 @@ export async function listProfiles(
   return select.orderBy("id", "desc").limit(limit).execute();
 }
 
-/** Changes what a client says of a profile; undefined when there is none. */
+/** Updates the client-defined fields of a profile; undefined if there is none. */
 export async function updateProfile(
   tx: Tx,
   { id, accountId }: { readonly id: string; readonly accountId: string },
@@ -109,12 +107,12 @@ export async function updateProfile(
     .executeTakeFirst();
 }
 
-/** Deletes a profile with all it holds. */
+/** Deletes a profile and its contents. */
 export async function deleteProfile(tx: Tx, id: string): Promise<void> {
   await tx.sql.deleteFrom("profiles").where("id", "=", id).execute();
 }
 
-/** What a save changes. */
+/** Result of a save. */
 export interface SavedProfile {
   readonly id: string;
   readonly storeId: string;
@@ -122,7 +120,7 @@ export interface SavedProfile {
   readonly engine: string;
 }
 
-/** Makes a store the profile's next version, and deletes the one before. The profile is locked. */
+/** Makes a store the next version of a locked profile, and deletes the previous store. */
 export async function switchStore(tx: Tx, { id, storeId, sizeBytes, engine }: SavedProfile): Promise<void> {
   const next = {
     version: sql<string>`version + 1`,

@@ -1,7 +1,7 @@
 import type { ColumnType, Generated, JSONColumnType } from "kysely";
 import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** Profiles; what they hold is in their store. */
+/** Profiles; their contents are in stores. */
 export interface ProfilesTable {
   id: string;
   account_id: string;
@@ -9,9 +9,9 @@ export interface ProfilesTable {
   description: string | null;
   labels: JSONColumnType<Record<string, string>, string, string>;
   engine: string | null;
-  /** Counts the saves: a save is taken only while this is the version that its session restored. */
+  /** Number of saves. A save is accepted only if its session restored this version. */
   version: ColumnType<string, undefined, string>;
-  /** The store that the version is; null before the first save. */
+  /** Store of the current version; null before the first save. */
   store_id: string | null;
   size_bytes: ColumnType<string, undefined, number>;
   saved_at: Date | null;
@@ -19,34 +19,37 @@ export interface ProfilesTable {
   updated_at: Stamp;
 }
 
-/** What profiles hold: packed, compressed and sealed. One that no profile points to is of a save that was interrupted. */
+/**
+ * Contents of profiles: packed, compressed and encrypted. A store without a profile is left over from an interrupted
+ * save.
+ */
 export interface ProfileStoresTable {
   id: string;
   profile_id: string;
-  /** The key of its chunks, sealed. */
+  /** Encrypted data key of the chunks. */
   data_key: Buffer;
   created_at: Generated<Date>;
 }
 
-/** The parts of a store, in their order. */
+/** Parts of a store, in order. */
 export interface ProfileChunksTable {
   store_id: string;
   index: number;
   data: Buffer;
 }
 
-/** Sessions that were launched with a profile, until their save is taken or has failed. */
+/** Sessions that use a profile, until their save is accepted or has failed. */
 export interface ProfileUsesTable {
   session_id: string;
   profile_id: string;
   account_id: string;
   /** The version that the session restored. */
   version: BigInteger;
-  /** Until when no other session gets the profile; null while the session runs. */
+  /** Until when other sessions must wait for the profile; null while the session runs. */
   held_until: Date | null;
-  /** When the save has failed if it has not come; null while the session runs. */
+  /** When a missing save counts as failed; null while the session runs. */
   due_at: Date | null;
-  /** Until when the save is left to the gateway that takes it, unless that renews it. */
+  /** Until when a gateway has claimed the save, unless it renews the claim. */
   taken_until: ColumnType<Date | null, undefined, Date | null>;
 }
 
@@ -93,7 +96,7 @@ export const profileMigrations: Migrations = {
     data bytea not null,
     primary key (store_id, index)
   )`,
-    // Sealed bytes do not compress: PostgreSQL need not try.
+    // Encrypted data does not compress, so compression is turned off.
     "alter table profile_chunks alter column data set storage external",
 
     `create table profile_uses (

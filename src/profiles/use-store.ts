@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 import { isHeld } from "./store.ts";
 
-/** A session that was launched with a profile, and owes a save. */
+/** A session that uses a profile, and whose save is outstanding. */
 export interface ProfileUse {
   readonly session_id: string;
   readonly profile_id: string;
@@ -15,7 +15,7 @@ const columns = ["session_id", "profile_id", "account_id", "version"] as const;
 
 const fromNow = (ms: number) => sql<Date>`app_now() + ${ms} * interval '1 millisecond'`;
 
-/** Finds the session that keeps others from a profile. */
+/** Finds the session that currently holds a profile. */
 export async function findHolder(tx: Tx, profileId: string) {
   return tx.sql
     .selectFrom("profile_uses")
@@ -30,7 +30,7 @@ export async function insertUse(tx: Tx, use: ProfileUse): Promise<void> {
   await tx.sql.insertInto("profile_uses").values(use).execute();
 }
 
-/** Notes that the session has ended: how long others still wait for its save, and when it comes too late. */
+/** Records the end of the session: how long others still wait for its save, and when the save counts as failed. */
 export async function endUse(tx: Tx, sessionId: string, heldForMs: number, dueInMs: number): Promise<void> {
   await tx.sql
     .updateTable("profile_uses")
@@ -39,12 +39,12 @@ export async function endUse(tx: Tx, sessionId: string, heldForMs: number, dueIn
     .execute();
 }
 
-/** Ends the use of a session, whatever its save came to; undefined when that has been done. */
+/** Deletes the use of a session. Returns undefined if it was already deleted. */
 export async function settleUse(tx: Tx, sessionId: string): Promise<ProfileUse | undefined> {
   return tx.sql.deleteFrom("profile_uses").where("session_id", "=", sessionId).returning(columns).executeTakeFirst();
 }
 
-/** Ends all uses of a profile whose sessions have ended: none of their saves can be taken any more. */
+/** Deletes all uses of a profile whose sessions have ended; their saves can no longer be accepted. */
 export async function settleLateUses(tx: Tx, profileId: string): Promise<ProfileUse[]> {
   return tx.sql
     .deleteFrom("profile_uses")
@@ -54,7 +54,7 @@ export async function settleLateUses(tx: Tx, profileId: string): Promise<Profile
     .execute();
 }
 
-/** Finds the sessions whose saves have not come in time. */
+/** Finds sessions whose saves are overdue. */
 export async function findOverdue(db: Database, limit: number): Promise<string[]> {
   const rows = await db.sql
     .selectFrom("profile_uses")
@@ -65,7 +65,7 @@ export async function findOverdue(db: Database, limit: number): Promise<string[]
   return rows.map(({ session_id }) => session_id);
 }
 
-/** Finds the use of a session and where that session was. */
+/** Finds the use of a session with the worker of that session. */
 export async function findPlacedUse(db: Database, sessionId: string) {
   return db.sql
     .selectFrom("profile_uses as u")
@@ -78,8 +78,8 @@ export async function findPlacedUse(db: Database, sessionId: string) {
 }
 
 /**
- * Leaves the save of a session to one gateway for a time; false when another one has it. One that dies
- * meanwhile is followed by another when the time is over.
+ * Claims the save of a session for this gateway. Returns false if another gateway holds the claim. If a gateway
+ * crashes, its claim expires and another gateway takes over.
  */
 export async function claimSave(db: Database, sessionId: string, forMs: number): Promise<boolean> {
   const claimed = await db.sql
@@ -91,13 +91,13 @@ export async function claimSave(db: Database, sessionId: string, forMs: number):
   return claimed.numUpdatedRows > 0n;
 }
 
-/** Sets until when the save of a session is left to the gateway that has claimed it; 0 gives it up. */
+/** Extends the claim of this gateway on a save; 0 releases the claim. */
 export async function holdSave(db: Database, sessionId: string, forMs: number): Promise<void> {
   const taken_until = forMs > 0 ? fromNow(forMs) : null;
   await db.sql.updateTable("profile_uses").set({ taken_until }).where("session_id", "=", sessionId).execute();
 }
 
-/** Of some sessions, finds those that were on a worker and owe a save. */
+/** Finds those of the given sessions that were on a worker and have an outstanding save. */
 export async function findOwing(db: Database, workerId: string, sessionIds: readonly string[]) {
   return db.sql
     .selectFrom("profile_uses as u")
@@ -108,7 +108,7 @@ export async function findOwing(db: Database, workerId: string, sessionIds: read
     .execute();
 }
 
-/** Finds the version that a session restores; 0 when it has no profile. */
+/** Returns the version that a session restores; 0 if it has no profile. */
 export async function findUsedVersion(on: Queryable, sessionId: string): Promise<bigint> {
   const use = on.sql.selectFrom("profile_uses").select("version").where("session_id", "=", sessionId);
   return BigInt((await use.executeTakeFirst())?.version ?? 0);

@@ -1,19 +1,19 @@
 import { type Failure, fail } from "../platform/errors.ts";
 import type { StoredEndedReason } from "./session-states.ts";
 
-/** What every row and route of a session says of its end. */
+/** Columns that describe the end of a session. */
 export interface SessionEnd {
   readonly live_at: Date | null;
   readonly ended_at: Date | null;
   readonly ended_reason: StoredEndedReason | null;
 }
 
-/** Milliseconds from live to end; 0 when the session never became live. */
+/** Milliseconds from live to end; 0 if the session never became live. */
 export function durationOf({ live_at, ended_at }: SessionEnd): number {
   return live_at && ended_at ? Math.max(0, ended_at.getTime() - live_at.getTime()) : 0;
 }
 
-/** The failure of every operation on a session that has ended. */
+/** The failure for commands on an ended session. */
 export function sessionGone(end: SessionEnd): Failure {
   const extensions = {
     ended_reason: end.ended_reason ?? "destroyed",
@@ -23,5 +23,5 @@ export function sessionGone(end: SessionEnd): Failure {
   return fail("session-destroyed", extensions, { detail: `the session has ended: ${extensions.ended_reason}` });
 }
 
-/** The failure of an operation on a session that is not there, or belongs to another account. */
+/** The failure for an unknown session, or one of another account. */
 export const noSession = (): Failure => fail("not-found", {}, { detail: "no session has this id" });

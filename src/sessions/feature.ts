@@ -4,7 +4,7 @@ import { cdpTokenBearers, sweepCdpTokens } from "./cdp/cdp-tokens.ts";
 import { createSessionService, type SessionServiceParts } from "./service.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** Milliseconds between two looks for tokens of sessions that have ended. */
+/** Milliseconds between sweeps of tokens of ended sessions. */
 const sweepEvery = 600_000;
 
 export const sessions = defineService({
@@ -17,7 +17,7 @@ export const sessions = defineService({
       {
         run: () => sweepCdpTokens(parts.db),
         every: sweepEvery,
-        complaint: "tokens of ended sessions cannot be swept at the moment",
+        complaint: "failed to sweep tokens of ended sessions",
       },
     ],
   }),

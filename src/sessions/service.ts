@@ -16,14 +16,13 @@ import { splitLabel } from "./launch/split-label.ts";
 import { toSessionMessage, toStoredStatus } from "./session-message.ts";
 import { listSessions } from "./store.ts";
 
-/** What the service translates to. */
 export type SessionServiceParts = CdpParts;
 
 const defaultPage = 20;
 
 const sessionId = idPattern("ses");
 
-/** Makes the implementation of SessionService. */
+/** Creates the implementation of SessionService. */
 export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {
   const { db, sessions } = parts;
 

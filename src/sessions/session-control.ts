@@ -3,16 +3,15 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Control, ControlSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { SessionRow } from "./store.ts";
 
-/** What a session's row says of who steers it. */
+/** Control columns of a session. */
 type ControlColumns = Pick<SessionRow, "agent_session_id" | "control_holder" | "control_epoch" | "control_lapses_at">;
 
-/** Who steers, as the contract names it. */
+/** Control state, as named in the API. */
 export function controlState({ control_holder, agent_session_id }: ControlColumns): string {
   if (control_holder !== null) return "human_control";
   return agent_session_id === null ? "api" : "agent_control";
 }
 
-/** Writes who steers as the interface has it. */
 export function toControlMessage(row: ControlColumns): Control {
   return create(ControlSchema, {
     state: controlState(row),

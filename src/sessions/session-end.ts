@@ -12,7 +12,6 @@ import type { SessionMetrics } from "./session-metrics.ts";
 import { endings, type StoredEndedReason } from "./session-states.ts";
 import { endedPatch, type SessionRow, transition, transitionAll } from "./store.ts";
 
-/** What an end tells whom. */
 export interface SessionEndParts {
   readonly events: EventLog;
   readonly bus: Bus;
@@ -20,18 +19,17 @@ export interface SessionEndParts {
   readonly profiles: Pick<Profiles, "uses">;
 }
 
-/** Why sessions end. */
 export interface EndCause {
   readonly reason: StoredEndedReason;
-  /** What was seen of the cause of a fault. */
+  /** Observed cause of a fault. */
   readonly detail?: string;
-  /** Nobody is there to hand a profile over. */
+  /** The worker is gone, and cannot hand over the profile. */
   readonly isWorkerGone?: boolean;
 }
 
-/** Why one session ends, and which placement of it is meant. */
+/** End of one session, with conditions. */
 export interface SessionEnd extends EndCause {
-  /** How long ago it was, for one that is told late. */
+  /** Milliseconds since the end, if it is reported late. */
   readonly agoMs?: number;
   readonly accountId?: string;
   readonly placementEpoch?: bigint;
@@ -60,12 +58,12 @@ async function endProfileUse(
   await uses.end(tx, { sessionId: row.id, isUnused: row.live_at === null, isWorkerGone });
 }
 
-/** The time of an ended session that its account has used. */
+/** Metered time of an ended session. */
 function spanOf({ account_id: accountId, live_at, ended_at }: SessionRow): MeteredSpan[] {
   return live_at && ended_at ? [{ accountId, from: live_at.getTime(), to: ended_at.getTime() }] : [];
 }
 
-/** Does what a session's end brings with it, once its row says that it has ended. */
+/** Appends the event, and ends the profile use, of a session whose row has ended. */
 async function settleEnd(
   { events, bus, sessionMetrics, profiles }: SessionEndParts,
   tx: Tx,
@@ -80,7 +78,7 @@ async function settleEnd(
   });
 }
 
-/** Ends a session with its one terminal event; undefined when it had ended before, or is not the one that is meant. */
+/** Ends a session and appends its terminal event. Returns undefined if it had ended or does not meet the conditions. */
 export async function endSession(
   parts: SessionEndParts,
   tx: Tx,
@@ -99,8 +97,8 @@ export async function endSession(
 }
 
 /**
- * Ends those of some sessions that have not ended yet, and says how many those were. Their statements travel together:
- * the sessions of a whole worker take as many round trips as one.
+ * Ends those of the sessions that are running, and returns their number. Statements are pipelined, so all sessions of a
+ * worker take as many round trips as one.
  */
 export async function endSessions(
   parts: SessionEndParts,

@@ -11,9 +11,9 @@ import type { WorkerCommands } from "./commands/worker-commands.ts";
 import { sessionGone } from "./ended-session.ts";
 import { isEnded } from "./session-states.ts";
 
-/** Events that wait for a slow reader before their source is held. */
+/** Events buffered for a slow reader before their source is paused. */
 const ahead = 64;
-/** Milliseconds after which what is not stored is asked for again, when the connection to the worker broke. */
+/** Milliseconds between attempts to read transient events after the connection to the worker broke. */
 const retryEvery = 1_000;
 
 const terminalTypes = new Set(["session.completed", "session.failed"]);
@@ -24,21 +24,20 @@ export interface SessionEventsParts {
   readonly commands: WorkerCommands;
 }
 
-/** Which session to follow, from where. */
+/** The session to follow, and the position to start from. */
 export interface SessionEventsOptions {
   readonly caller: SessionCaller;
   readonly id: string;
   readonly after?: string | undefined;
-  /** Ends the following, as the caller's own signal does. */
+  /** Ends the stream, like the caller's own signal. */
   readonly signal: AbortSignal;
 }
 
-/** Follows a session's stored and transient events. It ends after the terminal event. */
+/** Streams the stored and transient events of a session. Ends after the terminal event. */
 export type SessionEvents = (options: SessionEventsOptions) => AsyncIterable<Event>;
 
-/** Makes what follows sessions. */
 export function createSessionEvents({ events, routes, commands }: SessionEventsParts): SessionEvents {
-  /** Console, page, dialog and download events, straight from the worker for as long as the session runs. */
+  /** Forwards console, page, dialog and download events from the worker while the session runs. */
   async function pumpTransient(
     { caller, id, signal }: SessionEventsOptions,
     outbox: BoundedQueue<Event>,
@@ -63,7 +62,7 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
     }
   }
 
-  /** Says whether the terminal event of an ended session is yet to be read. */
+  /** Returns whether the terminal event of an ended session comes after the given event. */
   async function hasMore(accountId: string, subject: string, after: string | undefined): Promise<boolean> {
     const type = after === undefined ? undefined : await events.typeOf({ id: after, accountId, subject });
     return type !== undefined && !terminalTypes.has(type);
@@ -72,12 +71,12 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
   return async function* follow(options) {
     const { caller, id, after } = options;
     const stop = new AbortController();
-    // The client may have gone away before this is first read.
+    // The client may leave before the first read.
     const signal = AbortSignal.any([options.signal, stop.signal]);
     const { accountId } = caller.principal;
     const outbox = new BoundedQueue<Event>({ items: ahead });
     try {
-      // Listened to before the status is read: an end in between is then an event that is yet to come.
+      // Watching starts before the status is read, so that an end in between is not missed.
       const stored = await events.watch({ accountId, subject: id, after, signal });
       routes.forget(id);
       const [{ row }] = await Promise.all([routes.find(id, accountId), caller.joinSession?.(id)]);

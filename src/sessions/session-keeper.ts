@@ -15,7 +15,10 @@ import { toStoredReason } from "./session-message.ts";
 import { isEnded } from "./session-states.ts";
 import { findRunningOf, lockRunning, lockSession, type SessionRow, transition } from "./store.ts";
 
-/** Milliseconds after which a live session that its worker no longer has is ended: its own report had time to arrive. */
+/**
+ * Milliseconds after which a live session that its worker no longer has is ended. By then its own report would have
+ * arrived.
+ */
 const missingFor = 6_000;
 
 export interface SessionKeeperParts extends SessionEndParts {
@@ -23,13 +26,13 @@ export interface SessionKeeperParts extends SessionEndParts {
   readonly clock: Clock;
 }
 
-/** Makes what the fleet tells of sessions' ends and changes. */
+/** Creates the handler of session ends and changes that the fleet reports. */
 export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
   const { db, clock, events, bus } = parts;
-  /** Since when. */
+  /** First time of absence, by session. */
   const missing = new IdleMap<string, number>(10 * missingFor, parts);
 
-  /** Applies an event to its session, which is locked and runs on that worker with that epoch. */
+  /** Applies a worker event to its locked session. */
   async function applyTo(
     tx: Tx,
     session: SessionRow,
@@ -66,7 +69,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
         break;
       }
       case undefined:
-        // What a worker of a later release reports.
+        // An event of a later worker release.
         return;
       default:
         event satisfies never;
@@ -74,7 +77,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
     tx.afterCommit(() => bus.publish("session-changed", sessionId));
   }
 
-  /** Ends sessions that a worker has not had for a while although it should. */
+  /** Ends sessions that have been missing from their worker for `missingFor`. */
   async function endMissing(workerId: string, running: readonly string[], held: ReadonlySet<string>): Promise<void> {
     const now = clock.monotonic();
     for (const id of running) {

@@ -11,13 +11,12 @@ import {
 import { storedNames } from "../platform/rest-json/names.ts";
 import type { SessionRow } from "./store.ts";
 
-/** The status of a row in the contract, and the status that a message means; undefined when it does not say one. */
+/** Converts statuses between rows and messages; unspecified becomes undefined. */
 export const { toMessage: toStatusMessage, toStored: toStoredStatus } = storedNames(SessionStatus);
 
-/** The ended reason of a row in the contract, and the reason that a message means; undefined when it does not say one. */
+/** Converts ended reasons between rows and messages; unspecified becomes undefined. */
 export const { toMessage: toReasonMessage, toStored: toStoredReason } = storedNames(SessionEndedReason);
 
-/** Writes a session as the interface has it. */
 export function toSessionMessage(row: SessionRow): Session {
   return create(SessionSchema, {
     id: row.id,

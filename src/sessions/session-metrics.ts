@@ -1,9 +1,7 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 
-/** What is counted of sessions. */
 export type SessionMetrics = ReturnType<typeof createSessionMetrics>;
 
-/** Makes the metrics of sessions. */
 export function createSessionMetrics(registry: Registry) {
   const registers = [registry];
   return {

@@ -13,7 +13,7 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
 import { endSessions, type SessionEndParts } from "./session-end.ts";
 
-/** Milliseconds between two questions for what is due, and accounts that are looked at in one turn. */
+/** Milliseconds between checks, and maximum accounts per check. */
 const every = 1_000;
 const atOnce = 1_000;
 
@@ -27,37 +27,40 @@ export interface SessionQuotaParts extends SessionEndParts {
   readonly mailer: Mailer;
 }
 
-/** The month's minutes of accounts: no session of an account begins or goes on that has none left, or is disabled. */
+/**
+ * Monthly session minutes of accounts. Sessions of an account that has none left, or is disabled, are rejected or
+ * ended.
+ */
 export interface SessionQuota {
   /**
-   * Throws `tier-limit` when an account has no minutes left, and `revoked-key` when it was disabled a moment ago. Else the
-   * account, which is locked, is looked at when one more session may have used them up.
+   * Throws `tier-limit` if the account has no minutes left, and `revoked-key` if it was just disabled. Otherwise
+   * schedules a check of the locked account for when one more session could use up its minutes.
    */
   admit(tx: Tx, accountId: string, account: AccountState): Promise<void>;
   readonly job: RepeatedWork;
 }
 
-/** When sessions that take time together have used the next of some amounts. `Infinity` when none is ahead. */
+/** When the sessions together will have used the next of the amounts; `Infinity` if no amount is ahead. */
 function nextCrossing(amounts: readonly number[], usedMs: number, sessions: number, now: number): number {
   const ahead = amounts.filter((amount) => amount > usedMs);
   return Math.min(...ahead.map((amount) => now + Math.ceil((amount - usedMs) / sessions)));
 }
 
 /**
- * Makes the quota. Nothing is counted while sessions run: it is known when the sessions of an account, all of them live
- * and none ending, would have used the next part of what it has, and the account is looked at then. What makes that come
- * sooner (a create, another limit) moves the look; what makes it later is found out by the look.
+ * Creates the quota. Usage is not counted continuously. Instead a check is scheduled for the earliest time at which an
+ * account's sessions could reach the next amount. Events that make that time earlier reschedule the check; a check that
+ * comes too early reschedules itself.
  */
 export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
   const { db, clock, log, limits } = parts;
 
   const quotaOf = (account: Entitlement): number => limits.of(account).monthlySessionMinutes * aMinute;
 
-  /** What a session may use up: it keeps the limit that it was created under when its account's tier falls. */
+  /** Quota for a session: the limit at its creation still applies if its account's tier is lowered. */
   const quotaOfSession = (account: Entitlement, { tier }: MonthUsage["running"][number]): number =>
     Math.max(quotaOf(account), tier === null ? 0 : quotaOf({ ...account, tier }));
 
-  /** Until when what an account has left can be told: the month's end, or that of what the operator has arranged. */
+  /** Until when a forecast holds: the end of the month, or the expiry of an override. */
   function validUntil(account: Entitlement): number {
     const ends = limits.overrides(account).map(({ expiresAt }) => Date.parse(expiresAt));
     return Math.min(monthAt(clock.now()).endsAt, ...ends);
@@ -65,7 +68,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
 
   async function admit(tx: Tx, accountId: string, account: AccountState): Promise<void> {
     if (account.disabled_at)
-      throw fail("revoked-key", {}, { detail: "the account is closed: ask the operator, or restore it" });
+      throw fail("revoked-key", {}, { detail: "the account is closed: ask the operator or restore it" });
     const quota = quotaOf(account);
     if (!Number.isFinite(quota)) return;
     const [now, month] = [clock.now(), monthAt(clock.now())];
@@ -79,10 +82,10 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
     lookBy(tx, accountId, Math.min(crossing, validUntil(account)));
   }
 
-  /** Ends the sessions of an account that have nothing left to use; gives those that go on. */
+  /** Ends the sessions of an account that have used up their quota. Returns the others. */
   async function endUsedUp(tx: Tx, account: Entitlement, { usedMs, running }: MonthUsage) {
     const isUsedUp = (session: MonthUsage["running"][number]) => usedMs >= quotaOfSession(account, session);
-    // One that is not live yet has used nothing: it is ended as soon as it is.
+    // A session that is not live yet has used nothing, and is ended once it is live.
     const ended = running.filter((session) => session.liveAt !== null && isUsedUp(session));
     const ids = ended.map(({ id }) => id);
     await endSessions(parts, tx, ids, { reason: "quota" });
@@ -115,13 +118,13 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
   async function lookAtAll(): Promise<void> {
     for (const accountId of await findDueLooks(db, clock.now(), atOnce)) {
       await look(accountId).catch((error: unknown) =>
-        log.warn({ err: error, account_id: accountId }, "the minutes of an account cannot be looked at now"),
+        log.warn({ err: error, account_id: accountId }, "failed to check session minutes of account"),
       );
     }
   }
 
   return {
     admit,
-    job: { run: lookAtAll, every, complaint: "the minutes of accounts cannot be looked at at the moment" },
+    job: { run: lookAtAll, every, complaint: "failed to check session minutes of accounts" },
   };
 }

@@ -1,13 +1,13 @@
 import type { SessionEndedReason, SessionStatus } from "../gen/pilothouse/v1/session_pb.ts";
 import type { NamesOf } from "../platform/rest-json/names.ts";
 
-/** Where a session is in its life, as its row says it. */
+/** Status of a session, as stored. */
 export type StoredSessionStatus = NamesOf<typeof SessionStatus>;
 
-/** Why a session ended, as its row says it. */
+/** Why a session ended, as stored. */
 export type StoredEndedReason = NamesOf<typeof SessionEndedReason>;
 
-/** What moves a session on. */
+/** Triggers of status transitions. */
 export type SessionTrigger = "launched" | "challenged" | "resolved" | "completed" | "failed";
 
 interface Transition {
@@ -15,10 +15,10 @@ interface Transition {
   readonly to: StoredSessionStatus;
 }
 
-/** The statuses of sessions that have not ended: those that count against the tier's limit. */
+/** Statuses of sessions that have not ended; these sessions count towards the tier's limit. */
 export const runningStatuses = ["provisioning", "live", "paused"] as const satisfies readonly StoredSessionStatus[];
 
-/** The whole life of a session. An ended session stays as it is: nothing leads out of `destroyed` and `errored`. */
+/** All transitions. `destroyed` and `errored` are final. */
 export const transitions: Readonly<Record<SessionTrigger, Transition>> = {
   launched: { from: ["provisioning"], to: "live" },
   challenged: { from: ["live"], to: "paused" },
@@ -38,7 +38,6 @@ export const endings: Readonly<Record<StoredEndedReason, "completed" | "failed">
   failed_to_start: "failed",
 };
 
-/** Says whether a session has ended. */
 export function isEnded(status: StoredSessionStatus): boolean {
   return status === "destroyed" || status === "errored";
 }

@@ -10,16 +10,14 @@ import {
 } from "./session-states.ts";
 import type { SessionsTable } from "./tables.ts";
 
-/** A session as its row says it. */
 export type SessionRow = Selectable<SessionsTable>;
 
-/** Which placement of which session. */
+/** A specific placement of a session. */
 export interface PlacedSession {
   readonly id: string;
   readonly placementEpoch: bigint;
 }
 
-/** A session to insert. */
 export interface NewSession {
   readonly id: string;
   readonly accountId: string;
@@ -34,29 +32,29 @@ export interface NewSession {
   readonly timeoutSeconds: number;
   readonly tier: string;
   readonly workerId: string;
-  /** The proxy that its pages leave through; its password is not kept. */
+  /** The proxy of its pages, without the password, which is not stored. */
   readonly proxy?: { readonly server: string; readonly username?: string | undefined } | undefined;
 }
 
-/** What a transition writes besides the status. */
+/** Columns that a transition sets besides the status. */
 type SessionPatch = Partial<Pick<SessionRow, "pause_reason" | "ended_reason">> & {
   live_at?: ReturnType<typeof rightNow>;
   ended_at?: ReturnType<typeof rightNow>;
 };
 
-/** What a transition may ask of a row besides its status. */
+/** Conditions of a transition besides the status. */
 interface SessionCondition {
   readonly accountId?: string;
   readonly placementEpoch?: bigint;
 }
 
-/** Milliseconds that a row may stay provisioning: both attempts of a launch end before. */
+/** Milliseconds that a row may stay provisioning; both attempts of a launch end before. */
 export const provisionWithin = 90_000;
 
-/** Milliseconds after its time at which a session is ended without its worker, which should long have done so. */
+/** Milliseconds after its expiry at which a session is ended without its worker, which should have ended it before. */
 const expiredFor = 10_000;
 
-/** The time of the statement, not that of the transaction, which may have waited for a lock. */
+/** Time of the statement rather than of the transaction, which may have waited for a lock. */
 const rightNow = () => sql<Date>`date_trunc('milliseconds', app_now())`;
 const fromNow = (ms: number) => sql<Date>`date_trunc('milliseconds', app_now()) + ${ms} * interval '1 millisecond'`;
 
@@ -71,7 +69,7 @@ export async function countRunning(tx: Tx, accountId: string): Promise<number> {
   return count;
 }
 
-/** Inserts a session that is being launched, and takes a slot of its worker with it. */
+/** Inserts a session that is being launched, and takes a slot of its worker. */
 export async function insertSession(tx: Tx, session: NewSession): Promise<SessionRow> {
   return tx.sql
     .insertInto("sessions")
@@ -102,7 +100,7 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
     .executeTakeFirstOrThrow();
 }
 
-/** Puts a session that is still being launched on another worker; undefined when it has ended or moved meanwhile. */
+/** Moves a session that is being launched to another worker; undefined if it has ended or was moved meanwhile. */
 export async function moveSession(tx: Tx, { id, placementEpoch }: PlacedSession, workerId: string) {
   return tx.sql
     .updateTable("sessions")
@@ -114,7 +112,7 @@ export async function moveSession(tx: Tx, { id, placementEpoch }: PlacedSession,
     .executeTakeFirst();
 }
 
-/** Moves a session on; undefined when its status, or something else that is asked of it, does not allow that. */
+/** Changes the status of a session; undefined if its status or a condition does not allow the transition. */
 export async function transition(
   tx: Tx,
   id: string,
@@ -135,7 +133,7 @@ export async function transition(
   return update.returningAll().executeTakeFirst();
 }
 
-/** Moves all of some sessions on whose status allows it. */
+/** Changes the status of those sessions whose status allows the transition. */
 export async function transitionAll(
   tx: Tx,
   ids: readonly string[],
@@ -152,13 +150,13 @@ export async function transitionAll(
     .execute();
 }
 
-/** What a session that becomes live gets. */
+/** Columns set when a session becomes live. */
 export const livePatch = () => ({ live_at: rightNow() });
 
-/** When the worker of a session was heard last: nobody knows how long a session went on whose worker is lost. */
+/** Last heartbeat of a session's worker. The actual end of a session on a lost worker is unknown. */
 const lastHeard = sql<Date | null>`(select heard_at from worker_leases where worker_leases.worker_id = sessions.worker_id)`;
 
-/** What a session that ends gets, or has ended so many milliseconds ago. */
+/** Columns set when a session ends, or ended `agoMs` milliseconds ago. */
 export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
   ended_at: sql<Date>`greatest(coalesce(live_at, created_at),
     ${reason === "worker_lost" ? sql`least(${lastHeard}, ${rightNow()})` : fromNow(-agoMs)})`,
@@ -167,8 +165,8 @@ export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
 });
 
 /**
- * Which running sessions to end: those of a worker, some of those of a worker, those of workers that were lost, those that
- * are not live in time, or those whose time is up.
+ * Selects running sessions to end: all or some of a worker, those of lost workers (orphaned), those not live in time
+ * (unready), or those past their expiry.
  */
 export type RunningSessions =
   | { readonly workerId: string }
@@ -178,8 +176,8 @@ export type RunningSessions =
   | "expired";
 
 /**
- * Lists running sessions, and locks them. Only a registration waits for those that another transaction holds: sweeps and
- * heartbeats come again, and nothing that a gateway holds may delay them.
+ * Lists and locks running sessions. Only a registration waits for locked rows; sweeps and heartbeats skip them, because
+ * they run again and must not be delayed.
  */
 export async function lockRunning(tx: Tx, which: RunningSessions): Promise<string[]> {
   const running = tx.sql.selectFrom("sessions").select("id").where("status", "in", runningStatuses);
@@ -198,7 +196,7 @@ export async function lockRunning(tx: Tx, which: RunningSessions): Promise<strin
   return rows.map(({ id }) => id);
 }
 
-/** Locks one session for a worker's event. */
+/** Locks a session for an event of its worker. */
 export async function lockSession(tx: Tx, id: string): Promise<SessionRow | undefined> {
   return tx.sql.selectFrom("sessions").selectAll().where("id", "=", id).forUpdate().executeTakeFirst();
 }
@@ -213,7 +211,6 @@ export async function findRunningOf(db: Queryable, workerId: string) {
     .execute();
 }
 
-/** Finds a session of an account. */
 export async function findSession(db: Queryable, id: string, accountId: string): Promise<SessionRow | undefined> {
   return db.sql
     .selectFrom("sessions")
@@ -223,13 +220,13 @@ export async function findSession(db: Queryable, id: string, accountId: string):
     .executeTakeFirst();
 }
 
-/** A page of an account's sessions. */
+/** Filters and position of a page of sessions. */
 export interface SessionListQuery {
   readonly accountId: string;
   readonly status: StoredSessionStatus | undefined;
-  /** All of which a session has. */
+  /** A session must have all of these labels. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Only sessions that are older than this one. */
+  /** Returns only sessions older than this identifier. */
   readonly before: string | undefined;
   readonly limit: number;
 }
@@ -244,7 +241,7 @@ export async function listSessions(db: Queryable, query: SessionListQuery): Prom
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** What a command needs of its session. */
+/** Data of a session that commands need. */
 export interface RouteRow {
   readonly id: string;
   readonly account_id: string;
@@ -257,7 +254,7 @@ export interface RouteRow {
   readonly control_epoch: string;
   readonly control_holder: string | null;
   readonly agent_session_id: string | null;
-  /** The turn of its agent that runs. */
+  /** The running turn of its agent. */
   readonly running_turn_id: string | null;
   readonly address: string;
   readonly secret_hash: Buffer;
@@ -271,7 +268,6 @@ const routeStatement: NamedStatement = {
     from sessions s join workers w on w.id = s.worker_id where s.id = $1`,
 };
 
-/** Finds where a session runs. */
 export async function findRoute(db: Queryable, id: string): Promise<RouteRow | undefined> {
   const [row] = await db.named<RouteRow>(routeStatement, [id]);
   return row;

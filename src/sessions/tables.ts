@@ -2,7 +2,7 @@ import type { ColumnType, Generated, JSONColumnType } from "kysely";
 import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
 
-/** Browser sessions, the ended ones included. */
+/** Browser sessions, including ended ones. */
 export interface SessionsTable {
   id: string;
   account_id: string;
@@ -30,21 +30,21 @@ export interface SessionsTable {
   worker_id: string;
   placement_epoch: BigInteger;
   control_epoch: ColumnType<string, bigint | number | string | undefined, bigint | number | string>;
-  /** The client of the person who holds control; null while none does. */
+  /** Client that holds control; null if there is none. */
   control_holder: ColumnType<string | null, undefined, string | null>;
-  /** When control lapses. */
+  /** When control expires. */
   control_lapses_at: ColumnType<Date | null, undefined, Date | null>;
-  /** When the person who holds control took it, or last sent input. */
+  /** When the control holder took control or last sent input. */
   control_input_at: ColumnType<Date | null, undefined, Date | null>;
-  /** The agent session that drives it. */
+  /** The agent session that drives the session. */
   agent_session_id: ColumnType<string | null, undefined, string | null>;
-  /** The tier of its account when it was created: its limits stay the session's. Null in rows of earlier releases. */
+  /** Tier of the account at creation; its limits apply to the session. Null in rows of earlier releases. */
   tier: ColumnType<string | null, string, never>;
-  /** The worker's slot is taken: from placement until the worker no longer has the session. */
+  /** Whether a slot of the worker is taken: from placement until the worker no longer has the session. */
   slot_held: Generated<boolean>;
 }
 
-/** Tokens by which CDP clients connect to sessions. */
+/** Tokens with which CDP clients connect to sessions. */
 interface CdpTokensTable {
   id: string;
   session_id: string;

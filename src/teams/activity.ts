@@ -6,11 +6,11 @@ import type { Tx } from "../platform/postgres/database.ts";
 import type { MemberRow } from "./member-store.ts";
 
 const sentences = {
-  joined: { subject: "Somebody joined your team", done: "has joined" },
-  left: { subject: "Somebody left your team", done: "has left, or was removed from," },
+  joined: { subject: "Someone joined your team", done: "has joined" },
+  left: { subject: "Someone left your team", done: "has left, or was removed from," },
 } as const;
 
-/** Tells the owners and admins of an account who has joined or left it, as far as they want to know. */
+/** Mails the owners and admins of an account about a member who joined or left, unless they opted out. */
 export async function tellActivity(
   tx: Tx,
   mailer: Mailer,

@@ -2,24 +2,24 @@ import { type Selectable, sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { InvitesTable } from "./tables.ts";
 
-/** An invite as its row says it. */
+/** An invite with the rights of its sender. */
 export type InviteRow = Selectable<InvitesTable> & {
-  /** Whoever sent it may still invite to its role. */
+  /** Whether the sender may still invite to this role. */
   readonly is_covered: boolean;
 };
 
-/** What somebody is invited as. */
 export type InviteRole = InviteRow["role"];
 
-/** Where an invite is. */
 export type InviteStatus = "pending" | "accepted" | "expired" | "revoked";
 
-/** An invite to send. */
 export type NewInvite = Omit<InviteRow, "created_at" | "accepted_at" | "revoked_at" | "sent_at" | "is_covered"> & {
   readonly now: Date;
 };
 
-/** Invites with what has become of their senders: keys that are revoked or expired, members who left or fell below the role. */
+/**
+ * Selects invites with whether their senders still have the right: keys may be revoked or expired, members may have
+ * left or been demoted.
+ */
 const selectInvites = (db: Queryable, now: Date) =>
   db.sql.selectFrom("invites").selectAll().select(isCovered(now).as("is_covered"));
 
@@ -31,14 +31,14 @@ const isCovered = (now: Date) => sql<boolean>`exists (
   where (invites.invited_by_key is null or k.revoked_at is null and coalesce(k.expires_at > ${now}, k.id is not null))
     and (m.role in ('owner', 'admin') or m.role = invites.role or k.id is not null and k.created_by is null))`;
 
-/** Where an invite is at a time. */
+/** Status of an invite at a time. */
 export function statusOf({ accepted_at, revoked_at, expires_at, is_covered }: InviteRow, now: number): InviteStatus {
   if (accepted_at) return "accepted";
   if (revoked_at || !is_covered) return "revoked";
   return expires_at.getTime() > now ? "pending" : "expired";
 }
 
-/** When an account has sent invites since a time, the oldest time first. */
+/** Lists when an account sent invites since a time, oldest first. */
 export async function findSends(tx: Tx, accountId: string, since: Date): Promise<Date[]> {
   const { rows } = await sql<{ at: Date }>`
     select at from invites, unnest(sent_at) at where account_id = ${accountId} and at > ${since} order by at`.execute(
@@ -47,7 +47,7 @@ export async function findSends(tx: Tx, accountId: string, since: Date): Promise
   return rows.map(({ at }) => at);
 }
 
-/** Keeps an invite, or what another send of the one that is open for that address changes of it. */
+/** Inserts an invite, or updates the open invite for the same address. */
 export async function upsertInvite(tx: Tx, { now, ...invite }: NewInvite): Promise<InviteRow> {
   const { role, token_hash, invited_by, invited_by_key, expires_at } = invite;
   return await tx.sql
@@ -68,11 +68,11 @@ export async function upsertInvite(tx: Tx, { now, ...invite }: NewInvite): Promi
     .executeTakeFirstOrThrow();
 }
 
-/** Which invites of an account to list. */
+/** Filters and position of a page of invites. */
 export interface InviteListQuery {
   readonly accountId: string;
   readonly status: InviteStatus | undefined;
-  /** Only invites that are older than this one. */
+  /** Returns only invites older than this identifier. */
   readonly before: string | undefined;
   readonly limit: number;
   readonly now: Date;
@@ -93,7 +93,7 @@ export async function listInvites(db: Queryable, query: InviteListQuery): Promis
   return await select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** Finds an invite of an account, and locks it. */
+/** Finds and locks an invite of an account. */
 export async function lockInvite(
   tx: Tx,
   { id, accountId, now }: { readonly id: string; readonly accountId: string; readonly now: Date },
@@ -107,15 +107,15 @@ export async function revokeInvite(tx: Tx, id: string, now: Date): Promise<void>
   await tx.sql.updateTable("invites").set({ revoked_at: now }).where("id", "=", id).execute();
 }
 
-/** An invite as whoever has got it shows it. */
+/** An invite as presented by its recipient. */
 export interface ShownInvite {
   readonly tokenHash: Buffer;
-  /** The canonical address of whoever shows it. */
+  /** Canonical address of the recipient. */
   readonly email: string;
   readonly now: Date;
 }
 
-/** Finds an invite that is open, without using it up. */
+/** Finds an open invite without using it up. */
 export async function findOpenInvite(
   db: Queryable,
   { tokenHash, email, now }: ShownInvite,
@@ -125,7 +125,10 @@ export async function findOpenInvite(
   return invite && statusOf(invite, now.getTime()) === "pending" ? invite : undefined;
 }
 
-/** Uses up an invite that was sent to an address: of many who try at once one does, and nobody waits for its commit. */
+/**
+ * Uses up an open invite for an address. Only one of several concurrent calls succeeds, and the others do not wait for
+ * its commit.
+ */
 export async function acceptInvite(tx: Tx, { tokenHash, email, now }: ShownInvite): Promise<InviteRow | undefined> {
   return await tx.sql
     .updateTable("invites")
@@ -150,17 +153,17 @@ const revokeOpen = (tx: Tx, now: Date) =>
     .where("accepted_at", "is", null)
     .where("revoked_at", "is", null);
 
-/** Revokes the open invites to an address: nobody who has it now is meant by them. */
+/** Revokes the open invites to an address, whose owner has changed. */
 export async function revokeInvitesTo(tx: Tx, email: string, now: Date): Promise<void> {
   await revokeOpen(tx, now).where("email", "=", email).execute();
 }
 
-/** Revokes the open invites to an account. */
+/** Revokes the open invites of an account. */
 export async function revokeInvitesOf(tx: Tx, accountId: string, now: Date): Promise<void> {
   await revokeOpen(tx, now).where("account_id", "=", accountId).execute();
 }
 
-/** Revokes the open invites of a user to an account, to roles that it cannot invite to any more. */
+/** Revokes a user's open invites to roles for which the user lost the right to invite. */
 export async function lapseInvites(
   tx: Tx,
   { accountId, userId, roles, now }: { accountId: string; userId: string; roles: readonly InviteRole[]; now: Date },

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Role } from "../kernel/role.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** A member of an account with what its user adds. */
+/** A member of an account with its user's data. */
 export interface MemberRow {
   readonly id: string;
   readonly account_id: string;
@@ -22,7 +22,7 @@ const selectMembers = (db: Queryable, accountId: string) =>
     .select(sql<boolean>`u.totp_enrolled_at is not null`.as("has_second_factor"))
     .where("m.account_id", "=", accountId);
 
-/** Lists members older than one, newest first. */
+/** Lists members, newest first, optionally only those older than `before`. */
 export async function listMembers(
   db: Queryable,
   {
@@ -35,7 +35,7 @@ export async function listMembers(
   return await select.orderBy("m.id", "desc").limit(limit).execute();
 }
 
-/** Finds a member by the identifier of its membership, its user, or its user's address. */
+/** Finds a member by membership, user or address. */
 export async function findMember(
   db: Queryable,
   accountId: string,
@@ -47,12 +47,12 @@ export async function findMember(
   return await all.where("u.email", "=", who.email).executeTakeFirst();
 }
 
-/** Lists all members of an account, always in one order. */
+/** Lists all members of an account, in a stable order. */
 export async function listAllMembers(db: Queryable, accountId: string): Promise<MemberRow[]> {
   return await selectMembers(db, accountId).orderBy("m.id").execute();
 }
 
-/** Counts the owners of an account, which is locked. */
+/** Counts the owners of a locked account. */
 export async function countOwners(tx: Tx, accountId: string): Promise<number> {
   const { count } = await tx.sql
     .selectFrom("memberships")
@@ -63,12 +63,10 @@ export async function countOwners(tx: Tx, accountId: string): Promise<number> {
   return count;
 }
 
-/** Changes the role of a member. */
 export async function updateRole(tx: Tx, id: string, role: Role): Promise<void> {
   await tx.sql.updateTable("memberships").set({ role }).where("id", "=", id).execute();
 }
 
-/** Ends a membership. */
 export async function deleteMember(tx: Tx, id: string): Promise<void> {
   await tx.sql.deleteFrom("memberships").where("id", "=", id).execute();
 }

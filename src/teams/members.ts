@@ -12,23 +12,25 @@ import { tellActivity } from "./activity.ts";
 import { type InviteRole, lapseInvites } from "./invite-store.ts";
 import { countOwners, deleteMember, findMember, type MemberRow, updateRole } from "./member-store.ts";
 
-/** The roles to which people are invited, that are above each role. */
+/** Invitable roles above each role. */
 const invitedAbove: Readonly<Record<Role, readonly InviteRole[]>> = { owner: [], admin: [], member: ["admin"] };
 
-/** Who belongs to an account, and how that ends. */
+/** Changes of the members of an account. */
 export interface Members {
   /**
-   * Gives a member another role; without one, all that changes is nothing. Throws `not-found`, `forbidden`, or `conflict`
-   * for the last owner.
+   * Changes the role of a member; without a role, only checks. Throws `not-found`, `forbidden`, or `conflict` for the
+   * last owner.
    */
   setRole(tx: Tx, by: Principal, id: string, role: Role | undefined): Promise<{ member: MemberRow; before: Role }>;
-  /** Removes a member, whose keys are revoked, or pass to the caller. Throws the same. */
+  /** Removes a member, and revokes its keys or passes them to the caller. Throws like `setRole`. */
   remove(tx: Tx, by: Principal, id: string, keepKeys: boolean): Promise<Departure>;
-  /** Removes the user of a login from its account, and revokes its keys. Throws `conflict` for the last owner. */
+  /**
+   * Removes the user of a login from its account, and revokes the user's keys. Throws `conflict` for the last owner.
+   */
   leave(tx: Tx, by: LoginPrincipal): Promise<Departure>;
 }
 
-/** One who was a member, and the identifiers of the keys that were revoked, or kept, at the end of that. */
+/** A former member, and the identifiers of its keys that were revoked or passed on. */
 export interface Departure {
   readonly member: MemberRow;
   readonly keys: readonly string[];
@@ -44,24 +46,23 @@ export interface MembersParts {
 const noMember = () => fail("not-found", {}, { detail: "no member has this id" });
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
-/** Makes what changes the members of accounts. */
 export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts): Members {
-  /** Finds a member whose account is locked, so that of two owners who go at once one stays. */
+  /** Locks the account, so that one of two departing owners stays, and returns a member of it. */
   async function lock(tx: Tx, by: Principal, id: string): Promise<MemberRow> {
     await lockAccount(tx, by.accountId);
     const [member, { role }] = [await findMember(tx, by.accountId, { id }), await judgeGrant(tx, by, {})];
     if (!member) throw noMember();
-    if (role === "member") throw forbidden("a member changes nobody's role, and removes nobody");
-    if (member.role === "owner" && role !== "owner") throw forbidden("only an owner demotes or removes an owner");
+    if (role === "member") throw forbidden("members cannot change roles or remove members");
+    if (member.role === "owner" && role !== "owner") throw forbidden("only an owner can demote or remove an owner");
     return member;
   }
 
   async function assertOwnerStays(tx: Tx, { role, account_id: accountId }: MemberRow): Promise<void> {
     if (role !== "owner" || (await countOwners(tx, accountId)) > 1) return;
-    throw fail("conflict", {}, { detail: "the last owner of an account stays its owner" });
+    throw fail("conflict", {}, { detail: "the last owner of an account cannot be demoted or removed" });
   }
 
-  /** Does what follows from a role that is lower, or gone: invites that it could not send lapse, caches forget it. */
+  /** Applies the effects of a lower or lost role: revokes invites that exceed it, and drops cached bearers. */
   async function settle(tx: Tx, { account_id: accountId, user_id: userId }: MemberRow, role?: Role): Promise<void> {
     const roles: readonly InviteRole[] = role ? invitedAbove[role] : ["admin", "member"];
     if (roles.length > 0) await lapseInvites(tx, { accountId, userId, roles, now: new Date(clock.now()) });
@@ -91,15 +92,15 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
     },
     async remove(tx, by, id, keepKeys) {
       const member = await lock(tx, by, id);
-      // Whoever removes themselves leaves: there is nobody to keep the keys.
+      // Members who remove themselves cannot pass their keys to themselves.
       return end(tx, member, by, keepKeys && member.user_id !== by.userId ? "pass" : "revoke");
     },
     async leave(tx, by) {
       const { accountId, userId } = by;
       await lockAccount(tx, accountId);
       const member = await findMember(tx, accountId, { userId });
-      // Another request of the same login has left a moment ago.
-      if (!member) throw fail("revoked-key", {}, { detail: "the login has left the account already: log in again" });
+      // A concurrent request of the same login has left the account.
+      if (!member) throw fail("revoked-key", {}, { detail: "the user has already left the account: log in again" });
       return end(tx, member, by, "revoke");
     },
   };

@@ -36,7 +36,7 @@ const defaultPage = 20;
 
 const [inviteId, memberId] = [idPattern("inv"), idPattern("mem")];
 
-/** Makes the implementation of TeamService. */
+/** Creates the implementation of TeamService. */
 export function createTeamService(parts: TeamServiceParts): ServiceImplementation<typeof TeamService> {
   const { db, clock } = parts;
   const invites = createInvites(parts);
@@ -69,7 +69,7 @@ export function createTeamService(parts: TeamServiceParts): ServiceImplementatio
   function updateMember(call: Call, { id, role: wanted, updateMask }: UpdateTeamMemberRequest) {
     const isNamed = updateMask?.paths.includes("role") === true;
     const role = isNamed ? toRole(wanted) : undefined;
-    if (isNamed && !role) throw failFields("validation-failed", { role: "is owner, admin or member" });
+    if (isNamed && !role) throw failFields("validation-failed", { role: "must be owner, admin or member" });
     return db.transaction(async (tx) => {
       const { member, before } = await members.setRole(tx, call.principal, id, role);
       if (member.role === before) call.markUnchanged();

@@ -2,7 +2,7 @@ import type { Generated } from "kysely";
 import type { Role } from "../kernel/role.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** Invites to accounts; of each token only the hash. */
+/** Invites to accounts. Only hashes of the tokens are stored. */
 export interface InvitesTable {
   id: string;
   account_id: string;
@@ -10,15 +10,15 @@ export interface InvitesTable {
   email: string;
   role: Exclude<Role, "owner">;
   token_hash: Buffer;
-  /** The user who sent it last, or who made the key that did; null where the operator made that. */
+  /** The user who sent it last, directly or with a key; null for a key created by the operator. */
   invited_by: string | null;
-  /** The key that sent it last, if it was one. */
+  /** The key that sent it last, if any. */
   invited_by_key: Generated<string | null>;
   created_at: Date;
   expires_at: Date;
   accepted_at: Date | null;
   revoked_at: Date | null;
-  /** When it was sent, the oldest time first. */
+  /** Send times, oldest first. */
   sent_at: Date[];
 }
 

@@ -14,10 +14,9 @@ import type { MemberRow } from "./member-store.ts";
 
 const { toMessage, toStored } = storedNames(TeamInviteStatus);
 
-/** The status that a message means; undefined when it does not say one. */
+/** Converts a status filter; unspecified becomes undefined. */
 export const toInviteStatus = toStored;
 
-/** Writes an invite as the interface has it. */
 export function toInviteMessage(row: InviteRow, now: number): TeamInvite {
   return create(TeamInviteSchema, {
     id: row.id,
@@ -32,7 +31,6 @@ export function toInviteMessage(row: InviteRow, now: number): TeamInvite {
   });
 }
 
-/** Writes a member as the interface has it. */
 export function toMemberMessage(row: MemberRow): TeamMember {
   return create(TeamMemberSchema, {
     id: row.id,

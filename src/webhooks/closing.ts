@@ -12,19 +12,22 @@ import { type DeliveryJob, deliveryWork } from "./delivery-queue.ts";
 import { giveUp } from "./delivery-settlement.ts";
 import { closeFailing, findFailing, whyClosed } from "./endpoint-store.ts";
 
-/** What ends the deliveries of endpoints that are closed. Its lanes are endpoints, too. */
+/** Ends the deliveries of closed endpoints. One queue partition per endpoint. */
 const closingWork = { kind: "webhook-closing" } as const;
 
-/** Deliveries that are given up with one transaction. */
+/** Deliveries given up per transaction. */
 const slice = 1_000;
 
 const second = 1_000;
 const hour = 3_600 * second;
 
-/** An endpoint without any 2xx for 5 days is closed when its failures are so far apart that they were no single mishap. */
+/**
+ * An endpoint is closed after 5 days without a 2xx response, if its failures are spread far enough to rule out a single
+ * incident.
+ */
 const failing = { forMs: 120 * hour, apartMs: 12 * hour };
 
-/** Asks for the end of what is still to be sent to an endpoint, in the transaction that closes or deletes it. */
+/** Schedules the end of an endpoint's open deliveries, in the transaction that closes or deletes the endpoint. */
 export function endDeliveries(work: Work, tx: Tx, endpointId: string): void {
   work.enqueue(tx, closingWork, { lane: endpointId, data: {} });
 }
@@ -37,12 +40,12 @@ export interface ClosingParts {
   readonly audit: AuditLog;
 }
 
-/** Makes the work that `endDeliveries` asks for. */
+/** Creates the job kind scheduled by `endDeliveries`. */
 export function createClosingWork({ db, work }: Pick<ClosingParts, "db" | "work">): WorkKind<object> {
   const endSome = (endpointId: string) =>
     db.transaction(async (tx) => {
       const reason = await whyClosed(tx, endpointId);
-      // It may be active again.
+      // The endpoint may be active again.
       if (!reason) return 0;
       const jobs = await work.drop<DeliveryJob>(tx, deliveryWork, endpointId, slice);
       giveUp(
@@ -61,14 +64,14 @@ export function createClosingWork({ db, work }: Pick<ClosingParts, "db" | "work"
   });
 }
 
-/** Makes what closes endpoints that have failed for too long, and tells their owners. */
+/** Creates the job that deactivates endpoints that have failed for too long, and mails their managers. */
 export function createFailingWatch({ db, clock, work, mailer, audit }: ClosingParts): RepeatedWork {
   async function mailManagers(tx: Tx, accountId: string, url: string): Promise<void> {
     const { name: accountName } = await findAccount(tx, accountId);
-    const subject = "A webhook was made inactive";
+    const subject = "A webhook was deactivated";
     const lines = [
-      `The webhook ${url} of the account ${accountName} has failed for 5 days. It was made inactive, and is sent no events.`,
-      "What could not be delivered is kept for 30 days. Make the webhook active again, then replay what has failed.",
+      `The webhook ${url} of the account ${accountName} has failed for 5 days. It was deactivated, and receives no more events.`,
+      "Failed deliveries are kept for 30 days. Activate the webhook again, then replay them.",
     ];
     for (const manager of await listManagers(tx, accountId))
       await mailer.send(tx, mailTo(manager, { kind: "webhook_failures", subject, lines }));
@@ -92,6 +95,6 @@ export function createFailingWatch({ db, clock, work, mailer, audit }: ClosingPa
       for (const id of await findFailing(db, since, failing.apartMs)) await close(id, since);
     },
     every: 5 * second,
-    complaint: "webhooks that fail cannot be looked at now",
+    complaint: "failed to check failing webhooks",
   };
 }

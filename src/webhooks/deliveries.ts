@@ -13,13 +13,13 @@ import type { StoredAttempt } from "./tables.ts";
 
 const minute = 60_000;
 
-/** Waits before attempts 2 to 6, from the end of the one before. */
+/** Milliseconds before attempts 2 to 6, from the end of the previous attempt. */
 const schedule = [1, 5, 15, 30, 60].map((minutes) => minutes * minute);
 
-/** Events under way to one endpoint at once: one that is slow to answer is not told of them one by one. */
+/** Concurrent deliveries per endpoint, so that a slow endpoint does not receive its events one by one. */
 const width = 8;
 
-/** Milliseconds. The sender ends an exchange after 15 s. */
+/** Milliseconds. The sender times out after 15 s. */
 const timeout = 20_000;
 
 export interface DeliveriesParts {
@@ -29,7 +29,7 @@ export interface DeliveriesParts {
   readonly sender: Sender;
 }
 
-/** A delivery whose endpoint and event are there. */
+/** A delivery whose endpoint and event exist. */
 interface Sendable extends DeliveryToSend {
   readonly url: string;
   readonly secret: Buffer;
@@ -37,7 +37,7 @@ interface Sendable extends DeliveryToSend {
   readonly event_created_at: Date;
 }
 
-/** Says why a delivery cannot be made, ever. */
+/** Returns why a delivery can never be made; undefined if it can. */
 function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
   return closureOf(active) ?? (data === null ? "event_expired" : undefined);
 }
@@ -53,7 +53,7 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
     return sender.send({ url, secrets, event: { id, type, createdAt, body } }, signal);
   }
 
-  /** A test is tried once, and says nothing of its endpoint. */
+  /** A test has a single attempt, and does not affect its endpoint's state. */
   function settlementOf(delivery: DeliveryToSend, number: number, answer: Answer): Settlement {
     const { id, endpoint_id: endpointId, is_test: isTest } = delivery;
     const { status = 0, error } = answer;
@@ -66,7 +66,7 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
           noteAttempt(tx, id, { attempt, status: "delivered", at });
         },
       };
-    const complaint = error ?? `answered with ${status}`;
+    const complaint = error ?? `responded with ${status}`;
     return {
       failure: isTest ? new Hopeless(complaint) : new Error(complaint),
       write(tx, next) {
@@ -78,11 +78,11 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
 
   async function run({ data, attempt }: Job<DeliveryJob>, signal: AbortSignal): Promise<Settlement> {
     const delivery = await readDeliveryToSend(db, data.deliveryId);
-    // It was settled by an attempt whose gateway died before it could say so, or cleared.
+    // Cleared, or settled by an attempt whose gateway crashed before the job was completed.
     if (!delivery || delivery.status === "delivered" || delivery.status === "dlq") return nothing;
     const obstacle = obstacleTo(delivery);
     if (obstacle) return { failure: new Hopeless(obstacle), write: (tx) => giveUp(tx, [delivery.id], obstacle) };
-    // The boundary at which the rows of a join become whole: nothing stands in the way.
+    // The boundary at which nullable columns of a join become required: the checks above have passed.
     return settlementOf(delivery, attempt, await send(delivery as Sendable, signal));
   }
 

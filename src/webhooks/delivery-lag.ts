@@ -7,7 +7,10 @@ import type { Source } from "../status/sources.ts";
 import { deliveryWork } from "./delivery-queue.ts";
 import { fanOutConsumer } from "./fan-out.ts";
 
-/** From how many milliseconds on. Deliveries leave within one or two seconds: lanes are looked for once a second. */
+/**
+ * Minimum lag in milliseconds of each health level. Deliveries normally start within two seconds, because queues are
+ * polled once a second.
+ */
 const bounds: readonly (readonly [least: number, health: Health])[] = [
   [300_000, "major_outage"],
   [60_000, "partial_outage"],
@@ -15,8 +18,8 @@ const bounds: readonly (readonly [least: number, health: Health])[] = [
 ];
 
 /**
- * Measures how late deliveries begin: by the oldest event that nobody has made deliveries of, and by the oldest delivery
- * that is due at an endpoint which did not fail lately and that nobody has taken up. Those of an account that has others under way wait for their turn: that is its own load.
+ * Creates the status check of webhook delivery lag: the age of the oldest event without deliveries, or of the oldest
+ * due delivery to a healthy endpoint. Deliveries that wait behind others of their own account do not count.
  */
 export function createDeliveryLag({ db, clock }: { readonly db: Database; readonly clock: Clock }): Source {
   return {

@@ -17,7 +17,7 @@ const statuses = {
   dlq: WebhookDeliveryStatus.DLQ,
 } satisfies Record<DeliveryStatus, WebhookDeliveryStatus>;
 
-/** Reads a status that a list is narrowed down by. */
+/** Converts a status filter; unspecified becomes undefined. */
 export function toDeliveryStatus(status: WebhookDeliveryStatus): DeliveryStatus | undefined {
   return (Object.keys(statuses) as DeliveryStatus[]).find((name) => statuses[name] === status);
 }
@@ -34,7 +34,6 @@ function toAttemptMessage(attempt: StoredAttempt): WebhookAttempt {
   });
 }
 
-/** Writes a delivery as the interface has it. */
 export function toDeliveryMessage(row: DeliveryRow): WebhookDelivery {
   const attempts = row.attempts.map(toAttemptMessage);
   const { responseStatus, responseBody } = attempts.at(-1) ?? {};

@@ -39,16 +39,16 @@ export interface DeliveryParts {
 
 const defaultPage = 20;
 
-/** Deliveries that one call replays at most. */
+/** Maximum deliveries that one call replays. */
 const mostReplays = 10_000;
 
 const deliveryId = idPattern("dlv");
 
 const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
-/** Makes the methods about what is sent to endpoints. */
+/** Creates the methods for deliveries. */
 export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
-  /** Finds an endpoint that something is to be sent to, and locks it against its end. */
+  /** Locks an active endpoint. Throws `not-found` or `conflict`. */
   async function lockActive(tx: Tx, { principal }: Call, id: string): Promise<EndpointRow> {
     const row = await lockEndpoint(tx, { id, accountId: principal.accountId });
     if (!row) throw noEndpoint();
@@ -91,12 +91,12 @@ export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
     return create(ListWebhookDeliveriesResponseSchema, { data: rows.map(toDeliveryMessage), ...position });
   }
 
-  /** Finds a delivery that can be replayed. */
+  /** Finds a delivery that can be replayed. Throws `not-found` or `conflict`. */
   async function findReplayable(tx: Tx, { principal }: Call, id: string): Promise<DeliveryRow> {
     const original = await findDelivery(tx, { id, accountId: principal.accountId });
     if (!original) throw fail("not-found", {}, { detail: "no delivery has this id" });
-    if (original.is_test) throw conflict("a test is not replayed: send another one");
-    if (!(await hasEvent(tx, original.event_id))) throw conflict("the event is no longer kept");
+    if (original.is_test) throw conflict("a test cannot be replayed: send another test");
+    if (!(await hasEvent(tx, original.event_id))) throw conflict("the event is no longer stored");
     return original;
   }
 
@@ -108,7 +108,7 @@ export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
       const at = new Date(clock.now());
       const fresh = replayOf(call, endpointId, at, original);
       await noteReplay(tx, id, at);
-      // The replay takes the place of the attempts that were left.
+      // The replay replaces the remaining attempts.
       if (status === "pending" || status === "failed") giveUp(tx, [id], "replayed");
       queueDeliveries(work, tx, [fresh]);
       call.audit(tx, { subject: fresh.id, data: { replay_of: id, event_id } });

@@ -2,17 +2,17 @@ import type { Work } from "../jobs/work.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { insertDeliveries, type NewDelivery } from "./delivery-store.ts";
 
-/** The kind of work that a delivery is. */
+/** Job kind of deliveries. */
 export const deliveryWork = { kind: "webhook" } as const;
 
-/** What a job of that kind says. Its lane is the endpoint's identifier. */
+/** Data of a delivery job. Its queue partition is the endpoint. */
 export interface DeliveryJob {
   readonly deliveryId: string;
 }
 
 /**
- * Queues deliveries: what is told of events, what is replayed, and tests. Events of one subject come to an endpoint in their
- * order; a replay and a test go beside them. Owners of endpoints are accounts.
+ * Queues deliveries of events, replays and tests. Events of one subject reach an endpoint in order; replays and tests
+ * are unordered. The owner of a job is its account.
  */
 export function queueDeliveries(work: Work, tx: Tx, deliveries: readonly NewDelivery[]): void {
   if (deliveries.length === 0) return;

@@ -2,8 +2,8 @@ import type { NamedStatement, Queryable, Tx } from "../platform/postgres/databas
 import type { DeliveryStatus, StoredAttempt } from "./tables.ts";
 
 /*
- * All that settles deliveries locks in one order: the endpoint, the counts (by triggers of webhook_deliveries), the lane of
- * work, as do all that queue them. So none waits for another that waits for it.
+ * Code that queues or settles deliveries takes locks in one order, to avoid deadlocks: the endpoint, the counts (by
+ * triggers of webhook_deliveries), the queue partition of the jobs.
  */
 
 const attemptStatement: NamedStatement = {
@@ -48,7 +48,7 @@ const sweepStatement: NamedStatement = {
     returning 1`,
 };
 
-/** What came of an attempt. */
+/** Result of an attempt. */
 export interface NotedAttempt {
   readonly attempt: StoredAttempt;
   readonly status: DeliveryStatus;
@@ -57,36 +57,39 @@ export interface NotedAttempt {
   readonly next?: Date | undefined;
 }
 
-/** Notes an attempt, at the latest with the commit. A delivery that was given up meanwhile stays so, unless it has arrived. */
+/**
+ * Records an attempt, in a statement sent before the commit. A delivery given up meanwhile stays given up, unless it
+ * was delivered.
+ */
 export function noteAttempt(tx: Tx, id: string, { attempt, status, at, next }: NotedAttempt): void {
   const deliveredAt = status === "delivered" ? at : null;
   tx.sendNamed(attemptStatement, [id, status, JSON.stringify([attempt]), next ?? null, deliveredAt]);
 }
 
-/** Notes that no further attempt is made at some deliveries, and why. */
+/** Records that deliveries are given up, and why. */
 export function giveUp(tx: Tx, ids: readonly string[], reason: string): void {
   tx.sendNamed(giveUpStatement, [ids, reason]);
 }
 
-/** Deliveries that are given up with the change of an endpoint. */
+/** Maximum deliveries given up in the transaction that changes an endpoint. */
 const mostGivenUp = 1_000;
 
-/** Notes the same of those that are still to be sent to an endpoint, which is locked: the first ones. */
+/** Gives up the first open deliveries of a locked endpoint. */
 export function giveUpOpen(tx: Tx, endpointId: string, reason: string): void {
   tx.sendNamed(giveUpOpenStatement, [endpointId, reason, mostGivenUp]);
 }
 
-/** Notes that an endpoint was reached: it is not failing. */
+/** Records a success of an endpoint, which ends a series of failures. */
 export function noteEndpointSuccess(tx: Tx, id: string): void {
   tx.sendNamed(successStatement, [id]);
 }
 
-/** Notes that an attempt at an endpoint has failed. A delivery counts once, with its first attempt. */
+/** Records a failed attempt of an endpoint. Each delivery counts once, by its first attempt. */
 export function noteEndpointFailure(tx: Tx, id: string, { at, isFirst }: { at: Date; isFirst: boolean }): void {
   tx.sendNamed(failureStatement, [id, at, isFirst ? 1 : 0]);
 }
 
-/** Deletes deliveries that are older than an identifier, so many at most; says how many those were. */
+/** Deletes up to `limit` deliveries older than an identifier, and returns their number. */
 export async function deleteOldDeliveries(db: Queryable, before: string, limit: number): Promise<number> {
   return (await db.named(sweepStatement, [before, limit])).length;
 }

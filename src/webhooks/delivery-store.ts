@@ -2,10 +2,8 @@ import { type Selectable, sql } from "kysely";
 import type { Database, NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import type { DeliveryStatus, WebhookDeliveriesTable } from "./tables.ts";
 
-/** A delivery as its row says it. */
 export type DeliveryRow = Selectable<WebhookDeliveriesTable>;
 
-/** A delivery to make. */
 export interface NewDelivery {
   readonly id: string;
   readonly endpointId: string;
@@ -14,7 +12,7 @@ export interface NewDelivery {
   readonly eventType: string;
   readonly subject: string;
   readonly createdAt: Date;
-  /** `data` of the event of a test. */
+  /** Event `data` of a test. */
   readonly payload?: Readonly<Record<string, unknown>>;
   readonly replayOf?: string;
 }
@@ -30,7 +28,7 @@ const insertStatement: NamedStatement = {
     )`,
 };
 
-/** Inserts deliveries whose first attempt is due at once, at the latest with the commit. */
+/** Inserts deliveries whose first attempt is due now, in a statement sent before the commit. */
 export function insertDeliveries(tx: Tx, deliveries: readonly NewDelivery[]): void {
   const rows = deliveries.map((delivery) => ({
     id: delivery.id,
@@ -46,7 +44,7 @@ export function insertDeliveries(tx: Tx, deliveries: readonly NewDelivery[]): vo
   tx.sendNamed(insertStatement, [JSON.stringify(rows)]);
 }
 
-/** What an attempt needs: the delivery, its endpoint and its event. */
+/** Data for an attempt: the delivery, its endpoint and its event. */
 export interface DeliveryToSend {
   readonly id: string;
   readonly endpoint_id: string;
@@ -55,10 +53,10 @@ export interface DeliveryToSend {
   readonly event_type: string;
   readonly status: DeliveryStatus;
   readonly is_test: boolean;
-  /** When the event happened, and its `data`; null: the log does not have it any more. */
+  /** Time and `data` of the event; null if the event log no longer has it. */
   readonly event_created_at: Date | null;
   readonly data: Record<string, never> | null;
-  /** The endpoint; null: it is deleted. */
+  /** The endpoint; null if it is deleted. */
   readonly url: string | null;
   readonly active: boolean | null;
   readonly secret: Buffer | null;
@@ -78,13 +76,13 @@ const toSendStatement: NamedStatement = {
     where d.id = $1`,
 };
 
-/** Reads what an attempt at a delivery needs; undefined when the log of deliveries does not have it any more. */
+/** Reads the data for an attempt; undefined if the delivery was cleared. */
 export async function readDeliveryToSend(db: Queryable, id: string): Promise<DeliveryToSend | undefined> {
   const [row] = await db.named<DeliveryToSend>(toSendStatement, [id]);
   return row;
 }
 
-/** Finds a delivery of an account, whose endpoint is still there. */
+/** Finds a delivery of an account whose endpoint exists. */
 export async function findDelivery(
   db: Queryable,
   { id, accountId }: { readonly id: string; readonly accountId: string },
@@ -98,13 +96,13 @@ export async function findDelivery(
     .executeTakeFirst();
 }
 
-/** Which deliveries of an endpoint to list. */
+/** Filters and position of a page of deliveries. */
 export interface DeliveryListQuery {
   readonly accountId: string;
   readonly endpointId: string;
   readonly status: DeliveryStatus | undefined;
   readonly eventType: string | undefined;
-  /** Only deliveries that are older than this one. */
+  /** Returns only deliveries older than this identifier. */
   readonly before: string | undefined;
   readonly limit: number;
 }
@@ -122,7 +120,7 @@ export async function listDeliveries(db: Database, query: DeliveryListQuery): Pr
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** Says whether the log of events still has one. */
+/** Returns whether the event log still has an event. */
 export async function hasEvent(db: Queryable, id: string): Promise<boolean> {
   return (await db.sql.selectFrom("events").select("id").where("id", "=", id).executeTakeFirst()) !== undefined;
 }
@@ -138,10 +136,10 @@ const takeFailedStatement: NamedStatement = {
     ) returning id, event_id, event_type, subject`,
 };
 
-/** What a replay takes of the delivery that it repeats. */
+/** Fields that a replay copies from its original. */
 export type ReplayedDelivery = Pick<DeliveryRow, "id" | "event_id" | "event_type" | "subject">;
 
-/** Notes that what is in `dlq` is replayed, the oldest first; gives it, in order. */
+/** Marks deliveries in `dlq` as replayed, oldest first, and returns them in order. */
 export async function takeFailed(
   tx: Tx,
   { endpointId, from, at, limit }: { endpointId: string; from: string; at: Date; limit: number },
@@ -150,7 +148,6 @@ export async function takeFailed(
   return taken.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Notes that a delivery is replayed. */
 export async function noteReplay(tx: Tx, id: string, at: Date): Promise<void> {
   await tx.sql.updateTable("webhook_deliveries").set({ replayed_at: at }).where("id", "=", id).execute();
 }

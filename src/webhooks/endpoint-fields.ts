@@ -2,7 +2,7 @@ import { subscribableTypes, subscribableWords } from "../events/subscribable-eve
 import type { UpdateWebhookRequest } from "../gen/pilothouse/v1/webhook_pb.ts";
 import { failFields } from "../platform/errors.ts";
 
-/** What a client says of an endpoint. */
+/** Client-defined fields of an endpoint. */
 export interface EndpointFields {
   readonly url: string;
   readonly events: string[];
@@ -12,16 +12,16 @@ export interface EndpointFields {
 
 const everything = "*";
 
-/** Reads what an endpoint is to be told of: everything where nothing is said. */
+/** Validates the subscribed event types; an empty list subscribes to all. */
 export function readEvents(events: readonly string[]): string[] {
   if (events.length === 0 || (events.length === 1 && events[0] === everything)) return [everything];
   const unknown = events.findIndex((type) => !subscribableTypes.has(type));
   if (unknown === -1) return [...events];
-  const words = events[unknown] === everything ? "must stand alone" : subscribableWords;
+  const words = events[unknown] === everything ? "must be the only entry" : subscribableWords;
   throw failFields("validation-failed", { [`events[${unknown}]`]: words });
 }
 
-/** Reads what an update changes: what its mask names, cleared where there is no value. */
+/** Reads the changes of an update, as named by its mask; fields without a value are cleared. */
 export function readChanges({ updateMask, ...request }: UpdateWebhookRequest): Partial<EndpointFields> {
   const paths = new Set(updateMask?.paths);
   const { url, events, description, active } = request;

@@ -3,7 +3,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Webhook, WebhookSchema } from "../gen/pilothouse/v1/webhook_pb.ts";
 import type { EndpointRow } from "./endpoint-store.ts";
 
-/** Writes an endpoint as the interface has it, without its secret. */
+/** Converts an endpoint to its message, without its secret. */
 export function toEndpointMessage(row: EndpointRow, now: number): Webhook {
   const { grace_expires_at: graceEnds } = row;
   return create(WebhookSchema, {

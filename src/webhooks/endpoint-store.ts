@@ -5,7 +5,7 @@ import type { WebhookEndpointsTable } from "./tables.ts";
 
 type Endpoint = Selectable<WebhookEndpointsTable>;
 
-/** An endpoint as its row says it, with its counts. */
+/** An endpoint with its counts. */
 export interface EndpointRow extends Endpoint {
   readonly counts: {
     readonly pending: number;
@@ -15,7 +15,6 @@ export interface EndpointRow extends Endpoint {
   };
 }
 
-/** Whose endpoint is meant. */
 export interface EndpointId {
   readonly id: string;
   readonly accountId: string;
@@ -26,7 +25,7 @@ const counts = sql<EndpointRow["counts"]>`(
   from webhook_counts where endpoint_id = webhook_endpoints.id
 )`.as("counts");
 
-/** Says how many endpoints an account has, and how many of them are active. */
+/** Counts the endpoints of an account, and its active ones. */
 export async function countEndpoints(db: Queryable, accountId: string): Promise<{ all: number; active: number }> {
   return db.sql
     .selectFrom("webhook_endpoints")
@@ -35,7 +34,7 @@ export async function countEndpoints(db: Queryable, accountId: string): Promise<
     .executeTakeFirstOrThrow();
 }
 
-/** Inserts an endpoint, whose counts are 0. */
+/** Inserts an endpoint with counts of 0. */
 export async function insertEndpoint(tx: Tx, endpoint: Insertable<WebhookEndpointsTable>): Promise<EndpointRow> {
   await tx.sql.insertInto("webhook_endpoints").values(endpoint).execute();
   await tx.sql.insertInto("webhook_counts").values({ endpoint_id: endpoint.id }).execute();
@@ -47,24 +46,23 @@ const selectEndpoints = (db: Queryable) => db.sql.selectFrom("webhook_endpoints"
 const selectEndpoint = (db: Queryable, { id, accountId }: EndpointId) =>
   selectEndpoints(db).where("id", "=", id).where("account_id", "=", accountId);
 
-/** The failure of what asks for an endpoint that is not there, or belongs to another account. */
+/** The failure for an unknown endpoint, or one of another account. */
 export const noEndpoint = (): Failure => fail("not-found", {}, { detail: "no webhook has this id" });
 
-/** Finds an endpoint of an account. */
 export async function findEndpoint(db: Database, endpoint: EndpointId): Promise<EndpointRow | undefined> {
   return selectEndpoint(db, endpoint).executeTakeFirst();
 }
 
-/** Finds an endpoint of an account, and locks it against changes and its deletion. */
+/** Finds an endpoint of an account, and locks it against changes and deletion. */
 export async function lockEndpoint(tx: Tx, endpoint: EndpointId): Promise<EndpointRow | undefined> {
   return selectEndpoint(tx, endpoint).forUpdate("webhook_endpoints").executeTakeFirst();
 }
 
-/** Which endpoints of an account to list. */
+/** Filters and position of a page of endpoints. */
 export interface EndpointListQuery {
   readonly accountId: string;
   readonly active: boolean | undefined;
-  /** Only endpoints that are older than this one. */
+  /** Returns only endpoints older than this identifier. */
   readonly before: string | undefined;
   readonly limit: number;
 }
@@ -77,27 +75,26 @@ export async function listEndpoints(db: Database, query: EndpointListQuery): Pro
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** What changes of an endpoint. */
 export type EndpointChanges = Partial<
   Omit<Endpoint, "id" | "account_id" | "created_at" | "last_failure_at"> & { readonly updated_at: Date }
 >;
 
-/** Changes an endpoint, which is locked. */
+/** Updates a locked endpoint. */
 export async function updateEndpoint(tx: Tx, id: string, changes: EndpointChanges): Promise<EndpointRow> {
   await tx.sql.updateTable("webhook_endpoints").set(changes).where("id", "=", id).execute();
   return selectEndpoints(tx).where("id", "=", id).executeTakeFirstOrThrow();
 }
 
-/** Deletes an endpoint with its counts. Its deliveries stay until they are cleared: nobody can ask for them. */
+/** Deletes an endpoint with its counts. Its deliveries become inaccessible, and are cleared later. */
 export async function deleteEndpoint(tx: Tx, id: string): Promise<void> {
   await tx.sql.deleteFrom("webhook_endpoints").where("id", "=", id).execute();
 }
 
-/** An active endpoint, and what it is told of. */
+/** An active endpoint and its subscription. */
 export interface Subscriber {
   readonly id: string;
   readonly account_id: string;
-  /** `*` among them: everything. */
+  /** `*` subscribes to all types. */
   readonly events: readonly string[];
 }
 
@@ -111,30 +108,32 @@ export function findSubscribers(db: Queryable, accountIds: readonly string[]): P
   return db.named<Subscriber>(subscribersStatement, [accountIds]);
 }
 
-/** Says why nothing is sent to an endpoint whose row says so of `active`, null where it has none; undefined where something is. */
+/**
+ * Returns why nothing is sent to an endpoint; undefined if it is active. `active` is null if the row does not exist.
+ */
 export function closureOf(active: boolean | null): "endpoint_deleted" | "endpoint_inactive" | undefined {
   if (active === null) return "endpoint_deleted";
   return active ? undefined : "endpoint_inactive";
 }
 
-/** The same of an endpoint by its identifier; keeps it from changing meanwhile. */
+/** Like `closureOf`, by identifier. Locks the endpoint against changes. */
 export async function whyClosed(tx: Tx, id: string): Promise<ReturnType<typeof closureOf>> {
   const select = tx.sql.selectFrom("webhook_endpoints").select("active").where("id", "=", id).forShare();
   return closureOf((await select.executeTakeFirst())?.active ?? null);
 }
 
-/** What fails at all is few: there is an index of it. */
+/** Served by a partial index, because few endpoints fail. */
 const hasFailed = (since: Date, apartMs: number) =>
   sql<boolean>`active and failing_since <= ${since}
     and last_failure_at >= failing_since + ${apartMs} * interval '1 millisecond'`;
 
-/** Finds active endpoints that have failed since a time, in attempts that are so many milliseconds apart. */
+/** Finds active endpoints that have failed since a time, with first and last failure at least `apartMs` apart. */
 export async function findFailing(db: Queryable, since: Date, apartMs: number): Promise<string[]> {
   const select = db.sql.selectFrom("webhook_endpoints").select("id").where(hasFailed(since, apartMs));
   return (await select.execute()).map(({ id }) => id);
 }
 
-/** Makes such an endpoint inactive; undefined when it is none any more. */
+/** Deactivates a failing endpoint; undefined if it no longer meets the conditions. */
 export async function closeFailing(
   tx: Tx,
   { id, since, at, apartMs }: { id: string; since: Date; at: Date; apartMs: number },

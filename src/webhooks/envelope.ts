@@ -4,7 +4,7 @@ import { compileWriter } from "../platform/rest-json/writer.ts";
 
 const write = compileWriter(EventSchema);
 
-/** Writes the body of a delivery: the event as `GET /v1/events` shows it. */
+/** Creates the body of a delivery: the event as in `GET /v1/events`. */
 export function writeEnvelope(event: ShownEvent): string {
   return JSON.stringify(write(toEventMessage(event)));
 }

@@ -15,41 +15,44 @@ import { queueDeliveries } from "./delivery-queue.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 import { findSubscribers, type Subscriber } from "./endpoint-store.ts";
 
-/** Milliseconds. The bus only wakes: whatever it loses is found once a second. */
+/** Milliseconds. Bus messages only wake the fan-out; lost ones are made up for by polling. */
 const pollEvery = 1_000;
 
 /*
- * The commit does not wait for the disk. When PostgreSQL loses it by a crash, the place in the log is lost with it, and all of
- * it is done again: at worst an event that has left by then leaves a second time, under the same identifier.
+ * The commit does not wait for the disk. If a crash of PostgreSQL loses the commit, the position in the event log is
+ * lost with it, and the batch is repeated. At worst an event is sent twice, under the same identifier.
  */
 const commitAsynchronously: NamedStatement = {
   name: "commit-asynchronously",
   text: "set local synchronous_commit = off",
 };
 
-/** What it is called in the log of events. */
+/** Consumer name in the event log. */
 export const fanOutConsumer = "webhooks";
 
-/** Events that are taken with one transaction. */
+/** Events per transaction. */
 const batch = 250;
 
 /**
- * Deliveries that are queued in the transaction that takes their events: of one account, and in all. Thousands take a second,
- * in which nobody's events would be taken: accounts that have more are put off.
+ * Deliveries queued in the transaction that reads their events, per account and in total. Thousands take a second,
+ * during which no other events are processed, so larger accounts are deferred.
  */
 const mostAtOnce = { ofAccount: 16, inAll: 100 };
 
-/** The deliveries that were put off. Its lanes are accounts: they have their turns, and each keeps the order of its events. */
+/**
+ * Deferred deliveries. One queue partition per account, so that accounts take turns and each keeps the order of its
+ * events.
+ */
 const laterWork = { kind: "webhook-fan-out" } as const;
 
 /**
- * Milliseconds for which they are put off, and between two of them: what many accounts cause at once is spread, and comes when
- * the rest of what was caused with it has been sent.
+ * Milliseconds of deferral, and pause between deferred jobs. Both spread the load of bursts until other deliveries have
+ * been sent.
  */
 const putOffFor = 300;
 const restBetween = 20;
 
-/** Events of an account, in their order, each with the endpoints that are told of it. */
+/** Events of an account in order, each with its subscribed endpoints. */
 interface Notices {
   readonly accountId: string;
   readonly events: readonly (Pick<NewDelivery, "eventId" | "eventType" | "subject"> & {
@@ -57,7 +60,7 @@ interface Notices {
   })[];
 }
 
-/** Notices that were put off until a time, in milliseconds since the Unix epoch. */
+/** Notices deferred until a time in milliseconds since the Unix epoch. */
 interface PutOff extends Notices {
   readonly until: number;
 }
@@ -97,14 +100,17 @@ function queueNotices({ work, ids, clock }: FanOutParts, tx: Tx, all: readonly N
   queueDeliveries(work, tx, deliveries);
 }
 
-/** Makes the work that queues what was put off. It has all that it needs, and cannot fail: the order would be lost by that. */
+/**
+ * Creates the job kind that queues deferred deliveries. It must not fail, because a retry would break the order, so its
+ * data is complete.
+ */
 export function createLaterFanOut(parts: FanOutParts): WorkKind<PutOff> {
   return defineWork({
     ...laterWork,
-    // One at once: more would take PostgreSQL from the rest.
+    // One at a time, to limit the load on PostgreSQL.
     ...{ lanes: 1, width: 1, timeout: 60_000, schedule: [] },
     async run({ data }, signal) {
-      // A clock that was set back makes it no longer.
+      // Bounds the wait if the clock was set back.
       const rest = Math.min(data.until - parts.clock.now(), putOffFor);
       await sleep(Math.max(rest, restBetween), signal);
       return { write: (tx) => queueNotices(parts, tx, [data]) };
@@ -112,7 +118,7 @@ export function createLaterFanOut(parts: FanOutParts): WorkKind<PutOff> {
   });
 }
 
-/** Makes a delivery of each event to each endpoint that is told of it: one gateway at a time does, for all accounts. */
+/** Creates the fan-out of events to deliveries. It runs on one gateway at a time, for all accounts. */
 export function createFanOut(parts: FanOutParts): Part {
   const { events, work, bus } = parts;
 
@@ -126,13 +132,13 @@ export function createFanOut(parts: FanOutParts): Part {
     ]);
     const [now, later]: [Notices[], Notices[]] = [[], []];
     let all = 0;
-    // Those with few deliveries first: they wait for nobody who has many.
+    // Accounts with few deliveries first, so that they do not wait for larger ones.
     for (const own of noticesOf(told, subscribers).toSorted((a, b) => countDeliveries(a) - countDeliveries(b))) {
       const count = countDeliveries(own);
       if (count === 0) continue;
       all += count;
       const isMuch = count > mostAtOnce.ofAccount || all > mostAtOnce.inAll;
-      // What comes after events that were put off waits for those.
+      // Events behind deferred ones are deferred too, to keep the order.
       (behind.has(own.accountId) || isMuch ? later : now).push(own);
     }
     tx.sendNamed(commitAsynchronously, []);
@@ -146,7 +152,7 @@ export function createFanOut(parts: FanOutParts): Part {
     while ((await events.consume(fanOutConsumer, batch, queue)) === batch);
   }
 
-  const job = createRepeatedJob({ run, every: pollEvery, complaint: "events cannot be queued for webhooks" }, parts);
+  const job = createRepeatedJob({ run, every: pollEvery, complaint: "failed to queue events for webhooks" }, parts);
   let unsubscribe: (() => void) | undefined;
   return {
     start() {

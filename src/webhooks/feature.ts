@@ -11,7 +11,7 @@ import { createWebhookService, type WebhookServiceParts } from "./service.ts";
 
 type WebhookParts = WebhookServiceParts & FanOutParts & DeliveriesParts & ClosingParts & { readonly status: Status };
 
-/** How long deliveries are kept, in milliseconds, and how many are deleted with one statement, so that none takes long. */
+/** Milliseconds for which deliveries are kept, and rows per DELETE statement, so that each statement is short. */
 const retention = { ms: 30 * 86_400_000, batch: 1_000 };
 
 export const webhooks = defineService({
@@ -30,7 +30,7 @@ export const webhooks = defineService({
             while ((await deleteOldDeliveries(parts.db, before, retention.batch)) === retention.batch);
           },
           every: 600_000,
-          complaint: "old deliveries cannot be deleted at the moment",
+          complaint: "failed to delete old webhook deliveries",
         },
       ],
     };

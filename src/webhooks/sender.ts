@@ -7,65 +7,64 @@ import type { FetchTimes } from "../platform/outgoing/request-time.ts";
 import { type FetchAnswer, SafeFetch, type SafeFetchOptions } from "../platform/outgoing/safe-fetch.ts";
 import { signatureHeaders } from "./signature.ts";
 
-/** An event, ready to be sent. */
+/** An event, ready to send. */
 export interface OutgoingEvent {
   readonly id: string;
   readonly type: string;
   readonly createdAt: Date;
-  /** The envelope in JSON, the same text at each attempt. */
+  /** The envelope as JSON, identical in each attempt. */
   readonly body: string;
 }
 
-/** One attempt at a delivery. */
+/** One attempt of a delivery. */
 export interface Attempt {
   readonly url: string;
-  /** Those that sign, the newest first. */
+  /** Signing secrets, newest first. */
   readonly secrets: readonly string[];
   readonly event: OutgoingEvent;
 }
 
-/** What became of an attempt. It has a status or an error, or both where an answer broke off after its head. */
+/** Result of an attempt: a status, an error, or both if the response was truncated after its head. */
 export interface Answer {
   readonly startedAt: Date;
   readonly durationMs: number;
-  /** Decides alone whether the event is delivered: 2xx is. */
+  /** The event counts as delivered if the status is 2xx. */
   readonly status?: number;
-  /** The first 200 bytes of the answer's body, as text without NUL and without what is no UTF-8. */
+  /** First 200 bytes of the response body, as text without NUL and invalid UTF-8. */
   readonly body?: string;
-  /** Why there was no answer, or not all of it. */
+  /** Why there was no complete response. */
   readonly error?: FetchFaultReason;
 }
 
-/** Sends events to endpoints, whose addresses strangers choose. */
+/** Sends events to endpoints, whose URLs are untrusted. */
 export interface Sender extends Part {
-  /** Fails with `bad-request` where nothing may be sent to an address. A name that does not resolve yet is accepted. */
+  /** Throws `bad-request` if the URL is not allowed. A name that does not resolve yet is accepted. */
   check(url: string): Promise<void>;
-  /** Signs an event and sends it once. Throws nothing but the signal's reason. */
+  /** Signs and sends an event once. Throws only the signal's reason. */
   send(attempt: Attempt, signal: AbortSignal): Promise<Answer>;
-  /** Ends all connections. */
+  /** Closes all connections. */
   stop(): void;
 }
 
 export interface SenderOptions extends Pick<SafeFetchOptions, "resolve" | "ca"> {
   readonly config: Pick<Config, "webhookAllow">;
   readonly clock?: Clock;
-  /** Milliseconds for a whole exchange. */
+  /** Timeout of a whole exchange in milliseconds. */
   readonly timeoutMs?: number;
 }
 
-/** How long an attempt takes at most, from the resolving of the name to the end of the answer. */
+/** Maximum milliseconds of an attempt, from name resolution to the end of the response. */
 const wholeMs = 15_000;
 
-/** How long we go on reading once the answer's head, which decides, has come. */
+/** Milliseconds to read the body after the head, which determines the result. */
 const bodyMs = 2_000;
 
-/** How much of an answer's body the log of deliveries keeps. */
+/** Bytes of the response body that the delivery log keeps. */
 const keptBytes = 200;
 
-/** How much of a body is read so that its connection can be used again: a new one costs more than this, less than more. */
+/** Bytes to drain before reusing a connection; beyond this, opening a new one is cheaper. */
 const maxBytes = 16_384;
 
-/** Makes a sender. */
 export function createSender({ config, clock = systemClock, timeoutMs = wholeMs, ...options }: SenderOptions): Sender {
   const fetch = new SafeFetch({ allow: config.webhookAllow, ...options });
   const times: FetchTimes = { connect: timeoutMs, head: timeoutMs, silence: bodyMs, whole: timeoutMs };
@@ -106,7 +105,7 @@ function headersOf(event: OutgoingEvent, secrets: readonly string[], now: number
   };
 }
 
-/** Reads what is kept of an answer, and a little more, so that its connection can be used again. */
+/** Reads the beginning of the body, and drains a little more so that the connection can be reused. */
 async function readBeginning({ body, cancel }: FetchAnswer): Promise<Pick<Answer, "body" | "error">> {
   const kept: Uint8Array[] = [];
   const enough = setTimeout(cancel, bodyMs);
@@ -120,14 +119,14 @@ async function readBeginning({ body, cancel }: FetchAnswer): Promise<Pick<Answer
     return text();
   } catch (fault) {
     const error = reasonOf(fault);
-    // We have left it ourselves: what it would have said is of no interest.
+    // Stopped by our own limits, which is not an error.
     return error === "timeout" || error === "too_large" ? text() : { ...text(), error };
   } finally {
     clearTimeout(enough);
   }
 }
 
-/** The log cannot keep a NUL. A character that is cut at the end is left out. */
+/** Decodes UTF-8 without a truncated last character. PostgreSQL cannot store NUL. */
 function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes, { stream: true }).replaceAll("\0", "\uFFFD");
 }

@@ -47,19 +47,19 @@ export interface WebhookServiceParts {
 
 const defaultPage = 20;
 
-/** Endpoints that an account may have: those that events are sent to, and all of them. */
+/** Maximum endpoints of an account: active ones, and all. */
 const most = { active: 10, all: 100 };
 
 const endpointId = idPattern("whk");
 
-/** What lets a caller decide where events go, and how they are signed. */
+/** Right needed to decide where events are sent and how they are signed. */
 const secretGrant = { scopes: ["webhooks:write"] };
 
-/** Makes the implementation of WebhookService. */
+/** Creates the implementation of WebhookService. */
 export function createWebhookService(parts: WebhookServiceParts): ServiceImplementation<typeof WebhookService> {
   const { db, clock, sealer, work, sender } = parts;
 
-  /** Refuses one endpoint more of a kind than there may be. The account is locked until the transaction ends. */
+  /** Locks the account, and throws `tier-limit` if it has the maximum number of endpoints of a kind. */
   async function assertRoom(tx: Tx, accountId: string, kinds: readonly (keyof typeof most)[]): Promise<void> {
     await lockAccount(tx, accountId);
     const counts = await countEndpoints(tx, accountId);
@@ -113,7 +113,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
         endDeliveries(work, tx, id);
       }
       call.audit(tx, { subject: id, data: { changed: Object.keys(changes) } });
-      // Its deliveries were counted before they ended.
+      // Reread, because the counts changed when the deliveries ended.
       return toEndpointMessage(isClosed ? await lockOwn(tx, call, id) : row, now.getTime());
     });
   }

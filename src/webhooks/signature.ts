@@ -1,21 +1,21 @@
 import { createHmac } from "node:crypto";
 
-/** Beginning of every secret of an endpoint; 32 characters of base64 follow, which are its 24 bytes. */
+/** Prefix of every endpoint secret; 24 bytes follow as 32 characters of base64. */
 export const secretMark = "whsec_";
 
-/** What a signature covers: what is sent, and when. */
+/** Content that a signature covers. */
 export interface Signed {
   /** Identifier of the event. */
   readonly id: string;
-  /** The body, byte for byte as it is sent. */
+  /** The body, byte for byte. */
   readonly body: string;
-  /** When it is sent, in seconds since the Unix epoch. Receivers refuse what is older than 300 s. */
+  /** Seconds since the Unix epoch when the request is sent. Receivers reject requests older than 300 s. */
   readonly timestamp: number;
 }
 
 /**
- * The headers that prove who sends an event, twice: in the form of our interface, keyed by a secret as it is written, and
- * in that of Standard Webhooks, keyed by the bytes which it stands for. Each secret signs, the newest first.
+ * Creates the signature headers in two formats: that of our API, whose key is the secret as text, and that of Standard
+ * Webhooks, whose key is the decoded secret. Every secret signs, newest first.
  */
 export function signatureHeaders(secrets: readonly string[], { id, body, timestamp }: Signed): Record<string, string> {
   const ours = secrets.map((secret) => `v1=${hmac(secret, `${timestamp}.${body}`, "hex")}`);

@@ -1,32 +1,32 @@
 import type { Generated, JSONColumnType } from "kysely";
 import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** Where the events of an account are sent. */
+/** Endpoints that receive the events of an account. */
 export interface WebhookEndpointsTable {
   id: string;
   account_id: string;
   url: string;
-  /** The types that it is told of; `{*}`: all of them, later ones too. */
+  /** Subscribed event types; `{*}`: all of them, including future ones. */
   events: string[];
   description: string | null;
   active: Generated<boolean>;
-  /** Sealed. */
+  /** Encrypted. */
   secret: Buffer;
   secret_prefix: string;
-  /** The secret before the last rotation, sealed: it signs as well until the grace is over. */
+  /** Encrypted secret before the last rotation; also signs until the grace period is over. */
   prev_secret: Buffer | null;
   prev_secret_prefix: string | null;
   grace_expires_at: Date | null;
-  /** Deliveries that have failed since the last that did not. */
+  /** Failed deliveries since the last success. */
   consecutive_failures: Generated<number>;
-  /** When the first attempt failed since the last one that was answered with 2xx. */
+  /** Time of the first failed attempt since the last 2xx response. */
   failing_since: Date | null;
   last_failure_at: Date | null;
   created_at: Stamp;
   updated_at: Stamp;
 }
 
-/** How many deliveries of the log are where, tests aside: kept by triggers on `webhook_deliveries`. */
+/** Deliveries per status, excluding tests; maintained by triggers on `webhook_deliveries`. */
 interface WebhookCountsTable {
   endpoint_id: string;
   pending: Generated<BigInteger>;
@@ -35,10 +35,10 @@ interface WebhookCountsTable {
   dlq: Generated<BigInteger>;
 }
 
-/** Where a delivery is; see WebhookDeliveryStatus in webhook.proto. */
+/** Status of a delivery; see WebhookDeliveryStatus in webhook.proto. */
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "dlq";
 
-/** One attempt at a delivery, as its row keeps it. */
+/** One attempt of a delivery, as stored. */
 export interface StoredAttempt {
   readonly number: number;
   /** ISO 8601. */
@@ -49,7 +49,7 @@ export interface StoredAttempt {
   readonly error?: string;
 }
 
-/** One event on its way to one endpoint. Identifiers sort by time: the log is cleared and listed by them. */
+/** Deliveries of events to endpoints. Identifiers sort by time, and the log is listed and cleared by them. */
 export interface WebhookDeliveriesTable {
   id: string;
   endpoint_id: string;
@@ -57,7 +57,7 @@ export interface WebhookDeliveriesTable {
   event_id: string;
   event_type: string;
   subject: string;
-  /** `data` of the event of a test, which the log of events does not have; null: it is read there. */
+  /** Event `data` of a test, which is not in the event log; null: read from the event log. */
   payload: JSONColumnType<Record<string, unknown>> | null;
   status: Generated<DeliveryStatus>;
   /** At most 6. */
@@ -65,9 +65,9 @@ export interface WebhookDeliveriesTable {
   next_attempt_at: Date | null;
   is_test: Generated<boolean>;
   replay_of: string | null;
-  /** When a replay of it was asked for. */
+  /** When a replay of the delivery was requested. */
   replayed_at: Date | null;
-  /** Why it is in `dlq` although an attempt was left, such as `endpoint_inactive`. */
+  /** Why the delivery is in `dlq` although attempts were left, such as `endpoint_inactive`. */
   reason: string | null;
   created_at: Stamp;
   delivered_at: Date | null;
@@ -82,8 +82,8 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 /**
- * A function for a trigger that adds changes to the counts. Rows are locked in one order, so that two statements that
- * concern several endpoints do not wait for each other. An endpoint that is gone has no counts.
+ * Builds a trigger function that updates the counts. Rows are locked in a fixed order, so that statements that affect
+ * several endpoints do not deadlock. Deleted endpoints have no counts.
  */
 const countChanges = (name: string, changes: string): string =>
   `create function ${name}() returns trigger language plpgsql as $$
@@ -133,7 +133,7 @@ export const webhookMigrations: Migrations = {
     )`,
     "create index webhook_endpoints_account on webhook_endpoints (account_id, id)",
 
-    // Beside the endpoint, which is read for every event: this row changes with every delivery.
+    // Separate from the endpoint, which is read for every event, because counts change with every delivery.
     `create table webhook_counts (
       endpoint_id text primary key references webhook_endpoints (id) on delete cascade,
       pending bigint not null default 0,
@@ -142,7 +142,7 @@ export const webhookMigrations: Migrations = {
       dlq bigint not null default 0
     ) with (fillfactor = 50)`,
 
-    // No reference to the endpoint: what a deleted one leaves is cleared later, some rows at a time.
+    // No foreign key to the endpoint: deliveries of a deleted endpoint are cleared later, in batches.
     `create table webhook_deliveries (
       id text primary key,
       endpoint_id text not null,
@@ -161,7 +161,7 @@ export const webhookMigrations: Migrations = {
       created_at timestamptz not null default now(),
       delivered_at timestamptz
     )`,
-    // Those of an account are deleted with it, also where their endpoint was before.
+    // Deliveries are deleted with their account, even if their endpoint was deleted before.
     "create index webhook_deliveries_endpoint on webhook_deliveries (account_id, endpoint_id, id)",
     "create index webhook_deliveries_status on webhook_deliveries (endpoint_id, status, id)",
     "create index webhook_deliveries_type on webhook_deliveries (endpoint_id, event_type, id)",

@@ -124,9 +124,9 @@ test("mails follow the preferences, but those on security come all the same", as
   const before = await get(getEmailPreferences, owner.accessToken);
   expect(before.answer).toMatchObject({ product_updates: false, team_activity: true, updated_at: null });
   const { token } = await join(owner);
-  expect(await nextSubject()).toBe("Somebody joined your team");
+  expect(await nextSubject()).toBe("Someone joined your team");
   await get(leave, token);
-  expect(await nextSubject()).toBe("Somebody left your team");
+  expect(await nextSubject()).toBe("Someone left your team");
   await get(updateEmailPreferences, owner.accessToken, { team_activity: false });
   await join(owner);
   await get(AuthService.method.requestMagicLink, undefined, { email: owner.email });

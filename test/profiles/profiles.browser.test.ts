@@ -284,7 +284,7 @@ test("should refuse a save when the profile has a newer version than the session
   const lastEvent = async () => (await eventsOf(late)).at(-1);
   await expect.poll(lastEvent, { timeout: 20_000 }).toMatchObject({
     type: "session.profile_save_failed",
-    data: { session_id: late, profile_id: id, detail: "the profile was changed meanwhile" },
+    data: { session_id: late, profile_id: id, detail: "the profile has changed since the session started" },
   });
   expect((await get(call, id)).sizeBytes).toBe(1_000n);
   const stores = db.sql.selectFrom("profile_stores").select("id").where("profile_id", "=", id);

@@ -113,7 +113,10 @@ describe("invalid requests", () => {
     [
       "a password that SOCKS5 cannot carry",
       { proxy: { server: "socks5://p:1080", username: "u", password: "é".repeat(128) } },
-      { slug: "validation-failed", errors: [{ field: "proxy.password", message: "is at most 255 bytes for socks5" }] },
+      {
+        slug: "validation-failed",
+        errors: [{ field: "proxy.password", message: "must be at most 255 bytes for socks5" }],
+      },
     ],
   ];
   test.each(cases)("refuses %s", (_what, request, failure) => {

@@ -54,7 +54,7 @@ test("an endpoint that fails for 5 days is deactivated, with an audit entry and 
   expect(await isActive(sound)).toBe(true);
   const { body: audit } = await rest("/v1/account/audit-log?action=webhook.deactivate");
   expect(audit.data).toMatchObject([{ action: "webhook.deactivate", actor: { type: "system" } }]);
-  const mail = await mailAbout(gateway.mailbox, email, "A webhook was made inactive");
+  const mail = await mailAbout(gateway.mailbox, email, "A webhook was deactivated");
   expect(mail.text).toMatch(/^Hello .+,\n\nThe webhook .+ has failed for 5 days/);
 }, 90_000);
 

@@ -4,12 +4,11 @@ import type { LlmKeyRow } from "./store.ts";
 
 const contextOf = (accountId: string) => ({ accountId, purpose: "llm-key" });
 
-/** Seals a key for its row. */
 export function sealLlmKey(sealer: Sealer, accountId: string, key: string): Buffer {
   return sealer.seal(Buffer.from(key), contextOf(accountId));
 }
 
-/** Opens the credential of a row. */
+/** Decrypts the credential of a row. */
 export function openLlmKey(sealer: Sealer, row: LlmKeyRow): LlmCredential {
   const apiKey = sealer.open(row.api_key, contextOf(row.account_id)).toString();
   return { apiKey, provider: row.provider, baseUrl: row.base_url };

@@ -2,20 +2,20 @@ import { generateText } from "ai";
 import { type ModelFaultKind, readModelFault } from "./model-fault.ts";
 import { defaultModels, type LlmCredential, type Models } from "./models.ts";
 
-/** How a key fared. */
+/** Result of a key test. */
 export interface KeyTest {
   readonly model: string | undefined;
   readonly durationMs: number;
   readonly fault?: { readonly kind: ModelFaultKind; readonly message: string };
 }
 
-/** Milliseconds that the provider has. */
+/** Milliseconds until the test times out. */
 const patience = 30_000;
 
-/** The fewest tokens that every provider lets one ask for. */
+/** The lowest token limit that every provider accepts. */
 const fewestTokens = 16;
 
-/** Tries a key with one word to the model that turns would run on. */
+/** Tests a key with a one-word prompt to the model that turns would use. */
 export async function testKey(
   models: Models,
   credential: LlmCredential,
@@ -24,7 +24,7 @@ export async function testKey(
 ): Promise<KeyTest> {
   const model = named ?? defaultModels[credential.provider];
   if (model === undefined) {
-    const message = "no model is known of this provider: store one beside the key";
+    const message = "the provider has no default model: store a model with the key";
     return { model, durationMs: 0, fault: { kind: "model_refused", message } };
   }
   const begun = performance.now();

@@ -10,10 +10,10 @@ import {
 import type { LlmKeyRow, LlmSettings } from "./store.ts";
 import type { StoredProvider } from "./tables.ts";
 
-/** US cents that a month may cost unless the account says otherwise. */
+/** Default monthly cap in US cents. */
 const defaultCap = 2_000;
 
-/** US cents that a month may cost. */
+/** Monthly cap in US cents. */
 export const capOf = ({ monthly_cap_cents: cap }: LlmSettings): number => cap ?? defaultCap;
 
 const providers: Readonly<Record<StoredProvider, LlmProvider>> = {
@@ -23,14 +23,13 @@ const providers: Readonly<Record<StoredProvider, LlmProvider>> = {
   openai_compatible: LlmProvider.OPENAI_COMPATIBLE,
 };
 
-/** The provider that a message means. */
 export function toStoredProvider(provider: LlmProvider): StoredProvider {
   const found = (Object.keys(providers) as StoredProvider[]).find((name) => providers[name] === provider);
   if (!found) throw new Error(`no provider has the number ${provider}`);
   return found;
 }
 
-/** Writes what is known of a key as the interface has it. */
+/** Converts a key to its message, without the secret. */
 export function toKeyMessage(row: LlmKeyRow): ByokLlmKey {
   return create(ByokLlmKeySchema, {
     provider: providers[row.provider],
@@ -44,7 +43,6 @@ export function toKeyMessage(row: LlmKeyRow): ByokLlmKey {
   });
 }
 
-/** Writes what an account has said of the bundled LLM. */
 export function toSettingsMessage(settings: LlmSettings): BundledLlmSettings {
   return create(BundledLlmSettingsSchema, {
     bundledLlmConsent: settings.consent,

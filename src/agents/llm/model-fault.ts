@@ -1,32 +1,32 @@
 import { APICallError } from "ai";
 import { FetchFault } from "../../platform/outgoing/fetch-fault.ts";
 
-/** Why a call of a model came to nothing. */
+/** Why a model call failed. */
 export type ModelFaultKind =
-  /** The provider does not take the key. */
+  /** The provider rejects the key. */
   | "wrong_key"
   /** The provider has no such model, or not for this key. */
   | "model_refused"
-  /** Its address does not answer. */
+  /** The provider does not respond. */
   | "unreachable"
-  /** It has too much to do, or too much of ours. */
+  /** The provider is overloaded, or its rate limit is reached. */
   | "busy"
-  /** It takes the request for a wrong one. */
+  /** The provider rejects the request as invalid. */
   | "refused";
 
-/** What came of a call of a model that failed. */
+/** Failure of a model call. */
 export interface ModelFault {
   readonly kind: ModelFaultKind;
-  /** What the provider said, in words for people. */
+  /** The provider's message, for people. */
   readonly message: string;
-  /** Milliseconds after which it may be asked again, where it says so. */
+  /** Milliseconds to wait before a retry, if the provider says so. */
   readonly retryAfter?: number;
 }
 
-/** Characters of what a provider says that are shown. */
+/** Maximum characters shown of a provider's message. */
 const longestMessage = 300;
 
-/** Reads a failure of a call. What the provider says is shown without the key, which it may repeat. */
+/** Classifies the error of a model call, and removes the key from the provider's message. */
 export function readModelFault(thrown: unknown, apiKey: string): ModelFault {
   const fault = kindOf(thrown);
   const message = fault.message.replaceAll(apiKey, "[key]").slice(0, longestMessage);
@@ -36,7 +36,8 @@ export function readModelFault(thrown: unknown, apiKey: string): ModelFault {
 function kindOf(thrown: unknown): ModelFault {
   const fault = [thrown, thrown instanceof Error ? thrown.cause : undefined].find((each) => each instanceof FetchFault);
   if (fault) return { kind: "unreachable", message: `the provider ${fault.message}` };
-  if (!APICallError.isInstance(thrown)) return { kind: "busy", message: "the response was truncated or could not be read" };
+  if (!APICallError.isInstance(thrown))
+    return { kind: "busy", message: "the response was truncated or could not be read" };
   const { statusCode: status = 0, message, responseBody = "", responseHeaders = {} } = thrown;
   const seconds = Number(responseHeaders["retry-after"]);
   const retryAfter = Number.isFinite(seconds) && seconds >= 0 ? { retryAfter: seconds * 1_000 } : {};
@@ -47,6 +48,6 @@ function kindOf(thrown: unknown): ModelFault {
     return { kind: "model_refused", message };
   if (status === 403) return { kind: "wrong_key", message };
   if (status === 408 || status === 429 || status >= 500) return { kind: "busy", message, ...retryAfter };
-  // An answer of 200 that cannot be read is that of a stream which was cut.
+  // An unreadable response of status 200 was a truncated stream.
   return { kind: status >= 400 ? "refused" : "busy", message };
 }

@@ -6,32 +6,32 @@ import { SafeFetch, type SafeFetchOptions } from "../../platform/outgoing/safe-f
 import { asFetch } from "./safe-models-fetch.ts";
 import type { StoredProvider } from "./tables.ts";
 
-/** What a model is called with. */
+/** Credential for calling a model. */
 export interface LlmCredential {
   readonly provider: StoredProvider;
   readonly apiKey: string;
-  /** Where the provider is, of `openai_compatible` alone. */
+  /** Base URL, of `openai_compatible` only. */
   readonly baseUrl: string | null;
 }
 
-/** The models of all providers, which are reached by the safe fetch alone. */
+/** Models of all providers, called through the safe fetch. */
 export interface Models {
-  /** Gives a model of whoever the credential is for. */
+  /** Returns a model for a credential. */
   of(credential: LlmCredential, model: string): Promise<LanguageModel>;
-  /** Throws `bad-request` for a base address that may not be asked. */
+  /** Throws `bad-request` if the base URL is not allowed. */
   check(baseUrl: string): Promise<void>;
-  /** Ends all connections. */
+  /** Closes all connections. */
   stop(): void;
 }
 
-/** Where providers are; an operator's proxy may stand before them (`LLM_ADDRESSES`). */
+/** Base URLs of providers; an operator can replace them with a proxy's (`LLM_ADDRESSES`). */
 const addresses: Readonly<Record<Exclude<StoredProvider, "openai_compatible">, string>> = {
   anthropic: "https://api.anthropic.com/v1",
   openai: "https://api.openai.com/v1",
   google: "https://generativelanguage.googleapis.com/v1beta",
 };
 
-/** The model of who names none, and the one that a key is tried with: of each provider a small one. */
+/** Default model and test model: a small one of each provider. */
 export const defaultModels: Readonly<Record<StoredProvider, string | undefined>> = {
   anthropic: "claude-haiku-4-5",
   openai: "gpt-5-mini",
@@ -39,21 +39,20 @@ export const defaultModels: Readonly<Record<StoredProvider, string | undefined>>
   openai_compatible: undefined,
 };
 
-/** Tokens of an answer at most. */
+/** Maximum tokens of a response. */
 export const longestAnswer = 4_096;
 
 export interface ModelsOptions extends Pick<SafeFetchOptions, "resolve"> {
   readonly config: Pick<Config, "llmAllow" | "llmAddresses">;
 }
 
-/** Makes the models. */
 export function createModels({ config, ...options }: ModelsOptions): Models {
   const safe = new SafeFetch({ allow: config.llmAllow, ...options });
   const fetch = asFetch(safe);
-  // Each package would otherwise look for an address in the environment.
+  // Explicit, because the packages would otherwise read a base URL from the environment.
   const at = { ...addresses, ...config.llmAddresses };
   return {
-    // The packages are loaded by the first who asks: a start waits for none of them.
+    // Provider packages are loaded on first use, to keep startup fast.
     async of({ provider, apiKey, baseUrl }, model) {
       const settings = { apiKey, fetch };
       if (provider === "anthropic") {
@@ -68,14 +67,14 @@ export function createModels({ config, ...options }: ModelsOptions): Models {
         const { createGoogle } = await import("@ai-sdk/google");
         return createGoogle({ ...settings, baseURL: at.google })(model);
       }
-      if (baseUrl === null) throw new Error("a compatible provider has no address");
+      if (baseUrl === null) throw new Error("an OpenAI-compatible provider has no base URL");
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       return createOpenAICompatible({ ...settings, name: provider, baseURL: baseUrl, includeUsage: true })(model);
     },
     async check(baseUrl) {
       await safe.check(baseUrl).catch((fault: unknown) => {
         if (!(fault instanceof FetchFault)) throw fault;
-        // A name that does not resolve now may do so when it is needed.
+        // A name that does not resolve now may resolve later.
         if (fault.reason === "address_not_allowed") throw failFields("bad-request", { base_url: fault.message });
       });
     },

@@ -11,11 +11,11 @@ import { capReached } from "./spending.ts";
 import { findLlmKey, type LlmKeyRow, readSettings, readSpending } from "./store.ts";
 import type { StoredProvider } from "./tables.ts";
 
-/** What a turn is paid with, and what it runs on. */
+/** What pays for a turn, and the model it uses. */
 export interface Payer {
   readonly source: "header" | "byok" | "bundled";
   readonly provider: StoredProvider;
-  /** As the provider names it. */
+  /** Model name of the provider. */
   readonly model: string;
 }
 
@@ -27,29 +27,29 @@ export interface PayerParts {
 
 const perCent = 10_000;
 
-/** A model's name may begin with that of its provider: `anthropic/claude-haiku-4-5`. */
+/** Parses a model name, which may start with its provider: `anthropic/claude-haiku-4-5`. */
 function readModel(name: string | undefined): { provider?: StoredProvider; model?: string } {
   const [, provider, model] = /^(anthropic|openai|google)\/(.+)$/.exec(name ?? "") ?? [];
   if (provider === undefined || model === undefined) return name === undefined ? {} : { model: name };
   return { provider: provider as StoredProvider, model };
 }
 
-/** Returns the provider whose keys begin as a key does. Compatible providers have stored settings, which come first. */
+/** Guesses the provider from the prefix of a key. Compatible providers have stored settings, which take precedence. */
 function providerByPrefix(apiKey: string): StoredProvider | undefined {
   if (apiKey.startsWith("sk-ant-")) return "anthropic";
   if (apiKey.startsWith("sk-")) return "openai";
   return apiKey.startsWith("AIza") ? "google" : undefined;
 }
 
-/** The model of who names one, of who stored one beside the key, or the provider's small one. */
+/** The named model, the stored model, or the provider's default. */
 function modelOf(provider: StoredProvider, ...named: readonly (string | null | undefined)[]): string {
   const model = named.find((name) => typeof name === "string") ?? defaultModels[provider];
   if (model === undefined || model === null)
-    throw failFields("bad-request", { model: "is needed: the service knows no model of this provider" });
+    throw failFields("bad-request", { model: "is required: the provider has no default model" });
   return model;
 }
 
-/** Decides what the next turn is paid with. Throws what the interface says of an account that has nothing. */
+/** Chooses what pays for the next turn. Throws if the account has neither a key nor the bundled LLM. */
 export async function choosePayer(
   db: Queryable,
   { clock, config }: PayerParts,
@@ -88,7 +88,7 @@ export async function choosePayer(
 const isFor = (key: LlmKeyRow, provider: StoredProvider | undefined): boolean =>
   provider === undefined || provider === key.provider;
 
-/** Gives the credential of a turn that was begun; undefined when the account has none for it any more. */
+/** Returns the credential of a started turn; undefined if the account no longer has one. */
 export async function credentialOf(
   db: Queryable,
   { sealer, config }: PayerParts,

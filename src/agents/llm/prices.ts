@@ -2,7 +2,7 @@ import type { BundledLlmConfig, LlmPrice } from "../../platform/llm-config.ts";
 import type { Payer } from "./payer.ts";
 import type { StoredProvider } from "./tables.ts";
 
-/** What a model costs; above a length of its prompt, all of a call costs something else. */
+/** Price of a model; `long` applies to the whole call if its prompt exceeds `above` tokens. */
 interface ModelPrice extends LlmPrice {
   readonly long?: LlmPrice & { readonly above: number };
 }
@@ -11,14 +11,15 @@ const price = (input: number, cachedInput: number, output: number, cacheWrite = 
   ...{ input, cachedInput, output, cacheWrite },
 });
 
-/** Anthropic takes a quarter more for what is written into its cache for five minutes. */
+/** Anthropic charges 25 % more for writing to its five-minute cache. */
 const claude = (input: number, cachedInput: number, output: number): LlmPrice =>
   price(input, cachedInput, output, 1.25 * input);
 
 /**
- * US dollars for a million tokens in, in from the cache, and out, in November 2026. Anthropic's are by
- * platform.claude.com/docs/en/about-claude/pricing; those of OpenAI and Google by lists of 2026 that name
- * developers.openai.com/api/docs/pricing and ai.google.dev/gemini-api/docs/pricing. What is not here has no known price.
+ * US dollars per million tokens of input, cached input and output, as of November 2026. Sources: for Anthropic
+ * platform.claude.com/docs/en/about-claude/pricing; for OpenAI and Google price lists of 2026 that cite
+ * developers.openai.com/api/docs/pricing and ai.google.dev/gemini-api/docs/pricing. Models that are not listed have no
+ * known price.
  */
 const prices: Readonly<Partial<Record<StoredProvider, Readonly<Record<string, ModelPrice>>>>> = {
   anthropic: {
@@ -56,7 +57,7 @@ const prices: Readonly<Partial<Record<StoredProvider, Readonly<Record<string, Mo
   },
 };
 
-/** What a call costs whose prompt is so long; undefined where that is not known. A dated release costs what its model does. */
+/** Price of a call by prompt length; undefined if unknown. Dated releases cost the same as their model. */
 export function priceOf(
   { source, provider, model }: Payer,
   bundled: BundledLlmConfig | undefined,

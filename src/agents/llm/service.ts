@@ -38,17 +38,17 @@ export interface LlmSettingsParts {
   readonly config: Pick<Config, "bundledLlm">;
 }
 
-/** Characters of a key by which its owner knows it. */
+/** Trailing characters of a key that are shown to identify it. */
 const suffixLength = 4;
 
 const perCent = 10_000;
 
 const noKey = (): Failure => fail("not-found", {}, { detail: "the account has no LLM key" });
 
-/** What may cost the account money is changed by owners and admins. */
+/** Throws `forbidden` for members: only owners and admins may change settings that cost money. */
 function assertMayChange({ principal }: Call): void {
   if (principal.role === "member")
-    throw fail("forbidden", {}, { detail: "an owner or an admin of the account changes what its LLM costs" });
+    throw fail("forbidden", {}, { detail: "only owners and admins can change the LLM settings of the account" });
 }
 
 function readChanges(request: UpdateBundledLlmSettingsRequest, now: Date): Partial<LlmSettings> {
@@ -64,7 +64,7 @@ function readChanges(request: UpdateBundledLlmSettingsRequest, now: Date): Parti
   };
 }
 
-/** Makes the implementation of LlmSettingsService. */
+/** Creates the implementation of LlmSettingsService. */
 export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplementation<typeof LlmSettingsService> {
   const { db, clock, sealer, models, config } = parts;
 
@@ -79,9 +79,9 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
     const { accountId } = call.principal;
     const { apiKey, baseUrl, model } = request;
     const provider = toStoredProvider(request.provider);
-    // Else it would end in a header, or in none.
+    // Other characters would break the authorization header.
     if (!/^[\x21-\x7e]+$/.test(apiKey))
-      throw failFields("validation-failed", { api_key: "has characters that no key has" });
+      throw failFields("validation-failed", { api_key: "must contain only printable ASCII characters" });
     if (baseUrl !== undefined) await models.check(baseUrl);
     return db.transaction(async (tx) => {
       const row = await putLlmKey(tx, {
@@ -96,7 +96,7 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
 
   async function test(call: Call) {
     const row = await findKey(call);
-    // It loads what calls models: that takes a fifth of a second, for which no start is to wait.
+    // Loading the model libraries takes about 200 ms, which must not delay startup.
     const { testKey } = await import("./key-test.ts");
     const { model, durationMs, fault } = await testKey(models, openLlmKey(sealer, row), row.model, call.signal);
     await noteTest(db, row, new Date(clock.now()), !fault);

@@ -7,19 +7,19 @@ import type { Queryable, Tx } from "../../platform/postgres/database.ts";
 import { capOf } from "./llm-message.ts";
 import { readSettings } from "./store.ts";
 
-/** Tokens of one call of a model. */
+/** Token usage of one model call. */
 export interface LlmUsage {
-  /** All that went in, those from the provider's cache included. */
+  /** All input tokens, including cached ones. */
   readonly input: number;
   readonly cached: number;
-  /** Those that the provider has put into its cache. */
+  /** Input tokens written to the provider's cache. */
   readonly written: number;
   readonly output: number;
 }
 
 const perCent = 10_000;
 
-/** What a call costs in millionths of a US dollar, which is what a token costs at a dollar for a million. */
+/** Cost of a call in millionths of a US dollar: a price of one dollar per million tokens is one unit per token. */
 export const costOf = ({ input, cached, written, output }: LlmUsage, price: LlmPrice): number =>
   Math.ceil(
     (input - cached - written) * price.input +
@@ -28,14 +28,14 @@ export const costOf = ({ input, cached, written, output }: LlmUsage, price: LlmP
       output * price.output,
   );
 
-/** Makes the failure of a month that has cost its cap in US cents. */
+/** The failure for a monthly cap (in US cents) that is reached. */
 export function capReached(cap: number, { endsAt }: Month): Failure {
   const resetsAt = new Date(endsAt).toISOString();
   const detail = `the bundled LLM has cost its cap of ${cap} cents this month: raise monthly_cap_cents, store a key of your own, or wait until ${resetsAt}`;
   return fail("bundled-llm-budget-exhausted", {}, { detail });
 }
 
-/** What was put aside for a call. */
+/** Reserved cost of a call. */
 export interface Reservation {
   readonly accountId: string;
   readonly month: Month;
@@ -51,19 +51,20 @@ function add(on: Queryable, { accountId, month }: Omit<Reservation, "amount">, a
 }
 
 /**
- * Puts aside what a call of the bundled LLM may cost. It counts as spent at once, so that of calls that run beside each other
- * one alone passes the cap; a call of which nothing is heard any more has cost that. Throws `bundled-llm-budget-exhausted`.
+ * Reserves the maximum cost of a bundled LLM call. It counts as spent at once, so that only one of several concurrent
+ * calls can exceed the cap. If the call is never settled, the reservation stays spent. Throws
+ * `bundled-llm-budget-exhausted`.
  */
 export async function reserve(tx: Tx, clock: Clock, accountId: string, amount: number): Promise<Reservation> {
   const month = monthAt(clock.now());
   const cap = capOf(await readSettings(tx, accountId));
-  // Whoever adds to a month has its row locked until the end of the transaction.
+  // The upsert locks the month's row until the transaction ends.
   const { rows } = await add(tx, { accountId, month }, amount);
   if (Number(rows[0]?.spent ?? 0) - amount >= cap * perCent) throw capReached(cap, month);
   return { accountId, month, amount };
 }
 
-/** Replaces what was put aside by what the call has cost, in the month in which it began. */
+/** Replaces a reservation by the actual cost, in the month in which the call started. */
 export async function settle(tx: Tx, reservation: Reservation, cost: number): Promise<void> {
   await add(tx, reservation, cost - reservation.amount);
 }

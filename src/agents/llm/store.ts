@@ -4,15 +4,13 @@ import type { Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { Schema } from "../../platform/postgres/schema.ts";
 import type { LlmKeysTable } from "./tables.ts";
 
-/** The LLM key of an account as its row says it. */
 export type LlmKeyRow = Selectable<LlmKeysTable>;
 
-/** Finds the LLM key of an account. */
 export function findLlmKey(db: Queryable, accountId: string): Promise<LlmKeyRow | undefined> {
   return db.sql.selectFrom("llm_keys").selectAll().where("account_id", "=", accountId).executeTakeFirst();
 }
 
-/** Stores an LLM key in place of any other of its account. */
+/** Stores the LLM key of an account, replacing an earlier key. */
 export async function putLlmKey(tx: Tx, key: Insertable<LlmKeysTable>): Promise<LlmKeyRow> {
   return tx.sql
     .insertInto("llm_keys")
@@ -22,34 +20,34 @@ export async function putLlmKey(tx: Tx, key: Insertable<LlmKeysTable>): Promise<
     .executeTakeFirstOrThrow();
 }
 
-/** Deletes the LLM key of an account, and gives what it was. */
+/** Deletes and returns the LLM key of an account. */
 export function deleteLlmKey(tx: Tx, accountId: string): Promise<LlmKeyRow | undefined> {
   return tx.sql.deleteFrom("llm_keys").where("account_id", "=", accountId).returningAll().executeTakeFirst();
 }
 
-/** Notes how a key fared, unless another has taken its place meanwhile. */
+/** Records a test result, unless the key was replaced meanwhile. */
 export async function noteTest(db: Queryable, key: LlmKeyRow, at: Date, ok: boolean): Promise<void> {
   const same = db.sql.updateTable("llm_keys").where("account_id", "=", key.account_id);
   await same.where("created_at", "=", key.created_at).set({ tested_at: at, test_ok: ok }).execute();
 }
 
-/** Notes that a turn has used the key of an account, at the latest with the commit. */
+/** Records a use of the account's key, in a statement sent before the commit. */
 export function noteUse(tx: Tx, accountId: string, at: Date): void {
   tx.send(tx.sql.updateTable("llm_keys").set({ last_used_at: at }).where("account_id", "=", accountId));
 }
 
-/** What an account has said of the bundled LLM. */
+/** Bundled LLM settings of an account. */
 export type LlmSettings = Omit<Selectable<Schema["llm_settings"]>, "account_id">;
 
 const unsaid: LlmSettings = { consent: false, monthly_cap_cents: null, consented_at: null, updated_at: null };
 
-/** Reads what an account has said of the bundled LLM. */
+/** Reads the bundled LLM settings of an account, or the defaults. */
 export async function readSettings(db: Queryable, accountId: string): Promise<LlmSettings> {
   const row = db.sql.selectFrom("llm_settings").selectAll().where("account_id", "=", accountId);
   return (await row.executeTakeFirst()) ?? unsaid;
 }
 
-/** Changes some of it. */
+/** Changes some bundled LLM settings. */
 export async function writeSettings(tx: Tx, accountId: string, changes: Partial<LlmSettings>): Promise<LlmSettings> {
   return tx.sql
     .insertInto("llm_settings")
@@ -59,7 +57,7 @@ export async function writeSettings(tx: Tx, accountId: string, changes: Partial<
     .executeTakeFirstOrThrow();
 }
 
-/** Reads what the bundled LLM has cost an account in a month, in millionths of a US dollar. */
+/** Reads the bundled LLM cost of an account in a month, in millionths of a US dollar. */
 export async function readSpending(db: Queryable, accountId: string, month: Month): Promise<number> {
   const row = await db.sql
     .selectFrom("llm_spending")

@@ -1,13 +1,13 @@
 import type { Migrations } from "../../platform/postgres/schema.ts";
 
-/** Who offers an LLM. */
+/** LLM provider. */
 export type StoredProvider = "anthropic" | "openai" | "google" | "openai_compatible";
 
 /** LLM keys of accounts. */
 export interface LlmKeysTable {
   account_id: string;
   provider: StoredProvider;
-  /** Sealed. */
+  /** Encrypted. */
   api_key: Buffer;
   /** The last characters of the key. */
   key_suffix: string;
@@ -19,20 +19,20 @@ export interface LlmKeysTable {
   last_used_at: Date | null;
 }
 
-/** What accounts have said of the bundled LLM; those without a row have said nothing. */
+/** Bundled LLM settings of accounts; without a row the defaults apply. */
 interface LlmSettingsTable {
   account_id: string;
   consent: boolean;
-  /** Null: the default. */
+  /** Null for the default. */
   monthly_cap_cents: number | null;
   consented_at: Date | null;
   updated_at: Date | null;
 }
 
-/** What the bundled LLM has cost accounts. */
+/** Cost of the bundled LLM by account and month. */
 interface LlmSpendingTable {
   account_id: string;
-  /** Its first day, UTC. */
+  /** First day of the month, UTC. */
   month: string;
   /** Millionths of a US dollar. */
   spent: string;

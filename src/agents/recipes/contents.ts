@@ -7,18 +7,18 @@ import { compileWriter } from "../../platform/rest-json/writer.ts";
 import { addressFault } from "../../sessions/commands/page-address.ts";
 import { mapTexts, namesIn } from "./placeholders.ts";
 
-/** What a recipe does. */
+/** Executable part of a recipe. */
 type RecipeContents = Pick<CreateRecipeRequest, "steps" | "startUrl">;
 
 const write = compileWriter(CreateRecipeRequestSchema);
 
-/** Writes what has places for parameters, as faults name it. */
+/** JSON of the fields that may contain placeholders, with the names used in faults. */
 export function writeContents(request: CreateRecipeRequest): JsonValue {
   const { start_url = null, steps = [] } = write(request);
   return { ...(start_url !== null && { start_url }), steps };
 }
 
-/** What is wrong with addresses and names of files. What has places for parameters is looked at once they are filled. */
+/** Validates URLs and file names. Texts with placeholders are validated only after they are filled in. */
 export function findWordFaults({ startUrl, steps }: RecipeContents, isFilled = false): FieldFault[] {
   const words = steps.flatMap(({ do: { case: kind, value } }, index) => {
     const at = `steps[${index}].do`;
@@ -33,16 +33,19 @@ export function findWordFaults({ startUrl, steps }: RecipeContents, isFilled = f
   });
 }
 
-/** What is wrong with a new recipe that its fields do not say by themselves. */
+/** Validates what the fields' own rules cannot express. */
 export function findFaults(request: CreateRecipeRequest): FieldFault[] {
   const names = request.parameters.map(({ name }) => name);
   const faults: FieldFault[] = names.flatMap((name, index) =>
-    names.indexOf(name) < index ? { field: `parameters[${index}].name`, message: "is the name of another one" } : [],
+    names.indexOf(name) < index
+      ? { field: `parameters[${index}].name`, message: "is the name of another parameter" }
+      : [],
   );
   mapTexts(writeContents(request), (text, field) => {
     const unknown = namesIn(text).find((name) => !names.includes(name));
-    if (unknown !== undefined) faults.push({ field, message: `has a place for ${unknown}, which is no parameter` });
-    if (field.endsWith(".ref")) faults.push({ field, message: "is good for one look only: name a selector" });
+    if (unknown !== undefined)
+      faults.push({ field, message: `has a placeholder for ${unknown}, which is not a parameter` });
+    if (field.endsWith(".ref")) faults.push({ field, message: "is valid for one observation only: use a selector" });
     return text;
   });
   return [...faults, ...findWordFaults(request), ...domainFaults(request.allowedDomains)];

@@ -13,24 +13,24 @@ import { findWordFaults, writeContents } from "./contents.ts";
 import { fillText, mapTexts, namesIn } from "./placeholders.ts";
 import { findRecipe } from "./store.ts";
 
-/** The failure of what asks for a recipe that is not there, or belongs to another account. */
+/** The failure for an unknown recipe, or one of another account. */
 export const noRecipe = (): Failure => fail("not-found", {}, { detail: "no recipe has this id" });
 
-/** Characters that values may put into the places of a recipe: a short recipe may have many for a long one. */
+/** Maximum characters inserted by values: a short recipe may use a long value many times. */
 const mostFilled = 1_048_576;
 
 const read = compileReader(CreateRecipeRequestSchema);
 
-/** Which recipe is to be run, and what it is told. */
+/** A recipe to run, with its parameters. */
 export interface RecipeWish {
   readonly accountId: string;
   readonly id: string;
   readonly values: Readonly<Record<string, string>>;
-  /** Names of secrets: parameters that are called so are typed by the worker, which alone knows what they are. */
+  /** Names of secrets. A parameter of such a name becomes a placeholder that the worker fills in. */
   readonly variables: readonly string[];
 }
 
-/** The value of each parameter. Throws `validation-failed` for one that is missing, and for what is none. */
+/** Value of each parameter. Throws `validation-failed` for missing or unknown parameters. */
 function readValues(
   { parameters }: CreateRecipeRequest,
   { values: given, variables }: Pick<RecipeWish, "values" | "variables">,
@@ -41,7 +41,7 @@ function readValues(
   );
   const faults = Object.keys(given)
     .filter((name) => !known.has(name))
-    .map((name) => ({ field: `recipe_parameters.${name}`, message: "is no parameter of the recipe" }));
+    .map((name) => ({ field: `recipe_parameters.${name}`, message: "is not a parameter of the recipe" }));
   const values = new Map<string, string>();
   for (const [name, value] of known) {
     if (value === undefined) faults.push({ field: `recipe_parameters.${name}`, message: "is required" });
@@ -51,7 +51,7 @@ function readValues(
   return values;
 }
 
-/** Fills the places. Throws `validation-failed` where that makes what no recipe may have. */
+/** Fills in the placeholders. Throws `validation-failed` if the result is not a valid recipe. */
 function fill(
   request: CreateRecipeRequest,
   values: ReadonlyMap<string, string>,
@@ -63,26 +63,26 @@ function fill(
       left -= values.get(name)?.length ?? 0;
       if (variables.includes(name) && !path.endsWith(".do.action.text"))
         throw failFields("validation-failed", {
-          [`variables.${name}`]: `is only typed, and ${path} has a place for it`,
+          [`variables.${name}`]: `can only be typed, but ${path} has a placeholder for it`,
         });
     }
     if (left < 0)
-      throw failFields("validation-failed", { recipe_parameters: `put more than ${mostFilled} characters into it` });
+      throw failFields("validation-failed", { recipe_parameters: `insert more than ${mostFilled} characters` });
     return fillText(text, values);
   });
   const faults: FieldFault[] = [];
-  // What the reader of a message makes is that message.
+  // The reader of a message type returns that type.
   const made = read({ name: request.name, ...Object(filled) }, faults) as CreateRecipeRequest;
   if (faults.length === 0) faults.push(...ruleFaults(CreateRecipeRequestSchema, made), ...findWordFaults(made, true));
   if (faults.length === 0) return made;
   const told = faults.map(({ field, message }) => ({
     field: "recipe_parameters",
-    message: `once filled, ${field}: ${message}`,
+    message: `once filled in, ${field}: ${message}`,
   }));
   throw failFaults("validation-failed", told);
 }
 
-/** Reads a recipe for a run: its places are filled. Throws `not-found` and `validation-failed`. */
+/** Loads a recipe and fills in its placeholders. Throws `not-found` and `validation-failed`. */
 export async function planRecipe(db: Queryable, wish: RecipeWish): Promise<Recipe> {
   const { id, accountId, variables } = wish;
   const row = await findRecipe(db, id, accountId);

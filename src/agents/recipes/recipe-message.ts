@@ -9,13 +9,11 @@ import {
 } from "../../gen/pilothouse/v1/recipe_pb.ts";
 import type { ListedRecipe, RecipeRow } from "./store.ts";
 
-/** Writes a recipe as the interface has it. */
 export function toRecipeMessage({ id, contents, created_at: createdAt }: RecipeRow): Recipe {
   const { $typeName: _typeName, ...written } = fromBinary(CreateRecipeRequestSchema, contents);
   return create(RecipeSchema, { ...written, id, createdAt: timestampFromDate(createdAt) });
 }
 
-/** Writes what lists have of a recipe. */
 export function toRecipeSummary(row: ListedRecipe): RecipeSummary {
   return create(RecipeSummarySchema, {
     ...{ id: row.id, name: row.name, stepCount: row.step_count, createdAt: timestampFromDate(row.created_at) },

@@ -28,12 +28,12 @@ export interface RecipeServiceParts {
 
 const defaultPage = 20;
 
-/** Recipes of an account at most, and bytes of one. */
+/** Maximum number of recipes of an account, and maximum bytes of a recipe. */
 const most = { recipes: 1_000, bytes: 262_144 };
 
 const recipeId = idPattern("rcp");
 
-/** Makes the implementation of RecipeService. */
+/** Creates the implementation of RecipeService. */
 export function createRecipeService({ db, clock }: RecipeServiceParts): ServiceImplementation<typeof RecipeService> {
   function createRecipe(call: Call, request: CreateRecipeRequest) {
     const { accountId } = call.principal;
@@ -42,7 +42,7 @@ export function createRecipeService({ db, clock }: RecipeServiceParts): ServiceI
     if (faults.length > 0) throw failFaults("validation-failed", faults);
     const contents = Buffer.from(toBinary(CreateRecipeRequestSchema, request));
     if (contents.length > most.bytes)
-      throw failFields("validation-failed", { steps: `are longer than ${most.bytes} bytes with all else` });
+      throw failFields("validation-failed", { steps: `make the recipe longer than ${most.bytes} bytes` });
     const id = call.ids.next("rcp");
     return call.commit(async (tx) => {
       await lockAccount(tx, accountId);

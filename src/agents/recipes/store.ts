@@ -4,31 +4,27 @@ import type { Schema } from "../../platform/postgres/schema.ts";
 
 type RecipesTable = Schema["recipes"];
 
-/** A recipe as its row says it. */
 export type RecipeRow = Selectable<RecipesTable>;
 
-/** What lists have of a recipe. */
+/** A recipe as listed. */
 export type ListedRecipe = Omit<RecipeRow, "contents">;
 
-/** Counts the recipes of an account. */
 export async function countRecipes(db: Queryable, accountId: string): Promise<number> {
   const count = sql<number>`count(*)::int`.as("count");
   const counted = db.sql.selectFrom("recipes").select(count).where("account_id", "=", accountId);
   return (await counted.executeTakeFirstOrThrow()).count;
 }
 
-/** Inserts a recipe. */
 export async function insertRecipe(tx: Tx, recipe: Insertable<RecipesTable>): Promise<RecipeRow> {
   return tx.sql.insertInto("recipes").values(recipe).returningAll().executeTakeFirstOrThrow();
 }
 
-/** Finds a recipe of an account. */
 export async function findRecipe(db: Queryable, id: string, accountId: string): Promise<RecipeRow | undefined> {
   const found = db.sql.selectFrom("recipes").selectAll().where("id", "=", id).where("account_id", "=", accountId);
   return found.executeTakeFirst();
 }
 
-/** Lists recipes older than one, newest first. */
+/** Lists recipes, newest first, optionally only those older than `before`. */
 export async function listRecipes(
   db: Queryable,
   page: { readonly accountId: string; readonly before: string | undefined; readonly limit: number },
@@ -40,7 +36,7 @@ export async function listRecipes(
   return rows.orderBy("id", "desc").limit(limit).execute();
 }
 
-/** Deletes a recipe of an account; undefined when there is none. */
+/** Deletes a recipe of an account; undefined if there is none. */
 export async function deleteRecipe(tx: Tx, id: string, accountId: string): Promise<{ name: string } | undefined> {
   const gone = tx.sql.deleteFrom("recipes").where("id", "=", id).where("account_id", "=", accountId);
   return gone.returning("name").executeTakeFirst();

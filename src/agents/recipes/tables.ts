@@ -1,13 +1,13 @@
 import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
 
-/** Recipes. None changes. */
+/** Recipes, immutable. */
 interface RecipesTable {
   id: string;
   account_id: string;
   name: string;
   description: string | null;
   step_count: number;
-  /** All of it: the request that made it, in protobuf's own encoding. */
+  /** The complete creation request, in protobuf encoding. */
   contents: Buffer;
   created_at: Stamp;
 }

@@ -90,7 +90,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
 
   async function streamInput(call: Call, first: StreamInputRequest): Promise<Conversation<StreamInputRequest, Answer>> {
     const { agentSessionId: id } = first;
-    if (id === "") throw failFields("validation-failed", { agent_session_id: "is needed in the first message" });
+    if (id === "") throw failFields("validation-failed", { agent_session_id: "is required in the first message" });
     const clientId = clientIdOf(call, first.clientId);
     const sessionId = await findSessionId(call, id);
     await call.joinSession(sessionId);

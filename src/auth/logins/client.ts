@@ -1,24 +1,24 @@
 import type { Call } from "../../kernel/call.ts";
 import { networkOf } from "../../platform/client-network.ts";
 
-/** Where a login comes from. */
+/** Client of a login. */
 export interface Client {
   readonly address: string;
-  /** The /24 or /48 of the address: those of one household, office or data center. */
+  /** The /24 or /48 of the address, which one household, office or data center shares. */
   readonly network: string;
-  /** What it calls itself. */
+  /** User-Agent header. */
   readonly userAgent: string;
-  /** The same without versions, so that an update makes no new device of it. */
+  /** Browser and system without versions, so that an update is not a new device. */
   readonly family: string;
 }
 
 const longestUserAgent = 300;
 
-/** Browsers by what only they say; the order matters, since most say that they are several others. */
+/** Browsers by a token that only they send; order matters, because most also send the tokens of others. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"];
 const systems = ["Android", "iPhone", "iPad", "Windows", "Mac OS X", "CrOS", "Linux"];
 
-/** Reads what a call tells of its client. */
+/** Reads the client from a call. */
 export function clientOf(call: Pick<Call, "clientAddress" | "header">): Client {
   const userAgent = (call.header("user-agent") ?? "").slice(0, longestUserAgent);
   return {

@@ -3,7 +3,7 @@ import { defineService } from "../../kernel/feature.ts";
 import { loginBearers } from "./login-bearer.ts";
 import { createLoginService, type LoginServiceParts } from "./service.ts";
 
-/** Milliseconds between two looks for logins that have expired. */
+/** Milliseconds between sweeps of expired logins. */
 const sweepEvery = 600_000;
 
 export const logins = defineService({
@@ -11,6 +11,6 @@ export const logins = defineService({
   bearers: loginBearers,
   create: (parts: LoginServiceParts) => ({
     methods: createLoginService(parts),
-    jobs: [{ run: parts.logins.sweep, every: sweepEvery, complaint: "expired logins cannot be swept at the moment" }],
+    jobs: [{ run: parts.logins.sweep, every: sweepEvery, complaint: "failed to sweep expired logins" }],
   }),
 });

@@ -5,7 +5,7 @@ import { accessPrefix, parseAccessToken } from "./login-tokens.ts";
 import { type AccessRow, findAccess } from "./store.ts";
 
 function toCredential(row: AccessRow): Credential {
-  // The role of one who is no member any more does not matter: the bearer is revoked.
+  // The role of a former member is irrelevant, because the bearer is revoked.
   const role = row.role ?? "member";
   return {
     principal: {
@@ -21,7 +21,7 @@ function toCredential(row: AccessRow): Credential {
   };
 }
 
-/** Access tokens of logins as bearers. */
+/** Creates the bearer kind of access tokens. */
 export function loginBearers(db: Database): BearerKind {
   return {
     prefix: accessPrefix,

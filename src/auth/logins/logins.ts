@@ -26,10 +26,10 @@ import {
 
 const day = 86_400_000;
 
-/** Milliseconds. */
+/** Milliseconds. `repeat`: for which a lost refresh response can be requested again. */
 const lifetimes = { access: 900_000, refresh: 30 * day, login: 180 * day, repeat: 10_000 };
 
-/** What a person who has logged in gets. */
+/** Tokens issued to a user who logs in. */
 export interface IssuedTokens {
   readonly tokens: PairSecrets;
   readonly expiresAt: Date;
@@ -41,54 +41,53 @@ export interface IssuedTokens {
 
 type IssuedPair = Omit<IssuedTokens, "userId" | "hasSecondFactor">;
 
-/** A login that has begun. */
+/** A new login. */
 export interface OpenedLogin extends IssuedTokens {
   readonly loginId: string;
   /** The user has logged in before, but never with this program from this network. */
   readonly isNewDevice: boolean;
 }
 
-/** Who logs in where. */
+/** Parameters of a new login. */
 export interface LoginRequest {
   readonly user: Pick<UserRow, "id" | "totp_enrolled_at">;
-  /** The first that the user became a member of, without it. */
+  /** Default: the first account that the user joined. */
   readonly accountId: string | undefined;
   readonly client: Client;
 }
 
-/** The logins of people. */
+/** Logins of users. */
 export interface Logins {
-  /** Begins a login. Throws `forbidden` for an account that is disabled, or that the user is no member of. */
+  /** Creates a login. Throws `forbidden` if the account is disabled or the user is not a member. */
   open(tx: Tx, request: LoginRequest): Promise<OpenedLogin>;
   /**
-   * Goes on with a login by its refresh token. Throws `invalid-auth-token`, and ends the login where the token was spent
-   * longer ago, or for a pair that is in use.
+   * Continues a login with its refresh token. Throws `invalid-auth-token`. Reusing a spent token also ends the login,
+   * except for a prompt retry whose new pair is unused.
    */
   refresh(refreshToken: string, accountId: string | undefined): Promise<IssuedTokens>;
-  /** Ends logins on every gateway, once it is committed; gives their identifiers. */
+  /** Ends logins on every gateway after the commit, and returns their identifiers. */
   end(tx: Tx, logins: LoginsToEnd): Promise<string[]>;
-  /** Lists the logins of a user that go on, newest first. */
+  /** Lists the active logins of a user, newest first. */
   list(query: { userId: string; before: string | undefined; limit: number }): ReturnType<typeof listLogins>;
-  /** Notes that a pair of tokens has shown the second factor; those that follow it have, too. */
+  /** Records a second factor check for a token pair; its successors inherit it. */
   stepUp(tx: Tx, login: Pick<LoginPrincipal, "tokenId" | "loginId">, at: Date): Promise<void>;
-  /** Deletes what has expired. */
+  /** Deletes expired logins and tokens. */
   sweep(): Promise<void>;
 }
 
 const invalidToken = (): Failure =>
   fail("invalid-auth-token", {}, { detail: "the refresh token is malformed, spent or expired; log in again" });
 
-/** Finds the account that tokens are to be for. */
+/** Returns the account of a login: the requested one, or the first enabled one. Throws `forbidden`. */
 async function findAccount(db: Queryable, userId: string, accountId: string | undefined): Promise<Membership> {
   const all = await listMemberships(db, userId);
   const meant = accountId === undefined ? all : all.filter((membership) => membership.accountId === accountId);
   const [found] = meant.filter(({ isDisabled }) => !isDisabled);
   if (found) return found;
-  const detail = meant.length > 0 ? "the account is disabled" : "the user is a member of no such account";
+  const detail = meant.length > 0 ? "the account is disabled" : "the user is not a member of the account";
   throw fail("forbidden", {}, { detail });
 }
 
-/** Makes the logins of a gateway. */
 export function createLogins(parts: {
   readonly db: Database;
   readonly bus: Bus;
@@ -98,7 +97,7 @@ export function createLogins(parts: {
   const { db, bus, ids, clock } = parts;
   type Pair = NonNullable<Awaited<ReturnType<typeof findPair>>>;
 
-  /** Inserts a pair of tokens whose secrets are known. */
+  /** Inserts a token pair with the given secrets. */
   async function issue(
     tx: Tx,
     secrets: PairSecrets,
@@ -122,7 +121,7 @@ export function createLogins(parts: {
     return ended;
   }
 
-  /** The pair that a refresh token was spent for, once more, if nobody has gone on from it meanwhile. */
+  /** Returns the pair again that a refresh token was spent for, if the pair is unused and the retry is prompt. */
   async function repeat(spent: string, pair: Pair | undefined, now: number): Promise<IssuedPair | undefined> {
     const { seed, successor_id: id, spent_at: spentAt } = pair ?? {};
     const isFresh = spentAt && now - spentAt.getTime() <= lifetimes.repeat;
@@ -134,7 +133,7 @@ export function createLogins(parts: {
     };
   }
 
-  /** Spends a refresh token for the pair that follows; undefined when somebody else has just done so. */
+  /** Spends a refresh token for the next pair; undefined if a concurrent request has just spent it. */
   async function follow(
     secret: string,
     pair: Pair,
@@ -153,7 +152,7 @@ export function createLogins(parts: {
   }
 
   async function refresh(token: string, accountId: string | undefined): Promise<IssuedTokens> {
-    // When the request came: one that was in time and had to wait for its turn is no reuse.
+    // Time of the request: waiting in a queue must not turn a timely retry into reuse.
     const now = clock.now();
     const parsed = parseRefreshToken(token);
     const pair = parsed && (await findPair(db, parsed.id));

@@ -3,29 +3,32 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { isKnownNetwork } from "./store.ts";
 
-/** Milliseconds for which a network is known after a login. */
+/** Milliseconds for which a network counts as known after a login. */
 const knownFor = 30 * 86_400_000;
 
-/** Something that can be tried at an address, whether it has a user or not. */
+/** An attempt for an address, which may not belong to a user. */
 export interface AddressTry {
-  /** What is tried: `password`. */
+  /** Kind of attempt, such as `password`. */
   readonly kind: string;
   /** The canonical address. */
   readonly email: string;
   readonly userId: string | undefined;
   readonly network: string;
-  /** Tries an hour of all strangers together. */
+  /** Attempts per hour of all unknown networks together. */
   readonly strangers: number;
-  /** More of them, for each network from which the user has logged in within 30 days: strangers cannot use them up. */
+  /**
+   * Additional attempts per hour for each network from which the user logged in within 30 days. Others cannot exhaust
+   * them.
+   */
   readonly knownNetwork: number;
-  /** What is told to the client whose tries are used up. */
+  /** Description of the attempts, for the error text. */
   readonly what: string;
 }
 
-/** Counts a try at an address; throws `rate-limited` when none is left. */
+/** Counts an attempt for an address. Throws `rate-limited` if none is left. */
 export type CountTry = (tried: AddressTry) => Promise<CountedTry>;
 
-/** Makes what counts the tries at addresses. */
+/** Creates the throttle of attempts by address and network. */
 export function createNetworkBrakes(parts: {
   readonly db: Database;
   readonly clock: Clock;

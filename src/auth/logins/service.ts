@@ -18,7 +18,7 @@ const defaultPage = 20;
 
 const loginId = idPattern("lgn");
 
-/** Makes the implementation of LoginService. */
+/** Creates the implementation of LoginService. */
 export function createLoginService({ db, logins }: LoginServiceParts): ServiceImplementation<typeof LoginService> {
   return {
     async list(call, { limit = defaultPage, cursor }) {
@@ -39,7 +39,7 @@ export function createLoginService({ db, logins }: LoginServiceParts): ServiceIm
       const { userId } = loginOf(call);
       await db.transaction(async (tx) => {
         const [ended] = await logins.end(tx, { userId, id });
-        if (ended === undefined) throw fail("not-found", {}, { detail: "no login that goes on has this id" });
+        if (ended === undefined) throw fail("not-found", {}, { detail: "no active login has this id" });
         call.audit(tx, { subject: ended });
       });
       return create(EmptySchema);

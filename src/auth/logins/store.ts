@@ -4,7 +4,7 @@ import type { Role } from "../../kernel/role.ts";
 import type { Database, NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { Schema } from "../../platform/postgres/schema.ts";
 
-/** A pair of tokens with what its login, user and account add, as a request needs it. */
+/** A token pair with the login, user and account data that authentication needs. */
 export interface AccessRow {
   readonly id: string;
   readonly login_id: string;
@@ -16,7 +16,7 @@ export interface AccessRow {
   readonly stepped_up_at: Date | null;
   readonly tier: string;
   readonly overrides: Override[];
-  /** Null when the user is no member any more. */
+  /** Null if the user is no longer a member. */
   readonly role: Role | null;
   readonly has_second_factor: boolean;
   readonly is_ended: boolean;
@@ -35,28 +35,24 @@ const findStatement: NamedStatement = {
     where t.id = any($1::text[])`,
 };
 
-/** Finds access tokens by the identifiers of their pairs. */
+/** Finds access tokens by identifier. */
 export function findAccess(db: Database, ids: readonly string[]): Promise<AccessRow[]> {
   return db.named<AccessRow>(findStatement, [ids]);
 }
 
-/** A new login. */
 export type NewLogin = Omit<Selectable<Schema["logins"]>, "ended_at">;
 
-/** A new pair of tokens. */
 export type NewPair = Omit<Selectable<Schema["login_tokens"]>, "spent_at" | "successor_id" | "seed">;
 
-/** Inserts a login. */
 export async function insertLogin(tx: Tx, login: NewLogin): Promise<void> {
   await tx.sql.insertInto("logins").values(login).execute();
 }
 
-/** Inserts a pair of tokens. */
 export async function insertPair(tx: Tx, pair: NewPair): Promise<void> {
   await tx.sql.insertInto("login_tokens").values(pair).execute();
 }
 
-/** Finds a pair whose login goes on. */
+/** Finds a token pair whose login is active. */
 export async function findPair(db: Queryable, id: string) {
   return await db.sql
     .selectFrom("login_tokens as t")
@@ -69,7 +65,7 @@ export async function findPair(db: Queryable, id: string) {
     .executeTakeFirst();
 }
 
-/** Spends a pair's refresh token for a successor; gives when it was stepped up, or undefined when it is spent. */
+/** Spends the refresh token of a pair. Returns its second factor time, or undefined if it was already spent. */
 export async function spendPair(
   tx: Tx,
   id: string,
@@ -84,24 +80,24 @@ export async function spendPair(
     .executeTakeFirst();
 }
 
-/** Notes that a pair has shown the second factor. */
+/** Records a second factor check for a token pair. */
 export async function stepUpPair(tx: Tx, id: string, at: Date): Promise<void> {
   await tx.sql.updateTable("login_tokens").set({ stepped_up_at: at }).where("id", "=", id).execute();
 }
 
-/** Notes that a login was refreshed. */
+/** Records that a login was refreshed. */
 export async function touchLogin(tx: Tx, id: string, at: Date): Promise<void> {
   await tx.sql.updateTable("logins").set({ last_used_at: at }).where("id", "=", id).execute();
 }
 
-/** Which logins to end: one of a user, all, or all but one. */
+/** Selects logins to end: one of a user, all, or all but one. */
 export interface LoginsToEnd {
   readonly userId: string;
   readonly id?: string;
   readonly except?: string;
 }
 
-/** Ends logins; gives those that went on until now. */
+/** Ends logins, and returns the identifiers of those that were active. */
 export async function endLogins(tx: Tx, { userId, id, except }: LoginsToEnd, at: Date): Promise<string[]> {
   const rows = await tx.sql
     .updateTable("logins")
@@ -115,7 +111,7 @@ export async function endLogins(tx: Tx, { userId, id, except }: LoginsToEnd, at:
   return rows.map((row) => row.id);
 }
 
-/** Lists the logins of a user that go on, newest first. */
+/** Lists the active logins of a user, newest first. */
 export async function listLogins(
   db: Queryable,
   query: {
@@ -139,7 +135,7 @@ export async function listLogins(
     .execute();
 }
 
-/** Deletes tokens that have expired, and logins that were not refreshed for as long as a refresh token lives. */
+/** Deletes expired tokens, and logins that were not refreshed within the lifetime of a refresh token. */
 export async function deleteExpired(db: Queryable, { now, oldest }: { readonly now: Date; readonly oldest: Date }) {
   await db.sql.deleteFrom("login_tokens").where("refresh_expires_at", "<", now).execute();
   await db.sql.deleteFrom("logins").where("last_used_at", "<", oldest).execute();
@@ -152,7 +148,7 @@ export interface Device {
   readonly family: string;
 }
 
-/** Notes a login with a device; says whether the user has logged in before, and with that device. */
+/** Records a login with a device. Returns whether the login is the user's first, and whether the device is new. */
 export async function noteDevice(tx: Tx, device: Device, at: Date): Promise<{ isFirst: boolean; isNew: boolean }> {
   const { rows } = await sql<{ known: boolean; had: boolean }>`
     with before as (select network, family from devices where user_id = ${device.userId}),
@@ -169,7 +165,7 @@ export async function noteDevice(tx: Tx, device: Device, at: Date): Promise<{ is
   return { isFirst: row?.had !== true, isNew: row?.known !== true };
 }
 
-/** Says whether a user has logged in from a network since a time; nobody has, of an unknown user. */
+/** Returns whether a user has logged in from a network since a time; false for an unknown user. */
 export async function isKnownNetwork(
   db: Queryable,
   { userId, network }: { readonly userId: string | undefined; readonly network: string },

@@ -1,23 +1,23 @@
 import type { Migrations } from "../../platform/postgres/schema.ts";
 
-/** Logins of people. Each is a chain of token pairs, of which the last may go on. */
+/** Logins. Each is a chain of token pairs, of which only the last can be refreshed. */
 interface LoginsTable {
   id: string;
   user_id: string;
   created_at: Date;
   last_used_at: Date;
-  /** However often it is refreshed, it lasts no longer. */
+  /** Upper bound of the lifetime, however often the login is refreshed. */
   ends_at: Date;
   ended_at: Date | null;
   client_address: string;
   user_agent: string;
 }
 
-/** A pair of access and refresh token of a login; of their secrets only the hashes. */
+/** Access and refresh token of a login. Only hashes of the secrets are stored. */
 interface LoginTokensTable {
   id: string;
   login_id: string;
-  /** The account that the pair is for: a refresh may choose another. */
+  /** Account of the pair; a refresh may choose another. */
   account_id: string;
   access_hash: Buffer;
   refresh_hash: Buffer;
@@ -27,11 +27,11 @@ interface LoginTokensTable {
   /** When the refresh token was used, and for which pair. */
   spent_at: Date | null;
   successor_id: string | null;
-  /** Together with the spent refresh token it makes the secrets of the successor again. */
+  /** Together with the spent refresh token, recreates the secrets of the successor. */
   seed: Buffer | null;
 }
 
-/** From which networks, and with which programs, a user has logged in. */
+/** Networks and programs from which a user has logged in. */
 interface DevicesTable {
   user_id: string;
   network: string;

@@ -9,10 +9,12 @@ import type { RepeatedWork } from "../../platform/repeated-job.ts";
 import { factorMail } from "./mails.ts";
 import { removeFactor, takeDueRemovals, tellRemovals } from "./store.ts";
 
-/** Milliseconds between the mail and the removal: whoever still has the factor can prevent it by a step-up. */
+/**
+ * Milliseconds between mail and removal, in which a user who still has the factor can prevent the removal by a step-up.
+ */
 const notice = 86_400_000;
 
-/** Milliseconds between two looks for removals that are to be told of, or are due. */
+/** Milliseconds between checks for removals to announce or carry out. */
 const every = 5_000;
 
 export interface RemovalParts {
@@ -23,7 +25,7 @@ export interface RemovalParts {
   readonly audit: AuditLog;
 }
 
-/** Removes the second factor of a user, and tells of it; false when there is none. */
+/** Removes the second factor of a user, and mails the user. Returns false if there is none. */
 export async function removeWithMail(
   { bus, mailer }: Pick<RemovalParts, "bus" | "mailer">,
   tx: Tx,
@@ -35,7 +37,9 @@ export async function removeWithMail(
   return true;
 }
 
-/** Makes the job that does what the operator has ordered: it tells users by mail, and removes their factors a day later. */
+/**
+ * Creates the job for removals ordered by the operator: notifies users by mail, and removes their factors a day later.
+ */
 export function removalJob(parts: RemovalParts): RepeatedWork {
   const { db, clock, mailer, audit } = parts;
 
@@ -60,6 +64,6 @@ export function removalJob(parts: RemovalParts): RepeatedWork {
       });
     },
     every,
-    complaint: "lost second factors cannot be removed at the moment",
+    complaint: "failed to remove lost second factors",
   };
 }

@@ -35,10 +35,10 @@ import {
 } from "./store.ts";
 import { counterOfCode, describeSeed, hashRecoveryCode, newRecoveryCodes, newSeed } from "./totp.ts";
 
-/** Milliseconds for which an enrolment that has begun waits for a code. */
+/** Milliseconds for which a started enrolment waits for a code. */
 const enrolmentWaits = 600_000;
 
-/** Codes that a user may try in an hour. */
+/** Codes that a user may try per hour. */
 const mostTries = 10;
 
 export interface MfaServiceParts {
@@ -52,15 +52,15 @@ export interface MfaServiceParts {
   readonly mailer: Mailer;
 }
 
-const wrongCode = (): Failure => fail("invalid-credentials", {}, { detail: "the code is wrong, or was used before" });
+const wrongCode = (): Failure => fail("invalid-credentials", {}, { detail: "the code is wrong or was already used" });
 const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
-/** Makes the implementation of MfaService. */
+/** Creates the implementation of MfaService. */
 export function createMfaService(parts: MfaServiceParts): ServiceImplementation<typeof MfaService> {
   const { db, bus, clock, sealer, brakes, provePassword, logins, mailer } = parts;
   const contextOf = (userId: string) => ({ accountId: userId, purpose: "totp" });
 
-  /** Runs a try at a code; it counts unless it succeeds. */
+  /** Runs an attempt, which counts against the limit unless it succeeds. */
   async function tryCode<T>({ id }: UserRow, run: (tx: Tx) => Promise<T>): Promise<T> {
     const counted = await brakes.take([{ name: `totp ${id}`, limit: mostTries }], "codes were tried for this user");
     const result = await db.transaction(run);
@@ -68,7 +68,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
     return result;
   }
 
-  /** Takes a code of the app, or a recovery code. */
+  /** Verifies and uses up a code of the app, or a recovery code. Throws `invalid-credentials`. */
   async function take(tx: Tx, user: UserRow, sealed: Buffer, code: string): Promise<void> {
     const seed = sealer.open(sealed, contextOf(user.id));
     if (code.includes("-")) {
@@ -89,7 +89,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const now = clock.now();
       return tryCode(user, async (tx) => {
         await take(tx, user, sealed, code);
-        // It is not lost.
+        // The factor is not lost, so its removal is cancelled.
         await cancelRemoval(tx, user.id);
         await logins.stepUp(tx, login, new Date(now));
         call.audit(tx, { subject: login.loginId, data: { recovery_code: code.includes("-") } });
@@ -105,7 +105,8 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const now = clock.now();
       await db.transaction(async (tx) => {
         const sealed = sealer.seal(seed, contextOf(user.id));
-        if (!(await beginEnrolment(tx, user.id, sealed, new Date(now)))) throw conflict("the user has a second factor");
+        if (!(await beginEnrolment(tx, user.id, sealed, new Date(now))))
+          throw conflict("the user already has a second factor");
         call.audit(tx, { subject: user.id });
       });
       const { secret, url } = describeSeed(seed, user.email);
@@ -117,7 +118,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const user = await findUserOfLogin(db, login);
       const { totp_seed: sealed, totp_begun_at: begunAt } = user;
       const now = clock.now();
-      const nothingBegun = () => conflict("no enrolment was begun within 10 minutes");
+      const nothingBegun = () => conflict("no enrolment was started within 10 minutes");
       if (!sealed || !begunAt || user.totp_enrolled_at || now - begunAt.getTime() >= enrolmentWaits)
         throw nothingBegun();
       return tryCode(user, async (tx) => {
@@ -129,7 +130,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
         const hashes = recoveryCodes.map((each) => hashRecoveryCode(seed, each));
         await replaceRecoveryCodes(tx, user.id, hashes);
         await logins.stepUp(tx, login, new Date(now));
-        // All logins of the user are asked for the factor from now on.
+        // Every login of the user must now show the second factor.
         tx.afterCommit(() => bus.publish("bearer-changed", user.id));
         call.audit(tx, { subject: user.id });
         await mailer.send(tx, factorMail("enrolled", user));

@@ -1,6 +1,6 @@
 import type { Queryable, Tx } from "../../platform/postgres/database.ts";
 
-/** Keeps the sealed seed of an enrolment that begins; false when the user has a second factor already. */
+/** Stores the encrypted seed of a new enrolment. Returns false if the user already has a second factor. */
 export async function beginEnrolment(tx: Tx, userId: string, seed: Buffer, at: Date): Promise<boolean> {
   const row = await tx.sql
     .updateTable("users")
@@ -12,7 +12,7 @@ export async function beginEnrolment(tx: Tx, userId: string, seed: Buffer, at: D
   return row !== undefined;
 }
 
-/** Ends an enrolment with the code of a time step; false when another has done so, or has begun anew. */
+/** Completes an enrolment with the code of a time step. Returns false if it was completed or restarted meanwhile. */
 export async function endEnrolment(
   tx: Tx,
   enrolment: { readonly userId: string; readonly seed: Buffer; readonly counter: number },
@@ -29,7 +29,10 @@ export async function endEnrolment(
   return row !== undefined;
 }
 
-/** Takes the code of a time step; false when that one, or a later one, was taken. Of many at once one is. */
+/**
+ * Marks the code of a time step as used. Returns false if this or a later step was already used; only one of several
+ * concurrent calls succeeds.
+ */
 export async function takeCounter(tx: Tx, userId: string, counter: number): Promise<boolean> {
   const row = await tx.sql
     .updateTable("users")
@@ -42,7 +45,7 @@ export async function takeCounter(tx: Tx, userId: string, counter: number): Prom
   return row !== undefined;
 }
 
-/** Has the second factor of a user removed in a while; false when there is none. */
+/** Orders the removal of a user's second factor. Returns false if there is none. */
 export async function orderRemoval(tx: Tx, userId: string): Promise<boolean> {
   const user = tx.sql.selectFrom("users").select("id").where("id", "=", userId).forUpdate();
   const enrolled = await user.where("totp_enrolled_at", "is not", null).executeTakeFirst();
@@ -55,24 +58,23 @@ export async function orderRemoval(tx: Tx, userId: string): Promise<boolean> {
   return true;
 }
 
-/** Forgets that the second factor of a user was to be removed. */
 export async function cancelRemoval(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("factor_removals").where("user_id", "=", userId).execute();
 }
 
-/** Says when removals are due that nobody was told of; gives their users. Of many at once one gateway gets each. */
+/** Sets the due time of unannounced removals, and returns their users; concurrent gateways get disjoint sets. */
 export async function tellRemovals(tx: Tx, dueAt: Date): Promise<string[]> {
   const untold = tx.sql.updateTable("factor_removals").set({ due_at: dueAt }).where("due_at", "is", null);
   return (await untold.returning("user_id").execute()).map(({ user_id }) => user_id);
 }
 
-/** Takes the removals that are due; gives their users. */
+/** Deletes the due removals, and returns their users. */
 export async function takeDueRemovals(tx: Tx, now: Date): Promise<string[]> {
   const due = tx.sql.deleteFrom("factor_removals").where("due_at", "<=", now);
   return (await due.returning("user_id").execute()).map(({ user_id }) => user_id);
 }
 
-/** Removes the second factor of a user; false when there is none. */
+/** Removes the second factor of a user. Returns false if there is none. */
 export async function removeFactor(tx: Tx, userId: string): Promise<boolean> {
   await tx.sql.deleteFrom("recovery_codes").where("user_id", "=", userId).execute();
   await cancelRemoval(tx, userId);
@@ -86,14 +88,16 @@ export async function removeFactor(tx: Tx, userId: string): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Keeps the recovery codes of a user in place of those before. */
+/** Replaces the recovery codes of a user. */
 export async function replaceRecoveryCodes(tx: Tx, userId: string, hashes: readonly Buffer[]): Promise<void> {
   await tx.sql.deleteFrom("recovery_codes").where("user_id", "=", userId).execute();
   const rows = hashes.map((hash) => ({ user_id: userId, hash }));
   await tx.sql.insertInto("recovery_codes").values(rows).execute();
 }
 
-/** Uses up a recovery code; false when there is none of this hash. Of many at once one does. */
+/**
+ * Uses up a recovery code. Returns false if there is none of this hash; only one of several concurrent calls succeeds.
+ */
 export async function useRecoveryCode(tx: Tx, userId: string, hash: Buffer): Promise<boolean> {
   const { numDeletedRows } = await tx.sql
     .deleteFrom("recovery_codes")
@@ -103,7 +107,6 @@ export async function useRecoveryCode(tx: Tx, userId: string, hash: Buffer): Pro
   return numDeletedRows > 0n;
 }
 
-/** Counts the recovery codes that a user has left. */
 export async function countRecoveryCodes(db: Queryable, userId: string): Promise<number> {
   const { count } = await db.sql
     .selectFrom("recovery_codes")

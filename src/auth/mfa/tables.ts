@@ -1,16 +1,16 @@
 import type { Migrations } from "../../platform/postgres/schema.ts";
 
-/** Codes for users who have lost their app, each good once. */
+/** Recovery codes for users who have lost their app; single use. */
 interface RecoveryCodesTable {
   user_id: string;
-  /** Keyed by the seed, which is sealed: a code has 50 random bits, and who reads this table alone can try none. */
+  /** HMAC under the encrypted seed: a code has 50 random bits, so the table alone does not allow guessing. */
   hash: Buffer;
 }
 
-/** Second factors that the operator removes, of users who have lost them. */
+/** Removals of lost second factors, ordered by the operator. */
 interface FactorRemovalsTable {
   user_id: string;
-  /** A day after the mail that tells of it; null until that is written. */
+  /** A day after the notification mail; null until that mail is written. */
   due_at: Date | null;
 }
 

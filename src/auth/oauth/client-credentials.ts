@@ -2,7 +2,7 @@ import type { TokenRequest } from "../../gen/pilothouse/v1/oauth_pb.ts";
 import type { Call } from "../../kernel/call.ts";
 import { invalidClient, oauthError } from "./oauth-error.ts";
 
-/** Who asks for a token. */
+/** Credentials of a client that requests a token. */
 export interface ClientCredentials {
   readonly id: string;
   readonly secret: string;
@@ -10,7 +10,7 @@ export interface ClientCredentials {
 
 const basic = /^Basic +(.*)$/i;
 
-/** Reads the client from the header (HTTP Basic) or the body; both at once are refused (RFC 6749, 2.3). */
+/** Reads the client from the header (HTTP Basic) or the body. Throws if both are present (RFC 6749, 2.3). */
 export function readClient(call: Pick<Call, "header">, { clientId, clientSecret }: TokenRequest): ClientCredentials {
   const [, encoded] = basic.exec(call.header("authorization") ?? "") ?? [];
   if (encoded === undefined) {
@@ -20,11 +20,11 @@ export function readClient(call: Pick<Call, "header">, { clientId, clientSecret 
   const [first = "", ...rest] = Buffer.from(encoded, "base64").toString().split(":");
   const id = decode(first);
   if (clientSecret || (clientId && clientId !== id))
-    throw oauthError("invalid_request", "credentials stand in the header and in the body");
+    throw oauthError("invalid_request", "send credentials either in the header or in the body, not in both");
   return { id, secret: decode(rest.join(":")) };
 }
 
-/** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */
+/** Form-decodes a part of the Basic credentials (RFC 6749, 2.3.1). */
 function decode(part: string): string {
   return new URLSearchParams(`part=${part}`).get("part") ?? "";
 }

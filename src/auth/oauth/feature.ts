@@ -3,7 +3,7 @@ import { defineService } from "../../kernel/feature.ts";
 import { keyTokenBearers } from "./key-token.ts";
 import { createOAuthService, type OAuthServiceParts } from "./service.ts";
 
-/** Milliseconds between two looks for tokens that have expired. */
+/** Milliseconds between sweeps of expired tokens. */
 const sweepEvery = 600_000;
 
 export const oauth = defineService({
@@ -14,12 +14,12 @@ export const oauth = defineService({
     jobs: [
       {
         async run() {
-          // A day later: meanwhile they answer that they have expired.
+          // Deleted a day late, so that a token that has just expired is reported as expired.
           const before = new Date(parts.clock.now() - 86_400_000);
           await parts.db.sql.deleteFrom("key_tokens").where("expires_at", "<", before).execute();
         },
         every: sweepEvery,
-        complaint: "expired tokens of keys cannot be swept at the moment",
+        complaint: "failed to sweep expired OAuth tokens",
       },
     ],
   }),

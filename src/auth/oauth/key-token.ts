@@ -9,13 +9,12 @@ type KeyTokenRow = Selectable<Schema["key_tokens"]>;
 
 const text = tokenText("pho_", "tok");
 
-/** Makes the secret of a new token. */
 export const newTokenSecret = text.newSecret;
 
-/** Writes a token: `pho_<id>_<secret>`. */
+/** Formats a token: `pho_<id>_<secret>`. */
 export const writeKeyToken = text.write;
 
-/** What the key may do, cut to the scopes of the token; it ends with the key, or sooner. */
+/** Restricts the key's rights to the scopes of the token. The token expires no later than the key. */
 function toCredential(row: KeyTokenRow, key: Credential): Credential {
   const scopes = new Set(row.scopes.filter((scope) => key.principal.scopes.has(scope)));
   const ends = Math.min(row.expires_at.getTime(), key.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
@@ -29,7 +28,7 @@ function toCredential(row: KeyTokenRow, key: Credential): Credential {
   };
 }
 
-/** Access tokens of the token endpoint as bearers. */
+/** Creates the bearer kind of tokens from the token endpoint. */
 export function keyTokenBearers(db: Database): BearerKind {
   const keys = keyBearers(db);
   return {

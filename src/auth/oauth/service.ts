@@ -25,10 +25,13 @@ import { type ClientCredentials, readClient } from "./client-credentials.ts";
 import { newTokenSecret, writeKeyToken } from "./key-token.ts";
 import { invalidClient, oauthError } from "./oauth-error.ts";
 
-/** Milliseconds. */
+/** Milliseconds for which a token is valid. */
 const lifetime = 900_000;
 
-/** Failures an hour of one client id from one network: strangers cannot stop a client by its id, which is no secret. */
+/**
+ * Failures per hour of one client id from one network. Per network, because client ids are public, and others could
+ * block a client.
+ */
 const mostFailures = 100;
 
 export interface OAuthServiceParts {
@@ -40,7 +43,7 @@ export interface OAuthServiceParts {
   readonly audit: AuditLog;
 }
 
-/** Makes the implementation of OAuthService. */
+/** Creates the implementation of OAuthService. */
 export function createOAuthService(parts: OAuthServiceParts): ServiceImplementation<typeof OAuthService> {
   const { db, ids, clock, brakes, logins, audit } = parts;
   const [keys, access] = [keyBearers(db), loginBearers(db)];
@@ -102,7 +105,7 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
       if (request.grantType === "client_credentials") return issueForKey(call, request);
       if (request.grantType === "refresh_token") return refresh(request);
       if (request.grantType === "") throw oauthError("invalid_request", "grant_type is missing");
-      throw oauthError("unsupported_grant_type", "grant_type is client_credentials or refresh_token");
+      throw oauthError("unsupported_grant_type", "grant_type must be client_credentials or refresh_token");
     },
   };
 }

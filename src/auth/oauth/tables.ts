@@ -1,6 +1,6 @@
 import type { Migrations } from "../../platform/postgres/schema.ts";
 
-/** Access tokens that stand for API keys; of their secrets only the hash. */
+/** Access tokens for API keys. Only hashes of the secrets are stored. */
 interface KeyTokensTable {
   id: string;
   key_id: string;

@@ -7,12 +7,12 @@ import type { Passwords } from "./passwords.ts";
 
 const tries = { strangers: 20, knownNetwork: 10, what: "passwords were tried for this address" };
 
-/** The same for known and unknown addresses. */
+/** Identical for known and unknown addresses. */
 const wrongPassword = "no user has this address and this password: try again, or reset the password";
 
-/** Whose password is shown, and by whom. */
+/** A password to verify, and the client that sent it. */
 export interface PasswordClaim {
-  /** Nobody, where the address is unknown: it takes as long, and is refused. */
+  /** Undefined for an unknown address: the check takes as long and fails. */
   readonly user: Pick<UserRow, "id" | "password_hash"> | undefined;
   /** The canonical address. */
   readonly email: string;
@@ -20,10 +20,10 @@ export interface PasswordClaim {
   readonly client: Client;
 }
 
-/** Has people show their password. Throws `invalid-credentials`, and `rate-limited` where it was tried too often. */
+/** Verifies a password. Throws `invalid-credentials`, or `rate-limited` after too many attempts. */
 export type ProvePassword = (claim: PasswordClaim) => Promise<void>;
 
-/** Makes what every method asks that needs a password: all of them count their tries together. */
+/** Creates the password check. All methods that need a password share its attempt counters. */
 export function createPasswordProof(parts: {
   readonly brakes: Brakes;
   readonly countTry: CountTry;

@@ -5,21 +5,23 @@ import { randomText } from "../../platform/ids.ts";
 import { createQueueBounds } from "./queue-bounds.ts";
 import { createStrengthJudge } from "./strength.ts";
 
-/** argon2id with 19 MiB, two passes and one lane: the least that OWASP's cheat sheet on password storage takes; 7 ms. */
+/**
+ * argon2id with 19 MiB, two passes and parallelism 1: the minimum of OWASP's password storage cheat sheet; takes 7 ms.
+ */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
-/** Hashes at once in a process: the other requests shall have a core, and no more than 76 MiB are taken. */
+/** Concurrent hashes per process: leaves a core for other requests, and takes at most 76 MiB. */
 const atOnce = 4;
-/** Those that wait for their turn: the last of them for about a second. */
+/** Limits of the wait queue; the last in it waits about one second. */
 const mostWaiting = { all: 250, ofAddress: 50 };
 
-/** The score of zxcvbn from which a password stands against guesses at a stolen hash: more than 10^8 of them. */
+/** Minimum zxcvbn score; it means more than 10^8 guesses against a stolen hash. */
 const leastScore = 3;
 
-/** Characters that are judged: the time that it takes grows faster than their number. */
+/** Characters that are judged: the time grows faster than their number. */
 const mostJudged = 64;
 
-/** What zxcvbn warns of, in words. */
+/** Texts of zxcvbn's warnings. */
 const warnings: Readonly<Record<string, string>> = {
   ...{ topTen: "it is one of the most common", topHundred: "it is one of the most common", common: "it is common" },
   ...{ similarToCommon: "it is like a common one", wordByItself: "it is a single word", sequences: "it is a sequence" },
@@ -28,16 +30,18 @@ const warnings: Readonly<Record<string, string>> = {
   userInputs: "it is like your e-mail address",
 };
 
-/** Hashes passwords, a few at a time. Beyond what may wait, in all and of a client address, it throws `rate-limited`. */
+/**
+ * Hashes passwords with limited concurrency. Throws `rate-limited` if the queue is full, in total or for the client
+ * address.
+ */
 export interface Passwords {
-  /** Throws `validation-failed` for a password that is guessed easily, by one who knows the e-mail address. */
+  /** Throws `validation-failed` if the password is easy to guess, also for those who know the e-mail address. */
   assertStrong(password: string, email: string, clientAddress: string): Promise<void>;
   hash(password: string, clientAddress: string): Promise<string>;
-  /** Compares a password. Without a hash that takes as long, and is false. */
+  /** Compares a password with a hash. Without a hash, takes as long and returns false. */
   verify(hash: string | null | undefined, password: string, clientAddress: string): Promise<boolean>;
 }
 
-/** Makes what hashes the passwords of a gateway. */
 export function createPasswords(registry: Registry): Passwords {
   const hashes = new Counter({
     name: "pilothouse_password_hashes_total",
@@ -60,14 +64,14 @@ export function createPasswords(registry: Registry): Passwords {
     try {
       return await work();
     } finally {
-      // Whose turn comes takes the place of this one.
+      // Passes its slot to the next waiter.
       const next = waiting.shift();
       if (next) next();
       else running -= 1;
     }
   }
 
-  /** Keyboards write the same character in several ways; NFKC has one (NIST SP 800-63B, 3.1.1.2). */
+  /** Normalises to NFKC, because keyboards encode the same character differently (NIST SP 800-63B, 3.1.1.2). */
   const canonical = (password: string): string => password.normalize("NFKC");
 
   const judge = createStrengthJudge();

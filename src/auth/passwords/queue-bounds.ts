@@ -2,17 +2,17 @@ import { networkOf } from "../../platform/client-network.ts";
 import { fail } from "../../platform/errors.ts";
 
 interface QueueBoundsOptions {
-  /** How many may wait. */
+  /** Maximum number of waiting passwords. */
   readonly all: number;
-  /** How many of one client address may, so that no address fills the queue for the others. */
+  /** Maximum per client address, so that one address cannot fill the queue. */
   readonly ofAddress: number;
-  /** What is done with passwords, for the client: `compared`. */
+  /** What happens to the passwords, for the error text: `compared`. */
   readonly what: string;
 }
 
 /**
- * Creates what counts the passwords that wait. It returns what is to be called when the wait is over, and throws
- * `rate-limited` beyond what may wait.
+ * Creates a counter of waiting passwords. Returns a function that ends the wait. Throws `rate-limited` if a limit is
+ * exceeded.
  */
 export function createQueueBounds({ all, ofAddress, what }: QueueBoundsOptions): (address: string) => () => void {
   const byAddress = new Map<string, number>();

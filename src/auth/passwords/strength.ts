@@ -2,13 +2,13 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { createQueueBounds } from "./queue-bounds.ts";
 
-/** A password to judge, and words that whoever guesses it knows. */
+/** A password to judge, and words that an attacker knows. */
 export interface StrengthQuestion {
   readonly password: string;
   readonly known: readonly string[];
 }
 
-/** zxcvbn's judgement: a score of 0 to 4, and what it warns of, which is empty where there is nothing. */
+/** zxcvbn's result: a score of 0 to 4, and a warning or an empty string. */
 export interface StrengthAnswer {
   readonly score: number;
   readonly warning: string;
@@ -16,23 +16,23 @@ export interface StrengthAnswer {
 
 /** Milliseconds. */
 const times = {
-  /** For an answer: 64 characters take up to 0.5 s of a core. */
+  /** Timeout of a judgement: 64 characters take up to 0.5 s of a core. */
   patience: 20_000,
-  /** A thread holds 55 MB, 12 of which return when it ends: it is kept no longer than some sign-ups in a row need it. */
+  /** A thread holds 55 MB, and 12 MB of them are freed when it ends, so it is kept only for consecutive sign-ups. */
   idle: 10_000,
 };
 
-/** Those that wait for their turn: the last of them for about 5 s. */
+/** Limits of the wait queue; the last in it waits about 5 s. */
 const mostWaiting = { all: 100, ofAddress: 20 };
 
-/** Megabytes of a thread's heap; it fills 5. */
+/** Megabytes of a thread's heap; 5 are used. */
 const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 };
 
 const program = new URL("./strength-worker.ts", import.meta.url);
 
 /**
- * Makes what judges passwords one after the other, in a thread that is started when it is needed. Throws `rate-limited` beyond
- * what may wait, in all and of a client address.
+ * Creates the password judge, which runs one judgement at a time in a thread started on demand. Throws `rate-limited`
+ * if the queue is full, in total or for the client address.
  */
 export function createStrengthJudge(): (question: StrengthQuestion, clientAddress: string) => Promise<StrengthAnswer> {
   let worker: Worker | undefined;

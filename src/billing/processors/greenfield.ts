@@ -1,55 +1,55 @@
 import { plainDecimal } from "./decimal.ts";
 import type { Transport } from "./transport.ts";
 
-/** Minutes for which an invoice can be paid, and for which the processor looks for payments that come late. */
+/** Minutes for which an invoice can be paid, and for which the processor detects late payments. */
 const minutes = { open: 60, monitored: 1_440 };
 
-/** An invoice as BTCPay Server has it. */
+/** An invoice of BTCPay Server. */
 export interface Invoice {
   readonly id: string;
   readonly storeId: string;
   readonly status: "New" | "Processing" | "Settled" | "Expired" | "Invalid";
   readonly amount: string;
-  /** In upper case. */
+  /** Upper case. */
   readonly currency: string;
   readonly checkoutLink: string;
   /** Milliseconds since the Unix epoch. */
   readonly expiresAt: number;
 }
 
-/** How it is paid, and what was. */
+/** Payment details of an invoice, and what was paid. */
 export interface InvoicePayment {
   readonly address: string;
   readonly uri: string;
-  /** Confirmed or not. */
+  /** Includes unconfirmed payments. */
   readonly paid: string;
   readonly transactionIds: readonly string[];
 }
 
-/** As much of BTCPay Server's Greenfield interface as we use. */
+/** The parts of BTCPay Server's Greenfield API that we use. */
 export interface Greenfield {
-  /** The price of one unit of a cryptocurrency. */
+  /** Returns the price of one unit of a cryptocurrency. */
   rate(crypto: string, currency: string): Promise<string>;
   createInvoice(order: { id: string; amount: string; crypto: string; redirectUrl: string }): Promise<Invoice>;
-  /** The invoice that was made for an order. */
+  /** Finds the invoice of an order. */
   findInvoice(orderId: string): Promise<Invoice | undefined>;
   invoice(id: string): Promise<Invoice>;
   payment(id: string, crypto: string): Promise<InvoicePayment>;
-  /** Has an invoice take no payment any more. */
+  /** Marks an invoice as invalid, so that it accepts no further payments. */
   invalidate(id: string): Promise<void>;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the boundary at which another's JSON is read field by field.
+// biome-ignore lint/suspicious/noExplicitAny: the boundary at which foreign JSON is read field by field.
 type Json = any;
 
 const longest = 2_048;
 
 function text(value: unknown, name: string): string {
   if (typeof value === "string" && value.length <= longest) return value;
-  throw new Error(`the payment processor has given no ${name}`);
+  throw new Error(`the payment processor returned no ${name}`);
 }
 
-/** Amounts are text; older servers write numbers. */
+/** Amounts are text; older servers send numbers. */
 const decimal = (value: unknown, name: string): string => plainDecimal(text(value, name));
 
 const statuses = ["New", "Processing", "Settled", "Expired", "Invalid"] as const;
@@ -57,7 +57,7 @@ const statuses = ["New", "Processing", "Settled", "Expired", "Invalid"] as const
 function toInvoice(json: Json): Invoice {
   const status = statuses.find((known) => known === json?.status);
   const seconds: unknown = json?.expirationTime;
-  if (!status || typeof seconds !== "number") throw new Error("the payment processor has given no invoice");
+  if (!status || typeof seconds !== "number") throw new Error("the payment processor returned no valid invoice");
   return {
     ...{ id: text(json.id, "id"), storeId: text(json.storeId, "store"), status },
     ...{ amount: decimal(json.amount, "amount"), currency: text(json.currency, "currency") },
@@ -65,13 +65,13 @@ function toInvoice(json: Json): Invoice {
   };
 }
 
-/** A payment is `<transaction>-<output>`. */
+/** Strips the output index from a payment's identifier, `<transaction>-<output>`. */
 const transactionOf = (id: string): string => id.replace(/-\d+$/, "");
 
 function toPayment(json: Json, crypto: string): InvoicePayment {
   const wanted = `${crypto.toUpperCase()}-CHAIN`;
   const method: Json = Array.isArray(json) ? json.find(({ paymentMethodId }) => paymentMethodId === wanted) : undefined;
-  if (!method) throw new Error(`the payment processor does not take ${crypto}`);
+  if (!method) throw new Error(`the payment processor does not accept ${crypto}`);
   const payments: Json[] = Array.isArray(method.payments) ? method.payments.slice(0, 100) : [];
   const ids = payments.map(({ id }) => transactionOf(text(id, "payment")));
   return {
@@ -80,7 +80,7 @@ function toPayment(json: Json, crypto: string): InvoicePayment {
   };
 }
 
-/** Makes a client of a store. */
+/** Creates the client of a store. */
 export function createGreenfield(options: { store: string; apiKey: string; transport: Transport }): Greenfield {
   const { store, apiKey, transport } = options;
   const base = `/api/v1/stores/${encodeURIComponent(store)}`;
@@ -90,7 +90,7 @@ export function createGreenfield(options: { store: string; apiKey: string; trans
     const sent = body === undefined ? "" : JSON.stringify(body);
     const answer = await transport({ method, path: `${base}${path}`, headers, body: sent });
     if (answer.status < 200 || answer.status > 299)
-      throw new Error(`the payment processor has answered ${method} with ${answer.status}`);
+      throw new Error(`the payment processor responded to ${method} with status ${answer.status}`);
     return answer.body === "" ? undefined : JSON.parse(answer.body);
   }
 

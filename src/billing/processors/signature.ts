@@ -1,10 +1,10 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** Writes the signature of BTCPay Server (`BTCPay-Sig`). */
+/** Computes the signature of BTCPay Server (`BTCPay-Sig`). */
 export const btcPaySignature = (secret: string, body: string | Buffer): string =>
   `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 
-/** Says whether a notice of BTCPay Server is signed, in a time that tells nothing of the signature. */
+/** Verifies the signature of a BTCPay Server webhook, in constant time. */
 export function isBtcPaySigned(secret: string, body: Buffer, signature: unknown): boolean {
   if (typeof signature !== "string") return false;
   const [given, right] = [Buffer.from(signature), Buffer.from(btcPaySignature(secret, body))];

@@ -1,10 +1,9 @@
 import Stripe from "stripe";
 import type { ProcessorAnswer, Transport } from "./transport.ts";
 
-/** The headers that Stripe's client sends, as text. */
 type Headers = Readonly<Record<string, string | number | string[]>>;
 
-/** An answer in the form that Stripe's client reads. */
+/** A response as Stripe's client expects it. */
 class Response extends Stripe.HttpClientResponse {
   readonly #answer: ProcessorAnswer;
 
@@ -22,7 +21,7 @@ class Response extends Stripe.HttpClientResponse {
   }
 }
 
-/** Has Stripe's client send its requests by a transport, which bounds their time and size. */
+/** HTTP client for Stripe's library that uses a transport, which limits time and size. */
 class Client extends Stripe.HttpClient {
   readonly #transport: Transport;
 
@@ -39,14 +38,14 @@ class Client extends Stripe.HttpClient {
     ...[, , path, method, headers, body]: Parameters<Stripe.HttpClient["makeRequest"]>
   ): Promise<Response> {
     const sent = Object.entries(headers as Headers).map(([name, value]) => [name, String(value)] as const);
-    // Whoever sends it says how long the body is.
+    // The transport sets the length of the body itself.
     const own = sent.filter(([name]) => name.toLowerCase() !== "content-length");
     const request = { method, path, headers: Object.fromEntries(own), body: body ?? "" };
     return new Response(await this.#transport(request));
   }
 }
 
-/** Makes a client of Stripe's interface. */
+/** Creates a Stripe client. */
 export function createStripeClient(secretKey: string, transport: Transport): Stripe {
   return new Stripe(secretKey, { httpClient: new Client(transport), maxNetworkRetries: 1, telemetry: false });
 }

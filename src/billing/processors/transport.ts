@@ -1,29 +1,30 @@
-/** A request to a payment processor. */
 export interface ProcessorRequest {
   readonly method: string;
-  /** Path with query, as the processor's reference has it: `/v1/customers`. */
+  /** Path with query, as in the processor's reference: `/v1/customers`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** What it answers. */
+/** Response of a payment processor. */
 export interface ProcessorAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Carries requests to a processor: over HTTP, or to the sandbox in this process. */
+/** Sends requests to a processor: over HTTP, or to the sandbox in this process. */
 export type Transport = (request: ProcessorRequest) => Promise<ProcessorAnswer>;
 
-/** Milliseconds for an exchange: people wait for most of them. */
+/** Milliseconds for a request: most of them keep a person waiting. */
 const wholeMs = 15_000;
 
-/** A list of a customer's subscriptions has some kilobytes. */
+/** Maximum bytes of a response. A list of a customer's subscriptions has some kilobytes. */
 const maxBytes = 1_048_576;
 
-/** Makes a transport to a processor that the operator has named. No redirect is followed: keys would go along. */
+/**
+ * Creates an HTTP transport to the operator's processor. Redirects are rejected, because they would receive the keys.
+ */
 export function httpTransport(base: string, timeoutMs = wholeMs): Transport {
   return async ({ method, path, headers, body }) => {
     const response = await fetch(`${base}${path}`, {

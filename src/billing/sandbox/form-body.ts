@@ -1,6 +1,9 @@
 import type { Thing } from "./sandbox-store.ts";
 
-/** Reads a form in the way of Stripe's interface: `line_items[0][price]=x` is `{ line_items: { 0: { price: "x" } } }`. */
+/**
+ * Parses a form in the notation of Stripe's API: `line_items[0][price]=x` becomes `{ line_items: { 0: { price: "x" } }
+ * }`.
+ */
 export function readForm(params: URLSearchParams): Thing {
   const form: Thing = {};
   for (const [key, value] of params) {

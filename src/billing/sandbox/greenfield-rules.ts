@@ -1,10 +1,10 @@
 import type { Thing } from "./sandbox-store.ts";
 import { SandboxRefusal } from "./sandbox-tools.ts";
 
-/** Says what is wrong with a value, if anything is. */
+/** Returns what is wrong with a value; undefined if it is valid. */
 type Check = (value: unknown) => string | undefined;
 
-/** The fields that an object may have. */
+/** Fields of an object. */
 interface Shape {
   readonly [name: string]: Check | Shape;
 }
@@ -34,10 +34,10 @@ const amount = must(
 );
 const anything: Check = must((value) => typeof value === "object" && value !== null, "must be an object");
 
-/** 24 days, in minutes: what a timer can wait. */
+/** Minutes: 24 days, the maximum delay of a timer. */
 const longest = 34_560;
 
-/** What bodies may have, by the request that they are of, as the reference of BTCPay Server's interface has it. */
+/** Bodies by request, according to the reference of BTCPay Server's API. */
 const bodies: Readonly<Record<string, { readonly needed: readonly string[]; readonly shape: Shape }>> = {
   "POST invoices": {
     needed: ["amount", "currency"],
@@ -55,7 +55,7 @@ const bodies: Readonly<Record<string, { readonly needed: readonly string[]; read
   "POST invoices/:id/status": { needed: ["status"], shape: { status: oneOf("Invalid", "Settled") } },
 };
 
-/** What queries may have. */
+/** Query parameters by request. */
 const queries: Readonly<Record<string, readonly string[]>> = {
   "GET rates": ["currencyPair"],
   "GET invoices": ["orderId", "textSearch", "status", "startDate", "endDate", "skip", "take"],
@@ -71,7 +71,7 @@ function faultsOf(shape: Shape, object: Thing, at = ""): Fault[] {
   return Object.entries(object).flatMap(([name, value]) => {
     const path = `${at}${name}`;
     const rule = Object.hasOwn(shape, name) ? shape[name] : undefined;
-    if (rule === undefined) return [{ path, message: "there is no such field" }];
+    if (rule === undefined) return [{ path, message: "unknown field" }];
     if (typeof rule === "function") {
       const message = rule(value);
       return message === undefined ? [] : [{ path, message }];
@@ -90,14 +90,14 @@ function parse(body: string): Thing {
     const json: unknown = JSON.parse(body);
     if (typeof json === "object" && json !== null) return json;
   } catch {
-    // What is no JSON is refused like any other body.
+    // Invalid JSON is rejected below.
   }
-  throw refusal([{ path: "", message: "A non-empty JSON object is needed" }]);
+  throw refusal([{ path: "", message: "A non-empty JSON object is required" }]);
 }
 
 /**
- * Reads the body of a request to BTCPay Server, and refuses what that would; and unknown fields, which it passes over: a
- * mistaken name of ours would go unseen.
+ * Parses the body of a request to BTCPay Server, and rejects what that server rejects. Also rejects unknown fields,
+ * which that server ignores, so that misspelt names are noticed.
  */
 export function readGreenfield(
   route: string,
@@ -108,11 +108,11 @@ export function readGreenfield(
   }: { readonly url: URL; readonly headers: Readonly<Record<string, string>>; readonly body: string },
 ): Thing {
   const strange = [...url.searchParams.keys()].filter((name) => !queries[route]?.includes(name));
-  if (strange.length > 0) throw refusal(strange.map((path) => ({ path, message: "there is no such parameter" })));
+  if (strange.length > 0) throw refusal(strange.map((path) => ({ path, message: "unknown parameter" })));
   const rules = bodies[route];
   if (!rules) return {};
   if (!headers["content-type"]?.startsWith("application/json"))
-    throw new SandboxRefusal(415, "the body is no JSON by its content type");
+    throw new SandboxRefusal(415, "expected a content type of application/json");
   const read = parse(body);
   const missing = rules.needed.filter((name) => read[name] === undefined);
   const faults = [...missing.map((path) => ({ path, message: "is needed" })), ...faultsOf(rules.shape, read)];

@@ -5,26 +5,26 @@ import { readGreenfield } from "./greenfield-rules.ts";
 import type { Thing } from "./sandbox-store.ts";
 import { type SandboxPage, SandboxRefusal, type SandboxTools, transportOf } from "./sandbox-tools.ts";
 
-/** The store of the sandbox. */
+/** Store identifier of the sandbox. */
 export const sandboxStore = "sandbox";
 
-/** The key that its interface is used with. */
+/** API key of the sandbox. */
 export const sandboxKey = "sandbox";
 
-/** What one unit costs, whatever the currency. */
+/** Price of one unit, in any currency. */
 const rates: Readonly<Record<string, string>> = { BTC: "93988.57", XMR: "158.2", LTC: "91.75" };
 
-/** The cryptocurrencies that it takes. */
+/** Supported cryptocurrencies. */
 export const sandboxCurrencies = Object.keys(rates).map((code) => code.toLowerCase());
 
-/** The URI scheme that wallets open, by coin. */
+/** Payment URI by coin. */
 const paymentLinks: Readonly<Record<string, (address: string, amount: string) => string>> = {
   BTC: (address, amount) => `bitcoin:${address}?amount=${amount}`,
   LTC: (address, amount) => `litecoin:${address}?amount=${amount}`,
   XMR: (address, amount) => `monero:${address}?tx_amount=${amount}`,
 };
 
-/** The part of the sandbox that speaks as much of BTCPay Server's interface as we use. */
+/** Sandbox implementation of the parts of BTCPay Server's API that we use. */
 export interface SandboxCrypto {
   readonly transport: Transport;
   page(id: string): Promise<SandboxPage | undefined>;
@@ -33,7 +33,6 @@ export interface SandboxCrypto {
 
 const isOpen = ({ status }: Thing): boolean => status === "New";
 
-/** Makes it. */
 export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
   const { store, notify, nextId, seconds, change, pagesUrl, secret } = tools;
 
@@ -44,7 +43,7 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
     await notify("btcpay", { "btcpay-sig": btcPaySignature(secret, body) }, body);
   }
 
-  /** An invoice as it is now: time alone ends one. */
+  /** Returns the current state of an invoice, which may have expired. */
   async function find(id: string): Promise<Thing | undefined> {
     const invoice = await store.get(id);
     if (invoice?.object !== "btc_invoice") return undefined;
@@ -134,11 +133,11 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
   }
 
   function actionsOf({ status }: Thing): Record<string, string> {
-    if (status === "Processing") return { settle: "Confirm the payment", fail: "Have the payment fail" };
+    if (status === "Processing") return { settle: "Confirm the payment", fail: "Make the payment fail" };
     if (status === "New")
       return {
         ...{ pay: "Pay", over: "Pay twice as much", little: "Pay too little" },
-        ...{ expire: "Let the time run out", fail: "Have the invoice fail" },
+        ...{ expire: "Let the invoice expire", fail: "Make the invoice fail" },
       };
     return { pay: "Pay too late" };
   }
@@ -153,7 +152,7 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
         title: "Pay an order",
         lines: [
           `${amount} ${currency} to ${address}.`,
-          `It is ${status}${additionalStatus === "None" ? "" : ` (${additionalStatus})`}; ${paid} ${currency} has been paid.`,
+          `Status: ${status}${additionalStatus === "None" ? "" : ` (${additionalStatus})`}; ${paid} ${currency} has been paid.`,
           "This is a sandbox: no money moves.",
         ],
         ...{ actions: actionsOf(invoice), backUrl: redirectURL },

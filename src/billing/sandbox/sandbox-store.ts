@@ -2,15 +2,15 @@ import { sql } from "kysely";
 import type { Database } from "../../platform/postgres/database.ts";
 import type { Migrations } from "../../platform/postgres/schema.ts";
 
-/** A thing that a processor has, in the JSON of its interface. */
+/** An object of a processor, as JSON of its API. */
 // biome-ignore lint/suspicious/noExplicitAny: the sandbox keeps what two other interfaces define.
 export type Thing = Record<string, any>;
 
-/** Where a sandbox keeps its things. */
+/** Storage of the sandbox. */
 export interface SandboxStore {
   get(id: string): Promise<Thing | undefined>;
   put(kind: string, thing: Thing): Promise<void>;
-  /** All of a kind, the newest first. */
+  /** Lists all objects of a kind, newest first. */
   list(kind: string): Promise<Thing[]>;
 }
 
@@ -32,7 +32,7 @@ export const sandboxMigrations: Migrations = {
   ],
 };
 
-/** Keeps the things of the sandbox beside the accounts that they are for. */
+/** Creates a store in the database. */
 export function createSandboxStore(db: Database): SandboxStore {
   return {
     async get(id) {
@@ -52,7 +52,7 @@ export function createSandboxStore(db: Database): SandboxStore {
   };
 }
 
-/** Keeps them in memory. */
+/** Creates a store in memory. */
 export function createMemoryStore(): SandboxStore {
   const things = new Map<string, { kind: string; thing: Thing }>();
   return {

@@ -8,7 +8,7 @@ import { type SandboxPage, SandboxRefusal, type SandboxTools, transportOf } from
 /** Seconds for which a checkout is open. */
 const openFor = 86_400;
 
-/** The part of the sandbox that speaks as much of Stripe's interface as we use. */
+/** Sandbox implementation of the parts of Stripe's API that we use. */
 export interface SandboxCard {
   readonly transport: Transport;
   page(id: string): Promise<SandboxPage | undefined>;
@@ -19,7 +19,6 @@ const live = (status: string): boolean => status === "active" || status === "pas
 const money = ({ unit_amount, currency, recurring }: Thing): string =>
   `${(unit_amount / 100).toFixed(2)} ${String(currency).toUpperCase()} a ${recurring.interval}`;
 
-/** Makes it. */
 export function createSandboxCard(tools: SandboxTools): SandboxCard {
   const { store, notify, nextId, seconds, change, pagesUrl, secret } = tools;
 
@@ -63,7 +62,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     });
   }
 
-  /** Makes the invoice of a period, or of a change in it, its payment and its charge. */
+  /** Creates the invoice of a period or of a change within it, with payment and charge. */
   async function invoice(subscription: Thing, paid: boolean, share = 1): Promise<Thing> {
     const { unit_amount, currency } = subscription.items.data[0].price;
     const amount = Math.round(unit_amount * share);
@@ -118,7 +117,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
   async function renew(subscription: Thing, paid: boolean): Promise<void> {
     if (subscription.cancel_at_period_end) return void (await cancel(subscription));
     const [item] = subscription.items.data;
-    // What is cheaper begins with the next period.
+    // A downgrade starts with the next period.
     const price = subscription.next_price ?? item.price;
     const next = items(price, paid ? item.current_period_end : item.current_period_start);
     const renewed = { status: paid ? "active" : "past_due", items: next, next_price: null, schedule: null };
@@ -139,7 +138,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     await tell("charge.dispute.closed", await make("dispute", "dp", { charge: charge.id, status: "lost" }));
   }
 
-  /** The price beside that of a subscription, of the same interval: above or below it. */
+  /** The next price above or below that of a subscription, of the same interval. */
   async function priceBeside({ items: { data } }: Thing, isAbove: boolean): Promise<Thing | undefined> {
     const [{ price }] = data;
     const sold = (await store.list("price")).filter(({ recurring }) => recurring.interval === price.recurring.interval);
@@ -149,7 +148,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
       : sorted.findLast(({ unit_amount }) => unit_amount < price.unit_amount);
   }
 
-  /** Changes to the next higher price at once, for an invoice of its own. */
+  /** Upgrades to the next higher price at once, with a separate invoice. */
   async function raise(subscription: Thing, paid: boolean): Promise<void> {
     const price = await priceBeside(subscription, true);
     if (!price) return;
@@ -160,7 +159,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     await tell("customer.subscription.updated", changed);
   }
 
-  /** Pays the invoice that was not. */
+  /** Pays the open invoice. */
   async function settle(subscription: Thing): Promise<void> {
     const open = await need(subscription.latest_invoice, "invoice");
     if (open.status === "paid") return;
@@ -262,7 +261,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     return {
       title: isOpen ? "Pay by card" : `This checkout is ${status}`,
       lines: [`${nickname}: ${money(cost)}`, "This is a sandbox: no money moves."],
-      actions: isOpen ? { pay: "Pay", decline: "Have the card declined" } : {},
+      actions: isOpen ? { pay: "Pay", decline: "Decline the card" } : {},
       backUrl: status === "complete" ? success_url : cancel_url,
     };
   }
@@ -281,19 +280,19 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
       ...page,
       lines: [
         `${price.nickname}: ${money(price)}`,
-        `It is ${status}${ends ? ", and ends" : ""}; paid until ${until}.`,
+        `Status: ${status}${ends ? ", ending" : ""}; paid until ${until}.`,
         ...(next ? [`From then on ${next.nickname}: ${money(next)}.`] : []),
         ...lines,
       ],
       actions: {
-        ...(ends ? { resume: "Go on after all" } : { cancel: "End with the paid period" }),
-        ...{ renew: "Have the next payment succeed", fail: "Have the next payment fail" },
+        ...(ends ? { resume: "Resume the subscription" } : { cancel: "End after the paid period" }),
+        ...{ renew: "Make the next payment succeed", fail: "Make the next payment fail" },
         ...((await priceBeside(subscription, true)) && {
-          ...{ raise: "Change to a higher tier", raise_declined: "The same, and have the card declined" },
+          ...{ raise: "Change to a higher tier", raise_declined: "Change to a higher tier, with the card declined" },
         }),
         ...((await priceBeside(subscription, false)) && { lower: "Change to a lower tier" }),
-        ...(invoiced !== "paid" && { settle: "Pay what is open" }),
-        ...{ refund: "Refund the last payment", dispute: "Lose the last payment in a dispute", end: "End at once" },
+        ...(invoiced !== "paid" && { settle: "Pay the open invoice" }),
+        ...{ refund: "Refund the last payment", dispute: "Lose the last payment in a dispute", end: "End now" },
       },
     };
   }

@@ -2,46 +2,46 @@ import type { Clock } from "../../platform/clock.ts";
 import type { ProcessorAnswer, ProcessorRequest, Transport } from "../processors/transport.ts";
 import type { SandboxStore, Thing } from "./sandbox-store.ts";
 
-/** What the sandbox's page shows of something that can be paid. */
+/** Content of a sandbox page for something payable. */
 export interface SandboxPage {
   readonly title: string;
   readonly lines: readonly string[];
-  /** What can be done to it: the name of each, and what its button says. */
+  /** Button labels by action. */
   readonly actions: Readonly<Record<string, string>>;
-  /** Where the person goes afterwards. */
+  /** Where the person is sent afterwards. */
   readonly backUrl: string | undefined;
 }
 
-/** How the sandbox tells of what has happened, as the processors do. */
+/** Sends a webhook, as the processors do. */
 export type Notify = (processor: "stripe" | "btcpay", headers: Record<string, string>, body: string) => Promise<void>;
 
 export interface SandboxParts {
   readonly store: SandboxStore;
   readonly clock: Clock;
-  /** Where its pages are, without a slash at the end. */
+  /** Base URL of its pages, without a trailing slash. */
   readonly pagesUrl: string;
   readonly notify: Notify;
-  /** Signs what it tells. */
+  /** Signs webhooks. */
   readonly secret: string;
 }
 
-/** What each processor's part of the sandbox is made with. */
+/** Tools shared by the sandbox's processors. */
 export interface SandboxTools extends Omit<SandboxParts, "notify"> {
   readonly notify: Notify;
   nextId(prefix: string): string;
   /** Seconds since the Unix epoch. */
   seconds(): number;
-  /** Changes something, and gives it as it is then. */
+  /** Updates an object, and returns it. */
   change(kind: string, thing: Thing, changes: Thing): Promise<Thing>;
 }
 
-/** Answers a request, or says that there is no such path. */
+/** Handles a request; undefined if the path is unknown. */
 export type Routes = (request: ProcessorRequest & { readonly url: URL }) => Promise<Thing | undefined>;
 
-/** An answer that is a refusal. */
+/** Thrown to send an error response. */
 export class SandboxRefusal extends Error {
   readonly status: number;
-  /** The body, where it is not what the processor usually answers. */
+  /** The body, if it differs from the processor's usual error body. */
   readonly body: unknown;
 
   constructor(status: number, message: string, body?: unknown) {
@@ -55,7 +55,7 @@ const json = (status: number, body: unknown): ProcessorAnswer => ({
   ...{ status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) },
 });
 
-/** Makes a transport of what answers requests. */
+/** Creates a transport from a request handler. */
 export function transportOf(routes: Routes, refusal: (status: number, message: string) => unknown): Transport {
   return async (request) => {
     const url = new URL(request.path, "http://sandbox");

@@ -4,17 +4,16 @@ import { createSandboxCrypto } from "./sandbox-btcpay.ts";
 import { createSandboxCard } from "./sandbox-stripe.ts";
 import type { SandboxPage, SandboxParts, SandboxTools } from "./sandbox-tools.ts";
 
-/** Stands in for both processors where no real one is set: no money moves. */
+/** Replaces both processors if no real one is configured. No money moves. */
 export interface Sandbox {
   readonly stripe: Transport;
   readonly btcPay: Transport;
-  /** Describes what a page shows; undefined when there is no such thing. */
+  /** Describes a page; undefined if there is none for the identifier. */
   page(id: string): Promise<SandboxPage | undefined>;
-  /** Does what somebody has pressed, and gives the page as it is then. */
+  /** Runs the action of a pressed button, and returns the updated page. */
   act(id: string, action: string): Promise<SandboxPage | undefined>;
 }
 
-/** Makes the sandbox. */
 export function createSandbox(parts: SandboxParts): Sandbox {
   const tools: SandboxTools = {
     ...parts,

@@ -3,20 +3,20 @@ import type { BearerKind } from "../../kernel/bearer-kind.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
 import { findTokens, type SessionTokenRow, tokenCredential } from "./session-tokens.ts";
 
-/** The scope that connecting needs; a token has no other. */
+/** Scope needed to connect; the only scope of a token. */
 export const cdpScope = "sessions:write";
 
-/** How tokens for the CDP connections of a session are written. */
+/** Text format of CDP tokens. */
 export const cdpTokenText = tokenText("phc_", "cdp");
 
-/** A token as it is kept: of its secret only the hash. */
+/** A token to insert. Only the hash of its secret is stored. */
 export interface NewCdpToken {
   readonly id: string;
   readonly sessionId: string;
-  /** The key or the login that has made it. */
+  /** The key or login that created it. */
   readonly madeBy: string;
   readonly secretHash: Buffer;
-  /** Until when one can connect by it. */
+  /** Until when the token accepts new connections. */
   readonly opensUntil: Date;
 }
 
@@ -26,7 +26,6 @@ interface CdpTokenRow extends SessionTokenRow {
 
 const findStatement = findTokens("cdp-token-find", "cdp_tokens", ["opens_until"]);
 
-/** Keeps a token. */
 export async function insertCdpToken(tx: Tx, token: NewCdpToken): Promise<void> {
   await tx.sql
     .insertInto("cdp_tokens")
@@ -51,7 +50,7 @@ export async function revokeCdpTokens(tx: Tx, sessionId: string, now: Date): Pro
     .execute();
 }
 
-/** Deletes the tokens of sessions that have ended. */
+/** Deletes the tokens of ended sessions. */
 export async function sweepCdpTokens(db: Database): Promise<void> {
   await db.sql
     .deleteFrom("cdp_tokens")
@@ -61,7 +60,7 @@ export async function sweepCdpTokens(db: Database): Promise<void> {
     .execute();
 }
 
-/** Tokens for CDP connections as bearers. They end with the key or the login that has made them. */
+/** Creates the bearer kind of CDP tokens. They end with the key or login that created them. */
 export function cdpTokenBearers(db: Database): BearerKind {
   return {
     prefix: cdpTokenText.prefix,

@@ -22,7 +22,7 @@ import { noSession } from "../ended-session.ts";
 import type { Sessions } from "../sessions.ts";
 import { cdpScope, cdpTokenText, insertCdpToken, revokeCdpTokens } from "./cdp-tokens.ts";
 
-/** Milliseconds in which one can connect by an address. */
+/** Milliseconds for which a CDP URL accepts new connections. */
 const opensFor = 3_600_000;
 
 export interface CdpParts {
@@ -38,12 +38,12 @@ type CdpMethods = Pick<
   "createCdpUrl" | "deleteCdpUrls" | "getCdpVersion" | "cdp"
 >;
 
-/** Makes the methods by which clients of the DevTools protocol find a session and connect to it. */
+/** Creates the methods with which CDP clients find a session and connect to it. */
 export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts): CdpMethods {
   const addressOf = (sessionId: string, token?: string): string =>
     `${config.publicUrl.replace(/^http/, "ws")}/v1/sessions/${sessionId}/cdp${token === undefined ? "" : `/${token}`}`;
 
-  /** Throws as for any session that is not the caller's, or has ended. */
+  /** Throws if the session is not the caller's or has ended. */
   async function assertOpen(call: Call, id: string): Promise<void> {
     const { sessionId = id } = call.principal;
     if (sessionId !== id) throw noSession();
@@ -91,7 +91,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
     },
 
     async cdp(call, { sessionId }: CdpRequest): Promise<Relay<CdpRequest, CdpResponse>> {
-      if (sessionId === "") throw failFields("validation-failed", { session_id: "is needed in the first message" });
+      if (sessionId === "") throw failFields("validation-failed", { session_id: "is required in the first message" });
       await assertOpen(call, sessionId);
       return { relay: (messages) => sessions.lend(call, sessionId, messages) };
     },

@@ -5,22 +5,22 @@ import type { Override } from "../../kernel/entitlement.ts";
 import type { Role } from "../../kernel/role.ts";
 import type { NamedStatement } from "../../platform/postgres/database.ts";
 
-/** A token for one session as it is kept, with what its maker and its account add. */
+/** A token for one session, with the data of its creator and account. */
 export interface SessionTokenRow {
   readonly id: string;
   readonly session_id: string;
   readonly secret_hash: Buffer;
-  /** It was revoked itself, or its maker is no longer good. */
+  /** Whether the token is revoked or its creator no longer valid. */
   readonly is_ended: boolean;
-  /** The key or the login that has made it. */
+  /** The key or login that created it. */
   readonly made_by: string;
   readonly name: string;
   readonly ends_at: Date | null;
-  /** The user who has logged in, or made the key. */
+  /** The user of the login, or the creator of the key. */
   readonly user_id: string | null;
-  /** What that user is in the account. */
+  /** Current role of that user in the account. */
   readonly role: Role | null;
-  /** Of a key; null of a login, whose user may use sessions whatever its role. */
+  /** Scopes of the key; null for a login, whose user may use sessions in every role. */
   readonly scopes: string[] | null;
   readonly addresses: string[] | null;
   readonly account_id: string;
@@ -28,7 +28,7 @@ export interface SessionTokenRow {
   readonly overrides: Override[];
 }
 
-/** Writes the statement that finds tokens in their table by identifier, with columns of their own. */
+/** Builds the statement that finds tokens of a table by identifier, with additional columns. */
 export function findTokens(name: string, table: string, own: readonly string[]): NamedStatement {
   return {
     name,
@@ -48,7 +48,7 @@ export function findTokens(name: string, table: string, own: readonly string[]):
   };
 }
 
-/** What a token gives: of the scope that it is for, as much as its maker has, in its session alone. */
+/** Creates the credential of a token: limited to one session, to `scope`, and to the rights of its creator. */
 export function tokenCredential(
   row: SessionTokenRow,
   { scope, ...grant }: { readonly scope: string } & Partial<Pick<Principal, "name" | "mayControl" | "person">>,

@@ -7,7 +7,7 @@ import {
 } from "../../gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../platform/errors.ts";
 
-/** Collects a streamed capture into one answer. `hold` is called with its size before the memory is taken. */
+/** Collects a streamed capture into one response. Calls `hold` with its size before allocating the memory. */
 export async function collectCapture(
   parts: AsyncIterable<CaptureStreamResponse>,
   hold: (bytes: number) => void = () => undefined,
@@ -26,7 +26,7 @@ export async function collectCapture(
     file.set(part.data, size);
     size += part.data.length;
   }
-  if (!header || size !== file.length) throw fail("driver-error", {}, { detail: "the capture broke off" });
+  if (!header || size !== file.length) throw fail("driver-error", {}, { detail: "the capture was truncated" });
   const { $typeName: _typeName, $unknown: _unknown, ...said } = header;
   return create(CaptureResponseSchema, { ...said, data: file });
 }

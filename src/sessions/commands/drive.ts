@@ -6,15 +6,15 @@ import { sleep } from "../../platform/bounded-wait.ts";
 import { asFailure, failFields } from "../../platform/errors.ts";
 import type { Sessions } from "../sessions.ts";
 
-/** Milliseconds after which events that could not be read are asked for again. */
+/** Milliseconds between attempts to read events. */
 const retryEvery = 1_000;
 
 type Answer = MessageInitShape<typeof DriveResponseSchema>;
 
-/** Opens a stream of commands; its first one says of which session. */
+/** Opens a stream of commands. The first command names the session. */
 export type Drive = (call: Call, first: DriveRequest) => Promise<Conversation<DriveRequest, Answer>>;
 
-/** Makes what runs Drive streams. */
+/** Creates the handler of Drive streams. */
 export function createDrive(sessions: Sessions): Drive {
   async function* answer(call: Call, sessionId: string, request: DriveRequest): AsyncGenerator<Answer> {
     if (request.sessionId !== "" && request.sessionId !== sessionId) {
@@ -34,7 +34,7 @@ export function createDrive(sessions: Sessions): Drive {
     }
   }
 
-  /** Brings the session's events until it ends. What cannot be read at the moment is asked for again. */
+  /** Streams the session's events until it ends, retrying after failures. */
   async function* tell(caller: Call, id: string, signal: AbortSignal): AsyncGenerator<Answer> {
     let after: string | undefined;
     while (!signal.aborted) {
@@ -45,7 +45,7 @@ export function createDrive(sessions: Sessions): Drive {
         }
         return;
       } catch (error) {
-        // When the session has ended, the answers to its commands say so: there is nothing to follow any more.
+        // If the session has ended, responses to commands report that, and there is nothing to follow.
         if (asFailure(error).slug !== "internal") return;
       }
       await sleep(retryEvery, signal);
@@ -53,7 +53,7 @@ export function createDrive(sessions: Sessions): Drive {
   }
 
   return async (call, { sessionId: id }) => {
-    if (id === "") throw failFields("validation-failed", { session_id: "is needed in the first message" });
+    if (id === "") throw failFields("validation-failed", { session_id: "is required in the first message" });
     await Promise.all([sessions.assertRunning(call, id), call.joinSession(id)]);
     return {
       answer: (request) => answer(call, id, request),

@@ -14,31 +14,31 @@ import type { FileSource } from "../../gen/pilothouse/v1/file_pb.ts";
 import type { SessionCaller } from "./session-caller.ts";
 import type { WorkerCommands } from "./worker-commands.ts";
 
-/** Size of the parts in which files are sent. */
+/** Bytes per part of a file transfer. */
 const chunkBytes = 256 * 1024;
 
-/** A file on its way to its session. */
+/** A file to upload to a session. */
 export interface NewFile {
   readonly name: string;
   readonly data: AsyncIterable<Uint8Array>;
-  /** How many bytes will come, where that is known: too many are refused before they come. */
+  /** Expected bytes, if known, so that oversized files are rejected early. */
   readonly announcedBytes: bigint;
-  /** Where it comes from, if it is no upload. */
+  /** Origin of the file, if it is not an upload. */
   readonly source?: FileSource;
 }
 
-/** What is done with the files of a session. `id` is the session's. */
+/** File commands of a session, whose identifier is `id`. */
 export interface FileCommands {
-  /** Puts a file. What its data throws is thrown, and nothing is put. */
+  /** Uploads a file. Errors of `data` are rethrown, and the file is not stored. */
   put(caller: SessionCaller, id: string, file: NewFile): Promise<PutFileAnswer>;
-  /** Reads a file, for as long as its session lasts. */
+  /** Reads a file, until the session ends. */
   read(caller: SessionCaller, id: string, name: string): AsyncIterable<FileChunk>;
   delete(caller: SessionCaller, id: string, name: string): Promise<void>;
-  /** Lists files, those that changed last first; `before` is the position of the last one of the page before. */
+  /** Lists files, last changed first. `before` is the position of the last file of the previous page. */
   list(caller: SessionCaller, id: string, page: { limit: number; before: bigint }): Promise<readonly ListedFile[]>;
 }
 
-/** Makes the commands: each is one line of translation. */
+/** Creates the commands, each a translation of its request. */
 export function createFileCommands(commands: WorkerCommands): FileCommands {
   const { method } = WorkerService;
   return {
@@ -63,7 +63,7 @@ export function createFileCommands(commands: WorkerCommands): FileCommands {
   };
 }
 
-/** The messages of an upload: only the last one says that the file is whole. */
+/** Messages of an upload. `last` marks the file as complete. */
 async function* upload(
   context: CommandContext,
   { name, data, announcedBytes, source }: NewFile,

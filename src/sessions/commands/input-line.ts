@@ -4,49 +4,49 @@ import type { InputEvent } from "../../gen/pilothouse/v1/agent_input_pb.ts";
 import { within } from "../../platform/deadline.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
 
-/** What may wait to be taken by the worker, in places: beyond, who sends has to wait. */
+/** Maximum input queued for the worker, in units; then the sender must wait. */
 const most = 256;
 
-/** A part takes a place, each of its events another one, and so many characters of text one more. */
+/** Cost in units: one per part, one per event, and one per this many characters of text. */
 const charactersPerPlace = 4_096;
 
-/** How often in a row a call may break before anything of it was taken. */
+/** Maximum consecutive broken calls without progress. */
 const mostBreaks = 3;
 
-/** Milliseconds without input after which a line lets go of its call to the worker. */
+/** Idle milliseconds after which a line ends its call to the worker. */
 const idleAfter = 30_000;
 
-/** Milliseconds that the last input of a line has to reach the worker. */
+/** Milliseconds for the last input of a line to reach the worker. */
 const closeWithin = 2_000;
 
-/** What a person did, as one message of a client says it. */
+/** Input of a person, from one client message. */
 export interface Input {
   readonly events: readonly InputEvent[];
   readonly controlEpoch?: bigint | undefined;
-  /** The client's own number of the message. */
+  /** Message number assigned by the client. */
   readonly sequence: number;
 }
 
-/** How much of the input of a line has been taken. */
+/** Progress of a line's input. */
 export interface InputTaken {
-  /** `sequence` of the last message that was taken as a whole. */
+  /** `sequence` of the last message that was taken completely. */
   readonly sequence: number;
-  /** Events on their way to the page, and events that are not, since the line was opened. */
+  /** Events accepted for the page, and events dropped, since the line was opened. */
   readonly accepted: number;
   readonly dropped: number;
 }
 
 export interface InputListener {
-  /** Hears how far the input has come. More is taken when it has heard. */
+  /** Reports progress. Further input is processed when it resolves. */
   onTaken(taken: InputTaken): Promise<void> | void;
-  /** Hears why what was waiting will not be taken. What is sent after that begins anew. */
+  /** Reports why the queued input was discarded. Later input starts a new stream. */
   onFailed(thrown: unknown): Promise<void> | void;
 }
 
-/** A part as it goes to the worker. */
+/** A part as sent to the worker. */
 export type SentPart = Pick<InputPart, "number" | "events" | "release"> & Partial<Pick<InputPart, "controlEpoch">>;
 
-/** Opens a call that takes parts, until the signal aborts. */
+/** Opens a call that sends parts, until the signal aborts. */
 export type OpenInput = (
   streamId: string,
   parts: AsyncIterable<SentPart>,
@@ -60,27 +60,27 @@ interface Waiting extends SentPart {
 
 /** One call to the worker. */
 interface Turn {
-  /** How many of the parts that wait it was given. */
+  /** Number of queued parts sent in this call. */
   given: number;
   isIdle: boolean;
 }
 
 /**
- * The way of one person's input to the worker: a call that goes on while there is input. What comes is sent at once, and kept
- * until the worker says that it was taken, so that a call which breaks loses nothing: the next one sends it again, and the
- * worker knows by stream and number what it has taken.
+ * Sends one client's input to the worker, in a call that stays open while there is input. Parts are sent at once and
+ * queued until the worker acknowledges them. If a call breaks, the next call sends them again; the worker deduplicates
+ * them by stream and number.
  */
 export class InputLine {
   readonly #open: OpenInput;
   readonly #listener: InputListener;
   readonly #over = new AbortController();
-  /** What was not yet taken, in order. */
+  /** Unacknowledged parts, in order. */
   readonly #waiting: Waiting[] = [];
   #places = 0;
   #streamId = randomUUID();
-  /** Of the last part. */
+  /** Number of the last part. */
   #number = 0;
-  /** What became of the input of earlier streams. */
+  /** Totals of earlier streams. */
   #before = { accepted: 0, dropped: 0 };
   #taken: InputTaken = { sequence: 0, accepted: 0, dropped: 0 };
   #turn: Turn = { given: 0, isIdle: false };
@@ -96,20 +96,23 @@ export class InputLine {
     this.#listener = listener;
   }
 
-  /** Sends input. A promise says that enough waits, and resolves when it does not. */
+  /** Sends input. Returns a promise if the queue is full; it resolves when there is room. */
   send({ events, controlEpoch, sequence }: Input): Promise<void> | undefined {
     const epoch = controlEpoch === undefined ? {} : { controlEpoch };
     return this.#add({ events: [...events], release: false, ...epoch }, sequence);
   }
 
-  /** Resolves when all that was sent was taken, or failed. */
+  /** Resolves when all input was taken or failed. */
   async drained(): Promise<void> {
     if (this.#waiting.length === 0) return;
     this.#rest ??= Promise.withResolvers();
     await this.#rest.promise;
   }
 
-  /** Ends when all that was sent was taken, and what it holds down was released; gives up after some seconds. */
+  /**
+   * Sends the remaining input, releases pressed keys and buttons, and resolves when that was taken or after
+   * `closeWithin`.
+   */
   async close(): Promise<void> {
     if (this.#usedAt !== undefined) void this.#add({ events: [], release: true }, this.#taken.sequence);
     this.#isClosed = true;
@@ -143,7 +146,7 @@ export class InputLine {
           await this.#settle(progress);
         }
         if (turn.given > 0)
-          throw fail("driver-error", { worker_lost: true }, { detail: "the worker broke off the input" });
+          throw fail("driver-error", { worker_lost: true }, { detail: "the worker ended the input stream" });
       } catch (thrown) {
         const isBroken = asFailure(thrown).extensions.worker_lost === true;
         breaks += 1;
@@ -155,7 +158,7 @@ export class InputLine {
     this.#running = undefined;
   }
 
-  /** Gives a call what waits, and what comes; what an earlier call was given and did not settle as well. */
+  /** Yields queued and new parts to a call, including unacknowledged parts of an earlier call. */
   async *#give(turn: Turn): AsyncGenerator<SentPart> {
     while (turn === this.#turn && !turn.isIdle) {
       const part = this.#waiting[turn.given];
@@ -192,7 +195,7 @@ export class InputLine {
 
   #drop(parts: number): void {
     const dropped = this.#waiting.splice(0, parts);
-    // The worker may have taken of an earlier call what this one was not given yet.
+    // The worker may acknowledge parts from an earlier call that this call has not sent yet.
     this.#turn.given = Math.max(0, this.#turn.given - dropped.length);
     for (const { places } of dropped) this.#places -= places;
   }
@@ -205,7 +208,7 @@ export class InputLine {
     this.#tellNews();
   }
 
-  /** What follows is a stream of its own: nothing of the one before is left to be told apart from it. */
+  /** Starts a new stream, so that parts of the previous one cannot be confused with it. */
   #renew(): void {
     this.#streamId = randomUUID();
     this.#number = 0;

@@ -1,6 +1,8 @@
 import { failFields } from "../../platform/errors.ts";
 
-/** Says why a session may not be sent to an address; undefined when it may: only to http, https and `about:blank`. */
+/**
+ * Returns why a session may not navigate to a URL; undefined if it may. Only http, https and `about:blank` are allowed.
+ */
 export function addressFault(url: string): string | undefined {
   if (url === "about:blank") return undefined;
   const { protocol } = URL.parse(url) ?? {};
@@ -20,7 +22,7 @@ function missingScheme(url: string): string | undefined {
   return URL.parse(`${scheme}://${url}`) ? scheme : undefined;
 }
 
-/** Throws `bad-request` for such an address. */
+/** Throws `bad-request` if a session may not navigate to the URL. */
 export function assertNavigable(url: string): void {
   const fault = addressFault(url);
   if (fault !== undefined) throw failFields("bad-request", { url: fault });

@@ -47,10 +47,12 @@ import type { SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
 import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 
-/** Milliseconds in which a worker's report is applied, at the latest. It mostly takes 20 to 120. */
+/** Milliseconds within which a worker's report is applied; usually 20 to 120. */
 const reportPatience = 1_000;
 
-/** The commands of a session, for unary calls and for Drive alike. `id` is the session's, whatever the request says. */
+/**
+ * Commands of a session, for unary calls and for Drive. The session is `id`; an identifier in the request is ignored.
+ */
 export interface SessionCommands {
   navigate(
     caller: SessionCaller,
@@ -66,23 +68,23 @@ export interface SessionCommands {
   ): Promise<InteractResponse>;
   wait(caller: SessionCaller, id: string, request: WaitRequest): Promise<WaitResponse>;
   observe(caller: SessionCaller, id: string, request: ObserveRequest): Promise<Observation>;
-  /** Gives the picture of the page before a step, a JPEG, where the session has one. */
+  /** Returns the screenshot (JPEG) taken before a step; undefined if there is none. */
   stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
   state(caller: SessionCaller, id: string): Promise<SessionState>;
-  /** Tells the worker who holds control; resolves when nothing of who held it before reaches the page any more. */
+  /** Notifies the worker of the control holder. Resolves when no input of the previous holder can reach the page. */
   tellControl(caller: SessionCaller, id: string): Promise<void>;
-  /** Hands a person's input to the page, as far as there is room, and says how much of it. */
+  /** Sends a person's input to the page, and returns how much was accepted. */
   sendInput(caller: SessionCaller, id: string, input: PersonInput): Promise<InputAnswer>;
-  /** Opens a line for the input of a person who sends much; it begins with the first of it. */
+  /** Opens a line for continuous input of a client. */
   openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputLine;
   /** Reads the text that is selected, for the person who holds control. */
   readSelection(caller: SessionCaller, id: string): Promise<Selection>;
-  /** Answers what a page asks, for the person who holds control. */
+  /** Answers a dialog of the page, for the client that holds control. */
   answerQuestion(caller: SessionCaller, id: string, answer: LiveAnswer): Promise<void>;
   capture(caller: SessionCaller, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
-  /** Lends the browser to a client that speaks the DevTools protocol; the first answer says that it is there. */
+  /** Connects a CDP client to the browser. The first response confirms the connection. */
   lend(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
-  /** Shows the session to a viewer; its first message joins. */
+  /** Shows the session to a viewer, whose first message joins. */
   view(
     caller: SessionCaller,
     id: string,
@@ -91,19 +93,19 @@ export interface SessionCommands {
   ): AsyncIterable<JoinResponse>;
 }
 
-/** A message of a viewer for the session's machine; where it wants pictures over LiveKit, with the machine's own token. */
+/** A message of a viewer for the worker, with the worker's LiveKit token if the viewer subscribes to video. */
 export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken">>;
 
 /** Input of a person. */
 export type PersonInput = Pick<InputCommand, "clientId" | "events"> & Partial<Pick<InputCommand, "controlEpoch">>;
 
-/** A part of a message of such a client. */
+/** A part of a message of a CDP client. */
 export interface MessagePart {
   readonly data: Uint8Array;
   readonly last: boolean;
 }
 
-/** Only a client that closes its connection is said to have closed it. */
+/** `closed` is sent only if the client closed its connection. */
 async function* lendRequests(context: CommandContext, parts: AsyncIterable<MessagePart>): AsyncGenerator<LendRequest> {
   yield create(LendRequestSchema, { context });
   for await (const { data, last } of parts) {
@@ -112,7 +114,7 @@ async function* lendRequests(context: CommandContext, parts: AsyncIterable<Messa
   yield create(LendRequestSchema, { closed: true });
 }
 
-/** Each worker hears of a change of control by all that it is sent: input that has to know of one says it. */
+/** Attaches the command context to the first part, and whenever the control epoch has increased. */
 async function* inputParts(
   names: Pick<InputPart, "streamId" | "clientId">,
   parts: AsyncIterable<SentPart>,
@@ -141,7 +143,9 @@ async function* viewRequests(
   }
 }
 
-/** Clients get the header by itself, which a worker sends with the first chunk: most captures are one message on their way here. */
+/**
+ * Splits the header from the first chunk, because clients expect it separately and workers send both in one message.
+ */
 async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncGenerator<CaptureStreamResponse> {
   for await (const { header, data } of parts) {
     if (header) yield create(CaptureStreamResponseSchema, { header });
@@ -149,23 +153,23 @@ async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncG
   }
 }
 
-/** Makes the commands: each is one line of translation. */
+/** Creates the commands, each a translation of its request. */
 export function createSessionCommands(commands: WorkerCommands, routes: SessionRoutes): SessionCommands {
   const { method } = WorkerService;
 
-  /** The worker has said that the session is paused, and its report of that is on its way: GET is to say the same. */
+  /** The worker has reported a pause: waits until the row shows it, so that a GET agrees. */
   async function awaitPause({ principal: { accountId } }: SessionCaller, id: string): Promise<void> {
     const which = { id, accountId, milliseconds: reportPatience };
-    // The page was navigated all the same.
+    // The navigation has succeeded in any case.
     await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
   }
 
-  /** What a command to the worker would say now of who steers. Throws once the session has ended. */
+  /** Current command context. Throws if the session has ended. */
   async function contextNow(caller: SessionCaller, id: string): Promise<CommandContext> {
     return commandContext(caller, id, await routes.findRunning(id, caller.principal.accountId), 0);
   }
 
-  /** Refuses what clients do to a page while an agent does something to it. */
+  /** Rejects client commands while an agent's turn runs. */
   async function assertNoTurn({ principal, stepId, clientId }: SessionCaller, id: string): Promise<void> {
     if (stepId !== undefined || clientId !== undefined) return;
     const { row, holderClientId } = await routes.findRunning(id, principal.accountId);
@@ -174,7 +178,7 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
     throw fail(
       "conflict",
       { running_turn_id: turn },
-      { detail: "the agent works on the page: wait for its turn's end" },
+      { detail: "the agent is working on the page: wait until its turn has ended" },
     );
   }
 
@@ -230,7 +234,7 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
         build: (context) => create(StateCommandSchema, { context }),
       }),
     async tellControl(caller, id) {
-      // The route that this gateway knows may be of the epoch before.
+      // The cached route may have the previous epoch.
       routes.forget(id);
       const build = (context: CommandContext) => create(ControlCommandSchema, { context });
       await commands.run({ caller, id, method: method.setControl, build });
@@ -245,7 +249,7 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
     openInput(caller, id, clientId, listener) {
       const open: OpenInput = (streamId, parts, signal) =>
         commands.exchange({
-          // The last of the input is that of a client which has gone.
+          // Input is still sent after its client has left.
           caller: { ...caller, signal, deadline: Number.POSITIVE_INFINITY },
           id,
           method: method.streamInput,

@@ -11,27 +11,29 @@ import { noSession, sessionGone } from "../ended-session.ts";
 import { isEnded, type StoredSessionStatus } from "../session-states.ts";
 import { findRoute, type RouteRow } from "../store.ts";
 
-/** Where a session runs, as its row says it. */
+/** Location and epochs of a session. */
 export interface SessionRoute {
   readonly row: RouteRow;
   readonly worker: WorkerAddress;
   readonly placementEpoch: bigint;
   readonly controlEpoch: bigint;
-  /** The client of the person who holds control; empty while none does. */
+  /** Client that holds control; empty if there is none. */
   readonly holderClientId: string;
 }
 
-/** Finds where sessions run. Hot commands touch no database: a route is good for 5 s, and an end is told by bus. */
+/**
+ * Locates sessions. Frequent commands avoid the database: routes are cached for 5 s, and ends are announced on the bus.
+ */
 export interface SessionRoutes {
-  /** Finds a session of an account, ended or not. Throws `not-found`. */
+  /** Returns the route of a session, ended or not. Throws `not-found`. */
   find(id: string, accountId: string): Promise<SessionRoute>;
-  /** The same for a session that must not have ended: throws `session-destroyed` with how it did. */
+  /** Returns the route of a running session. Throws `not-found`, or `session-destroyed` with how it ended. */
   findRunning(id: string, accountId: string): Promise<SessionRoute>;
-  /** Forgets a route that may be wrong. */
+  /** Drops a cached route that may be outdated. */
   forget(id: string): void;
-  /** Calls the listener when a session ends, until the returned function is called. */
+  /** Registers a listener for the end of a session. Returns a function that removes it. */
   onEnd(id: string, listener: () => void): () => void;
-  /** Waits until the session's row says what is expected of it, or the time is up. Throws what `find` does. */
+  /** Waits until the session has the expected status or the time is up. Throws `not-found`. */
   awaitStatus(
     which: { readonly id: string; readonly accountId: string; readonly milliseconds: number },
     isReached: (status: StoredSessionStatus) => boolean,
@@ -64,7 +66,6 @@ interface SessionRoutesParts {
   readonly clock: Clock;
 }
 
-/** Makes the routes of a gateway. */
 export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): SessionRoutes {
   const ends = createListeners<void>();
   const changes = createListeners<void>();

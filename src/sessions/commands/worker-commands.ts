@@ -19,35 +19,35 @@ import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
 
 /** Milliseconds. */
 const times = {
-  /** The longest that a command may take, its time in the queue included, for clients that do not say how long they wait. */
+  /** Maximum duration of a command including its queue time, for clients without a deadline. */
   command: 600_000,
-  /** The worker ends a command at its deadline by itself; only a silent one is cut off by us. */
+  /** Margin after which a command is cancelled here. The worker normally enforces the deadline. */
   margin: 2_000,
-  /** A worker that is lost is known to be so within its lease of 8 s and a sweep. */
+  /** Time until the loss of a worker is known: its lease of 8 s and a sweep. */
   verdict: 10_000,
-  /** A worker that came back registers, and so ends its old sessions, within this. */
+  /** Time for a restarted worker to register, which ends its old sessions. */
   registration: 1_500,
 };
 
 /** Sends commands to the workers of sessions. */
 export interface WorkerCommands {
-  /** Runs a command and gives its answer. */
+  /** Runs a unary command. */
   run<I extends DescMessage, O extends DescMessage>(command: WorkerCommand<"unary", I, O>): Promise<MessageShape<O>>;
-  /** Runs a command whose answer is a stream. */
+  /** Runs a command with a streamed response. */
   stream<I extends DescMessage, O extends DescMessage>(
     command: WorkerCommand<"server_streaming", I, O>,
   ): AsyncIterable<MessageShape<O>>;
-  /** Runs a command that comes as a stream, for as long as it comes. A failure of that stream is the command's. */
+  /** Runs a command with a streamed request. An error of the request stream fails the command. */
   send<I extends DescMessage, O extends DescMessage>(
     command: StreamedCommand<"client_streaming", I, O>,
   ): Promise<MessageShape<O>>;
-  /** Runs a command that is a conversation, for as long as its session and its client go on. */
+  /** Runs a bidirectional command, until its session ends or its client leaves. */
   exchange<I extends DescMessage, O extends DescMessage>(
     command: StreamedCommand<"bidi_streaming", I, O>,
   ): AsyncIterable<MessageShape<O>>;
 }
 
-/** Which command to the worker of which session. */
+/** Target and method of a command. */
 interface CommandAim<Kind, I extends DescMessage, O extends DescMessage> {
   readonly caller: SessionCaller;
   /** Identifier of the session. */
@@ -55,27 +55,30 @@ interface CommandAim<Kind, I extends DescMessage, O extends DescMessage> {
   readonly method: TypedMethod<Kind, I, O> & DescMethod;
 }
 
-/** One command that is a stream of messages. */
+/** A command with a streamed request. */
 export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMessage> extends CommandAim<Kind, I, O> {
-  /** Makes the messages, as fast as the worker takes them. */
+  /** Creates the request messages, as fast as the worker reads them. */
   build(context: CommandContext): AsyncIterable<MessageShape<I>>;
 }
 
-/** One command to the worker of a session. */
+/** A command with a single request message. */
 export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessage> extends CommandAim<Kind, I, O> {
-  /** Makes the message of the command. */
+  /** Creates the request message. */
   build(context: CommandContext): MessageShape<I>;
-  /** Ends a stream in place of the caller's own signal, when its reader may leave before the client does. */
+  /** Replaces the caller's signal, if the reader of the stream may stop before the client leaves. */
   readonly until?: AbortSignal;
-  /** Idempotency key of the command, where it is not the caller's. */
+  /** Idempotency key, if it differs from the caller's. */
   readonly idempotencyKey?: string | undefined;
-  /** It goes on for as long as its session and its client do. */
+  /** The command has no time limit, and runs until its session ends or its client leaves. */
   readonly isEndless?: boolean;
-  /** What has begun to arrive is made: neither the end of its session nor its time cuts it off, however slow its reader. */
+  /**
+   * Once the response has started, neither the end of the session nor a timeout interrupts it, because its data is
+   * complete.
+   */
   readonly outlivesSession?: boolean;
 }
 
-/** Makes what comes with every command. */
+/** Creates the context sent with every command. */
 export function commandContext(
   caller: SessionCaller,
   sessionId: string,
@@ -91,8 +94,8 @@ export function commandContext(
 }
 
 /**
- * Says whether a call ended without an answer of the worker: it could not be reached, or the connection broke. A
- * cancellation counts when it was not ours: a server that goes down at once cancels what it runs.
+ * Returns whether a call failed without a response of the worker: the worker was unreachable, or the connection broke.
+ * A foreign cancellation counts too, because a server that shuts down cancels its calls.
  */
 export function brokeOnTheWay(error: unknown): boolean {
   const isProblem = !isServiceError(error) || statusToFailure(error).cause !== error;
@@ -101,7 +104,7 @@ export function brokeOnTheWay(error: unknown): boolean {
 
 type CommandTraits = Pick<WorkerCommand<never, DescMessage, DescMessage>, "idempotencyKey" | "isEndless">;
 
-/** One command while it runs: it ends when its client goes away, and when its session or its time ends. */
+/** A running command. Aborts when its client leaves, its session ends or its time is up. */
 class Running {
   readonly options: GrpcCallOptions;
   readonly context: CommandContext;
@@ -132,7 +135,7 @@ class Running {
       this.sessionEnded = true;
       cancel();
     });
-    // Not gRPC's own deadline: that cannot be lifted from a stream that runs.
+    // gRPC's own deadline cannot be lifted from a running stream.
     const expire = (): void => {
       this.isLate = true;
       cancel();
@@ -148,7 +151,7 @@ class Running {
     };
   }
 
-  /** From now on only its client's going away ends it. */
+  /** Lifts the time limit and the end of the session; only the client leaving still aborts the command. */
   settle(): void {
     this.#settle();
   }
@@ -158,22 +161,24 @@ class Running {
   }
 }
 
-/** Resolves when the session ends or the signal aborts; at the latest when the time is up. */
+/** Resolves when the session ends, the signal aborts or the time is up. */
 function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, milliseconds: number): Promise<void> {
   const ended = new AbortController();
   const unlisten = routes.onEnd(id, () => ended.abort());
   return sleep(milliseconds, AbortSignal.any([ended.signal, caller.signal])).finally(unlisten);
 }
 
-/** Makes what sends commands. */
 export function createWorkerCommands(routes: SessionRoutes, channels: Channels): WorkerCommands {
-  /** Reads the session anew: throws `session-destroyed` when it has ended. */
+  /** Rereads the session. Throws `session-destroyed` if it has ended. */
   async function assertRunning(id: string, { principal }: SessionCaller): Promise<void> {
     routes.forget(id);
     await routes.findRunning(id, principal.accountId);
   }
 
-  /** The connection broke: what became of the command is unknown until the fleet has a verdict or the worker is back. */
+  /**
+   * After a broken connection, waits until the worker is known to be lost or back. Returns a failure, because the
+   * result of the command is unknown.
+   */
   async function awaitVerdict(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
     await assertRunning(id, caller);
     const patience = Math.max(0, Math.min(times.verdict, caller.deadline - performance.now()));
@@ -182,11 +187,11 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     });
     await Promise.race([isBack, waitForEnd(routes, id, caller, patience)]);
     await assertRunning(id, caller);
-    const detail = "the connection to the browser's machine broke; whether the command was carried out is not known";
+    const detail = "the connection to the browser's machine broke; whether the command was carried out is unknown";
     return fail("driver-error", { worker_lost: true }, { detail });
   }
 
-  /** Finds out what a failed command has to answer. */
+  /** Determines the failure that a failed command reports. */
   async function explain(
     error: unknown,
     caller: SessionCaller,
@@ -197,11 +202,11 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     if (running.sessionEnded) await assertRunning(id, caller);
     if (caller.signal.aborted) return asFailure(caller.signal.reason);
     if (running.isLate)
-      return fail("session-timeout", {}, { detail: "the worker did not answer in time", cause: error });
+      return fail("session-timeout", {}, { detail: "the worker did not respond in time", cause: error });
     if (brokeOnTheWay(error)) return awaitVerdict(caller, id, link);
     const failure = statusToFailure(error);
     if (failure.slug === "session-destroyed") {
-      // The worker knows of the end before we do: its report is on its way.
+      // The worker knows of the end first; its report is on the way.
       await assertRunning(id, caller);
       await waitForEnd(routes, id, caller, times.registration);
       await assertRunning(id, caller);
@@ -217,8 +222,8 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   /**
-   * Whether the worker has refused a command because this gateway had yet to hear of a change of control, which is over:
-   * nothing was begun then, and the command can be sent again.
+   * Returns whether the worker rejected a command only because this gateway's control epoch was outdated and control is
+   * free again. The command has not started, so it can be sent again.
    */
   async function isOutdated(failure: Failure, caller: SessionCaller, id: string, sent: bigint): Promise<boolean> {
     if (failure.slug !== "conflict" || Object.keys(failure.extensions).length > 0) return false;

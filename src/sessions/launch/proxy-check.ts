@@ -11,35 +11,38 @@ import type { Database } from "../../platform/postgres/database.ts";
 import { brokeOnTheWay } from "../commands/worker-commands.ts";
 import { noCapacity, notIntegrated } from "./launch-failure.ts";
 
-/** Milliseconds: what a proxy has to answer, its worker beyond that, a connection to the worker; between two looks for one. */
+/**
+ * Milliseconds: for the proxy to respond, margin for its worker, for connecting to the worker, and between checks for a
+ * worker.
+ */
 const times = { check: 10_000, margin: 2_000, connect: 2_000, look: 100 };
 
 export interface ProxyCheckParts {
   readonly db: Database;
   readonly channels: Channels;
-  /** `host:port` that proxies are asked for. */
+  /** `host:port` that proxies are asked to connect to. */
   readonly proxyCheck: string;
-  /** Milliseconds that a create waits for a worker. */
+  /** Milliseconds that a launch waits for a worker. */
   readonly queueMs: number;
 }
 
-/** A proxy to try, and who wants to know. */
+/** A proxy to test. */
 export interface ProxyTrial {
   readonly proxy: ProxyMessage;
   readonly runtime: string;
   readonly traceparent: string;
 }
 
-const lost = "the worker was lost while it tried the proxy";
+const lost = "the worker was lost while it tested the proxy";
 
 /**
- * Makes what tries a proxy on the worker that a session would be put on, without a session and without a slot. It throws
- * `proxy-validation-failed`, or what placing the session would come to where no worker can try it.
+ * Creates the proxy test, which runs on a worker that could host the session, without a session or slot. Throws
+ * `proxy-validation-failed`, or the failure of placing the session if no worker can run the test.
  */
 export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) => Promise<void> {
   const { db, channels, proxyCheck } = parts;
 
-  /** Finds a worker to try the proxy on, and waits for one as long as a session would wait for its slot. */
+  /** Finds a worker for the test, waiting as long as a session would wait for its slot. */
   async function waitForWorker(runtime: string, except: string | undefined): Promise<WorkerAddress> {
     const deadline = performance.now() + parts.queueMs;
     for (;;) {
@@ -47,14 +50,14 @@ export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) =>
       if (typeof worker === "object") return worker;
       if (worker === "not-integrated") throw notIntegrated(runtime);
       if (except !== undefined) throw noCapacity(lost);
-      if (performance.now() >= deadline) throw noCapacity("no worker is there");
+      if (performance.now() >= deadline) throw noCapacity("no worker is registered");
       await sleep(times.look);
     }
   }
 
   async function ask(link: WorkerLink, { proxy, traceparent }: ProxyTrial): Promise<void> {
     const command = create(CheckProxyCommandSchema, { timeoutMs: times.check, traceparent, proxy, target: proxyCheck });
-    // A worker that has just come back is chosen sooner than its connection is tried again.
+    // A worker that has just restarted may be chosen before its connection is retried.
     await channels.isBack(link, times.connect);
     const options = { metadata: link.metadata, timeoutMs: times.check + times.margin };
     await callUnary(link.client, WorkerService.method.checkProxy, command, options);

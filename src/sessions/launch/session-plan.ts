@@ -17,11 +17,11 @@ import {
 } from "../../platform/browsers/archetypes.ts";
 import { failFields } from "../../platform/errors.ts";
 
-/** What a create comes to. */
+/** A validated create request with its defaults. */
 export interface SessionPlan {
-  /** What the client asked for. */
+  /** The client's request. */
   readonly request: CreateSessionRequest;
-  /** The browser that this comes to. */
+  /** The browser to launch. */
   readonly browser: BrowserPlan;
   readonly viewport: Viewport;
   readonly timeoutSeconds: number;
@@ -32,9 +32,9 @@ export const defaultIdleTimeoutSeconds = 300;
 
 type Faults = Record<string, string>;
 
-/** The canonical name of an IANA time zone, which is the only one that browsers take. Undefined where there is none. */
+/** Canonical name of an IANA time zone, as browsers require; undefined if the name is unknown. */
 function canonicalTimezone(name: string): string | undefined {
-  // Offsets such as +0100 are none of IANA's, although Intl knows them.
+  // Intl also accepts offsets such as +0100, which are not IANA names.
   if (!/^[a-z]/i.test(name)) return undefined;
   try {
     return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
@@ -57,31 +57,35 @@ function unknownArchetype(name: string): string {
   return `is not an archetype${offer}`;
 }
 
-/** `scheme://user:password@host:port`, as most proxies are handed out; a password may hold all but the end of an address. */
+/**
+ * `scheme://user:password@host:port`, the usual form of proxies. The password may contain any character that cannot end
+ * it.
+ */
 const proxyAddress =
   /^(?<scheme>https?|socks5):\/\/(?:(?<login>[^\s/?#]*)@)?(?<host>(\[[0-9a-fA-F:.]+\]|[^\s/?#@:[\]]+):\d{1,5})$/;
 
-/** SOCKS5 gives each part of a login one byte for its length (RFC 1929). */
+/** SOCKS5 stores the length of each credential in one byte (RFC 1929). */
 const longestSocksField = 255;
 
-/** Reads percent-encoded text. */
+/** Decodes percent-encoding. Throws `bad-request`. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // The text is not repeated: it is a secret.
-    throw failFields("bad-request", { "proxy.server": "has a login with a % that encodes nothing: write it as %25" });
+    // The text is not repeated in the error, because it is a secret.
+    throw failFields("bad-request", {
+      "proxy.server": "has credentials with an invalid percent-encoding: write % as %25",
+    });
   }
 }
 
-/** Takes the login out of a proxy's address, so that it is never shown, and checks what is left. */
+/** Moves the credentials out of a proxy's URL, so that they are never shown, and validates the rest. */
 function planProxy(proxy: ProxyMessage): ProxyMessage {
   const { scheme, login, host } = proxyAddress.exec(proxy.server)?.groups ?? {};
   const server = `${scheme}://${host}`;
   if (host === undefined || !URL.canParse(server)) {
     throw failFields("bad-request", {
-      "proxy.server":
-        "must be http://, https:// or socks5:// with host and port, and at most user:password@ before them",
+      "proxy.server": "must be http://, https:// or socks5://, optionally user:password@, and host:port",
     });
   }
   const [, user = "", secret] = /^([^:]*)(?::(.*))?$/.exec(login ?? "") ?? [];
@@ -89,7 +93,9 @@ function planProxy(proxy: ProxyMessage): ProxyMessage {
   const password = proxy.password ?? (secret === undefined ? undefined : decoded(secret));
   for (const [name, value = ""] of Object.entries({ username, password })) {
     if (!server.startsWith("socks5:") || Buffer.byteLength(value) <= longestSocksField) continue;
-    throw failFields("validation-failed", { [`proxy.${name}`]: `is at most ${longestSocksField} bytes for socks5` });
+    throw failFields("validation-failed", {
+      [`proxy.${name}`]: `must be at most ${longestSocksField} bytes for socks5`,
+    });
   }
   return create(ProxySchema, {
     server,
@@ -106,12 +112,12 @@ function findFaults(request: CreateSessionRequest, archetype: Archetype | undefi
     ...(timezone !== undefined && !canonicalTimezone(timezone) && { timezone: "is not an IANA time zone" }),
     ...(locale !== undefined && !isLocale(locale) && { locale: "is not a BCP 47 language tag" }),
     ...(timeoutSeconds !== undefined &&
-      timeoutSeconds > longest && { timeout_seconds: `is at most ${longest} on tier ${tier.name}` }),
-    ...(viewport && archetype && !isDesktop(archetype) && { viewport: "can be chosen for desktop archetypes only" }),
+      timeoutSeconds > longest && { timeout_seconds: `must be at most ${longest} on tier ${tier.name}` }),
+    ...(viewport && archetype && !isDesktop(archetype) && { viewport: "can be set for desktop archetypes only" }),
   };
 }
 
-/** Checks what the proto's rules cannot say of a create, and fills in the defaults. */
+/** Validates what the proto rules cannot express, and fills in the defaults. */
 export function planSession(request: CreateSessionRequest, tier: Tier): SessionPlan {
   const archetype = findArchetype(request.archetype ?? defaultDevice.archetype);
   const faults = findFaults(request, archetype, tier);

@@ -2,46 +2,46 @@ import { randomBytes } from "node:crypto";
 import type { LiveKitConfig } from "../../platform/config.ts";
 import { fail } from "../../platform/errors.ts";
 
-/** Seconds: until a viewer has to have joined; for which a worker may join with a token, and join again. */
+/** Seconds: time for a viewer to join, and time for which a worker can join or rejoin with a token. */
 const joinWithin = 60;
 const publishWithin = 600;
 
-/** Seconds for which a room stays that nobody has come to yet, or that all have left. */
+/** Seconds for which a room stays open before the first participant joins, and after the last one leaves. */
 const emptyFor = 60;
 const leftFor = 20;
 
-/** All viewers of a session, its worker, and who joins again before the server knows that it had gone. */
+/** All viewers of a session, its worker, and participants that rejoin before the server notices that they left. */
 const mostParticipants = 48;
 
-/** Seconds that the media server has to answer. */
+/** Seconds until a request to the media server times out. */
 const answerWithin = 3;
 
-/** What a viewer is to join with, and the session's worker. */
+/** Credentials for a viewer and for the session's worker to join a room. */
 export interface Admission {
   readonly url: string;
   readonly token: string;
   readonly publishToken: string;
   readonly room: string;
   readonly identity: string;
-  /** Milliseconds in which the viewer has to join. */
+  /** Milliseconds in which the viewer must join. */
   readonly joinsWithin: number;
 }
 
-/** A viewer's right to be in the room of its session. */
+/** A viewer's participant in the room of its session. */
 export interface Seat {
-  /** Opens the room, and gives what to join with. Throws `feature-unavailable` when the media server does not answer. */
+  /** Opens the room, and returns the credentials. Throws `feature-unavailable` if the media server does not respond. */
   admit(): Promise<Admission>;
-  /** Says whether the viewer is in the room: it is where the server does not answer. */
+  /** Returns whether the viewer is in the room; true if the server does not respond. */
   isTaken(): Promise<boolean>;
-  /** Removes the viewer from the room: its right has ended. */
+  /** Removes the viewer from the room, when its access ends. */
   leave(): void;
-  /** Closes the room: the session has ended. */
+  /** Closes the room, when the session ends. */
   close(): void;
 }
 
-/** Gives the seats of viewers in the rooms of a LiveKit server. */
+/** Creates the participants of viewers in rooms of a LiveKit server. */
 export function createSeats({ url, key, secret }: LiveKitConfig): (sessionId: string, viewerId: string) => Seat {
-  // It is loaded where there is a media server, and by the first viewer.
+  // Loaded only if there is a media server, by the first viewer.
   let loading: ReturnType<typeof load> | undefined;
   async function load() {
     const { AccessToken, RoomServiceClient, TrackSource, TwirpError } = await import("livekit-server-sdk");
@@ -51,14 +51,14 @@ export function createSeats({ url, key, secret }: LiveKitConfig): (sessionId: st
 
   return (sessionId, viewerId) => {
     const room = `bs_${sessionId}`;
-    // A stream of its own each: the end of an earlier one is not to remove who has joined again.
+    // A separate identity per stream, so that the end of an earlier stream does not remove a viewer that has rejoined.
     const identity = `viewer:${viewerId}:${randomBytes(8).toString("hex")}`;
     let wasAdmitted = false;
 
     async function tell(run: (rooms: Awaited<ReturnType<typeof load>>["rooms"]) => Promise<unknown>): Promise<void> {
       if (!wasAdmitted) return;
       loading ??= load();
-      // Who is not there any more needs no removing; a server that does not answer forgets its rooms by itself.
+      // A participant that has left needs no removal. A server that does not respond closes empty rooms itself.
       await run((await loading).rooms).catch(() => undefined);
     }
 
@@ -74,7 +74,7 @@ export function createSeats({ url, key, secret }: LiveKitConfig): (sessionId: st
           maxParticipants: mostParticipants,
         };
         await rooms.createRoom(wish).catch((cause: unknown) => {
-          throw fail("feature-unavailable", {}, { detail: "the media server does not answer", cause });
+          throw fail("feature-unavailable", {}, { detail: "the media server does not respond", cause });
         });
         const viewer = new AccessToken(key, secret, { identity, ttl: joinWithin });
         viewer.addGrant({ ...{ room, roomJoin: true, canSubscribe: true }, ...noPublishing });

@@ -12,7 +12,7 @@ import { callerOf } from "../commands/session-caller.ts";
 import type { SessionCommands, ViewerMessage } from "../commands/session-commands.ts";
 import { type Admission, createSeats, type Seat } from "./livekit.ts";
 
-/** Milliseconds between two looks for a guest; who is missed twice has gone. */
+/** Milliseconds between checks of a guest, who is gone when absent twice in a row. */
 const lookEvery = 5_000;
 
 export interface RoomGuestsParts {
@@ -22,44 +22,47 @@ export interface RoomGuestsParts {
   readonly config: Pick<Config, "liveKit">;
 }
 
-/** One who watches a session in its room alone, without a stream of ours. */
+/** A viewer that is only in the media room, without a live stream. */
 export interface RoomGuest {
   readonly sessionId: string;
-  /** Who watches, as the others are told. */
+  /** Display name, shown to the other viewers. */
   readonly name: string;
-  /** What the bearer needs for as long as it watches. */
+  /** Scope that the bearer must keep while the guest watches. */
   readonly scope: string;
 }
 
-/** Those who watch sessions in rooms of the media server. */
+/** Guests of media rooms. */
 export interface RoomGuests {
   /**
-   * Has a session shown in its room to a guest, and gives what to join with. It is shown until the guest has gone, or has
-   * not come in time, and the guest is removed when its bearer, the session or this gateway ends. Throws
+   * Publishes a session to its room for a guest, and returns the credentials to join. Publishing ends when the guest
+   * leaves or does not join in time. The guest is removed when its bearer, the session or this gateway ends. Throws
    * `feature-unavailable` and `tier-limit`.
    */
   invite(call: Call, guest: RoomGuest): Promise<Admission>;
   stop(): void;
 }
 
-/** Makes what looks after the guests of a gateway. */
 export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsParts): RoomGuests {
   const seats = config.liveKit && createSeats(config.liveKit);
   const all = new Set<AbortController>();
 
-  /** Begins to show a session, and gives what to join with, and what is told of the session. */
+  /** Starts publishing a session, and returns the credentials and the stream of session messages. */
   async function show(call: Call, { sessionId, name }: RoomGuest, seat: Seat, id: string, over: AbortController) {
     const viewer = create(LiveViewerSchema, { id, clientId: `view:${id}`, name, canControl: false });
     const caller = { ...callerOf(call), signal: over.signal, deadline: Number.POSITIVE_INFINITY };
     const messages = new BoundedQueue<ViewerMessage>({ items: 3 });
     const say = (request: MessageInitShape<typeof JoinRequestSchema>, publishToken = "") =>
       void messages.push({ request: create(JoinRequestSchema, request), publishToken });
-    // Who is out of sight is shown no frames.
+    // Hidden viewers receive no frames.
     say({ join: { hidden: true } });
     const told = sessions.view(caller, sessionId, viewer, messages)[Symbol.asyncIterator]();
     const { value } = await raceSignal(told.next(), call.signal);
     if (value?.hello?.media !== "livekit")
-      throw fail("feature-unavailable", {}, { detail: "the session is shown by frames alone: watch by a view link" });
+      throw fail(
+        "feature-unavailable",
+        {},
+        { detail: "the session is not published as video: watch through a view link" },
+      );
     const admission = await seat.admit();
     say({ subscribe: { media: "livekit", shown: true } }, admission.publishToken);
     say({ visibility: { hidden: false } });
@@ -69,7 +72,7 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
   return {
     async invite(call, guest) {
       if (!seats) {
-        const detail = "this deployment has no media server: watch by a view link";
+        const detail = "this deployment has no media server: watch through a view link";
         throw fail("feature-unavailable", {}, { detail });
       }
       const id = ids.next("vwr");
@@ -101,7 +104,7 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
   };
 }
 
-/** Hears all that is told of the session, whose end closes its room. */
+/** Consumes the session's messages; the end of the session closes the room. */
 async function hearOut(seat: Seat, told: AsyncIterator<JoinResponse>): Promise<void> {
   try {
     while (!(await told.next()).done);
@@ -110,7 +113,7 @@ async function hearOut(seat: Seat, told: AsyncIterator<JoinResponse>): Promise<v
   }
 }
 
-/** Ends it when the guest is not there any more. */
+/** Aborts `over` when the guest is gone. */
 async function lookAfter(seat: Seat, joinsWithin: number, over: AbortController): Promise<void> {
   const mayComeUntil = performance.now() + joinsWithin;
   let missed = 0;
@@ -120,6 +123,6 @@ async function lookAfter(seat: Seat, joinsWithin: number, over: AbortController)
       if (missed > 1 && performance.now() > mayComeUntil) over.abort();
     }
   } catch {
-    // It is over.
+    // Aborted.
   }
 }

@@ -4,7 +4,7 @@ import { createViewLinkService, type ViewLinkServiceParts } from "./service.ts";
 import { sweepViewLinks } from "./store.ts";
 import { viewKeyBearers } from "./view-keys.ts";
 
-/** Milliseconds between two looks for links of sessions that have ended. */
+/** Milliseconds between sweeps of links of ended sessions. */
 const sweepEvery = 600_000;
 
 export const viewLinks = defineService({
@@ -16,7 +16,7 @@ export const viewLinks = defineService({
       {
         run: () => sweepViewLinks(parts.db),
         every: sweepEvery,
-        complaint: "view links of ended sessions cannot be swept at the moment",
+        complaint: "failed to sweep view links of ended sessions",
       },
     ],
   }),

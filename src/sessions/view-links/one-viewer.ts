@@ -14,8 +14,8 @@ export interface OneViewerParts {
 }
 
 /**
- * Lets in who comes by a link for one person: the first who comes, and then whoever has the secret that the first one has
- * made up. Without a secret nobody comes again. Lets in all who come by anything else.
+ * Enforces single-viewer links: the first viewer sets a secret, and only that secret is admitted afterwards. A viewer
+ * without a secret cannot return. Other bearers are admitted unconditionally. Throws `expired-key`.
  */
 export async function admitPerson(
   { db, bus, clock }: OneViewerParts,
@@ -25,6 +25,7 @@ export async function admitPerson(
   if (!person) return;
   const { linkId: id } = person;
   const isAdmitted = await admitViewer(db, { id, viewerHash: hashSecret(viewerKey), now: new Date(clock.now()) });
-  if (!isAdmitted) throw fail("expired-key", {}, { detail: "the key is for one viewer, and another has come by it" });
+  if (!isAdmitted)
+    throw fail("expired-key", {}, { detail: "the key is for a single viewer, and another viewer has used it" });
   bus.publish("bearer-changed", id);
 }

@@ -48,7 +48,7 @@ function toMessage(row: ViewLinkRow, url?: string): ViewLink {
   });
 }
 
-/** Makes the implementation of ViewLinkService. */
+/** Creates the implementation of ViewLinkService. */
 export function createViewLinkService(parts: ViewLinkServiceParts): ServiceImplementation<typeof ViewLinkService> {
   const { db, bus, clock, sessions, config } = parts;
 

@@ -2,22 +2,20 @@ import type { Insertable, Selectable } from "kysely";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
 import type { Schema } from "../../platform/postgres/schema.ts";
 
-/** A link as its row says it. */
 export type ViewLinkRow = Selectable<Schema["view_links"]>;
 
-/** A link to insert: of its secret only the hash. */
+/** A link to insert. Only the hash of its secret is stored. */
 export type NewViewLink = Omit<Insertable<Schema["view_links"]>, "created_at" | "revoked_at">;
 
-/** Which links of a session. */
+/** Position of a page of a session's links. */
 export interface ViewLinksQuery {
   readonly sessionId: string;
   readonly now: Date;
   readonly limit: number;
-  /** Only those that were made before this one. */
+  /** Returns only links older than this identifier. */
   readonly before: string | undefined;
 }
 
-/** Keeps a link. */
 export async function insertViewLink(tx: Tx, link: NewViewLink): Promise<ViewLinkRow> {
   return tx.sql
     .insertInto("view_links")
@@ -26,7 +24,7 @@ export async function insertViewLink(tx: Tx, link: NewViewLink): Promise<ViewLin
     .executeTakeFirstOrThrow();
 }
 
-/** Lists the links of a session that are good, newest first. */
+/** Lists the valid links of a session, newest first. */
 export async function listViewLinks(
   db: Database,
   { sessionId, now, limit, before }: ViewLinksQuery,
@@ -43,7 +41,7 @@ export async function listViewLinks(
     .execute();
 }
 
-/** Revokes a link; gives whether there was one to revoke. */
+/** Revokes a link. Returns false if there is none to revoke. */
 export async function revokeViewLink(tx: Tx, link: { id: string; sessionId: string; now: Date }): Promise<boolean> {
   const { numUpdatedRows } = await tx.sql
     .updateTable("view_links")
@@ -55,7 +53,7 @@ export async function revokeViewLink(tx: Tx, link: { id: string; sessionId: stri
   return numUpdatedRows > 0n;
 }
 
-/** Makes a link the own of the first viewer that comes in time; gives whether this one may come by it. */
+/** Assigns a single-viewer link to the first viewer in time. Returns whether this viewer is admitted. */
 export async function admitViewer(
   db: Database,
   { id, viewerHash, now }: { readonly id: string; readonly viewerHash: Buffer; readonly now: Date },
@@ -71,7 +69,7 @@ export async function admitViewer(
   return numUpdatedRows > 0n;
 }
 
-/** Deletes the links of sessions that have ended. */
+/** Deletes the links of ended sessions. */
 export async function sweepViewLinks(db: Database): Promise<void> {
   await db.sql
     .deleteFrom("view_links")

@@ -1,7 +1,7 @@
 import type { Generated } from "kysely";
 import type { Migrations } from "../../platform/postgres/schema.ts";
 
-/** Links by which people watch sessions. */
+/** Links with which people watch sessions. */
 interface ViewLinksTable {
   id: string;
   session_id: string;
@@ -12,11 +12,11 @@ interface ViewLinksTable {
   created_at: Generated<Date>;
   expires_at: Date;
   revoked_at: Date | null;
-  /** Of a link for one viewer: the client that it is. */
+  /** Client name of the viewer, for a single-viewer link. */
   client_id: string | null;
-  /** Until when that viewer can come for the first time; null once it has, and of other links. */
+  /** Deadline for the first visit of a single-viewer link; null afterwards, and for other links. */
   opens_until: Date | null;
-  /** Of the secret by which that viewer is known, once it has come. */
+  /** Hash of the viewer's secret, set by the first visit of a single-viewer link. */
   viewer_hash: Buffer | null;
 }
 

@@ -3,20 +3,20 @@ import type { BearerKind, Credential } from "../../kernel/bearer-kind.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { findTokens, type SessionTokenRow, tokenCredential } from "../cdp/session-tokens.ts";
 
-/** The scope that watching needs. */
+/** Scope needed to watch. */
 const viewScope = "sessions:read";
 
-/** How the tokens of view links are written. */
+/** Text format of view link tokens. */
 export const viewKeyText = tokenText("phv_", "vln");
 
-/** What its maker needs to let others control by a link; for one person it is the GUI control key of an agent session. */
+/** Scope that allows control through a link; a single-viewer link is the GUI control key of an agent session. */
 const controlScope = (isForOne: boolean): string => (isForOne ? "agent_sessions:write" : "sessions:write");
 
-/** The scopes that a link gives of its session. */
+/** Scopes that a link needs for its session. */
 export const scopesOfLink = (control: boolean, isForOne = false): string[] =>
   control ? [viewScope, controlScope(isForOne)] : [viewScope];
 
-/** Address of the page that a link leads to. */
+/** URL of the page that a link opens. */
 export const pageOf = (publicUrl: string, key: string): string => `${publicUrl}/live#${key}`;
 
 interface ViewKeyRow extends SessionTokenRow {
@@ -31,7 +31,7 @@ const findStatement = findTokens("view-key-find", "view_links", [
   ...["name as link_name", "control", "expires_at", "client_id", "opens_until"],
 ]);
 
-/** A link is good for its own time, and no longer than its maker, nor for control once its maker may not. */
+/** A link expires no later than its creator, and loses control when its creator does. */
 function toCredential(row: ViewKeyRow): Credential {
   const { link_name: name, control, expires_at: ownEnd, ends_at: makersEnd, scopes: makers } = row;
   const { client_id: clientId, opens_until: opensUntil } = row;
@@ -42,7 +42,7 @@ function toCredential(row: ViewKeyRow): Credential {
   return { ...credential, expiresAt, ...(opensUntil && { opensUntil }) };
 }
 
-/** The tokens of view links as bearers. They end with the key or the login that has made them. */
+/** Creates the bearer kind of view links. They end with the key or login that created them. */
 export function viewKeyBearers(db: Database): BearerKind {
   return {
     prefix: viewKeyText.prefix,

@@ -249,7 +249,7 @@ test("a secret fills the parameter of its name where that is typed, and nowhere 
   ).body;
   const misplaced = await scene.rest("/v1/agent-sessions", { ...request, recipe_id });
   expect(faultsOf(misplaced)).toEqual([
-    "variables.pin: is only typed, and steps[0].do.condition.text has a place for it",
+    "variables.pin: can only be typed, but steps[0].do.condition.text has a placeholder for it",
   ]);
 }, 60_000);
 
@@ -379,21 +379,19 @@ test("what a run is told has to fit the recipe, which has to be the account's ow
   const refusal = (...faults: readonly string[]) => [400, "validation-failed", ...faults];
   const saying = (text: string) => expect.stringMatching(text) as string;
   expect(await run({ c: "x" })).toEqual(
-    refusal("recipe_parameters.c: is no parameter of the recipe", "recipe_parameters.a: is required"),
+    refusal("recipe_parameters.c: is not a parameter of the recipe", "recipe_parameters.a: is required"),
   );
   expect(await run({ a: "https://example.com", b: "x".repeat(10_001) })).toEqual(
     refusal(saying("recipe_parameters.b")),
   );
-  expect(await run({ a: "x".repeat(2_000), b: "x" })).toEqual(refusal(saying("put more than 1048576 characters")));
+  expect(await run({ a: "x".repeat(2_000), b: "x" })).toEqual(refusal(saying("insert more than 1048576 characters")));
   expect(await run({ a: "file:///x", b: "x" })).toEqual(
-    refusal(saying("recipe_parameters: once filled, start_url: must be http, https")),
+    refusal(saying("recipe_parameters: once filled in, start_url: must be http, https")),
   );
   expect(await run({ a: "http://{{b}}" })).toEqual(
-    refusal(saying("once filled, steps\\[1\\].do.action: give text, or clear")),
+    refusal(saying("once filled in, steps\\[1\\].do.action: give text, or clear")),
   );
-  expect(await attempt({ recipe_parameters: { a: "x" } })).toEqual(
-    refusal("recipe_parameters: needs recipe_id"),
-  );
+  expect(await attempt({ recipe_parameters: { a: "x" } })).toEqual(refusal("recipe_parameters: needs recipe_id"));
   expect(await attempt({ recipe_id: "rcp_1" })).toEqual([404, "not-found"]);
   const stranger = await signUp(scene.service.url, mailbox);
   const { id } = (await stranger.rest("/v1/recipes", smallRecipe)).body;

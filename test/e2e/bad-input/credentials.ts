@@ -169,7 +169,7 @@ export function credentialTests(scene: GetScene): void {
     expectProblem(await send(free, { path: "/v1/sessions", body: { timeout_seconds: 901 } }), {
       status: 400,
       slug: "validation-failed",
-      detail: "timeout_seconds: is at most 900 on tier free",
+      detail: "timeout_seconds: must be at most 900 on tier free",
     });
     await send(free, { method: "DELETE", path: `/v1/sessions/${JSON.parse(first.text).id}` });
   });

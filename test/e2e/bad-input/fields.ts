@@ -35,7 +35,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     [{ viewport: { width: 99, height: 100 } }, "viewport.width: "],
     [{ viewport: { width: 100 } }, "viewport.height: "],
     [{ viewport: { width: 100, height: 100, depth: 3 } }, "viewport.depth: is not a known field"],
-    [{ archetype: "pixel-7", viewport: { width: 100, height: 100 } }, "viewport: can be chosen for desktop"],
+    [{ archetype: "pixel-7", viewport: { width: 100, height: 100 } }, "viewport: can be set for desktop"],
     [{ labels: { "": "x" } }, "labels: its key must have 1 to 64 characters"],
     [{ labels: { a: "x".repeat(257) } }, "labels.a: must have at most 256 characters"],
     [{ labels: { a: 5 } }, "labels.a: must be a string"],
