@@ -32,7 +32,7 @@ export interface MailTokenOwner {
 
 /** What is wrong with a token that is malformed, used or expired: which of it, nobody is told. */
 export const invalidMailToken = (): Failure =>
-  fail("invalid-auth-token", {}, { detail: "the token is malformed, was used, or has expired; ask for another mail" });
+  fail("invalid-auth-token", {}, { detail: "the token is malformed, already used or expired: request another mail" });
 
 /** Makes the token of a link. */
 export async function makeMailToken(tx: Tx, kind: MailTokenKind, owner: MailTokenOwner, now: number): Promise<string> {

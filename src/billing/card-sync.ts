@@ -156,7 +156,7 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
   const canMail = config.smtpUrl !== undefined || config.embedded;
   const changes = new Counter({
     name: "pilothouse_card_subscription_changes_total",
-    help: "Changes of subscriptions that are paid by card, by what they have become.",
+    help: "Status changes of card subscriptions, by new status.",
     labelNames: ["status"],
     registers: [parts.metrics],
   });

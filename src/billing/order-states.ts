@@ -8,9 +8,7 @@ export interface OrderMove {
   readonly failure?: OrderFailure;
 }
 
-/**
- * Every transition except `quoted` to `awaiting_payment`, by trigger. From any other status, a trigger has no effect.
- */
+/** Every transition except `quoted` to `awaiting_payment`, by trigger. From other statuses, triggers have no effect. */
 export const moves = {
   /** The processor has seen full payment. */
   Processing: { from: ["awaiting_payment"], to: "confirming" },

@@ -115,7 +115,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
   });
   const irregular = new Counter({
     name: "pilothouse_crypto_payments_irregular_total",
-    help: "Crypto orders to which too little, too much or something too late was paid: an operator looks at each.",
+    help: "Crypto orders with too little, too much or too late a payment. An operator reviews each.",
     labelNames: ["kind"],
     registers: [parts.metrics],
   });

@@ -56,9 +56,7 @@ export function receiptText(receipt: CryptoReceipt): string {
   return `${heading}\n${"=".repeat(heading.length)}\n\n${lines.join("\n")}\n`;
 }
 
-/**
- * Font files: Latin, Greek and Cyrillic; and Chinese. Other characters appear as boxes in the PDF, but are in the text.
- */
+/** Font files: Latin, Greek and Cyrillic; and Chinese. Other characters appear as boxes in the PDF. */
 const fontFiles = {
   plain: "dejavu-fonts-ttf/ttf/DejaVuSans.ttf",
   chinese: "@expo-google-fonts/noto-sans-sc/400Regular/NotoSansSC_400Regular.ttf",

@@ -27,9 +27,7 @@ export function assertOwnSession({ principal: { sessionId } }: Pick<Call, "princ
   if (sessionId !== undefined && id !== sessionId) throw noSession();
 }
 
-/**
- * Derives the viewer identifier from its secret. The identifier is shown to everyone and does not disclose the secret.
- */
+/** Derives the viewer identifier from its secret. The identifier is public and does not disclose the secret. */
 export function viewerIdOf(sessionId: string, key: string): string {
   const digest = createHash("sha256").update(`${sessionId} ${key}`).digest("hex");
   return `vwr_${toBase32(BigInt(`0x${digest}`) & ((1n << 130n) - 1n), 26)}`;

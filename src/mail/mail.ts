@@ -32,9 +32,7 @@ export function mailTo({ id, email, name }: Recipient, mail: Omit<Mail, "to" | "
 /** Maximum characters and lines. Longer text is cut, because it may contain user-supplied names. */
 const bounds = { subject: 150, lines: 40, line: 2_000 };
 
-/**
- * Matches what mail programs turn into links: such a character between two others, as in `a.example`, `a@b`, `http://`.
- */
+/** Matches characters that mail programs turn into links, as in `a.example`, `a@b`, `http://`. */
 const linkMarks = /(?<=\S)[.:/@](?=\S)/;
 
 /** Matches amounts and times of day, which never become links, so that they can be copied unchanged. */

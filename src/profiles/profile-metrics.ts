@@ -13,7 +13,7 @@ export function createProfileMetrics(registry: Registry) {
     }),
     savesWaiting: new Gauge({
       name: "pilothouse_profile_saves_waiting",
-      help: "Profiles that wait to be taken from their workers.",
+      help: "Profiles that wait to be fetched from their workers.",
       registers,
     }),
   };

@@ -90,7 +90,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     return `the account's profiles would exceed their limit: ${counted(total, "byte")} of ${tier.profileStorageBytes}`;
   }
 
-  /** Makes a store the next version of the profile, unless the use was settled meanwhile. */
+  /** Makes a store the next version of the profile, unless the use is already settled. */
   async function commit(use: ProfileUse, { id, sizeBytes, engine }: UploadedStore): Promise<void> {
     await db.transaction(async (tx) => {
       const obstacle = await findObstacle(tx, use, { id, sizeBytes, engine });

@@ -97,8 +97,8 @@ export async function endSession(
 }
 
 /**
- * Ends those of the sessions that are running, and returns their number. Statements are pipelined, so all sessions of a
- * worker take as many round trips as one.
+ * Ends the sessions that are running, and returns their number. Statements are pipelined: the number of round trips
+ * does not depend on the number of sessions.
  */
 export async function endSessions(
   parts: SessionEndParts,

@@ -13,7 +13,7 @@ export function createSessionMetrics(registry: Registry) {
     }),
     launch: new Histogram({
       name: "pilothouse_session_launch_seconds",
-      help: "Seconds from a create's beginning until its session was live.",
+      help: "Seconds from the start of a create request until its session is live.",
       buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
       registers,
     }),

@@ -165,8 +165,8 @@ export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
 });
 
 /**
- * Selects running sessions to end: all or some of a worker, those of lost workers (orphaned), those not live in time
- * (unready), or those past their expiry.
+ * Running sessions to end: all or some of a worker, those of lost workers (orphaned), those not live in time (unready),
+ * or expired ones.
  */
 export type RunningSessions =
   | { readonly workerId: string }

@@ -24,9 +24,7 @@ export interface Members {
   setRole(tx: Tx, by: Principal, id: string, role: Role | undefined): Promise<{ member: MemberRow; before: Role }>;
   /** Removes a member, and revokes its keys or passes them to the caller. Throws like `setRole`. */
   remove(tx: Tx, by: Principal, id: string, keepKeys: boolean): Promise<Departure>;
-  /**
-   * Removes the user of a login from its account, and revokes the user's keys. Throws `conflict` for the last owner.
-   */
+  /** Removes the user of a login from its account, and revokes the user's keys. Throws `conflict` for a last owner. */
   leave(tx: Tx, by: LoginPrincipal): Promise<Departure>;
 }
 

@@ -44,7 +44,7 @@ function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
 
 const nothing: Settlement = { write: () => undefined };
 
-/** Makes the work that deliveries are. */
+/** Creates the job kind that sends deliveries. */
 export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts): WorkKind<DeliveryJob> {
   function send(delivery: Sendable, signal: AbortSignal): Promise<Answer> {
     const { url, event_id: id, event_type: type, event_created_at: createdAt, data } = delivery;

@@ -2,8 +2,8 @@ import type { NamedStatement, Queryable, Tx } from "../platform/postgres/databas
 import type { DeliveryStatus, StoredAttempt } from "./tables.ts";
 
 /*
- * Code that queues or settles deliveries takes locks in one order, to avoid deadlocks: the endpoint, the counts (by
- * triggers of webhook_deliveries), the queue partition of the jobs.
+ * Code that queues or settles deliveries takes locks in one order, to avoid deadlocks: endpoint, counts (by triggers of
+ * webhook_deliveries), queue partition of the jobs.
  */
 
 const attemptStatement: NamedStatement = {
@@ -58,8 +58,8 @@ export interface NotedAttempt {
 }
 
 /**
- * Records an attempt, in a statement sent before the commit. A delivery given up meanwhile stays given up, unless it
- * was delivered.
+ * Records an attempt, in a statement sent before the commit. A delivery that was given up stays given up unless it is
+ * delivered.
  */
 export function noteAttempt(tx: Tx, id: string, { attempt, status, at, next }: NotedAttempt): void {
   const deliveredAt = status === "delivered" ? at : null;

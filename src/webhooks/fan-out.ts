@@ -15,7 +15,7 @@ import { queueDeliveries } from "./delivery-queue.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 import { findSubscribers, type Subscriber } from "./endpoint-store.ts";
 
-/** Milliseconds. Bus messages only wake the fan-out; lost ones are made up for by polling. */
+/** Milliseconds. Bus messages are only a latency hint; polling finds what they miss. */
 const pollEvery = 1_000;
 
 /*

@@ -14,8 +14,8 @@ export interface Signed {
 }
 
 /**
- * Creates the signature headers in two formats: that of our API, whose key is the secret as text, and that of Standard
- * Webhooks, whose key is the decoded secret. Every secret signs, newest first.
+ * Creates the signature headers in two formats: our API's, keyed by the secret as text, and that of Standard Webhooks,
+ * keyed by the decoded secret. Every secret signs, newest first.
  */
 export function signatureHeaders(secrets: readonly string[], { id, body, timestamp }: Signed): Record<string, string> {
   const ours = secrets.map((secret) => `v1=${hmac(secret, `${timestamp}.${body}`, "hex")}`);

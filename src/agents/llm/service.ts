@@ -81,7 +81,9 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
     const provider = toStoredProvider(request.provider);
     // Other characters would break the authorization header.
     if (!/^[\x21-\x7e]+$/.test(apiKey))
-      throw failFields("validation-failed", { api_key: "must contain only printable ASCII characters" });
+      throw failFields("validation-failed", {
+        api_key: "must contain only printable ASCII characters, without spaces",
+      });
     if (baseUrl !== undefined) await models.check(baseUrl);
     return db.transaction(async (tx) => {
       const row = await putLlmKey(tx, {

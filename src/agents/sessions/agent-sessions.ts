@@ -19,9 +19,7 @@ export async function findAny(db: Queryable, { principal }: Pick<Call, "principa
   return row;
 }
 
-/**
- * Returns a running agent session of the caller. Throws `not-found`, or `session-destroyed` with how the session ended.
- */
+/** Returns a running agent session of the caller. Throws `not-found`, or `session-destroyed` with the reason. */
 export async function findRunning(
   db: Queryable,
   caller: Pick<Call, "principal">,

@@ -58,7 +58,7 @@ function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
 function domainsOf({ allowedDomains }: CreateAgentSessionRequest, turn: NewRecipeTurn | undefined): readonly string[] {
   const both = bothAllow(allowedDomains, turn?.recipe.allowedDomains ?? []);
   if (both) return both;
-  throw failFields("validation-failed", { allowed_domains: "has nothing in common with that of the recipe" });
+  throw failFields("validation-failed", { allowed_domains: "has no host in common with that of the recipe" });
 }
 
 function assertNoBrowser(request: CreateAgentSessionRequest): void {
@@ -110,9 +110,7 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
     return toAgentSessionMessage({ ...row, turn_id: turn?.id ?? null });
   }
 
-  /**
-   * Launches a browser session. The agent session is committed in the transaction that makes the browser session live.
-   */
+  /** Launches a browser session; one transaction commits the agent session and makes the browser session live. */
   async function launch(call: Call, request: CreateAgentSessionRequest): Promise<AgentSession> {
     const id = call.ids.next("agt");
     const turn = await planTurn(call, request);
@@ -148,7 +146,9 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
     const id = call.ids.next("agt");
     const turn = await planTurn(call, request);
     if (domainsOf(request, turn).length > 0)
-      throw failFields("validation-failed", { recipe_id: "has allowed_domains, and so needs a browser of its own" });
+      throw failFields("validation-failed", {
+        recipe_id: "has allowed_domains, which needs a new browser: leave out session_id",
+      });
     return call.commit(async (tx) => {
       const row = await controls.lock(tx, sessionId, call.principal.accountId);
       if (row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
@@ -157,7 +157,7 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
         throw fail("driver-not-integrated", {}, { detail });
       }
       if (row.agent_session_id !== null) {
-        throw fail("conflict", {}, { detail: `the agent session ${row.agent_session_id} drives it already` });
+        throw fail("conflict", {}, { detail: `the agent session ${row.agent_session_id} already drives the session` });
       }
       call.audit(tx, { subject: id, data: { session_id: sessionId } });
       return insert(tx, call, request, { id, sessionId, ownsSession: false, allowedDomains: [] }, turn);

@@ -20,11 +20,11 @@ export function findVariableFaults({ variables, recipeParameters }: CreateAgentS
   const faults = Object.entries(variables).flatMap(([name, { domains }]) => {
     const wrong = domainFaults(domains, `variables.${name}.domains`);
     const isTaken = Object.hasOwn(recipeParameters, name);
-    return isTaken ? [...wrong, { field: `recipe_parameters.${name}`, message: "is among variables, too" }] : wrong;
+    return isTaken ? [...wrong, { field: `recipe_parameters.${name}`, message: "is also in variables" }] : wrong;
   });
   const characters = Object.values(variables).reduce((sum, { value }) => sum + value.length, 0);
   if (characters > mostCharacters)
-    faults.push({ field: "variables", message: `are longer than ${mostCharacters} characters together` });
+    faults.push({ field: "variables", message: `must have at most ${mostCharacters} characters in total` });
   return faults;
 }
 

@@ -129,12 +129,11 @@ export function tokensOf(sent: unknown): number {
 export const lookMark = "<page ";
 
 /** Replaces an old look. */
-const folded = "<page folded: an older look, of which nothing holds any more>";
+const folded = "<page folded: an older look, no longer valid>";
 
 /**
- * Folding of old looks: at least `least` stay, and `step` are folded at a time so that the provider's cache stays valid
- * meanwhile. Five sixths of the input of long turns comes from that cache. Eleven looks of 24 KiB stay below 100,000
- * tokens.
+ * Folding of old looks: at least `least` stay, and `step` are folded at a time, to keep the provider's cache valid.
+ * Five sixths of the input of long turns comes from that cache. Eleven looks of 24 KiB stay below 100,000 tokens.
  */
 const kept = { least: 2, step: 10 };
 

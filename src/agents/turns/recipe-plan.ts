@@ -69,20 +69,20 @@ export function mendingNote(
   const number = index + first;
   // The cause may quote the page.
   const cause = defuse(JSON.stringify(why));
-  return `[The service tells you] A recipe is being carried out, ${JSON.stringify(name)}${description === undefined ? "" : `: ${description}`}
+  return `[The service tells you] A recipe is running: ${JSON.stringify(name)}${description === undefined ? "" : `: ${description}`}
 Its steps:
 ${steps.map((step, at) => line(step, at, longest.step)).join("\n")}
 
 Step ${number} has failed: ${cause}
 ${failed ? line(failed, index, longest.failed) : ""}
 
-Mend it: do what this step was to do, and nothing of those that come after it. Then call resume_recipe with the number of the
-step that comes next: ${number + 1}, or ${number} to have it tried again. If it cannot be mended, call done and say why, which
-ends the recipe.
+Repair it: do what this step was meant to do, and nothing of later steps. Then call resume_recipe with the number of the
+step to run next: ${number + 1}, or ${number} to retry it. If it cannot be repaired, call done and say why, which ends the
+recipe.
 The page is now:
 ${look}`;
 }
 
 /** Message that tells the model that the recipe was completed. */
 export const doneNote = ({ name, steps }: RecipePlan): string =>
-  `[The service tells you] The recipe ${JSON.stringify(name)} was carried out, all ${steps.length} steps of it.`;
+  `[The service tells you] The recipe ${JSON.stringify(name)} was completed, all ${steps.length} steps of it.`;

@@ -120,7 +120,7 @@ export async function takeRecipeStep(
 function lookAt(run: Run): Promise<string> {
   return run.page.look(run.caller()).catch((error: unknown) => {
     readFailure(run)(error);
-    return "It cannot be looked at.";
+    return "It could not be observed.";
   });
 }
 
@@ -185,9 +185,9 @@ export function resumeRecipe(parts: TurnParts, run: Run, call: ToolCall, rest: r
       tx,
       turn,
       call,
-      "the recipe goes on; you hear of it when a step fails, or somebody says something",
+      "the recipe continues; you are called again if a step fails or the person sends a message",
     );
-    for (const other of rest) await answer(parts, tx, turn, other, "not done: the recipe goes on");
+    for (const other of rest) await answer(parts, tx, turn, other, "not done: the recipe continues");
     return updateTurn(tx, turn.id, progressOf({ step, attempt: recipe.attempt + 1, isBroken: false }));
   });
 }

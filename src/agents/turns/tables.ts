@@ -14,8 +14,8 @@ export type StoredTurnStatus =
   | "limit_reached";
 
 /**
- * Source of the LLM credential of a turn: the request header, the account's key, or the operator's key; `none` while a
- * recipe runs without a model.
+ * LLM credential of a turn: of the request header, the account or the operator. `none` while a recipe runs without a
+ * model.
  */
 export type CredentialSource = "header" | "byok" | "bundled" | "none";
 

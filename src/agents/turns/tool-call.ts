@@ -101,7 +101,7 @@ async function finish(parts: TurnParts, schema: JsonObject | null, run: Run, cal
   const { output, misfit } = await readOutput(schema, result);
   return run.write(async (tx, turn) => {
     if (await hasWaitingMessages(tx, turn.agent_session_id))
-      return answer(parts, tx, turn, call, "not ended: the person has said something more, which comes next");
+      return answer(parts, tx, turn, call, "not ended: the person has sent another message, which comes next");
     if (misfit !== undefined) {
       await answer(parts, tx, turn, call, `not ended: ${defuse(misfit)}`);
       return noteMisfit(parts, tx, turn, misfit);
@@ -169,7 +169,7 @@ async function act(
   const { outcome, seen } = done instanceof Failure ? failed(done) : done;
   const look = await run.page.look(run.caller(), seen).catch(async (error: unknown) => {
     if (await readCut(parts, turn, run, error)) await parts.db.transaction((tx) => tell(tx, turn, durationMs, failure));
-    return `The page cannot be looked at: ${defuse(readFailure(run)(error).message)}`;
+    return `The page could not be observed: ${defuse(readFailure(run)(error).message)}`;
   });
   // An OpenAI-compatible provider would receive the picture as text.
   const picture = turn.provider === "openai_compatible" ? undefined : seen?.picture;

@@ -176,9 +176,9 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
       await addEntry(tx, events, ownerOf(turn), entry, now);
     }
     if (!isLast) return changed;
-    const content = "[The service tells you] Not ended: call done, with the result that was asked for.";
+    const content = "[The service tells you] Not ended: call done with the requested result.";
     const sealed = sealMessage(sealer, turn.account_id, { role: "user", content });
     await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
-    return noteMisfit(parts, tx, changed, "it has called nothing");
+    return noteMisfit(parts, tx, changed, "it called no tool");
   });
 }

@@ -41,9 +41,7 @@ const longest = 7 * 86_400_000;
 /** Milliseconds between attempts after an internal failure. Committed steps are not repeated. */
 const schedule = [500, 2_000, 10_000];
 
-/**
- * Milliseconds. Heartbeat interval of a gateway that holds the key of a turn, and age at which the key counts as lost.
- */
+/** Milliseconds. Heartbeat interval of a gateway that holds a turn's key, and age at which the key counts as lost. */
 const beat = { every: 2_000, lost: 8_000 };
 
 /** Milliseconds between sweeps for abandoned turns. */
@@ -107,7 +105,10 @@ export function createTurns(parts: TurnsParts): Turns {
         ...{ credential: "none", provider: "", model: "", limits: limitsOf(agent) },
         ...{ recipe: JSON.stringify(firstStep), recipe_plan: sealPlan(parts.sealer, accountId, recipe) },
       });
-      const content = { case: "text" as const, value: { text: `The recipe ${JSON.stringify(recipe.name)} is run.` } };
+      const content = {
+        case: "text" as const,
+        value: { text: `The recipe ${JSON.stringify(recipe.name)} has started.` },
+      };
       const entry = { id: parts.ids.next("evt"), ...entryOf(row), role: TranscriptRole.SYSTEM, content };
       await addEntry(tx, parts.events, ownerOf(row), entry, now);
       begin(tx, row, undefined);

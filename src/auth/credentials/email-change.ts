@@ -58,7 +58,7 @@ export function createEmailChange(parts: EmailChangeParts) {
     { userId, email, action }: { userId: string; email: string; action: string },
   ) {
     const before = await moveUser(tx, userId, email);
-    if (!before) throw fail("email-already-registered", {}, { detail: "the address belongs to another user by now" });
+    if (!before) throw fail("email-already-registered", {}, { detail: "the address now belongs to another user" });
     await revokeInvitesTo(tx, before.email, new Date(clock.now()));
     const data = { before: before.email, email };
     for (const { accountId } of await listMemberships(tx, userId))
@@ -84,10 +84,10 @@ export function createEmailChange(parts: EmailChangeParts) {
       const { loginId, ...login } = loginOf(call);
       const email = canonicalEmail(request.email);
       const user = await findUserOfLogin(db, login);
-      if (email === user.email) throw failFields("validation-failed", { email: "is your address already" });
+      if (email === user.email) throw failFields("validation-failed", { email: "is already your address" });
       await provePassword({ user, email: user.email, password: request.password, client: clientOf(call) });
       for (const name of [`email-change by ${user.id}`, `email-change to ${email}`])
-        await brakes.take([{ name, limit: mostMails }], "changes of an address were asked for");
+        await brakes.take([{ name, limit: mostMails }], "address changes were requested");
       await db.transaction(async (tx) => {
         call.audit(tx, { subject: user.id, data: { email } });
         await mailTo(tx, user, email, loginId);

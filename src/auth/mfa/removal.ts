@@ -9,9 +9,7 @@ import type { RepeatedWork } from "../../platform/repeated-job.ts";
 import { factorMail } from "./mails.ts";
 import { removeFactor, takeDueRemovals, tellRemovals } from "./store.ts";
 
-/**
- * Milliseconds between mail and removal, in which a user who still has the factor can prevent the removal by a step-up.
- */
+/** Milliseconds between mail and removal. Until then a step-up with the factor cancels the removal. */
 const notice = 86_400_000;
 
 /** Milliseconds between checks for removals to announce or carry out. */
@@ -37,9 +35,7 @@ export async function removeWithMail(
   return true;
 }
 
-/**
- * Creates the job for removals ordered by the operator: notifies users by mail, and removes their factors a day later.
- */
+/** Creates the job for removals that the operator orders: mails the users, and removes their factors a day later. */
 export function removalJob(parts: RemovalParts): RepeatedWork {
   const { db, clock, mailer, audit } = parts;
 

@@ -95,9 +95,7 @@ export async function replaceRecoveryCodes(tx: Tx, userId: string, hashes: reado
   await tx.sql.insertInto("recovery_codes").values(rows).execute();
 }
 
-/**
- * Uses up a recovery code. Returns false if there is none of this hash; only one of several concurrent calls succeeds.
- */
+/** Uses up a recovery code. Returns false if there is none; only one of several concurrent calls succeeds. */
 export async function useRecoveryCode(tx: Tx, userId: string, hash: Buffer): Promise<boolean> {
   const { numDeletedRows } = await tx.sql
     .deleteFrom("recovery_codes")

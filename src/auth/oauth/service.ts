@@ -29,7 +29,7 @@ import { invalidClient, oauthError } from "./oauth-error.ts";
 const lifetime = 900_000;
 
 /**
- * Failures per hour of one client id from one network. Per network, because client ids are public, and others could
+ * Failures per hour of a client id and network. Client ids are public, so a limit without the network would let others
  * block a client.
  */
 const mostFailures = 100;

@@ -5,9 +5,7 @@ import { randomText } from "../../platform/ids.ts";
 import { createQueueBounds } from "./queue-bounds.ts";
 import { createStrengthJudge } from "./strength.ts";
 
-/**
- * argon2id with 19 MiB, two passes and parallelism 1: the minimum of OWASP's password storage cheat sheet; takes 7 ms.
- */
+/** argon2id with 19 MiB, two passes, parallelism 1: the minimum of OWASP's password storage cheat sheet; 7 ms. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** Concurrent hashes per process: leaves a core for other requests, and takes at most 76 MiB. */
@@ -45,7 +43,7 @@ export interface Passwords {
 export function createPasswords(registry: Registry): Passwords {
   const hashes = new Counter({
     name: "pilothouse_password_hashes_total",
-    help: "Passwords that were hashed, to be kept or to be compared.",
+    help: "Password hashes computed, for storage or comparison.",
     registers: [registry],
   });
   const waiting: (() => void)[] = [];

@@ -22,9 +22,7 @@ const wholeMs = 15_000;
 /** Maximum bytes of a response. A list of a customer's subscriptions has some kilobytes. */
 const maxBytes = 1_048_576;
 
-/**
- * Creates an HTTP transport to the operator's processor. Redirects are rejected, because they would receive the keys.
- */
+/** Creates an HTTP transport to the operator's processor. Redirects are rejected, as they would receive the keys. */
 export function httpTransport(base: string, timeoutMs = wholeMs): Transport {
   return async ({ method, path, headers, body }) => {
     const response = await fetch(`${base}${path}`, {

@@ -115,7 +115,7 @@ export function readGreenfield(
     throw new SandboxRefusal(415, "expected a content type of application/json");
   const read = parse(body);
   const missing = rules.needed.filter((name) => read[name] === undefined);
-  const faults = [...missing.map((path) => ({ path, message: "is needed" })), ...faultsOf(rules.shape, read)];
+  const faults = [...missing.map((path) => ({ path, message: "is required" })), ...faultsOf(rules.shape, read)];
   if (faults.length > 0) throw refusal(faults);
   return read;
 }

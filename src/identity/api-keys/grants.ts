@@ -72,7 +72,9 @@ function assertWithin(grantor: Grantor, { scopes = [], expiresAt, addresses, rol
   if (missing !== undefined) throw forbidden(`this would grant the scope ${missing}, which you do not have`);
   const { expiresAt: end } = grantor;
   if (end && expiresAt !== undefined && (!expiresAt || expiresAt > end))
-    throw forbidden(`your own key or token ends at ${end.toISOString()}, and what it makes must end by then`);
+    throw forbidden(
+      `your own key or token expires at ${end.toISOString()}, and anything it creates must expire by then`,
+    );
   if (addresses && !areWithin(addresses, grantor.addresses))
     throw forbidden("your own key is limited to some addresses, and the grant would be usable from others");
 }

@@ -13,7 +13,7 @@ const resources = [
   "billing",
 ] as const;
 
-/** Every scope: `<resource>:read` and `<resource>:write`. The default of a new operator key. */
+/** Every scope: `<resource>:read` and `<resource>:write`. The default for keys that the operator creates. */
 export const allScopes: readonly string[] = resources.flatMap((resource) => [`${resource}:read`, `${resource}:write`]);
 
 /** Scopes that members lack. */

@@ -119,7 +119,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         const now = clock.now();
         const status = statusOf(old, now);
         if (status !== "active")
-          throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "rotated already" : status}` });
+          throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "already rotated" : status}` });
         const { account_id: accountId, name, scopes, addresses, expires_at: expiresAt } = old;
         const bounds = { scopes, addresses, expiresAt };
         const maker = await judgeGrant(tx, call.principal, bounds);

@@ -2,7 +2,7 @@ import type { SecretVariable } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Attempt, AuditEntry, Call, Principal } from "../../kernel/call.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 
-/** Caller of a session command. Every client call is one. */
+/** Caller of a session command: every client call, and internal callers. */
 export interface SessionCaller {
   readonly principal: Pick<Principal, "accountId" | "tier" | "overrides">;
   /** Aborts when the result is no longer needed. */
@@ -15,10 +15,7 @@ export interface SessionCaller {
   readonly idempotencyKey?: string | undefined;
   /** Agent step of the command. A session runs a step once, and repeats its response on retries. */
   readonly stepId?: string;
-  /**
-   * Client that must hold control. Without it, the command is one of the API, which requires that no client holds
-   * control.
-   */
+  /** Client that must hold control. If undefined, the command requires that no client holds control. */
   readonly clientId?: string;
   /** Secrets that the command may type. The session's output shows their names instead of their values. */
   readonly variables?: readonly SecretVariable[];

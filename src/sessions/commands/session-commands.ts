@@ -50,9 +50,7 @@ import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 /** Milliseconds within which a worker's report is applied; usually 20 to 120. */
 const reportPatience = 1_000;
 
-/**
- * Commands of a session, for unary calls and for Drive. The session is `id`; an identifier in the request is ignored.
- */
+/** Commands of a session, for unary calls and Drive. The session is `id`; an identifier in the request is ignored. */
 export interface SessionCommands {
   navigate(
     caller: SessionCaller,
@@ -77,7 +75,7 @@ export interface SessionCommands {
   sendInput(caller: SessionCaller, id: string, input: PersonInput): Promise<InputAnswer>;
   /** Opens a line for continuous input of a client. */
   openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputLine;
-  /** Reads the text that is selected, for the person who holds control. */
+  /** Reads the selected text, for the client that holds control. */
   readSelection(caller: SessionCaller, id: string): Promise<Selection>;
   /** Answers a dialog of the page, for the client that holds control. */
   answerQuestion(caller: SessionCaller, id: string, answer: LiveAnswer): Promise<void>;
@@ -143,9 +141,7 @@ async function* viewRequests(
   }
 }
 
-/**
- * Splits the header from the first chunk, because clients expect it separately and workers send both in one message.
- */
+/** Splits the header from the first chunk: clients expect it separately, but workers send both in one message. */
 async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncGenerator<CaptureStreamResponse> {
   for await (const { header, data } of parts) {
     if (header) yield create(CaptureStreamResponseSchema, { header });

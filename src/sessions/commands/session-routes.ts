@@ -21,9 +21,7 @@ export interface SessionRoute {
   readonly holderClientId: string;
 }
 
-/**
- * Locates sessions. Frequent commands avoid the database: routes are cached for 5 s, and ends are announced on the bus.
- */
+/** Locates sessions. Routes are cached for 5 s, so frequent commands avoid the database. The bus announces ends. */
 export interface SessionRoutes {
   /** Returns the route of a session, ended or not. Throws `not-found`. */
   find(id: string, accountId: string): Promise<SessionRoute>;

@@ -26,9 +26,7 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-/**
- * Creates the renewal. The first heartbeat is written at once; after that, the latest is written every `renewEvery`.
- */
+/** Creates the renewal. The first heartbeat is written at once, later ones at most every `renewEvery`. */
 export function createSignsOfLife({ db, clock, log }: SignsOfLifeParts): SignsOfLife {
   const waiting = new Map<string, Waiting>();
 

@@ -21,8 +21,8 @@ export interface TellingParts {
 }
 
 /**
- * Creates the job kind that notifies a session's worker of its control holder. The job is committed with the change: if
- * the gateway crashed instead, the holder's pressed keys would stay down and viewers would see the old holder.
+ * Creates the job kind that notifies a session's worker of its control holder. The job is committed with the change.
+ * Otherwise a crashed gateway would leave the holder's keys pressed, and viewers with the old holder.
  */
 export function createTelling({ sessions, ids }: TellingParts): WorkKind<Telling> {
   return defineWork({

@@ -175,7 +175,7 @@ test("where a recipe may go is where the browser may that runs it, which has to 
       ]);
       const recipe_id = recipe.split("/").at(-1);
       const apart = await scene.rest("/v1/agent-sessions", { recipe_id, allowed_domains: ["127.0.0.1"] });
-      expect(faultsOf(apart)).toEqual([expect.stringMatching(/^allowed_domains: has nothing in common/)]);
+      expect(faultsOf(apart)).toEqual([expect.stringMatching(/^allowed_domains: has no host in common/)]);
       const attached = await scene.rest("/v1/agent-sessions", { recipe_id, session_id: session.split("/").at(-1) });
       expect(faultsOf(attached)).toEqual([expect.stringMatching(/^recipe_id: has allowed_domains/)]);
     },
@@ -208,7 +208,7 @@ test("a recipe runs without a model, though it is deleted meanwhile, and makes f
       expect([done.reason, done.error]).toEqual([undefined, undefined]);
       const all = await entries();
       expect(all.map(({ role, content }) => [role, content.text ?? content.name])).toEqual([
-        ["system", 'The recipe "Small" is run.'],
+        ["system", 'The recipe "Small" has started.'],
         ...["navigate", "wait", "interact", "interact", "capture"].map((name) => ["system", name]),
       ]);
       expect(all.slice(1, 4).map(({ content }) => content.arguments)).toEqual([
@@ -309,7 +309,7 @@ test("a model mends a step, and the recipe goes on with the next one", async () 
     ]);
     const { body } = await scene.rest(`${agent}/message`, { text: "Again?", wait_ms: 30_000 });
     expect(body).toMatchObject({ status: "done", text: "failed: no recipe waits for you" });
-    expect(told(3)).toContain("was carried out, all 4 steps");
+    expect(told(3)).toContain("was completed, all 4 steps");
   });
 }, 60_000);
 
@@ -356,7 +356,7 @@ test("a person may take over and hand back, and say something: the recipe goes o
     expect((await scene.rest(`${agent}/input-event`, { client_id: "anna", events })).body.accepted).toBe(2);
     await scene.rest(`${agent}/handback`, { client_id: "anna" });
     expect(await turn()).toMatchObject({ status: "done", text: "It is." });
-    for (const part of ["has handed it back", "was carried out, all 3 steps", "Is it checked?"])
+    for (const part of ["has handed it back", "was completed, all 3 steps", "Is it checked?"])
       expect(told(0)).toContain(part);
     const acts = (await entries()).filter(({ content }) => content.name !== undefined);
     expect(acts.map(({ content }) => [content.name, content.error])).toEqual(

@@ -118,7 +118,7 @@ test.each([1, 2, 3])(
     // biome-ignore lint/suspicious/noExplicitAny: entries of every shape.
     const told = transcript.data.map(({ content }: any) => content.text ?? [content.name, content.error]);
     const done = ["navigate", "interact", "interact", "interact"].map((name) => [name, undefined]);
-    expect(told).toEqual(['The recipe "Clicks" is run.', ...done]);
+    expect(told).toEqual(['The recipe "Clicks" has started.', ...done]);
     await doomed.rest(path, undefined, { method: "DELETE" });
   },
   90_000,

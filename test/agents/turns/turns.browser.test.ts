@@ -499,7 +499,7 @@ test.each(["anthropic", "openai", "google"])(
       const { body } = await scene.rest(`${path}/message`, request);
       expect(body).toMatchObject({ status: "done", text: "Found.", output: result, steps: 3 });
       const told = JSON.stringify(provider.asked.map(({ body }) => body));
-      expect(told).toContain("Not ended: call done, with the result that was asked for.");
+      expect(told).toContain("Not ended: call done with the requested result.");
       expect(told).toContain("not ended: result/price must be number");
       expect((await entries()).at(-1).content).toEqual({ kind: "text", text: "Found.", output: result });
       // The next message asks for none.
@@ -667,7 +667,7 @@ test("variables are for hosts, no parameter of a recipe besides, and not longer 
   ]);
   const long = { value: "x".repeat(10_000), domains: ["b.test"] };
   const { body } = await scene.rest("/v1/agent-sessions", { variables: { long, longer: long } });
-  expect(body.errors).toEqual([{ field: "variables", message: "are longer than 16384 characters together" }]);
+  expect(body.errors).toEqual([{ field: "variables", message: "must have at most 16384 characters in total" }]);
 });
 
 test("a turn ends with its session", async () => {
