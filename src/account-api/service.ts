@@ -50,7 +50,6 @@ function toPreferencesMessage({ email }: UserRow, kept: KeptPreferences): EmailP
   });
 }
 
-/** Creates the implementation of AccountService. */
 export function createAccountService(parts: AccountServiceParts): ServiceImplementation<typeof AccountService> {
   const { db, clock, legal } = parts;
 

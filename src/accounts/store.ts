@@ -43,7 +43,6 @@ export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<str
 const selectEntitlement = (db: Queryable, id: string) =>
   db.sql.selectFrom("accounts").select(["tier", "overrides"]).where("id", "=", id);
 
-/** Returns the current entitlement of an account. */
 export async function findEntitlement(db: Queryable, id: string): Promise<Entitlement> {
   return selectEntitlement(db, id).executeTakeFirstOrThrow();
 }

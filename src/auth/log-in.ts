@@ -13,7 +13,6 @@ import { createVerification } from "./verification.ts";
 
 const notVerified = "open the link in the mail that was sent at sign-up; sign up again to be sent another";
 
-/** Creates the methods that log in. */
 export function createLogIn(parts: AuthServiceParts) {
   const { db, clock, logins, provePassword, mailer, audit, invites } = parts;
   const verify = createVerification(parts);

@@ -25,7 +25,6 @@ async function needOrder(db: Queryable, id: string): Promise<OrderRow> {
   return order;
 }
 
-/** Finds an order and locks its account. */
 async function lockOrder(tx: Tx, id: string): Promise<OrderRow> {
   const { account_id: accountId } = await needOrder(tx, id);
   await lockAccount(tx, accountId);

@@ -75,7 +75,6 @@ interface Wish {
   readonly note?: string | undefined;
 }
 
-/** Creates the implementation of CryptoOrderService. */
 export function createOrderService(parts: OrderServiceParts): ServiceImplementation<typeof CryptoOrderService> {
   const { db, clock, config, processors, orders, work } = parts;
   const { prices, publicUrl } = config;

@@ -19,7 +19,6 @@ export function findOrder(db: Queryable, id: string, accountId: string): Promise
   return selectOrders(db).where("id", "=", id).where("account_id", "=", accountId).executeTakeFirst();
 }
 
-/** Finds an order of any account. */
 export function findAnyOrder(db: Queryable, id: string): Promise<OrderRow | undefined> {
   return selectOrders(db).where("id", "=", id).executeTakeFirst();
 }
@@ -30,7 +29,6 @@ export async function findOrderOfInvoice(db: Queryable, invoiceId: string, sandb
   return select.where("sandbox", "=", sandbox).executeTakeFirst();
 }
 
-/** Finds the open order of an account. */
 export async function findOpenOrder(db: Queryable, accountId: string): Promise<string | undefined> {
   const select = db.sql.selectFrom("crypto_orders").select("id").where("account_id", "=", accountId);
   return (await select.where("status", "in", openStatuses).executeTakeFirst())?.id;

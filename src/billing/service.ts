@@ -77,7 +77,6 @@ function toSubscriptionMessage(row: SubscriptionRow): Subscription {
   });
 }
 
-/** Creates the implementation of BillingService. */
 export function createBillingService(parts: BillingServiceParts): ServiceImplementation<typeof BillingService> {
   const { db, clock, config, processors } = parts;
   const { prices, publicUrl } = config;

@@ -10,7 +10,6 @@ export interface Customer {
   readonly account_id: string;
 }
 
-/** Finds the customer of an account. */
 export function findCustomer(db: Queryable, accountId: string, sandbox: boolean): Promise<Customer | undefined> {
   const select = db.sql.selectFrom("card_customers").select(["id", "account_id"]);
   return select.where("account_id", "=", accountId).where("sandbox", "=", sandbox).executeTakeFirst();

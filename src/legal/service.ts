@@ -12,7 +12,6 @@ export interface LegalServiceParts {
   readonly legal: Terms;
 }
 
-/** Creates the implementation of LegalService. */
 export function createLegalService({ clock, legal }: LegalServiceParts): ServiceImplementation<typeof LegalService> {
   return {
     async getCurrentLegal() {

@@ -53,7 +53,6 @@ function endedOf(thrown: unknown): JoinResponse {
   return create(JoinResponseSchema, { ended: reason === undefined ? {} : { reason } });
 }
 
-/** Creates the implementation of LiveService. */
 export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
   const { ids, sessions, signsOfLife, config } = parts;
   const seats = config.liveKit && createSeats(config.liveKit);

@@ -43,7 +43,6 @@ export interface Mailer extends Part {
   link(page: LinkPage, token: string): string;
   /** Holds the mails if none are sent. */
   readonly outbox: Outbox | undefined;
-  /** Job kinds that send mails. */
   readonly works: readonly WorkKind<MailJob>[];
   readonly jobs: readonly RepeatedWork[];
 }

@@ -5,10 +5,8 @@ import type { Schema } from "../platform/postgres/schema.ts";
 /** Mails that users can opt out of. */
 export type OptionalMailKind = "product_updates" | "usage_alerts" | "webhook_failures" | "team_activity";
 
-/** Preferences for optional mails. */
 export type MailPreferences = Readonly<Record<OptionalMailKind, boolean>>;
 
-/** Defaults. */
 const defaults: MailPreferences = {
   product_updates: false,
   usage_alerts: true,

@@ -24,7 +24,6 @@ export function storeContext(accountId: string, profileId: string): SecretContex
   return { accountId, purpose: `profile-store ${profileId}` };
 }
 
-/** The store that is expected. */
 export interface ExpectedStore {
   readonly account_id: string;
   readonly profile_id: string;

@@ -59,7 +59,6 @@ function readChanges({ updateMask, name, description, labels }: UpdateProfileReq
   };
 }
 
-/** Creates the implementation of ProfileService. */
 export function createProfileService({
   db,
   limits,

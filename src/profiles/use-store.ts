@@ -15,7 +15,6 @@ const columns = ["session_id", "profile_id", "account_id", "version"] as const;
 
 const fromNow = (ms: number) => sql<Date>`app_now() + ${ms} * interval '1 millisecond'`;
 
-/** Finds the session that currently holds a profile. */
 export async function findHolder(tx: Tx, profileId: string) {
   return tx.sql
     .selectFrom("profile_uses")

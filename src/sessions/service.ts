@@ -22,7 +22,6 @@ const defaultPage = 20;
 
 const sessionId = idPattern("ses");
 
-/** Creates the implementation of SessionService. */
 export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {
   const { db, sessions } = parts;
 

@@ -3,7 +3,6 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Control, ControlSchema } from "../gen/pilothouse/v1/session_pb.ts";
 import type { SessionRow } from "./store.ts";
 
-/** Control columns of a session. */
 type ControlColumns = Pick<SessionRow, "agent_session_id" | "control_holder" | "control_epoch" | "control_lapses_at">;
 
 /** Control state, as named in the API. */

@@ -45,9 +45,7 @@ export interface Sessions extends SessionCommands {
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
   /** Returns the agent session that drives a session, from the same cache; null if there is none. */
   agentOf(caller: SessionCaller, id: string): Promise<string | null>;
-  /** Commands for files of sessions. */
   readonly files: FileCommands;
-  /** Follows the events of a session until it ends. */
   readonly follow: SessionEvents;
   /** Ends sessions whose accounts have no minutes left. */
   readonly quotaJob: RepeatedWork;

@@ -102,7 +102,6 @@ export async function lockInvite(
   return await found.forUpdate("invites").executeTakeFirst();
 }
 
-/** Revokes an open invite. */
 export async function revokeInvite(tx: Tx, id: string, now: Date): Promise<void> {
   await tx.sql.updateTable("invites").set({ revoked_at: now }).where("id", "=", id).execute();
 }

@@ -36,7 +36,6 @@ const defaultPage = 20;
 
 const [inviteId, memberId] = [idPattern("inv"), idPattern("mem")];
 
-/** Creates the implementation of TeamService. */
 export function createTeamService(parts: TeamServiceParts): ServiceImplementation<typeof TeamService> {
   const { db, clock } = parts;
   const invites = createInvites(parts);

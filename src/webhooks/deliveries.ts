@@ -44,7 +44,6 @@ function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
 
 const nothing: Settlement = { write: () => undefined };
 
-/** Creates the job kind that sends deliveries. */
 export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts): WorkKind<DeliveryJob> {
   function send(delivery: Sendable, signal: AbortSignal): Promise<Answer> {
     const { url, event_id: id, event_type: type, event_created_at: createdAt, data } = delivery;

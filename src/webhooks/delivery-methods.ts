@@ -46,7 +46,6 @@ const deliveryId = idPattern("dlv");
 
 const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
-/** Creates the methods for deliveries. */
 export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
   /** Locks an active endpoint. Throws `not-found` or `conflict`. */
   async function lockActive(tx: Tx, { principal }: Call, id: string): Promise<EndpointRow> {

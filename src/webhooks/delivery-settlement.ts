@@ -48,7 +48,6 @@ const sweepStatement: NamedStatement = {
     returning 1`,
 };
 
-/** Result of an attempt. */
 export interface NotedAttempt {
   readonly attempt: StoredAttempt;
   readonly status: DeliveryStatus;

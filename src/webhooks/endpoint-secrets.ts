@@ -26,7 +26,6 @@ export function sealSecret(sealer: Sealer, accountId: string, secret: string): B
   return sealer.seal(Buffer.from(secret), contextOf(accountId));
 }
 
-/** Encrypted secrets of an endpoint. */
 export interface SealedSecrets {
   readonly account_id: string;
   readonly secret: Buffer;

@@ -5,7 +5,6 @@ import type { WebhookEndpointsTable } from "./tables.ts";
 
 type Endpoint = Selectable<WebhookEndpointsTable>;
 
-/** An endpoint with its counts. */
 export interface EndpointRow extends Endpoint {
   readonly counts: {
     readonly pending: number;
@@ -103,7 +102,6 @@ const subscribersStatement: NamedStatement = {
   text: "select id, account_id, events from webhook_endpoints where account_id = any($1) and active order by id",
 };
 
-/** Finds the active endpoints of accounts. */
 export function findSubscribers(db: Queryable, accountIds: readonly string[]): Promise<Subscriber[]> {
   return db.named<Subscriber>(subscribersStatement, [accountIds]);
 }

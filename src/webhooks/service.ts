@@ -55,7 +55,6 @@ const endpointId = idPattern("whk");
 /** Right needed to decide where events are sent and how they are signed. */
 const secretGrant = { scopes: ["webhooks:write"] };
 
-/** Creates the implementation of WebhookService. */
 export function createWebhookService(parts: WebhookServiceParts): ServiceImplementation<typeof WebhookService> {
   const { db, clock, sealer, work, sender } = parts;
 

@@ -27,7 +27,7 @@ const publish = (revision: string, days: number): Promise<string> => {
 
 test("there are no terms before the operator publishes some, 14 days ahead", async () => {
   expect((await gateway.call("REST", getCurrentLegal, {})).slug).toBe("not-found");
-  await expect(publish("too-soon", 13)).rejects.toThrow("force 14 days after its mail");
+  await expect(publish("too-soon", 13)).rejects.toThrow("at least 14 days after publication");
 });
 
 const revisionOf = (door: DoorName): string => door.replaceAll(" ", "-");

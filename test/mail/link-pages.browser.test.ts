@@ -145,7 +145,7 @@ test("a link that was used, and one that is cut off, say so", async () => {
   const page = await browser.newPage();
   await page.goto(`${gateway.url}/auth/magic-link#${"x".repeat(40)}`);
   await page.getByRole("button").click();
-  await outcome(page).getByText("The token is malformed, was used, or has expired").waitFor();
+  await outcome(page).getByText("The token is malformed, already used or expired").waitFor();
   await page.goto(`${gateway.url}/auth/verify-email`);
   await outcome(page).getByText("This link is not complete").waitFor();
   expect(await page.getByRole("button").isDisabled()).toBe(true);

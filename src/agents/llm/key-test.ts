@@ -2,7 +2,6 @@ import { generateText } from "ai";
 import { type ModelFaultKind, readModelFault } from "./model-fault.ts";
 import { defaultModels, type LlmCredential, type Models } from "./models.ts";
 
-/** Result of a key test. */
 export interface KeyTest {
   readonly model: string | undefined;
   readonly durationMs: number;

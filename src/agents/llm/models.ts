@@ -6,7 +6,6 @@ import { SafeFetch, type SafeFetchOptions } from "../../platform/outgoing/safe-f
 import { asFetch } from "./safe-models-fetch.ts";
 import type { StoredProvider } from "./tables.ts";
 
-/** Credential for calling a model. */
 export interface LlmCredential {
   readonly provider: StoredProvider;
   readonly apiKey: string;
@@ -16,7 +15,6 @@ export interface LlmCredential {
 
 /** Models of all providers, called through the safe fetch. */
 export interface Models {
-  /** Returns a model for a credential. */
   of(credential: LlmCredential, model: string): Promise<LanguageModel>;
   /** Throws `bad-request` if the base URL is not allowed. */
   check(baseUrl: string): Promise<void>;

@@ -64,7 +64,6 @@ function readChanges(request: UpdateBundledLlmSettingsRequest, now: Date): Parti
   };
 }
 
-/** Creates the implementation of LlmSettingsService. */
 export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplementation<typeof LlmSettingsService> {
   const { db, clock, sealer, models, config } = parts;
 

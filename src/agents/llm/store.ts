@@ -20,7 +20,6 @@ export async function putLlmKey(tx: Tx, key: Insertable<LlmKeysTable>): Promise<
     .executeTakeFirstOrThrow();
 }
 
-/** Deletes and returns the LLM key of an account. */
 export function deleteLlmKey(tx: Tx, accountId: string): Promise<LlmKeyRow | undefined> {
   return tx.sql.deleteFrom("llm_keys").where("account_id", "=", accountId).returningAll().executeTakeFirst();
 }

@@ -1,9 +1,7 @@
 import type { Migrations } from "../../platform/postgres/schema.ts";
 
-/** LLM provider. */
 export type StoredProvider = "anthropic" | "openai" | "google" | "openai_compatible";
 
-/** LLM keys of accounts. */
 export interface LlmKeysTable {
   account_id: string;
   provider: StoredProvider;

@@ -33,7 +33,6 @@ const most = { recipes: 1_000, bytes: 262_144 };
 
 const recipeId = idPattern("rcp");
 
-/** Creates the implementation of RecipeService. */
 export function createRecipeService({ db, clock }: RecipeServiceParts): ServiceImplementation<typeof RecipeService> {
   function createRecipe(call: Call, request: CreateRecipeRequest) {
     const { accountId } = call.principal;

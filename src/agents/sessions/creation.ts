@@ -76,7 +76,6 @@ function assertNoBrowser(request: CreateAgentSessionRequest): void {
   if (Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
 }
 
-/** Creates the functions that create agent sessions. */
 export function createCreation({ db, turns, sessions, controls, bus, sealer }: CreationParts) {
   /** Plans the first turn of an agent session that has a recipe. */
   async function planTurn(call: Call, request: CreateAgentSessionRequest): Promise<NewRecipeTurn | undefined> {

@@ -39,7 +39,6 @@ const knownFor = 60_000;
 /** Maximum number of responses buffered for a slow reader. */
 const ahead = 16;
 
-/** Creates the implementation of AgentInputService. */
 export function createAgentInputService(parts: AgentInputParts): ServiceImplementation<typeof AgentInputService> {
   const { db, sessions, signsOfLife, events, config } = parts;
   /** Browser sessions by agent session. The mapping never changes. */

@@ -38,7 +38,6 @@ export interface AgentSessionServiceParts extends CreationParts {
 
 const defaultPage = 20;
 
-/** Creates the implementation of AgentSessionService. */
 export function createAgentSessionService(
   parts: AgentSessionServiceParts,
 ): ServiceImplementation<typeof AgentSessionService> {

@@ -30,7 +30,6 @@ export interface AgentViewParts {
 /** Milliseconds within which the first viewer must join. */
 const opensFor = 300_000;
 
-/** Creates the implementation of AgentViewService. */
 export function createAgentViewService(parts: AgentViewParts): ServiceImplementation<typeof AgentViewService> {
   const { db, clock, ids, guests, config } = parts;
 

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import type { AssistantModelMessage, ModelMessage, ToolModelMessage } from "ai";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 
-/** A tool call of the model. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;

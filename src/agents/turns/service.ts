@@ -59,7 +59,6 @@ async function assertSchema(schema: JsonObject): Promise<void> {
   if (fault !== undefined) throw failFields("validation-failed", { output_schema: fault });
 }
 
-/** Creates the implementation of AgentTurnService. */
 export function createTurnService(parts: TurnServiceParts): ServiceImplementation<typeof AgentTurnService> {
   const { db, clock, ids, sealer, events, bus, turns, sessions } = parts;
 

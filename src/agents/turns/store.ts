@@ -14,7 +14,6 @@ export function findTurn(db: Queryable, id: string, agentSessionId?: string): Pr
   return (agentSessionId === undefined ? turn : turn.where("agent_session_id", "=", agentSessionId)).executeTakeFirst();
 }
 
-/** Locks the running turn of an agent session. */
 export function lockRunningTurn(tx: Tx, agentSessionId: string): Promise<TurnRow | undefined> {
   const turn = tx.sql.selectFrom("agent_turns").selectAll().where("agent_session_id", "=", agentSessionId);
   return turn.where("ended_at", "is", null).forUpdate().executeTakeFirst();

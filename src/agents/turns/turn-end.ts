@@ -21,7 +21,6 @@ export interface TurnEndParts {
   readonly config: { readonly errorsBase: string };
 }
 
-/** How a turn ends. */
 export interface TurnEnd {
   readonly status: Extract<StoredTurnStatus, "done" | "failed" | "cancelled" | "limit_reached">;
   readonly reason?: string;
@@ -55,7 +54,6 @@ export const ownerOf = (turn: TurnRow) => ({
 /** Fields common to the transcript entries of a turn. */
 export const entryOf = (turn: TurnRow) => ({ turnId: turn.id, ...takenBy(turn) });
 
-/** Ends a locked turn. */
 export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, end: TurnEnd): Promise<TurnRow> {
   const { events, bus, ids, clock, config } = parts;
   const { status, reason = null, text = null, output, failure, modelFault } = end;

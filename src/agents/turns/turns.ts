@@ -56,7 +56,6 @@ const keyLost: TurnEnd = {
   failure: fail("byok-llm-required", {}, { detail: "the gateway that held the key of the request has stopped" }),
 };
 
-/** Creates the turn runner. */
 export function createTurns(parts: TurnsParts): Turns {
   const { db, clock, log } = parts;
   const run = createTurnRunner(parts);

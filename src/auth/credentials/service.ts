@@ -13,7 +13,6 @@ export interface CredentialsServiceParts extends EmailChangeParts {
   readonly passwords: Passwords;
 }
 
-/** Creates the implementation of CredentialsService. */
 export function createCredentialsService(
   parts: CredentialsServiceParts,
 ): ServiceImplementation<typeof CredentialsService> {

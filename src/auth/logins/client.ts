@@ -1,7 +1,6 @@
 import type { Call } from "../../kernel/call.ts";
 import { networkOf } from "../../platform/client-network.ts";
 
-/** Client of a login. */
 export interface Client {
   readonly address: string;
   /** The /24 or /48 of the address, which one household, office or data center shares. */
@@ -18,7 +17,6 @@ const longestUserAgent = 300;
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"];
 const systems = ["Android", "iPhone", "iPad", "Windows", "Mac OS X", "CrOS", "Linux"];
 
-/** Reads the client from a call. */
 export function clientOf(call: Pick<Call, "clientAddress" | "header">): Client {
   const userAgent = (call.header("user-agent") ?? "").slice(0, longestUserAgent);
   return {

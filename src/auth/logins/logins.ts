@@ -41,7 +41,6 @@ export interface IssuedTokens {
 
 type IssuedPair = Omit<IssuedTokens, "userId" | "hasSecondFactor">;
 
-/** A new login. */
 export interface OpenedLogin extends IssuedTokens {
   readonly loginId: string;
   /** The user has logged in before, but never with this program from this network. */
@@ -56,7 +55,6 @@ export interface LoginRequest {
   readonly client: Client;
 }
 
-/** Logins of users. */
 export interface Logins {
   /** Creates a login. Throws `forbidden` if the account is disabled or the user is not a member. */
   open(tx: Tx, request: LoginRequest): Promise<OpenedLogin>;

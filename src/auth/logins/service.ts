@@ -18,7 +18,6 @@ const defaultPage = 20;
 
 const loginId = idPattern("lgn");
 
-/** Creates the implementation of LoginService. */
 export function createLoginService({ db, logins }: LoginServiceParts): ServiceImplementation<typeof LoginService> {
   return {
     async list(call, { limit = defaultPage, cursor }) {

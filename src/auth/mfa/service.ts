@@ -55,7 +55,6 @@ export interface MfaServiceParts {
 const wrongCode = (): Failure => fail("invalid-credentials", {}, { detail: "the code is wrong or was already used" });
 const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
-/** Creates the implementation of MfaService. */
 export function createMfaService(parts: MfaServiceParts): ServiceImplementation<typeof MfaService> {
   const { db, bus, clock, sealer, brakes, provePassword, logins, mailer } = parts;
   const contextOf = (userId: string) => ({ accountId: userId, purpose: "totp" });

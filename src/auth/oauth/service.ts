@@ -43,7 +43,6 @@ export interface OAuthServiceParts {
   readonly audit: AuditLog;
 }
 
-/** Creates the implementation of OAuthService. */
 export function createOAuthService(parts: OAuthServiceParts): ServiceImplementation<typeof OAuthService> {
   const { db, ids, clock, brakes, logins, audit } = parts;
   const [keys, access] = [keyBearers(db), loginBearers(db)];

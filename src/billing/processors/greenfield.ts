@@ -31,7 +31,6 @@ export interface Greenfield {
   /** Returns the price of one unit of a cryptocurrency. */
   rate(crypto: string, currency: string): Promise<string>;
   createInvoice(order: { id: string; amount: string; crypto: string; redirectUrl: string }): Promise<Invoice>;
-  /** Finds the invoice of an order. */
   findInvoice(orderId: string): Promise<Invoice | undefined>;
   invoice(id: string): Promise<Invoice>;
   payment(id: string, crypto: string): Promise<InvoicePayment>;
@@ -80,7 +79,6 @@ function toPayment(json: Json, crypto: string): InvoicePayment {
   };
 }
 
-/** Creates the client of a store. */
 export function createGreenfield(options: { store: string; apiKey: string; transport: Transport }): Greenfield {
   const { store, apiKey, transport } = options;
   const base = `/api/v1/stores/${encodeURIComponent(store)}`;

@@ -45,7 +45,6 @@ class Client extends Stripe.HttpClient {
   }
 }
 
-/** Creates a Stripe client. */
 export function createStripeClient(secretKey: string, transport: Transport): Stripe {
   return new Stripe(secretKey, { httpClient: new Client(transport), maxNetworkRetries: 1, telemetry: false });
 }

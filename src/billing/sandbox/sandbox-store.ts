@@ -6,7 +6,6 @@ import type { Migrations } from "../../platform/postgres/schema.ts";
 // biome-ignore lint/suspicious/noExplicitAny: the sandbox keeps what two other interfaces define.
 export type Thing = Record<string, any>;
 
-/** Storage of the sandbox. */
 export interface SandboxStore {
   get(id: string): Promise<Thing | undefined>;
   put(kind: string, thing: Thing): Promise<void>;
@@ -32,7 +31,6 @@ export const sandboxMigrations: Migrations = {
   ],
 };
 
-/** Creates a store in the database. */
 export function createSandboxStore(db: Database): SandboxStore {
   return {
     async get(id) {
@@ -52,7 +50,6 @@ export function createSandboxStore(db: Database): SandboxStore {
   };
 }
 
-/** Creates a store in memory. */
 export function createMemoryStore(): SandboxStore {
   const things = new Map<string, { kind: string; thing: Thing }>();
   return {

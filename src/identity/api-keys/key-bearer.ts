@@ -23,7 +23,6 @@ function toCredential(row: KeyRow): Credential {
   };
 }
 
-/** Creates the bearer kind of API keys. */
 export function keyBearers(db: Database): BearerKind {
   return {
     prefix: keyPrefix,

@@ -61,7 +61,6 @@ async function findOwn(tx: Tx, { principal }: Call, id: string): Promise<ApiKeyR
   return row;
 }
 
-/** Creates the implementation of ApiKeyService. */
 export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplementation<typeof ApiKeyService> {
   const { db, clock, limits } = parts;
 

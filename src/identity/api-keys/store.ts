@@ -19,7 +19,6 @@ export interface KeyRow
   readonly is_orphaned: boolean;
 }
 
-/** A key to insert. */
 export interface NewKey {
   readonly id: string;
   readonly accountId: string;

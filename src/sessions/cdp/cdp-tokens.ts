@@ -40,7 +40,6 @@ export async function insertCdpToken(tx: Tx, token: NewCdpToken): Promise<void> 
     .execute();
 }
 
-/** Revokes all tokens of a session. */
 export async function revokeCdpTokens(tx: Tx, sessionId: string, now: Date): Promise<void> {
   await tx.sql
     .updateTable("cdp_tokens")

@@ -94,7 +94,6 @@ export interface SessionCommands {
 /** A message of a viewer for the worker, with the worker's LiveKit token if the viewer subscribes to video. */
 export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken">>;
 
-/** Input of a person. */
 export type PersonInput = Pick<InputCommand, "clientId" | "events"> & Partial<Pick<InputCommand, "controlEpoch">>;
 
 /** A part of a message of a CDP client. */

@@ -31,7 +31,6 @@ const times = {
 
 /** Sends commands to the workers of sessions. */
 export interface WorkerCommands {
-  /** Runs a unary command. */
   run<I extends DescMessage, O extends DescMessage>(command: WorkerCommand<"unary", I, O>): Promise<MessageShape<O>>;
   /** Runs a command with a streamed response. */
   stream<I extends DescMessage, O extends DescMessage>(
@@ -63,7 +62,6 @@ export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMess
 
 /** A command with a single request message. */
 export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessage> extends CommandAim<Kind, I, O> {
-  /** Creates the request message. */
   build(context: CommandContext): MessageShape<I>;
   /** Replaces the caller's signal, if the reader of the stream may stop before the client leaves. */
   readonly until?: AbortSignal;

@@ -29,7 +29,6 @@ export interface ControlParts {
   readonly work: Work;
 }
 
-/** Result of a takeover. */
 export interface Takeover {
   readonly row: ControlRow;
   /** The client already held control, and renewed its lease. */

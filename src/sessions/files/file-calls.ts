@@ -14,7 +14,6 @@ export interface FileChangeParts {
   readonly audit: AuditLog;
 }
 
-/** The file that is changed. */
 interface ChangedFile {
   readonly id: string;
   readonly name: string;

@@ -23,7 +23,6 @@ function assertName(name: string): void {
   if (fault !== undefined) throw failFields("validation-failed", { name: fault });
 }
 
-/** Creates the implementation of FileService. */
 export function createFileService(parts: FileServiceParts): ServiceImplementation<typeof FileService> {
   const { files } = parts.sessions;
 

@@ -31,7 +31,6 @@ export interface RoomGuest {
   readonly scope: string;
 }
 
-/** Guests of media rooms. */
 export interface RoomGuests {
   /**
    * Publishes a session to its room for a guest, and returns the credentials to join. Publishing ends when the guest

@@ -48,7 +48,6 @@ function toMessage(row: ViewLinkRow, url?: string): ViewLink {
   });
 }
 
-/** Creates the implementation of ViewLinkService. */
 export function createViewLinkService(parts: ViewLinkServiceParts): ServiceImplementation<typeof ViewLinkService> {
   const { db, bus, clock, sessions, config } = parts;
 

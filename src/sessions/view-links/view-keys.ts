@@ -9,10 +9,12 @@ const viewScope = "sessions:read";
 /** Text format of view link tokens. */
 export const viewKeyText = tokenText("phv_", "vln");
 
-/** Scope that allows control through a link; a single-viewer link is the GUI control key of an agent session. */
+/**
+ * Scope that the creator of a link with control needs. A single-viewer link is the GUI control key of an agent session.
+ */
 const controlScope = (isForOne: boolean): string => (isForOne ? "agent_sessions:write" : "sessions:write");
 
-/** Scopes that a link needs for its session. */
+/** Scopes that a link grants for its session. */
 export const scopesOfLink = (control: boolean, isForOne = false): string[] =>
   control ? [viewScope, controlScope(isForOne)] : [viewScope];
 

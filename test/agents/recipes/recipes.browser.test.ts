@@ -99,7 +99,11 @@ test.each([
     { ...smallRecipe, steps: [{ do: { kind: "capture", capture_kind: "pdf", file_name: "a", full_page: true } }] },
     /^steps\[0\].do: ?.*screenshot|^steps\[0\].do.full_page: /,
   ],
-  ["too long a text", { ...smallRecipe, steps: Array(3).fill(type("#a", "a".repeat(99_999))) }, /^steps: are longer/],
+  [
+    "too long a text",
+    { ...smallRecipe, steps: Array(3).fill(type("#a", "a".repeat(99_999))) },
+    /^steps: make the recipe longer/,
+  ],
 ])("a recipe with %s is refused where the fault is", async (_, recipe, fault) => {
   const refused = await make(recipe);
   expect([refused.status, slugOf(refused)]).toEqual([400, "validation-failed"]);
