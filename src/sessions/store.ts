@@ -51,7 +51,7 @@ interface SessionCondition {
 /** Milliseconds that a row may stay provisioning; both attempts of a launch end before. */
 export const provisionWithin = 90_000;
 
-/** Milliseconds after its expiry at which a session is ended without its worker, which should have ended it before. */
+/** Milliseconds after expiry until a session is ended here; its worker should have ended it before. */
 const expiredFor = 10_000;
 
 /** Time of the statement rather than of the transaction, which may have waited for a lock. */

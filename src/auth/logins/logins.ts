@@ -50,7 +50,7 @@ export interface OpenedLogin extends IssuedTokens {
 /** Parameters of a new login. */
 export interface LoginRequest {
   readonly user: Pick<UserRow, "id" | "totp_enrolled_at">;
-  /** Default: the first account that the user joined. */
+  /** Default: the first enabled account that the user joined. */
   readonly accountId: string | undefined;
   readonly client: Client;
 }
