@@ -2,30 +2,30 @@ import type { Generated } from "kysely";
 import type { Role } from "../kernel/role.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** People. One whose address is not verified is a sign-up that is pending: neither account nor login belongs to it yet. */
+/** Users. A row without a verified address is a pending sign-up, with neither accounts nor logins. */
 export interface UsersTable {
   id: string;
-  /** In lower case, unique. */
+  /** Lower case, unique. */
   email: string;
   name: string;
-  /** argon2id, as a PHC string; null for who logs in by magic links alone. */
+  /** argon2id, as a PHC string; null for users who log in with magic links only. */
   password_hash: string | null;
   email_verified_at: Date | null;
   created_at: Date;
-  /** The account that is made when the address is verified. */
+  /** The account to create when the address is verified. */
   pending_account_id: string | null;
   pending_account_name: string | null;
-  /** The hash of the invite that is accepted instead, if it is open then. */
+  /** Hash of the invite to accept instead, if the invite is still open. */
   pending_invite: Generated<Buffer | null>;
-  /** The revision of the terms that the account to be made accepts. */
+  /** Revision of the terms that the new account accepts. */
   pending_revision: Generated<string | null>;
-  /** Several have signed up with the address, and nobody knows which of them has the mailbox. */
+  /** Several people signed up with the address; which of them owns the mailbox is unknown. */
   pending_contested: Generated<boolean>;
-  /** The seed of the second factor, sealed. It counts from `totp_enrolled_at` on. */
+  /** Encrypted TOTP seed; in force from `totp_enrolled_at`. */
   totp_seed: Buffer | null;
   totp_begun_at: Date | null;
   totp_enrolled_at: Date | null;
-  /** The time step of the last code that was taken (RFC 6238): none of it, or before it, is taken again. */
+  /** Time step of the last accepted code (RFC 6238); codes of this or earlier steps are rejected. */
   totp_counter: string | null;
 }
 

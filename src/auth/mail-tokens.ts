@@ -6,7 +6,7 @@ import type { MailTokenKind } from "./tables.ts";
 
 const minute = 60_000;
 
-/** Milliseconds that each kind of link is good for. */
+/** Milliseconds for which each kind of link is valid. */
 export const validFor: Readonly<Record<MailTokenKind, number>> = {
   "verify-email": 1_440 * minute,
   "magic-link": 15 * minute,
@@ -20,17 +20,17 @@ export const validFor: Readonly<Record<MailTokenKind, number>> = {
 /** 5 bits per character: 200 random bits. */
 const tokenLength = 40;
 
-/** Whose mailbox a link was sent to. */
+/** The mailbox that a link was sent to. */
 export interface MailTokenOwner {
   readonly userId: string;
   readonly email: string;
-  /** The login that has asked for it, if that was one. */
+  /** The login that requested the link, if any. */
   readonly loginId?: string | null;
-  /** The account that it is about, if that is one. */
+  /** The account that the link concerns, if any. */
   readonly accountId?: string | null;
 }
 
-/** What is wrong with a token that is malformed, used or expired: which of it, nobody is told. */
+/** The failure for a malformed, used or expired token; which of these applies is not disclosed. */
 export const invalidMailToken = (): Failure =>
   fail("invalid-auth-token", {}, { detail: "the token is malformed, already used or expired: request another mail" });
 
@@ -44,7 +44,7 @@ export async function makeMailToken(tx: Tx, kind: MailTokenKind, owner: MailToke
   return token;
 }
 
-/** Finds whose link it is, without using it up. */
+/** Finds the owner of a link without using the link up. Throws `invalid-auth-token`. */
 export async function findMailToken(
   db: Queryable,
   kind: MailTokenKind,
@@ -63,8 +63,8 @@ export async function findMailToken(
 }
 
 /**
- * Uses up a token: of many who try at once one does. The others do not wait for that one's commit, in which hundreds would
- * hold every connection. Throws `invalid-auth-token`.
+ * Uses up a token; only one of several concurrent calls succeeds. The others do not wait for its commit, because
+ * hundreds of waiting calls would hold every connection. Throws `invalid-auth-token`.
  */
 export async function useMailToken(tx: Tx, kind: MailTokenKind, token: string, now: number): Promise<MailTokenOwner> {
   const row = await tx.sql
@@ -80,20 +80,20 @@ export async function useMailToken(tx: Tx, kind: MailTokenKind, token: string, n
   return row;
 }
 
-/** Ends the links of a user that verify its address. */
+/** Deletes the user's address verification links. */
 export async function dropVerifications(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).where("kind", "=", "verify-email").execute();
 }
 
-/** What whoever has taken a user over could else take away by any further change. */
+/** Links that let the owner undo a takeover of the user. Further changes must not invalidate them. */
 const waysBack: readonly MailTokenKind[] = ["undo-email-change", "account-restore", "keys"];
 
-/** Makes the links of a user that were not followed yet good for nothing, but for those that undo something. */
+/** Deletes the unused links of a user, except those that undo a change. */
 export async function dropMailTokens(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).where("kind", "not in", waysBack).execute();
 }
 
-/** The same, but for none. */
+/** Deletes all unused links of a user. */
 export async function dropAllMailTokens(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).execute();
 }

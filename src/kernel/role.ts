@@ -1,2 +1,2 @@
-/** What a user is in an account. */
+/** Role of a user in an account. */
 export type Role = "owner" | "admin" | "member";

@@ -26,7 +26,7 @@ import { findMember, type MemberRow } from "./member-store.ts";
 
 const day = 86_400_000;
 
-/** Milliseconds for which an invite is good, and how many an account sends in a day. */
+/** Milliseconds for which an invite is valid, and the daily limit of invites per account. */
 const goodFor = 7 * day;
 const mostADay = 20;
 
@@ -42,7 +42,7 @@ export interface InvitesParts {
 
 /** Whom to invite as what. */
 export interface InviteRequest {
-  /** Made for this request; an invite that is open already keeps its own. */
+  /** Identifier for a new invite; an open invite keeps its own. */
   readonly id: string;
   readonly email: string;
   readonly role: InviteRole;
@@ -50,15 +50,15 @@ export interface InviteRequest {
 
 /** Invites to accounts. */
 export interface Invites {
-  /** Sends an invite. Throws `conflict` for one who is a member, and `rate-limited`. */
+  /** Sends an invite. Throws `conflict` for a member, and `rate-limited`. */
   send(tx: Tx, by: Principal, request: InviteRequest): Promise<InviteRow>;
-  /** Revokes an invite. Throws `not-found`, and `conflict` where it is not open. */
+  /** Revokes an invite. Throws `not-found`, and `conflict` if the invite is not open. */
   revoke(tx: Tx, by: Principal, id: string): Promise<InviteRow>;
-  /** Makes a user a member by the token of an invite. Throws `invalid-auth-token`, and `conflict` for a member. */
+  /** Adds a user to the account of an invite. Throws `invalid-auth-token`, and `conflict` for a member. */
   accept(tx: Tx, call: Call, userId: string, token: string): Promise<MemberRow>;
-  /** The same for a user who has signed up with it, when the address is verified; undefined when it is not open any more. */
+  /** Accepts the invite of a sign-up once the address is verified; undefined if the invite is no longer open. */
   acceptOpen(tx: Tx, call: Call, userId: string, tokenHash: Buffer): Promise<MemberRow | undefined>;
-  /** Finds the invite that somebody signs up with, open and for that address. Throws `invalid-auth-token`. */
+  /** Finds the open invite of a sign-up. Throws `invalid-auth-token`. */
   find(db: Queryable, email: string, token: string): Promise<InviteRow>;
 }
 
@@ -72,7 +72,7 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
     const [oldest] = sends.slice(-mostADay);
     if (sends.length < mostADay || !oldest) return;
     const seconds = Math.max(1, Math.ceil((oldest.getTime() + day - now) / 1_000));
-    const detail = `an account sends ${mostADay} invites in 24 hours; wait ${seconds} s`;
+    const detail = `an account can send ${mostADay} invites in 24 hours; wait ${seconds} s`;
     throw fail("rate-limited", { retry_after_seconds: seconds }, { detail, retryAfter: seconds });
   }
 
@@ -84,14 +84,14 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
     const { id: inviteId, account_id: accountId, role } = accepted;
     const membership = { id: ids.next("mem"), accountId, userId: user.id, role, createdAt: now };
     if (!(await insertMembership(tx, membership))) {
-      throw fail("conflict", {}, { detail: "you are a member of the account already" });
+      throw fail("conflict", {}, { detail: "you are already a member of the account" });
     }
     audit.record(tx, {
       ...{ accountId, actor: userActor(user), action: "team_invite.accept", call },
       ...{ subject: inviteId, data: { member: membership.id, role } },
     });
     const member = await findMember(tx, accountId, { userId: user.id });
-    if (!member) throw new Error("a membership that was inserted is not there");
+    if (!member) throw new Error("the inserted membership does not exist");
     await tellActivity(tx, mailer, member, "joined");
     return member;
   }
@@ -122,8 +122,8 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
         kind: "account",
         subject: "You are invited to a team",
         lines: [
-          `${by.name} invites you to join the account ${name} of Pilothouse as ${role === "admin" ? "an admin" : "a member"}.`,
-          "The link is for you alone, and good for 7 days. If you do not know what this is about, ignore this mail.",
+          `${by.name} invites you to join the account ${name} on Pilothouse as ${role === "admin" ? "an admin" : "a member"}.`,
+          "The link is only for you, and works for 7 days. If you did not expect this invite, ignore this mail.",
         ],
         button: { label: "Join", url: mailer.link("invite", token) },
       });

@@ -16,16 +16,16 @@ export interface TurnParts extends TurnEndParts {
   readonly config: TurnEndParts["config"] & { readonly bundledLlm: BundledLlmConfig | undefined };
 }
 
-/** What one run of a turn has; another gateway's run begins where its last commit was. */
+/** State of one run of a turn. A run on another gateway resumes at the last commit. */
 export interface Run {
   readonly signal: AbortSignal;
-  /** The key of the header, of a turn that is paid with it. */
+  /** LLM key of the request header, if it pays for the turn. */
   readonly header: string | undefined;
   readonly page: Page;
-  /** On whose behalf the page is acted upon. */
+  /** Caller of session commands, with the step identifier if given. */
   caller(stepId?: string): SessionCaller;
   /** Runs a transaction on the turn, which is locked and has not ended. */
   write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
-  /** Milliseconds of work since it was last asked. */
+  /** Milliseconds of work since the previous call. */
   takeTime(): number;
 }

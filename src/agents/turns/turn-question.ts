@@ -27,13 +27,13 @@ import { endLockedTurn, endOfAnswer, entryOf, ownerOf, type TurnEnd } from "./tu
 import { noteMisfit } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
-/** Milliseconds for which a provider that is busy, or away, is asked again; the first pause, and the longest. */
+/** Milliseconds to retry while a provider is busy or unreachable: in total, first pause, longest pause. */
 const patience = { whole: 60_000, first: 500, longest: 15_000 };
 
-/** What a failed question ends a turn with. */
+/** How a failed model call ends the turn. */
 function endOf({ kind, message }: ModelFault): TurnEnd {
   if (kind === "wrong_key") {
-    const detail = `the provider does not take the key: ${message}`;
+    const detail = `the provider rejected the key: ${message}`;
     return { status: "failed", reason: "byok-llm-required", failure: fail("byok-llm-required", {}, { detail }) };
   }
   const isRefused = kind === "refused" || kind === "model_refused";
@@ -43,10 +43,10 @@ function endOf({ kind, message }: ModelFault): TurnEnd {
 
 const withoutCredential: TurnEnd = {
   ...{ status: "failed", reason: "byok-llm-required" },
-  failure: fail("byok-llm-required", {}, { detail: "the LLM key that the turn ran on is gone" }),
+  failure: fail("byok-llm-required", {}, { detail: "the LLM key of the turn is no longer available" }),
 };
 
-/** Asks the model for the next step, and commits what it answers. */
+/** Asks the model for the next step and commits its response. */
 export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
   const payer = payerOf(turn);
   const credential = payer && (await credentialOf(parts.db, parts, payer, turn.account_id, run.header));
@@ -67,7 +67,7 @@ export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch
     hasRecipe: agent.recipe_id !== null,
   };
   const asked = await askPatiently(parts, turn, run, question).catch((error: unknown) => {
-    // The cap was reached by another turn.
+    // Another turn reached the budget.
     if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted") return { over: error };
     throw error;
   });
@@ -78,7 +78,7 @@ export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch
   return commit(parts, run, asked);
 }
 
-/** Has the model read what was said since its last step. */
+/** Adds waiting messages to the conversation, and marks the turn as running. */
 async function begin(parts: TurnParts, run: Run, epoch: string): Promise<void> {
   await run.write(async (tx, turn) => {
     await takeWaitingMessages(tx, turn.agent_session_id);
@@ -86,7 +86,7 @@ async function begin(parts: TurnParts, run: Run, epoch: string): Promise<void> {
   });
 }
 
-/** Says that a turn works, and tells of its first step. */
+/** Marks a turn as running, and emits its started event if this is its first step. */
 export async function startTurn({ events }: TurnParts, tx: Tx, turn: TurnRow, epoch: string): Promise<TurnRow> {
   if (turn.status === "queued") {
     const data = { agentSessionId: turn.agent_session_id, turnId: turn.id };
@@ -102,13 +102,13 @@ interface Asked {
   readonly reservation: Reservation | undefined;
 }
 
-/** Asks again while the provider is busy or away. */
+/** Calls the model, retrying while the provider is busy or unreachable. */
 async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question: Question): Promise<Asked> {
   const { config, models } = parts;
-  // It loads what calls models: that takes a fifth of a second, for which no start is to wait.
+  // Loading the model libraries takes about 200 ms, which must not delay startup.
   const { askModel } = await import("./model-step.ts");
   const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
-  // What is put aside is rather too much.
+  // Reserves an upper bound of the cost.
   const input = tokensOf([rolePrompt, question.instructions, tools, recipeTools, question.messages]);
   const most = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
   const gaveUpAt = performance.now() + patience.whole;
@@ -117,7 +117,7 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
     const answer = await askModel(models, question, run.signal);
     if (!("fault" in answer))
       return { answer: { ...answer, messages: withOwnIds(answer.messages, question.messages) }, reservation };
-    // What had begun is charged for, and nobody says how much of it.
+    // A response that had started is charged for, but the provider does not report how much.
     if (reservation && !answer.isCharged)
       await run.write(async (tx, locked) => {
         await settle(tx, reservation, 0);
@@ -131,7 +131,7 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
   }
 }
 
-/** Puts aside what a call of the bundled LLM may cost: of which nothing is heard any more has cost its turn that, too. */
+/** Reserves the maximum cost of a bundled LLM call. If the call is never settled, the turn is charged that amount. */
 async function putAside({ clock }: TurnParts, run: Run, amount: number): Promise<Reservation> {
   const { promise, resolve } = Promise.withResolvers<Reservation>();
   await run.write(async (tx, turn) => {
@@ -144,7 +144,7 @@ async function putAside({ clock }: TurnParts, run: Run, amount: number): Promise
 const addCost = (tx: Tx, { id, cost }: TurnRow, amount: number): Promise<TurnRow> =>
   updateTurn(tx, id, { cost: String(Number(cost) + amount) });
 
-/** Commits an answer: what it calls is begun only then. */
+/** Commits a model response. Its tool calls start only after the commit. */
 async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked): Promise<TurnRow> {
   const { clock, config, sealer, events, ids } = parts;
   if ("fault" in answer) return run.write((tx, turn) => endLockedTurn(parts, tx, turn, endOf(answer.fault)));

@@ -39,15 +39,15 @@ import type { SessionPlan } from "./session-plan.ts";
 
 /** Milliseconds. */
 const times = {
-  /** All of an attempt: the connection, the profile's store, the launch. Two of them end before a row's time to provision. */
+  /** Whole attempt: connection, profile store and launch. Two attempts fit into the provisioning time of a row. */
   attempt: (provisionWithin - 6_000) / 2,
-  /** What a worker has of it for the launch at the most. */
+  /** Maximum for the launch on the worker. */
   launch: 30_000,
-  /** What the worker's answer may take beyond that. */
+  /** Margin for the worker's response. */
   margin: 2_000,
-  /** A connection to a worker that came back is tried again within a second (channels.ts). */
+  /** For a connection: channels.ts retries a restarted worker within a second. */
   connect: 2_000,
-  /** A slot that became free is found this soon, even when nobody told. */
+  /** Between checks for a free slot, in case a notification was lost. */
   look: 100,
 };
 
@@ -56,14 +56,14 @@ export interface SessionLaunchParts extends SessionEndParts {
   readonly db: Database;
   readonly channels: Channels;
   readonly limits: Limits;
-  /** How launches go, for the status. */
+  /** Outcomes of launches, for the status page. */
   readonly launches: Tally;
   readonly quota: SessionQuota;
   /** Milliseconds that a session create waits for a slot. */
   readonly queueMs: number;
-  /** `host:port` of private addresses that pages may reach all the same. */
+  /** Private addresses (`host:port`) that pages may reach. */
   readonly egressAllow: readonly string[];
-  /** `host:port` that proxies are asked for. */
+  /** `host:port` that proxies are asked to connect to. */
   readonly proxyCheck: string;
 }
 
@@ -71,39 +71,39 @@ export interface SessionLaunchParts extends SessionEndParts {
 export interface LaunchOrder {
   readonly caller: SessionMaker;
   readonly plan: SessionPlan;
-  /** The only hosts that its pages may reach; none for all. */
+  /** The only hosts that its pages may reach; empty allows all. */
   readonly allowedDomains: readonly string[];
 }
 
-/** A session that has its slot. */
+/** A session that has a slot. */
 interface Placed {
   readonly row: SessionRow;
   readonly worker: WorkerAddress;
-  /** The version of its profile that it restores; 0 without one. */
+  /** Profile version to restore; 0 without a profile. */
   readonly profileVersion: bigint;
-  /** On this process's monotonic clock. */
+  /** Milliseconds of `performance.now()`. */
   readonly placedAt: number;
 }
 
 type PlaceAttempt = Placed | "full" | "raced" | Extract<ProfileReservation, { kind: "saving" }>;
 
-/** Makes what launches sessions. The launched session is live. */
+/** Creates the function that launches sessions and resolves when they are live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<Session> {
   const { db, events, bus, channels, limits, quota, launches, sessionMetrics, profiles } = parts;
   const checkProxy = createProxyCheck(parts);
 
-  /** What the audit log keeps of a new session. */
+  /** Fields of a new session for the audit log. */
   const auditedFields = ({ runtime, archetype, profile_id: profileId, proxy_server: proxy }: SessionRow) => ({
     ...{ runtime, archetype },
     ...(profileId !== null && { profile_id: profileId }),
     ...(proxy !== null && { proxy_server: proxy }),
   });
 
-  /** Counts, places and inserts in one transaction, so that neither the tier's limit nor a worker's slots are exceeded. */
+  /** Counts, places and inserts in one transaction, to exceed neither the tier's limit nor a worker's slots. */
   function tryPlace({ caller, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
     const { accountId } = caller.principal;
     return db.transaction(async (tx) => {
-      // Both travel together: what is counted is counted once the account is locked.
+      // Sent together: PostgreSQL runs the count after the account is locked.
       const [account, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
       const tier = limits.of(account);
       const limit = tier.concurrentSessions;
@@ -143,13 +143,13 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       if (performance.now() >= deadline) {
         throw typeof attempt === "object" ? profileInUse(attempt.sessionId) : noCapacity("no worker has a free slot");
       }
-      // Nothing has been made yet, so a client that has gone away need not be served.
+      // The session does not exist yet, so it is not launched for a client that has left.
       if (order.caller.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
       if (attempt !== "raced") await nextMessage(bus, "capacity", times.look, order.caller.signal);
     }
   }
 
-  /** Puts a session whose worker failed on another one; undefined when there is none. */
+  /** Moves a session whose worker failed to another worker; undefined if there is none. */
   async function placeElsewhere({ plan }: LaunchOrder, placed: Placed): Promise<Placed | undefined> {
     const { row, worker } = placed;
     const tryOnce = () =>
@@ -161,13 +161,13 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
         const moved = await moveSession(tx, { id: row.id, placementEpoch }, placement.worker.id);
         return moved && { ...placed, row: moved, worker: placement.worker };
       });
-    // A lost race has filled a worker: there are no more of them than workers with a free slot.
+    // A lost race means that a worker is full, so there are no more races than workers.
     let attempt = await tryOnce();
     while (attempt === "raced") attempt = await tryOnce();
     return attempt;
   }
 
-  /** Goes on with a session that another gateway was launching when it died; undefined when it had not placed it yet. */
+  /** Resumes the launch of a gateway that crashed; undefined if it had not placed the session yet. */
   async function takeOver({ caller }: LaunchOrder, id: string): Promise<Placed | undefined> {
     const row = await findSession(db, id, caller.principal.accountId);
     if (!row) return undefined;
@@ -175,9 +175,9 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const moved = await moveSession(tx, { id, placementEpoch: BigInt(row.placement_epoch) }, row.worker_id);
       if (!moved) throw (await findEnd(row)) ?? noCapacity("the session was lost during its launch");
       const worker = await findWorker(tx, row.worker_id);
-      if (!worker) throw new Error(`the session ${id} is on a worker that is not there`);
+      if (!worker) throw new Error(`the worker of the session ${id} does not exist`);
       const profileVersion = await findUsedVersion(tx, id);
-      // The gateway that has died took a part of its lifetime; the sweep ends it at its time all the same.
+      // The crashed gateway used a part of the lifetime, but the sweep still ends the session in time.
       return { row: moved, worker, profileVersion, placedAt: performance.now() };
     });
   }
@@ -187,7 +187,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const attemptEnds = performance.now() + times.attempt;
     const link = channels.to(worker);
     const epochs = { placementEpoch: BigInt(row.placement_epoch), controlEpoch: BigInt(row.control_epoch) };
-    // A worker that has just come back is placed on sooner than its connection is tried again.
+    // A worker that has just restarted may be chosen before its connection is retried.
     await channels.isBack(link, times.connect);
     if (row.profile_id !== null) {
       const { profile_id: profileId, account_id: accountId } = row;
@@ -209,7 +209,10 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     await callUnary(link.client, WorkerService.method.create, command, options);
   }
 
-  /** Ends a session that could not be launched, and fails; as ended, when its client had ended it meanwhile. */
+  /**
+   * Ends a session that could not be launched, and throws the failure. If its client ended it meanwhile, reports that
+   * instead.
+   */
   function giveUp({ caller }: LaunchOrder, { row }: Placed, failure: Failure): Promise<Session> {
     const cause = { reason: "failed_to_start", detail: failure.detail ?? failure.slug } as const;
     return caller.commit<Session>(async (tx) => {
@@ -218,7 +221,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  /** An end that was asked for is the client's; one by a fault is told as what went wrong with the launch. */
+  /** The failure for a session that its client ended; undefined if it ended because of a fault. */
   async function findEnd(row: SessionRow): Promise<Failure | undefined> {
     const now = await findSession(db, row.id, row.account_id);
     return now?.ended_reason && endings[now.ended_reason] === "completed" ? sessionGone(now) : undefined;
@@ -236,7 +239,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  /** Launches once; "elsewhere" when that says nothing about the session, but about the worker. */
+  /** Launches once. Returns "elsewhere" if the failure is due to the worker rather than the session. */
   async function launchOn(order: LaunchOrder, placed: Placed): Promise<Session | { readonly elsewhere: Failure }> {
     try {
       await runCreate(order, placed);
@@ -263,7 +266,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const { elsewhere: failure } = outcome;
       if (!second) return giveUp(order, first, failure);
       outcome = await launchOn(order, second);
-      // A browser that did not come up is the better reason than a worker that was lost or full.
+      // A browser that failed to start is a better reason than a worker that was lost or full.
       if ("elsewhere" in outcome)
         return giveUp(order, second, failure.slug === "driver-error" ? failure : outcome.elsewhere);
     }
@@ -284,5 +287,5 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   };
 }
 
-/** What no client brings about by what it asks for. */
+/** Failures that no client can cause by its request. */
 const ourFaults: ReadonlySet<string> = new Set(["internal", "capacity-unavailable", "driver-error", "session-timeout"]);
