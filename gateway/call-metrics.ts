@@ -3,13 +3,13 @@ import type { App } from "../src/app/app.ts";
 import { asFailure } from "../src/platform/errors.ts";
 import type { GatewayCall } from "./call.ts";
 
-/** Counts what becomes of calls. */
+/** Counts calls and their outcomes. */
 export interface CallMetrics {
-  /** Notes the end of a call, with what was thrown if it failed; false when that was noted before. */
+  /** Records the end of a call and its error, if any. Returns false if the end was already recorded. */
   end(call: GatewayCall, thrown?: unknown): boolean;
 }
 
-/** Makes the metrics of all doors. What calls end with is told to the status as well. */
+/** Creates the call metrics of all transports. Also reports each outcome to the status feature. */
 export function createCallMetrics({ metrics: registry, status }: Pick<App, "metrics" | "status">): CallMetrics {
   const registers = [registry];
   const calls = new Counter({

@@ -11,17 +11,17 @@ import type { Peer } from "./peer.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
 
 /**
- * One request on its way through the policies to its method. Transports make it, policies fill it in, services see it
- * as a `Call`. What costs time is made when first asked for: an AbortSignal alone takes 3 us.
+ * One request on its way through the policies to its method. Services see it as a `Call`. Costly fields are created on
+ * first use: an AbortSignal takes 3 us.
  */
 export class GatewayCall implements Call {
   readonly served: ServedMethod;
   readonly requestId: string;
   readonly clientAddress: string;
   readonly deadline: number;
-  /** The raw body that comes with the request over REST. */
+  /** Raw request body (REST only). */
   body: AsyncIterable<Uint8Array> | undefined;
-  /** Headers of the answer: the request's id, and what policies and the method have set, whatever becomes of the call. */
+  /** Headers of the response or problem: the request id, and those set by policies and the method. */
   readonly responseHeaders: Record<string, string>;
   readonly #peer: Peer;
   #principal: Principal | undefined;
@@ -31,23 +31,23 @@ export class GatewayCall implements Call {
   #traceparent: string | undefined;
   #audit: Call["audit"] | undefined;
   #join: Call["joinSession"] | undefined;
-  /** What the caller shows, once it was read. */
+  /** Credentials of the caller, once parsed. */
   bearer: Bearer | undefined;
-  /** The bucket that the headers of its answer show. */
+  /** Bucket shown in the rate-limit headers of the response. */
   shown: BucketState | undefined;
-  /** Tokens were drawn for it from the buckets of its method. */
+  /** Whether tokens were drawn from the buckets of the method. */
   hasDrawn = false;
-  /** Its method has begun what those tokens are for. */
+  /** Whether the method has started the operation that the tokens pay for. */
   isCharged = false;
-  /** It has found nothing to change. */
+  /** Whether the method found nothing to change. */
   isUnchanged = false;
-  /** It has made something new. */
+  /** Whether the method created a resource. */
   isCreated = false;
-  /** How many bytes its raw answer has, where that was said. */
+  /** Size of the raw response body in bytes, if announced. */
   announcedBytes: number | undefined;
-  /** The bytes that the gateway holds for it, once it was admitted. */
+  /** Bytes that the gateway holds for the call, once admitted. */
   buffer: ClientBuffer | undefined;
-  /** Its end was counted. */
+  /** Whether the end of the call was counted. */
   isOver = false;
   /** Milliseconds of `performance.now()`. */
   readonly startedAt = performance.now();
@@ -70,14 +70,14 @@ export class GatewayCall implements Call {
     this.#principal = principal;
   }
 
-  /** The account of its caller, once that is known. */
+  /** Account of the caller, once known. */
   get accountId(): string | undefined {
     return this.#principal?.accountId;
   }
 
-  /** The run of a method that keeps its answers; others have none. */
+  /** Attempt of a method that stores its responses. Throws for other methods. */
   get attempt(): Attempt {
-    if (!this.#attempt) throw new Error(`${this.served.method} keeps no answers: it has no attempts`);
+    if (!this.#attempt) throw new Error(`${this.served.method} stores no responses, so it has no attempt`);
     return this.#attempt;
   }
 
@@ -110,8 +110,8 @@ export class GatewayCall implements Call {
   }
 
   /**
-   * Ends the call for its service: the client has gone away, or its deadline has passed. What must not be left halfway,
-   * and what the client can ask for again by its key, runs to completion.
+   * Aborts the signal of the call because the client has disconnected or the deadline has passed. Calls that must not
+   * stop halfway, and calls that the client can repeat by idempotency key, run to completion.
    */
   cancel(): void {
     if (!this.#runsToCompletion) {
@@ -127,7 +127,7 @@ export class GatewayCall implements Call {
     return rules.runsToCompletion || (this.idempotencyKey !== undefined && isKept);
   }
 
-  /** Shows a bucket in the headers of the answer. */
+  /** Shows a bucket in the response headers. */
   show(bucket: BucketState): void {
     this.shown = bucket;
     Object.assign(this.responseHeaders, rateLimitHeaders(bucket));
@@ -138,7 +138,7 @@ export class GatewayCall implements Call {
     return this.#traceparent;
   }
 
-  /** Says how an entry of the audit log is written; only methods with the option `audit` have one. */
+  /** Sets the writer of audit log entries. Only methods with the option `audit` have one. */
   auditWith(write: Call["audit"]): void {
     this.#audit = write;
   }
@@ -152,12 +152,12 @@ export class GatewayCall implements Call {
     this.isUnchanged = true;
   }
 
-  /** Whether it goes on with what an earlier attempt has begun. */
+  /** Whether the call resumes an operation that an earlier attempt started. */
   get goesOn(): boolean {
     return this.#attempt?.resumes ?? false;
   }
 
-  /** Says how the stream is counted among those of a session: only one that lasts is, and only until it is over. */
+  /** Sets how a running stream is counted among the streams of a session. Undefined for other calls. */
   joinWith(join: Call["joinSession"] | undefined): void {
     this.#join = join;
   }
@@ -190,7 +190,7 @@ export class GatewayCall implements Call {
     return this.#peer.header(name);
   }
 
-  /** What the caller shows is a part of the path, which is written to the logs of whatever is on the way. */
+  /** Whether the credentials are part of the path, which proxies write to their logs. */
   get showsInPath(): boolean {
     return this.#peer.showsInPath;
   }
@@ -200,7 +200,7 @@ export class GatewayCall implements Call {
   }
 }
 
-/** Continues a W3C trace (https://www.w3.org/TR/trace-context/) with a span of ours, or begins one. */
+/** Continues a W3C trace (https://www.w3.org/TR/trace-context/) with a new span, or starts a trace. */
 function continueTrace(received: string | undefined): string {
   const parent = /^00-([0-9a-f]{32})-[0-9a-f]{16}-([0-9a-f]{2})$/.exec(received ?? "");
   const trace = parent?.[1] ?? randomBytes(16).toString("hex");

@@ -1,15 +1,15 @@
 import type { BlockList, Socket } from "node:net";
 import { isListed, plainAddress } from "./peer.ts";
 
-// Connections that are open at once: a browser has 6, a busy program or an office some hundreds. Each costs some 30 kB.
+// Open connections per address: a browser uses 6, an office some hundreds. Each costs some 30 kB.
 const mostOfAddress = 1_024;
 
-/** Takes a connection, or closes it when its client address has too many. */
+/** Returns true to accept a connection; closes it if its client address has too many. */
 export type ConnectionCap = (socket: Socket) => boolean;
 
 /**
- * Makes the bound on the connections that one client address may have open, over all public ports together. Trusted
- * proxies have none: behind one of them stand many clients.
+ * Creates the cap on open connections per client address, over all public ports together. Trusted proxies are exempt,
+ * since each serves many clients.
  */
 export function createConnectionCap(trustedProxies: BlockList, most = mostOfAddress): ConnectionCap {
   const open = new Map<string, number>();

@@ -24,15 +24,15 @@ const allowedHeaders = [
   ...connectCors.allowedHeaders,
 ].join(", ");
 
-/** Which pages of other origins may use the service (Fetch standard, section 3.2). */
+/** Access of pages of other origins (Fetch standard, section 3.2). */
 export interface Cors {
-  /** Says whether a page may: one of CORS_ORIGINS, or of the service's own origin. */
+  /** Returns whether the page is of the service's own origin or one of CORS_ORIGINS. */
   permits(request: IncomingMessage): boolean;
-  /** Marks an answer for the page that asks, and says whether the request is a preflight, which needs no more than that. */
+  /** Sets CORS headers. Returns whether the request is a preflight, which needs no other response. */
   mark(request: IncomingMessage, response: ServerResponse): boolean;
 }
 
-/** Makes the rule of CORS_ORIGINS. */
+/** Creates the CORS rule from CORS_ORIGINS. */
 export function createCors(corsOrigins: readonly string[]): Cors {
   const origins = new Set(corsOrigins);
   return {
@@ -41,7 +41,7 @@ export function createCors(corsOrigins: readonly string[]): Cors {
       return origin === undefined || isOwn || origins.has(origin);
     },
     mark({ headers, method }, response) {
-      // A cache must not give one origin's answer to another, whichever of them asked first.
+      // A shared cache must not return the response for one origin to another origin.
       if (origins.size > 0) response.setHeader("vary", "Origin");
       const { origin } = headers;
       if (origin === undefined || !origins.has(origin)) return false;

@@ -7,7 +7,7 @@ import type { Problems } from "./problems.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
 import type { SlowBodies } from "./slow-bodies.ts";
 
-/** What each door (REST, Connect, gRPC, WebSocket) needs to let a request in and to answer it. */
+/** Shared parts of all transports (REST, Connect, gRPC, WebSocket). */
 export interface Door {
   readonly gate: Gate;
   readonly problems: Problems;
@@ -18,18 +18,18 @@ export interface Door {
 
 declare module "node:http" {
   interface IncomingMessage {
-    /** Who has sent the request, once somebody has asked. */
+    /** Peer of the request, once resolved. */
     peer?: Peer;
   }
 }
 
-/** Names the peer of an HTTP request, once. */
+/** Resolves the peer of an HTTP request, once. */
 export function peerOf(request: IncomingMessage, { resolvePeer }: Door): Peer {
   request.peer ??= resolvePeer(request.socket.remoteAddress, headersOf(request));
   return request.peer;
 }
 
-/** Reads the headers of an HTTP request. */
+/** Returns a reader of the headers of an HTTP request. */
 function headersOf({ headers }: IncomingMessage): HeaderReader {
   return (name) => {
     const value = headers[name];
@@ -37,14 +37,14 @@ function headersOf({ headers }: IncomingMessage): HeaderReader {
   };
 }
 
-/** The headers that every answer has: the request's id, and the bucket that its call has drawn from, else its address's. */
+/** Returns the headers of every response: request id, and the bucket of the call or else of the address. */
 export function answerHeaders({ gate }: Door, peer: Peer, call: GatewayCall | undefined): Record<string, string> {
   const headers = call?.responseHeaders ?? { "x-request-id": peer.requestId };
   if ("x-ratelimit-bucket" in headers) return headers;
   return { ...headers, ...rateLimitHeaders(gate.lookAtAddress(peer.clientAddress)) };
 }
 
-/** Answers an HTTP request that goes no further. */
+/** Sends a problem in response to an HTTP request. */
 export function refuse(
   door: Door,
   request: IncomingMessage,

@@ -10,10 +10,10 @@ export interface FrontOptions {
   readonly isOwnHost: (host: string) => boolean;
 }
 
-/** Lets a request in, or answers it and says false. */
+/** Returns true to admit a request; otherwise sends a response and returns false. */
 export type Front = (request: IncomingMessage, response: ServerResponse) => boolean;
 
-/** Makes what stands before every HTTP door, WebSocket upgrades included: it checks the host and answers CORS preflights. */
+/** Creates the host check and CORS handling in front of all HTTP transports and WebSocket upgrades. */
 export function createFront({ door, cors, isOwnHost }: FrontOptions): Front {
   return (request, response) => {
     const peer = peerOf(request, door);
@@ -59,7 +59,7 @@ function faultOf(code: string): Record<string, string> {
   }
 }
 
-/** Answers what came over HTTP/1.1 and cannot be read as a request: broken lines, headers over 16 KiB, a stalled client. */
+/** Responds to invalid HTTP/1.1: malformed lines, headers over 16 KiB, a stalled client. */
 export function refuseBroken(door: Door): (error: Error, socket: Socket) => void {
   return (error, socket) => {
     if (!socket.writable || ("code" in error && error.code === "ECONNRESET")) {
@@ -76,7 +76,7 @@ export function refuseBroken(door: Door): (error: Error, socket: Socket) => void
       "content-length": String(Buffer.byteLength(body)),
       connection: "close",
     };
-    // Node has made no response object for what is no request.
+    // Node creates no response object for an invalid request.
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
     socket.end(`HTTP/1.1 ${status} Bad Request\r\n${lines.join("")}\r\n${body}`);
   };

@@ -18,47 +18,47 @@ import { createOpenStreams, untilAborted } from "./policies/open-streams.ts";
 import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policies/policy.ts";
 import { drawForMessage, rateLimits, refundOwnBuckets } from "./policies/rate-limits.ts";
 
-/** The way of every call from its transport to its method: through the policies, whatever the transport. */
+/** Passes calls of all transports through the policies to their methods. */
 export interface Gate {
-  /** The state of the bucket of a client address, for answers to which no account belongs. */
+  /** Returns the bucket state of a client address, for responses that belong to no account. */
   lookAtAddress(clientAddress: string): BucketState;
-  /** Draws for a request that reaches no method, from its caller's account or its address; says whose bucket that was. */
+  /** Draws a token of the caller's account or address for a request that reaches no method. */
   drawForNoMethod(peer: Peer): Promise<{ state: BucketState; whose: string }>;
-  /** Draws for a document of the service from the `documents` bucket of a client address. */
+  /** Draws a token for a document from the `documents` bucket of a client address. */
   drawForDocument: DrawForDocument;
-  /** Runs every policy that needs no message. Throws the failure of the first that refuses. */
+  /** Runs all policies that need no message. Throws the failure of the first one that refuses. */
   admit(call: GatewayCall): Promise<void>;
-  /** Runs a unary method. What reads the message is run here, so that what is wrong with it is counted as the call's. */
+  /** Runs a unary method. Parses the message here, so that its faults count as the call's. */
   unary(call: GatewayCall, request: Message | (() => Message)): Promise<Message>;
-  /** Runs a server-streaming method: that of the call, or the one that streams its answer. */
+  /** Runs a server-streaming method: the method of the call, or the method that streams its response. */
   serverStream(call: GatewayCall, request: Message | (() => Message), served?: ServedMethod): AsyncIterable<Message>;
   /**
-   * Opens a stream of which all followers are given the same, and which its door runs by itself. `end` is called when the
-   * gateway stops; the door says when the stream is over.
+   * Opens a stream whose messages are the same for all followers, and which its transport writes. Calls `end` when the
+   * gateway stops. The transport calls `over` when the stream has ended.
    */
   broadcast(
     call: GatewayCall,
     request: () => Message,
     end: () => void,
   ): Promise<{ readonly messages: Broadcast<Message>; over(): void }>;
-  /** Runs a bidirectional method. What could not be read is handed in as well, to be answered in its turn. */
+  /** Runs a bidirectional method. Messages that cannot be read are passed in too, and answered in order. */
   bidiStream(call: GatewayCall, requests: AsyncIterable<Received>): AsyncIterable<Message>;
-  /** Notes what a transport has refused by itself after the call was admitted. Does nothing when the call is over. */
+  /** Records a failure that a transport raised after admission. Does nothing if the call has ended. */
   refuse(call: GatewayCall, thrown: unknown): Promise<void>;
-  /** Ends the streams that would last for ever: those that follow end, those that drive finish what they have read. */
+  /** Ends unbounded streams. Subscriptions end at once; streams driven by clients finish the messages already read. */
   stop(): void;
 }
 
-/** How the calls of one method go. */
+/** Policies of one method. */
 interface Way {
   readonly admissions: readonly AdmissionPolicy[];
-  /** Those of them whose refusal rests on what the row of the bearer says. */
+  /** Admission policies that depend on the stored permissions of the bearer. */
   readonly judgements: readonly AdmissionPolicy[];
   check(message: Message): void;
   run(call: GatewayCall, request: Message, run: () => Promise<Message>): Promise<Message>;
 }
 
-/** Puts the policies of a method in a row, once. Throws for an option of the method that nothing enforces. */
+/** Orders the policies of a method, once. Throws for a method option that no policy enforces. */
 function createWay(served: ServedMethod, parts: PolicyParts): Way {
   assertEnforced(served);
   const own = policiesOf(served);
@@ -76,7 +76,7 @@ function createWay(served: ServedMethod, parts: PolicyParts): Way {
   };
 }
 
-/** Runs policies in their order, without waiting where none of them does. */
+/** Runs policies in order. Yields to the event loop only if a policy is asynchronous. */
 async function admitBy(admissions: readonly AdmissionPolicy[], call: GatewayCall, parts: PolicyParts): Promise<void> {
   for (const policy of admissions) {
     const waiting = policy.admit(call, parts);
@@ -86,7 +86,7 @@ async function admitBy(admissions: readonly AdmissionPolicy[], call: GatewayCall
 
 const isForbidden = (thrown: unknown): boolean => thrown instanceof Failure && errorTable[thrown.slug].status === 403;
 
-/** Builds the gate of a gateway over an app and the services of its registry. */
+/** Creates the gate of a gateway over an app and the services of its registry. */
 export function createGate(app: App, services: readonly ServedService[], buffers: ClientBuffers): Gate {
   const parts = { ...app, addresses: createAddressBucket(app), runOnce: createIdempotency(app) };
   const ways = new Map(services.flatMap(({ methods }) => methods.map((served) => [served, createWay(served, parts)])));
@@ -100,14 +100,14 @@ export function createGate(app: App, services: readonly ServedService[], buffers
     return way;
   }
 
-  /** Ends a call. What it has drawn for its own is given back when it has come to nothing. */
+  /** Ends a failed call. Refunds the tokens of the method's own buckets if the operation has not started. */
   async function refuse(call: GatewayCall, thrown: unknown): Promise<void> {
     if (!metrics.end(call, thrown)) return;
     await refundOwnBuckets(call, parts);
     showOtherLimiter(call, thrown);
   }
 
-  /** A limiter other than the four buckets of the interface shows `global`, with nothing left until the client may try again. */
+  /** Limiters other than the four public buckets are shown as `global` with nothing left until the retry time. */
   function showOtherLimiter(call: GatewayCall, thrown: unknown): void {
     if (!(thrown instanceof Failure) || thrown.slug !== "rate-limited" || call.shown?.allowed === false) return;
     const { retryAfter: retryAfterSeconds = 1 } = thrown;
@@ -133,7 +133,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
       await refuse(call, thrown);
       throw thrown;
     } finally {
-      // Its reader has left early.
+      // The reader has left early.
       metrics.end(call);
     }
   }
@@ -149,7 +149,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
           await admitBy(admissions, call, parts);
         } catch (thrown) {
           if (!isForbidden(thrown) || !call.bearer) throw thrown;
-          // The bearer may have been given more since it was last looked up.
+          // The bearer may have gained permissions since its last lookup.
           call.principal = await app.bearers.lookUpAfresh(call.bearer);
           await admitBy(judgements, call, parts);
         }
@@ -184,7 +184,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
       try {
         if (served.kind !== "server_streaming") throw new Error(`${served.name} is not a server stream`);
         const messages = served.run(call, readMessage(served, request));
-        if (!isBroadcast(messages)) throw new Error(`${served.name} does not give all who follow the same`);
+        if (!isBroadcast(messages)) throw new Error(`${served.name} does not broadcast`);
         const leave = await streams.seat(call, end);
         const over = (): void => {
           leave();

@@ -29,20 +29,20 @@ import { SlowBodies } from "./slow-bodies.ts";
 import { type TimeLimits, timeLimits } from "./time-limits.ts";
 import { WebSockets } from "./ws/websockets.ts";
 
-// What runs when a gateway is told to stop may finish within this.
+// Milliseconds in which running calls may finish when the gateway stops.
 const graceMs = 30_000;
 
-/** How a gateway differs from one that serves everything. */
+/** Options of a gateway that does not serve everything. */
 export interface GatewayOptions {
-  /** The registry, where it is not the whole one. */
+  /** Services to serve. Default: all. */
   readonly services?: readonly ServedService[];
-  /** Shorter ones, in tests. */
+  /** Shorter limits, for tests. */
   readonly limits?: TimeLimits;
-  /** Leaves health and metrics to a supervisor, which asks `isReady`. */
+  /** Whether a supervisor serves health and metrics; it calls `isReady`. */
   readonly isSupervised?: boolean;
 }
 
-/** The ports of a gateway over an app: the public ones, and the internal one. */
+/** The public ports and the internal port of a gateway. */
 export class Gateway {
   readonly #app: App;
   readonly #services: readonly ServedService[];
@@ -95,17 +95,17 @@ export class Gateway {
     this.#internal = isSupervised ? undefined : createInternalServer(internal);
   }
 
-  /** Says whether requests may be sent here. */
+  /** Returns whether the gateway accepts requests. */
   async isReady(): Promise<boolean> {
     return this.#serving && (await this.#app.isReady());
   }
 
-  /** Before the start: offers a session that shows the demo, and gives the path that leads to it. */
+  /** Mounts a session that shows the demo, and returns the path that opens it. Call before `start`. */
   offerDemo(demo: DemoSession): string {
     return mountDemoSession(this.#rest, demo);
   }
 
-  /** Listens on all ports; on the internal one alone when the process does background jobs only. */
+  /** Listens on all ports; only on the internal one if the process runs only background jobs. */
   async start(): Promise<void> {
     const { role } = this.#app.config;
     if (role !== "jobs") await this.#openPublicPorts();
@@ -113,7 +113,7 @@ export class Gateway {
     this.#serving = true;
   }
 
-  /** Is no longer ready, lets what runs finish, up to 30 s, and closes all ports. */
+  /** Reports not ready, lets running calls finish for up to 30 s, and closes all ports. */
   async stop(): Promise<void> {
     this.#serving = false;
     this.#gate.stop();
@@ -124,7 +124,7 @@ export class Gateway {
     await this.#internal?.stop();
   }
 
-  /** Makes the documents before the first request for one, which would hold up all others. */
+  /** Builds the documents before the first request for one, because this blocks the event loop. */
   prepareDocuments(): Promise<Documents> {
     this.#documents ??= makeDocuments(this.#services, this.#app.config);
     return this.#documents;

@@ -13,14 +13,14 @@ import { type Certificate, isHttp2, Listener } from "./listener.ts";
 import { lingerMs, type SlowBodies } from "./slow-bodies.ts";
 import type { TimeLimits } from "./time-limits.ts";
 
-/** Answers a request over either version of HTTP. */
+/** Handles a request over either HTTP version. */
 export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 // Requests that one HTTP/2 connection may have open. Each can hold a window of 64 KiB before it is read.
 const maxConcurrentStreams = 250;
 const mostChecksEveryMs = 5_000;
 
-/** What the port needs to serve. */
+/** Options of the shared port. */
 export interface PortOptions {
   readonly host: string;
   readonly port: number;
@@ -30,29 +30,29 @@ export interface PortOptions {
   readonly limits: TimeLimits;
   readonly bodies: SlowBodies;
   readonly onRequest: HttpHandler;
-  /** Answers a request for a WebSocket, by its response or by taking the socket from it. */
+  /** Handles a WebSocket upgrade: writes the response or takes over its socket. */
   readonly onUpgrade: (request: IncomingMessage, response: ServerResponse, head: Buffer) => void;
-  /** Answers what came over HTTP/1.1 and is no request. */
+  /** Responds to HTTP/1.1 input that is not a request. */
   readonly onClientError: (error: Error, socket: Socket) => void;
 }
 
-/** An HTTP/2 connection: how many requests are open on it, and since when none is. */
+/** Use of an HTTP/2 connection: its open requests, and the time since when it has none. */
 interface Http2Use {
   open: number;
   idleSince: number;
-  /** When a ping was sent that has no answer. */
+  /** When the unanswered ping was sent. */
   pingedAt?: number | undefined;
 }
 
-/** One port for HTTP/1.1 and HTTP/2, told apart by a connection's first bytes. */
+/** One port for HTTP/1.1 and HTTP/2. The first bytes of a connection select the version. */
 export class SharedPort {
   readonly #options: PortOptions;
   readonly #listener: Listener;
-  // Neither listens itself: both are handed their connections.
+  // Both servers receive their connections from the listener.
   readonly #http1: Server;
   readonly #http2: Http2Server;
   readonly #sessions = new Map<ServerHttp2Session, Http2Use>();
-  /** Responses of HTTP/1.1 connections that are not whole yet. */
+  /** Unfinished responses of HTTP/1.1 connections. */
   readonly #pending = new WeakMap<Socket, Set<ServerResponse>>();
   #checks: NodeJS.Timeout | undefined;
   #stopping = false;
@@ -70,7 +70,7 @@ export class SharedPort {
     });
   }
 
-  /** Listens, and returns the port (which differs from the asked one when that was 0). */
+  /** Listens, and returns the port. The port differs from the requested one if that was 0. */
   async start(): Promise<number> {
     const port = await this.#listener.start();
     // Node starts its checks on slow headers when a server listens.
@@ -81,7 +81,7 @@ export class SharedPort {
     return port;
   }
 
-  /** Takes no new connection, tells clients to go, and ends what is left after `graceMs`. */
+  /** Refuses new connections, asks clients to leave, and closes all remaining connections after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     clearInterval(this.#checks);
@@ -98,19 +98,19 @@ export class SharedPort {
     const { limits, onUpgrade, onClientError } = this.#options;
     const options = {
       headersTimeout: limits.request,
-      // Bodies have a limit of ours, which raw ones are free of.
+      // `SlowBodies` limits bodies, except raw ones.
       requestTimeout: 0,
       connectionsCheckingInterval: mostChecksEveryMs,
       keepAliveTimeout: limits.keepAlive,
-      // The front answers a request without Host.
+      // The front responds to requests without Host.
       requireHostHeader: false,
-      // Clients offer other protocols to see whether we speak them (`Upgrade: h2c`): then they are answered as they asked.
-      // A request that is pipelined behind another cannot have the socket, so its Upgrade is ignored (RFC 9110, 7.8).
+      // Upgrades to other protocols (`h2c`) are ignored. So is an upgrade pipelined behind another request, which
+      // cannot have the socket (RFC 9110, 7.8).
       shouldUpgradeCallback: ({ headers, socket }: IncomingMessage) =>
         headers.upgrade?.toLowerCase() === "websocket" && !this.#pending.get(socket)?.size,
     };
     const answer: HttpHandler = (request, response) => {
-      // A request whose client has left has no socket any more.
+      // The socket is missing if the client has disconnected.
       const { socket } = request;
       const pending = this.#pending.get(socket) ?? new Set();
       this.#pending.set(socket, pending.add(response));
@@ -131,14 +131,14 @@ export class SharedPort {
 
   #createHttp2(): Http2Server {
     const server = createHttp2Server({ settings: { maxConcurrentStreams } });
-    // The boundary where HTTP/2 becomes HTTP/1.1 for everything behind: Node's compatibility API has the same shape.
+    // From here on HTTP/2 is handled as HTTP/1.1: Node's compatibility API has the same shape.
     const answer = (...exchange: [Http2ServerRequest, Http2ServerResponse]): void => {
       this.#answer(...(exchange as unknown as Parameters<HttpHandler>));
     };
     server.on("request", answer);
     server.on("checkExpectation", answer);
     server.on("checkContinue", (request, response) => {
-      // Without this listener Node writes `100 Continue` itself, and throws if the client has reset the stream already.
+      // Without this listener Node writes `100 Continue` itself, and throws if the client has already reset the stream.
       if (!response.stream.closed && !response.stream.destroyed) response.writeContinue();
       answer(request, response);
     });
@@ -146,7 +146,7 @@ export class SharedPort {
       const use = { open: 0, idleSince: performance.now() };
       this.#sessions.set(session, use);
       session.once("close", () => this.#sessions.delete(session));
-      // Errors of a session close it; without a listener they would end the process.
+      // An error closes the session; without a listener it would end the process.
       session.on("error", () => session.destroy());
       session.on("stream", (stream) => {
         use.open += 1;
@@ -159,7 +159,7 @@ export class SharedPort {
     return server;
   }
 
-  /** Ends a closing connection whose client answers no ping: bytes that are no frame, after GOAWAY, stop Node from reading. */
+  /** Ends a closing connection without answer to a ping. After GOAWAY, invalid frames stop Node from reading. */
   #probe(session: ServerHttp2Session, use: Http2Use): void {
     if (use.pingedAt === undefined) {
       use.pingedAt = performance.now();
@@ -171,7 +171,7 @@ export class SharedPort {
     }
   }
 
-  /** Ends a connection after CONNECT. Node no longer tracks the connection, so "close" reaches only its first response. */
+  /** Closes a connection after CONNECT. Node emits "close" only on the first response of such a connection. */
   #endConnection(socket: Socket): void {
     socket.on("error", () => undefined);
     socket.once("close", () => {
@@ -190,10 +190,10 @@ export class SharedPort {
     this.#options.onRequest(request, response);
   }
 
-  /** Ends what takes too long. */
+  /** Ends requests and connections that exceed their time limits. */
   #check(): void {
     this.#options.bodies.sweep(({ socket }) => {
-      const error = Object.assign(new Error("the body has not come"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
+      const error = Object.assign(new Error("the body did not arrive in time"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
       this.#options.onClientError(error, socket);
     });
     const latest = performance.now() - this.#options.limits.idle;
@@ -201,7 +201,7 @@ export class SharedPort {
       const { open, idleSince } = use;
       if (open > 0 && session.closed && !session.destroyed) this.#probe(session, use);
       if (open === 0 && idleSince < latest) {
-        // A client that is there gets a GOAWAY; what does not read it is gone at the next look.
+        // An active client receives a GOAWAY. If it does not react, the next check destroys the session.
         if (session.closed) {
           session.destroy();
         } else {
@@ -213,20 +213,20 @@ export class SharedPort {
 }
 
 /**
- * Keeps an error of a request from ending the process. Doors see the end of their client by "close", and take their own
- * listeners off while Node may be about to emit "error".
+ * Keeps an error of a request from ending the process. Transports detect a disconnected client by "close", and may
+ * remove their listeners just before Node emits "error".
  */
 function ignoreErrors(request: IncomingMessage): void {
   request.on("error", () => undefined);
 }
 
-/** An HTTP/1.1 answer to a request that Node has made no response object for. It ends the connection. */
+/** Creates an HTTP/1.1 response where Node created none. The response closes the connection. */
 function responseOn(socket: Socket, request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
   response.once("finish", () => {
-    // Discards what the client has sent after its request: unread, it would hide the end of the connection.
+    // Discards bytes after the request: unread, they would hide the end of the connection.
     socket.resume().end();
     setTimeout(() => socket.destroy(), lingerMs).unref();
   });

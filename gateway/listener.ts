@@ -4,33 +4,33 @@ import { ownFaults } from "../src/platform/last-resort.ts";
 import type { Log } from "../src/platform/log.ts";
 import type { ConnectionCap } from "./connection-cap.ts";
 
-/** A certificate with its key. */
+/** A certificate and its key. */
 export interface Certificate {
   readonly cert: Buffer;
   readonly key: Buffer;
 }
 
-/** What a port needs to take connections. */
+/** Options of a listening port. */
 export interface ListenerOptions {
   readonly host: string;
   readonly port: number;
   readonly tls: Certificate | undefined;
-  /** Protocols that are offered under TLS (ALPN). */
+  /** Protocols offered under TLS (ALPN). */
   readonly protocols: readonly string[];
   readonly takes: ConnectionCap;
-  /** A client that says nothing for so many milliseconds is cut off. */
+  /** Milliseconds without a byte after which a new connection is closed. */
   readonly silenceMs: number;
   readonly log: Log;
-  /** Serves a connection. `head` is what it has sent so far, which can still be read from it. */
+  /** Serves a connection. `head` contains the bytes received so far, which can still be read from the socket. */
   onConnection(socket: Socket, head: Buffer): void;
 }
 
-/** One TCP port: takes connections, ends their TLS, and hands them on as soon as they have said something. */
+/** One TCP port: accepts connections, terminates TLS, and hands connections on after their first bytes. */
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Connections whose protocol is not known yet. */
+  /** Connections of unknown protocol. */
   readonly #silent = new Set<Socket>();
 
   constructor(options: ListenerOptions) {
@@ -50,7 +50,7 @@ export class Listener {
     });
   }
 
-  /** Listens, and returns the port (which differs from the asked one when that was 0). */
+  /** Listens, and returns the port. The port differs from the requested one if that was 0. */
   async start(): Promise<number> {
     const { host, port } = this.#options;
     await new Promise<void>((resolve, reject) => {
@@ -61,7 +61,7 @@ export class Listener {
     return typeof address === "object" && address ? address.port : port;
   }
 
-  /** Takes no new connection, waits for those that are open, and ends what is left after `graceMs`. */
+  /** Refuses new connections, waits for open ones, and closes the remaining ones after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const socket of this.#silent) {
@@ -76,13 +76,13 @@ export class Listener {
     clearTimeout(deadline);
   }
 
-  /** Ends a connection because of an error that no handler caught. */
+  /** Closes a connection because of an uncaught error. */
   #endFaulty(socket: Socket, error: unknown): void {
     this.#options.log.error({ err: error, client: socket.remoteAddress }, "failed to serve a connection");
     socket.destroy();
   }
 
-  /** Waits for the bytes that tell a connection's protocol, and puts them back for the server that reads it. */
+  /** Waits for the bytes that identify the protocol, and puts them back for the server. */
   #await(socket: Socket): void {
     this.#silent.add(socket);
     const end = (): void => {
@@ -110,15 +110,15 @@ export class Listener {
   }
 }
 
-// The HTTP/2 connection preface begins with these bytes (RFC 9113, section 3.4); no HTTP/1.1 method does.
+// Start of the HTTP/2 connection preface (RFC 9113, section 3.4). No HTTP/1.1 method starts with these bytes.
 const preface = Buffer.from("PRI ");
 
-/** Says whether a connection speaks HTTP/2, by the first bytes that it has sent. */
+/** Returns whether the first bytes of a connection are HTTP/2. */
 export function isHttp2(head: Buffer): boolean {
   return head.subarray(0, preface.length).equals(preface);
 }
 
-/** Returns whether more bytes decide: `P` may become `PRI` or `POST`. */
+/** Returns whether more bytes are needed to decide: `P` may become `PRI` or `POST`. */
 function isPartOfPreface(head: Buffer): boolean {
   return head.length < preface.length && preface.subarray(0, head.length).equals(head);
 }

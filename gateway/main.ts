@@ -3,7 +3,7 @@ import { ConfigError } from "../src/platform/environment.ts";
 import { describeUnforeseen, StartRefused } from "../src/platform/start-refused.ts";
 import { EndedAtStart } from "./processes/supervised-process.ts";
 
-/** Programs by name. Each is loaded only where it runs: a control process has to restart within a lease. */
+/** Programs by name, loaded on demand: a control process must restart within a lease. */
 const programs = {
   supervisor: async () => (await import("./processes/supervisor-process.ts")).runSupervisor,
   control: async () => (await import("./processes/control-process.ts")).runControl,
@@ -11,8 +11,8 @@ const programs = {
 };
 
 /**
- * Returns the name of the program. Without REDIS_URL it is the supervisor, which starts the others with their names as
- * argument; with it ROLE decides.
+ * Returns the name of the program. Without REDIS_URL this is the supervisor, which starts the others with their names
+ * as argument. With REDIS_URL, ROLE decides.
  */
 function programOf({ redisUrl, role }: Config): keyof typeof programs {
   const [name] = process.argv.slice(2);
@@ -21,7 +21,7 @@ function programOf({ redisUrl, role }: Config): keyof typeof programs {
   return role === "control" ? "control" : "gateway";
 }
 
-/** Runs the program that the environment asks for. */
+/** Runs the program that the environment selects. */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const run = await programs[programOf(config)]();
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   });
 }
 
-/** Names the variable of a port that something else listens on; grpc-js tells of it in the text of its error alone. */
+/** Returns an error that names the variable of a port in use. grpc-js has the port only in its error text. */
 function portInUse(error: unknown, config: Config): StartRefused | undefined {
   const taken = error instanceof Error ? /EADDRINUSE.*:(\d+)/.exec(error.message)?.[1] : undefined;
   const { port, grpcPort, internalPort, fleetPort } = config;
@@ -42,7 +42,7 @@ function portInUse(error: unknown, config: Config): StartRefused | undefined {
   });
 }
 
-/** Says in one sentence why the service cannot run. */
+/** Returns one sentence why the service cannot run. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof StartRefused) return error.message;
   return describeUnforeseen(error);

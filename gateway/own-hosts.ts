@@ -2,8 +2,8 @@ import type { Config } from "../src/platform/config.ts";
 import { hostName, isLoopback } from "../src/platform/loopback.ts";
 
 /**
- * Says whether a Host header names this service. While the service listens on loopback alone, only loopback names and
- * PUBLIC_URL's are its own: a name of a web page that resolves to loopback (DNS rebinding) is not. Else any name is.
+ * Returns a check of whether a Host header names this service. If the service listens only on loopback, accepts
+ * loopback names and the host of PUBLIC_URL, as a defence against DNS rebinding. Otherwise accepts any name.
  */
 export function ownHosts({ host, publicUrl }: Config): (host: string) => boolean {
   if (!isLoopback(host)) return () => true;

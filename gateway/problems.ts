@@ -5,7 +5,7 @@ import { asFailure, type Failure, failFields } from "../src/platform/errors.ts";
 import type { Log } from "../src/platform/log.ts";
 import { problemJson, toProblem } from "../src/platform/problem.ts";
 
-/** Turns what was thrown into what an HTTP client reads, and logs it where the fault is ours. */
+/** Converts errors into problem documents for HTTP clients, and logs internal errors. */
 export class Problems {
   readonly #errorsBase: string;
   readonly #log: Log;
@@ -15,7 +15,7 @@ export class Problems {
     this.#log = log;
   }
 
-  /** Turns anything thrown into a failure, and logs those that are ours. */
+  /** Converts an error into a failure, and logs internal ones. */
   failure(thrown: unknown, requestId: string): Failure {
     const failure = fromFastify(thrown) ?? asFailure(thrown);
     if (failure.slug === "internal") {
@@ -24,12 +24,12 @@ export class Problems {
     return failure;
   }
 
-  /** Writes a failure as a problem document. */
+  /** Returns a failure as a problem document. */
   document(failure: Failure, requestId: string): JsonObject {
     return problemJson(toProblem(failure, this.#errorsBase, requestId));
   }
 
-  /** Turns anything thrown into the status, headers and body of an answer. */
+  /** Converts an error into the status, headers and body of a response. */
   answer(thrown: unknown, requestId: string): { status: number; headers: Record<string, string>; body: string } {
     const failure = this.failure(thrown, requestId);
     return {
@@ -44,12 +44,12 @@ export class Problems {
   }
 }
 
-/** How a client may show itself: at the token endpoint by HTTP Basic (RFC 6749, 5.2). */
+/** Returns the authentication scheme: HTTP Basic at the token endpoint (RFC 6749, 5.2), else Bearer. */
 function schemeFor({ extensions }: Failure): string {
   return extensions.error === "invalid_client" ? 'Basic realm="pilothouse"' : "Bearer";
 }
 
-/** Translates what Fastify says of a request that it could not read. Whatever else has a code is no fault of the client's. */
+/** Converts an error of Fastify about a malformed request. Other errors with a code are internal. */
 function fromFastify(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error && "code" in thrown && typeof thrown.code === "string")) return undefined;
   const { code, statusCode, message } = thrown as FastifyError;
@@ -59,7 +59,7 @@ function fromFastify(thrown: unknown): Failure | undefined {
     case "FST_ERR_BAD_URL":
       return failFields("bad-request", { path: "is not a valid URL path" });
     case "ECONNRESET":
-      // Fastify gives this status to an error of the request alone: the client has left in the middle of its body.
+      // Fastify sets 400 only for a client that disconnected while it sent its body.
       return statusCode === 400 ? failFields("bad-request", { body: "must arrive whole" }) : undefined;
     default:
       return code.startsWith("FST_ERR_") && statusCode !== undefined && statusCode < 500

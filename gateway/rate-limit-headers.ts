@@ -1,6 +1,6 @@
 import type { BucketState } from "../src/limits/buckets.ts";
 
-/** The four rate-limit headers of an answer. */
+/** Returns the four rate-limit headers of a response. */
 export function rateLimitHeaders({ bucket, capacity, remaining, resetAt }: BucketState): Record<string, string> {
   return {
     "x-ratelimit-limit": String(capacity),

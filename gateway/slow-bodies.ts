@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse } from "node:http2";
 
-// A client that has its answer and still sends is read on for this long: a connection that is closed meanwhile may be reset
-// before the client has read the answer (RFC 9112, section 9.6).
+// Milliseconds to keep reading after the response: closing earlier may reset the connection before the client has read
+// the response (RFC 9112, section 9.6).
 export const lingerMs = 1_000;
 
 interface Exchange {
@@ -10,7 +10,7 @@ interface Exchange {
   readonly since: number;
 }
 
-/** Requests whose body is on its way. One that takes too long is ended: it holds a connection, and memory behind it. */
+/** Requests with an unfinished body. Overdue ones are ended, since they occupy a connection and memory. */
 export class SlowBodies {
   readonly #patienceMs: number;
   readonly #coming = new Map<IncomingMessage, Exchange>();
@@ -19,33 +19,33 @@ export class SlowBodies {
     this.#patienceMs = patienceMs;
   }
 
-  /** Watches a request whose headers have come. */
+  /** Watches a request after its headers. */
   watch(request: IncomingMessage, response: ServerResponse): void {
     const { "content-length": length = "0", "transfer-encoding": coding } = request.headers;
     if (request.httpVersionMajor === 1 ? coding === undefined && length === "0" : request.complete) return;
     this.#coming.set(request, { response, since: performance.now() });
-    // Node says this as soon as the body is read, or the connection lost.
+    // Node emits "close" as soon as the body is read or the connection is lost.
     request.once("close", () => this.#coming.delete(request));
-    // The stream of HTTP/2 says this while it still knows whether the client has ended its side.
+    // The HTTP/2 stream emits "finish" while it still knows whether the client has ended its side.
     const answer = response instanceof Http2ServerResponse ? response.stream : response;
     answer.once("finish", () => {
       this.#coming.delete(request);
       if (hasCome(request, response)) return;
-      // Node closes a stream of HTTP/2 that nobody reads by itself: then nobody knows whether the client has ended it.
+      // Reads on: Node closes an unread HTTP/2 stream, which hides whether the client has ended its side.
       request.resume();
       setTimeout(endOf(request, response), lingerMs).unref();
     });
   }
 
-  /** Leaves a request to its door, which has a rule of its own: the body of a stream may last as long as the stream. */
+  /** Stops watching a request, such as a stream, whose body may last as long as the stream. */
   leave(request: IncomingMessage): void {
     this.#coming.delete(request);
   }
 
-  /** Gives up requests that have taken too long; `refuse` answers those over HTTP/1.1 that have no answer yet. */
+  /** Ends overdue requests. `refuse` responds to HTTP/1.1 requests without a response. */
   sweep(refuse: (request: IncomingMessage) => void): void {
     const latest = performance.now() - this.#patienceMs;
-    // The oldest come first: the first one that is in time ends the search.
+    // Ordered by age, so the first request in time ends the loop.
     for (const [request, { response, since }] of this.#coming) {
       if (since > latest) return;
       this.#coming.delete(request);
@@ -58,21 +58,21 @@ export class SlowBodies {
   }
 }
 
-/** Says whether a request that has just been answered has come whole. */
+/** Returns whether the body of an answered request was received completely. */
 function hasCome(request: IncomingMessage, response: ServerResponse): boolean {
   return response instanceof Http2ServerResponse
     ? response.stream.state.state !== constants.NGHTTP2_STREAM_STATE_OPEN
     : request.complete;
 }
 
-/** What ends an exchange and its connection: over HTTP/2 when the other requests on it are through. */
+/** Returns a function that ends an exchange and its connection. HTTP/2 first finishes other requests. */
 function endOf(request: IncomingMessage, response: ServerResponse): () => void {
   if (!(response instanceof Http2ServerResponse)) return () => request.complete || request.destroy();
-  // Node forgets it with the stream, which it closes by itself.
+  // Read now, because Node drops the session together with the stream.
   const { stream } = response;
   const { session } = stream;
   return () => {
-    // The client has ended it meanwhile, and may have begun other requests.
+    // The client may have ended the stream and started other requests.
     if (stream.closed) return;
     session?.close();
     stream.close(constants.NGHTTP2_CANCEL);

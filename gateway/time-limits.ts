@@ -1,18 +1,18 @@
-/** How long a client may take, in milliseconds. */
+/** Time limits of clients, in milliseconds. */
 export interface TimeLimits {
-  /** Until its connection has sent a first byte, or finished its TLS handshake. */
+  /** Until the first byte of a connection, or the end of its TLS handshake. */
   readonly silence: number;
-  /** Until a request has come whole: its headers, and its body. Streams and raw bodies have rules of their own. */
+  /** Until the headers and the body of a request are complete. Streams and raw bodies have their own rules. */
   readonly request: number;
-  /** Until the request of a gRPC call that needs no key and is no method of the registry is complete. */
+  /** Until a gRPC request without a key is complete, if its method is not in the registry. */
   readonly open: number;
-  /** That an HTTP/2 connection may be open without a request. */
+  /** Idle time of an HTTP/2 connection. */
   readonly idle: number;
-  /** That an HTTP/1.1 connection may: longer than the pools of common clients keep one, so that they close it, not we. */
+  /** Idle time of an HTTP/1.1 connection. Longer than in common client pools, so that the client closes first. */
   readonly keepAlive: number;
 }
 
-/** The limits of the public ports. */
+/** Limits of the public ports. */
 export const timeLimits: TimeLimits = {
   silence: 10_000,
   request: 60_000,

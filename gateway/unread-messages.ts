@@ -5,11 +5,11 @@ import { failFields } from "../src/platform/errors.ts";
 import { bodyBounds, excessOf, type JsonBounds, messageBounds } from "../src/platform/rest-json/parse.ts";
 import type { UnreadMessage } from "./policies/conversation.ts";
 
-/** Returns how much structure the messages of a method's clients may have, in either encoding. */
+/** Returns the limits on keys and elements of a method's messages, in either encoding. */
 export const boundsOf = ({ kind }: ServedMethod): JsonBounds =>
   kind === "bidi_streaming" ? messageBounds : bodyBounds;
 
-/** Returns the messages of a client stream, given as bytes, each to be parsed when that was paid for. */
+/** Yields the messages of a client stream unparsed. Each is parsed after its tokens are drawn. */
 export async function* unread(requests: AsyncIterable<unknown>, desc: DescMessage): AsyncGenerator<UnreadMessage> {
   for await (const bytes of requests) {
     const unparsed = asBytes(bytes);
@@ -17,13 +17,13 @@ export async function* unread(requests: AsyncIterable<unknown>, desc: DescMessag
   }
 }
 
-/** Returns a message that its transport hands on unparsed. */
+/** Returns a message that its transport passes on unparsed. */
 export function asBytes(message: unknown): Uint8Array {
-  if (!(message instanceof Uint8Array)) throw new Error("a message was parsed before it was handed on");
+  if (!(message instanceof Uint8Array)) throw new Error("expected an unparsed message, got a parsed one");
   return message;
 }
 
-/** Parses a message in protobuf's encoding. Throws `bad-request` if it cannot be read, or has too many fields. */
+/** Parses a binary protobuf message. Throws `bad-request` if it is malformed or has too many fields. */
 export function readMessage(desc: DescMessage, bytes: Uint8Array, bounds: JsonBounds): ReturnType<typeof fromBinary> {
   const excess = fieldsBeyond(desc, bytes, bounds);
   if (excess !== undefined) throw failFields("bad-request", { message: excess });
@@ -34,19 +34,19 @@ export function readMessage(desc: DescMessage, bytes: Uint8Array, bounds: JsonBo
   }
 }
 
-/** Returns what is wrong with a message in JSON that has too many keys or elements. */
+/** Returns the fault of a JSON message with too many keys or elements. */
 export function keysBeyond(text: string, bounds: JsonBounds): string | undefined {
   const excess = excessOf(text, bounds);
   return excess && `has more than ${excess}`;
 }
 
 /**
- * Returns what is wrong with a message in protobuf's encoding that has too many fields, those of the messages in it
- * included: each costs 100 ns to parse. A key of JSON is a field, and so is an element of a list.
+ * Returns the fault of a binary protobuf message with too many fields, nested ones included: each costs 100 ns to
+ * parse. A JSON key or list element counts as a field.
  */
 export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonBounds): string | undefined {
   const most = bounds.keys + bounds.elements;
-  // A field takes at least two bytes.
+  // A field has at least two bytes.
   if (bytes.length <= 2 * most) return undefined;
   try {
     const reader = new BinaryReader(bytes);
@@ -57,10 +57,10 @@ export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonB
   }
 }
 
-/** Returns the fields of a message that are messages themselves, by number. */
+/** Returns the message fields of a message by field number. */
 type Nested = () => ReadonlyMap<number, Nested>;
 
-/** Counts the fields up to `end`, as far as `most` and one. Unknown ones count, and are not looked into. */
+/** Counts the fields up to `end`, at most `most + 1`. Unknown fields count, but their contents do not. */
 function countFields(
   nested: ReturnType<Nested>,
   reader: BinaryReader,
@@ -90,7 +90,7 @@ function nestedIn(desc: DescMessage): ReturnType<Nested> {
 function nestedOf({ fieldKind, message, number }: DescMessage["fields"][number]): [number, Nested][] {
   const nested = message && (() => nestedIn(message));
   if (fieldKind !== "map") return nested ? [[number, nested]] : [];
-  // An entry of a map is a message, and its value is field 2.
+  // A map entry is a message whose value is field 2.
   const entry = new Map(nested && [[2, nested]]);
   return [[number, () => entry]];
 }

@@ -7,10 +7,10 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 
-/** Gives the comment of a proto element by its full name, such as `pilothouse.v1.Session.status`; empty where it has none. */
+/** Returns the comment of a proto element by full name, such as `pilothouse.v1.Session.status`, or "". */
 export type Comments = (fullName: string) => string;
 
-/** Reads the comments that `npm run generate` keeps beside the generated code, which itself carries none. */
+/** Loads the comments from the descriptor image of `npm run generate`. The generated code has none. */
 export async function loadComments(): Promise<Comments> {
   return readComments(await readFile(new URL("../../src/gen/image.binpb", import.meta.url)));
 }
@@ -29,7 +29,7 @@ export function readComments(image: Uint8Array): Comments {
   return (fullName) => comments.get(fullName) ?? "";
 }
 
-/** Joins the lines of each paragraph: where they broke depends on the width of the proto file alone. */
+/** Joins the lines of each paragraph, since line breaks depend only on the width of the proto file. */
 function tidy(comment: string): string {
   return comment
     .split(/\n\s*\n/)
@@ -38,7 +38,7 @@ function tidy(comment: string): string {
     .join("\n\n");
 }
 
-/** Names every commented element with its path of field numbers in descriptor.proto (SourceCodeInfo.Location). */
+/** Yields every commented element with its path of field numbers (SourceCodeInfo.Location in descriptor.proto). */
 function* elementsOf(file: FileDescriptorProto): Generator<[fullName: string, path: string]> {
   for (const [i, message] of file.messageType.entries()) {
     yield* elementsOfMessage(message, file.package, `4.${i}`);

@@ -16,7 +16,7 @@ const number = {
   in: (value) => ({ enum: items(value).map(Number) }),
 } satisfies Record<string, Keywords>;
 
-/** What each buf.validate rule that our protos use is in JSON Schema, by the type of the field. */
+/** JSON Schema keywords for each buf.validate rule that our protos use, by field type. */
 const keywords: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
   string: {
     const: (value) => ({ const: String(value) }),
@@ -32,7 +32,7 @@ const keywords: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
     uuid: () => ({ format: "uuid" }),
   },
   bytes: {
-    // Lengths count bytes; the JSON carries four characters for every three of them.
+    // Lengths count bytes; the JSON has four characters for every three bytes.
     min_len: (value) => ({ minLength: Math.ceil((Number(value) * 4) / 3) }),
     max_len: (value) => ({ maxLength: Math.ceil(Number(value) / 3) * 4 }),
   },
@@ -42,7 +42,7 @@ const keywords: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
   uint32: number,
   int64: number,
   uint64: number,
-  // The schema of an enum lists its names, and zero is none of them.
+  // The schema of an enum lists its names, without the zero value.
   enum: { defined_only: anyRule, not_in: anyRule },
   repeated: {
     min_items: (value) => ({ minItems: Number(value) }),
@@ -58,7 +58,7 @@ const keywords: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
   },
 };
 
-/** Says in JSON Schema what buf.validate rules ask of a field. A rule that has no translation here stops the start. */
+/** Converts the buf.validate rules of a field to JSON Schema. Throws for a rule without a translation. */
 export function constraintsOf(rules: FieldRules): Schema {
   if (rules.type.case === undefined) return {};
   const type = FieldRulesSchema.fields.find((field) => field.localName === rules.type.case);

@@ -14,11 +14,11 @@ import { ProblemCatalogue } from "./problems.ts";
 import { findRequestUses } from "./request-uses.ts";
 import { SchemaCatalogue } from "./schema.ts";
 
-/** What the document says besides the contract. */
+/** Contents of the document that are not part of the contract. */
 export interface OpenApiOptions {
-  /** Where clients reach the service. */
+  /** Public URL of the service. */
   readonly publicUrl: string;
-  /** What the type URIs of problems begin with. */
+  /** Prefix of problem type URIs. */
   readonly errorsBase: string;
   readonly version: string;
   readonly comments: Comments;
@@ -29,11 +29,11 @@ const about = `A remote browser that programs, agents and people can share.
 Keys are snake_case. Times are ISO 8601 in UTC. Durations are whole numbers named \`*_ms\` or \`*_seconds\`. A field that
 is null counts as absent, except in PATCH, where a null clears it. Unknown fields and parameters are refused. Bodies are
 JSON up to 1 MiB (16 KiB where no bearer is needed), with at most 5,000 keys and 20,000 list elements. A value with
-\`kind\` is one of several shapes; the fields of the shape stand beside \`kind\`.
+\`kind\` is one of several shapes; the fields of the shape are next to \`kind\`.
 
 Every error is a problem document (RFC 9457): decide by its \`type\`, which is also the address of a page that explains it.`;
 
-/** Describes the REST side of the served services as an OpenAPI 3.1 document. */
+/** Builds the OpenAPI 3.1 document of the REST methods of the services. */
 export function buildOpenApi(services: readonly ServedService[], options: OpenApiOptions): OpenApiDocument {
   const { publicUrl, errorsBase, version, comments } = options;
   const schemas = new SchemaCatalogue(comments, findRequestUses(services));
@@ -97,10 +97,10 @@ function describeWebSockets(
   return Object.fromEntries(streams.map((served) => [served.rules.websocket, describeWebSocket(served, context)]));
 }
 
-/** Describes an event of each type, as endpoints receive it. */
+/** Describes each event type as webhook endpoints receive it. */
 function describeWebhooks(payloads: readonly DescMessage[], context: OperationContext): Record<string, PathItem> {
   return eventItems(payloads, (payload) => ({
-    // Not a reference: oapi-codegen drops the schemas that no path uses, and its Go code would not compile.
+    // Inline, because oapi-codegen drops schemas that no path uses, so that its Go code would not compile.
     ...describeEvent(payload, context.schemas.inline(payload), context),
     parameters: deliveryHeaders,
   }));

@@ -19,7 +19,9 @@ type JsonObject = Record<string, Json>;
 const nothing: ReadonlySet<string> = new Set();
 const time = "2026-01-31T12:00:00.000Z";
 
-/** A whole request: what it needs, and every field that has an example. Of alternatives it shows the first. */
+/**
+ * Returns an example request: its required members and every field with an example. Oneofs show the first alternative.
+ */
 export function requestExample(desc: DescMessage, omit: ReadonlySet<string> = nothing): JsonObject {
   const whole = onlyOneof(desc);
   if (whole) return oneofExample(whole, requestExample);
@@ -37,7 +39,7 @@ export function requestExample(desc: DescMessage, omit: ReadonlySet<string> = no
   return json;
 }
 
-/** A request for each kind of thing that it can say, by a oneof or by an enum named `kind`. */
+/** Returns an example request for each alternative of a oneof or of an enum named `kind`. */
 export function kindExamples(desc: DescMessage, omit: ReadonlySet<string>): [kind: string, example: { value: Json }][] {
   const whole = requestExample(desc, omit);
   return desc.members.flatMap((member) => {
@@ -55,13 +57,13 @@ export function kindExamples(desc: DescMessage, omit: ReadonlySet<string>): [kin
   });
 }
 
-/** An example of one member: what its option gives, and a stand-in if the request needs it. */
+/** Returns an example of one member: the value of its option, or a stand-in if the request requires the member. */
 export function requestMember(member: DescField | DescOneof, needed: boolean): Json | undefined {
   if (member.kind === "oneof") return oneofExample(member, requestExample);
   return fieldExample(member) ?? (needed ? wrap(member, standIn(member, requestExample)) : undefined);
 }
 
-/** A whole answer, as it looks when nothing is out of the ordinary: what may be unset is, unless it has an example. */
+/** Returns an example response of the normal case: optional members appear only if they have an example. */
 export function responseExample(desc: DescMessage, seen: ReadonlySet<DescMessage> = new Set()): JsonObject {
   const inner = (message: DescMessage) => responseExample(message, new Set([...seen, desc]));
   const whole = onlyOneof(desc);
@@ -89,19 +91,19 @@ function responseField(
   return isAlwaysWritten(field) && !recursive ? standIn(field, inner) : undefined;
 }
 
-/** An event whose data is an example of its payload. */
+/** Returns an event whose data is an example of its payload. */
 export function eventExample(event: DescMessage, payload: DescMessage): JsonObject {
   return { ...responseExample(event), type: getOption(payload, event_type), data: responseExample(payload) };
 }
 
-/** The example of a field, as its option gives it; undefined where it gives none. */
+/** Returns the example in the option of a field, if any. */
 function fieldExample(field: DescField): Json | undefined {
   const text = getOption(field, example);
   if (text === "") return undefined;
   return readOption(field, text);
 }
 
-/** Reads what an option says of a field's value: JSON, or the text itself where the value is a text. */
+/** Parses the option value of a field: JSON, or the text itself for text fields. */
 export function readOption(field: DescField, text: string): Json {
   const isText =
     field.enum !== undefined ||
@@ -111,7 +113,7 @@ export function readOption(field: DescField, text: string): Json {
   return field.fieldKind !== "list" && field.fieldKind !== "map" && isText ? text : (JSON.parse(text) as Json);
 }
 
-/** An example of the id in a path: the id of what the method answers, else of what its service is about. */
+/** Returns an example id for a path: the id of the method's response, else of another method of the service. */
 export function pathExample(field: DescField, method: DescMethod): string {
   const methods = [method, ...method.parent.methods].filter(({ methodKind }) => methodKind === "unary");
   const ids = methods.map(({ output }) => output.fields.find(({ name }) => name === "id"));
@@ -119,7 +121,7 @@ export function pathExample(field: DescField, method: DescMethod): string {
   return String(fieldExample(field) ?? idOf(field) ?? (id && fieldExample(id)) ?? "id");
 }
 
-/** The example id of the message that a field such as `session_id` points at. */
+/** Returns the example id of the message that a field such as `session_id` refers to. */
 function idOf(field: DescField): Json | undefined {
   const name = /^(\w+)_id$/.exec(field.name)?.[1];
   const { file } = field.parent;

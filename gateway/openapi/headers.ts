@@ -1,9 +1,9 @@
 import type { Header, Parameter, Reference, Schema } from "./model.ts";
 
-/** Headers of the answers. */
+/** Response headers. */
 export const responseHeaders = {
   "X-Request-Id": {
-    description: "Identifier of the request: the client's own where it sent a sane one.",
+    description: "Identifier of the request: the client's own if it is valid, else a generated one.",
     schema: { type: "string" },
   },
   "X-RateLimit-Limit": {
@@ -32,44 +32,44 @@ export const responseHeaders = {
   },
 } as const satisfies Record<string, Header>;
 
-/** Header parameters of the operations, by the name of their component. */
+/** Header parameters of operations, by component name. */
 export const headerParameters = {
   RequestId: {
     name: "X-Request-Id",
     in: "header",
-    description: "A name of your own for the request. Answered as given where it is a sane token, else replaced.",
+    description: "Your identifier of the request. Returned unchanged if valid, else replaced.",
     schema: { type: "string", maxLength: 128, pattern: "^[A-Za-z0-9._~:-]+$" },
   },
   RequestTimeout: {
     name: "X-Request-Timeout-Ms",
     in: "header",
-    description: "Milliseconds that you wait for the answer. What runs on your behalf alone ends then.",
+    description: "Milliseconds that you wait for the response. Operations that serve only this request then end.",
     schema: { type: "integer", minimum: 1, maximum: 600_000 },
   },
   IdempotencyKey: {
     name: "Idempotency-Key",
     in: "header",
     description:
-      "Makes the request safe to send again: within 24 h the same key with the same body gets the stored answer, with " +
+      "Makes the request safe to retry: within 24 h the same key with the same body returns the stored response, with " +
       "another body `conflict`.",
     schema: { type: "string", minLength: 1, maxLength: 255 },
   },
   CommandKey: {
     name: "Idempotency-Key",
     in: "header",
-    description: "Makes the command safe to send again: the session remembers the answers of its last 100 keys.",
+    description: "Makes the command safe to retry: the session stores the responses of its last 100 keys.",
     schema: { type: "string", minLength: 1, maxLength: 255 },
   },
   LastEventId: {
     name: "Last-Event-ID",
     in: "header",
-    description: "Starts after this event. Browsers send it by themselves when they reconnect.",
+    description: "Starts after this event. Browsers send it automatically when they reconnect.",
     schema: { type: "string", maxLength: 64 },
   },
   ByokLlmApiKey: {
     name: "X-BYOK-LLM-API-Key",
     in: "header",
-    description: "An API key of the LLM provider, for this turn alone. It is not kept.",
+    description: "An API key of the LLM provider, only for this turn. It is not stored.",
     schema: { type: "string" },
   },
   ViewerKey: {
@@ -84,11 +84,11 @@ const deliveryHeader = (name: string, description: string, schema: Schema, examp
   ...{ name, in: "header", description, required: true, schema, example },
 });
 
-/** The headers of what webhook endpoints are sent. */
+/** Headers of webhook deliveries. */
 export const deliveryHeaders: readonly Parameter[] = [
   deliveryHeader(
     "X-Service-Event-Id",
-    "Identifier of the event: the same at every attempt and replay, so that what comes twice is known.",
+    "Identifier of the event: the same for every attempt and replay. Use it to detect duplicates.",
     { type: "string" },
     "evt_01jd2z5r1v7k9m3q8t4w6x0y2b",
   ),
@@ -116,30 +116,30 @@ export const deliveryHeaders: readonly Parameter[] = [
   deliveryHeader(
     "webhook-signature",
     "Signatures of Standard Webhooks, separated by spaces: `v1,` and base64 of HMAC-SHA256 over " +
-      "`<webhook-id>.<webhook-timestamp>.<raw body>`, with the bytes that the secret's part behind `whsec_` stands for in base64.",
+      "`<webhook-id>.<webhook-timestamp>.<raw body>`, keyed with the base64-decoded part of the secret after `whsec_`.",
     { type: "string" },
     "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
   ),
 ];
 
-/** Refers to a header parameter. */
+/** Returns a reference to a header parameter. */
 export function referToParameter(name: keyof typeof headerParameters): Reference {
   return { $ref: `#/components/parameters/${name}` };
 }
 
-/** Refers to the parameter of a header that a method has in its option `headers`. */
+/** Returns a reference to the parameter of a header in a method's option `headers`. */
 export function referToParameterNamed(header: string): Reference {
   const component = Object.entries<Parameter>(headerParameters).find(([, { name }]) => name === header)?.[0];
-  if (component === undefined) throw new Error(`the header ${header} has no description`);
+  if (component === undefined) throw new Error(`expected a description of the header ${header} in headerParameters`);
   return { $ref: `#/components/parameters/${component}` };
 }
 
-/** Refers to a response header. */
+/** Returns a reference to a response header. */
 export function referToHeader(name: keyof typeof responseHeaders): Reference {
   return { $ref: `#/components/headers/${name}` };
 }
 
-/** The headers that every answer carries. */
+/** Headers of every response. */
 export const commonHeaders: Readonly<Record<string, Reference>> = {
   "X-Request-Id": referToHeader("X-Request-Id"),
   "X-RateLimit-Limit": referToHeader("X-RateLimit-Limit"),

@@ -1,7 +1,7 @@
-/** Any value of a JSON document. */
+/** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** A JSON Schema (draft 2020-12), as far as the document uses it. */
+/** A JSON Schema (draft 2020-12), limited to the keywords that the document uses. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -33,9 +33,9 @@ export interface Schema {
   readonly anyOf?: readonly Schema[];
   readonly allOf?: readonly Schema[];
   readonly discriminator?: { readonly propertyName: string; readonly mapping: Readonly<Record<string, string>> };
-  /** The shape of each event's `data` in a text/event-stream; OpenAPI 3.1 has no keyword of its own for it. */
+  /** Schema of the `data` of events in a text/event-stream, for which OpenAPI 3.1 has no keyword. */
   readonly "x-event-data"?: Schema;
-  /** The default of a field of a body. Generators of typed clients make a field with `default` required, or send it. */
+  /** Default of a body field. Not `default`, because client generators then make the field required, or send it. */
   readonly "x-default"?: Json;
 }
 
@@ -58,7 +58,7 @@ export interface Parameter {
 export interface MediaType {
   readonly schema?: Schema;
   readonly example?: Json;
-  /** In place of one example: one for each kind of thing that the body can say. */
+  /** One example for each kind of body, in place of `example`. */
   readonly examples?: Readonly<Record<string, { readonly value: Json }>>;
 }
 
@@ -68,7 +68,7 @@ export interface Header {
   readonly schema: Schema;
 }
 
-/** One answer of an operation. */
+/** One response of an operation. */
 export interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Header | Reference>>;
@@ -82,7 +82,7 @@ export interface RequestBody {
   readonly content: Readonly<Record<string, MediaType>>;
 }
 
-/** What is said of a method whatever way it is called. */
+/** Description of a method, independent of the transport. */
 export interface Introduction {
   readonly operationId: string;
   readonly tags: readonly string[];
@@ -91,24 +91,24 @@ export interface Introduction {
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
 }
 
-/** One method of the service, as REST has it. */
+/** A method as a REST operation. */
 export interface Operation extends Introduction {
   readonly parameters?: readonly (Parameter | Reference)[];
   readonly requestBody?: RequestBody;
   readonly responses: Readonly<Record<string, Response | Reference>>;
 }
 
-/** One bidirectional method of the service, as WebSockets have it: one JSON message in each frame. */
+/** A bidirectional method as a WebSocket: one JSON message per frame. */
 export interface WebSocketOperation extends Introduction {
   readonly parameters: readonly Parameter[];
-  /** The messages that the client sends. */
+  /** Messages sent by the client. */
   readonly client: Schema;
-  /** The messages that the server sends. */
+  /** Messages sent by the server. */
   readonly server: Schema;
   readonly example: Json;
 }
 
-/** The verbs of a path, in lower case. */
+/** Operations of a path by verb, in lower case. */
 export type PathItem = Readonly<Record<string, Operation>>;
 
 /** A service of the document. */
@@ -117,7 +117,7 @@ export interface Tag {
   readonly description: string;
 }
 
-/** What the document refers to by name. */
+/** Components of the document, by name. */
 export interface Components {
   readonly schemas: Readonly<Record<string, Schema>>;
   readonly responses: Readonly<Record<string, Response>>;
@@ -126,7 +126,7 @@ export interface Components {
   readonly securitySchemes: Readonly<Record<string, Json>>;
 }
 
-/** An OpenAPI 3.1 document, as far as the service writes it. */
+/** An OpenAPI 3.1 document, limited to the members that the service writes. */
 export interface OpenApiDocument {
   readonly openapi: "3.1.0";
   readonly info: {
@@ -140,14 +140,14 @@ export interface OpenApiDocument {
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly webhooks?: Readonly<Record<string, PathItem>>;
-  /** Events that are shown in event streams and delivered to nobody, in the form of webhooks. */
+  /** Events of event streams that are not delivered to webhooks, described as webhooks. */
   readonly "x-stream-events"?: Readonly<Record<string, PathItem>>;
-  /** The bidirectional methods by path; OpenAPI has no word for WebSockets. */
+  /** Bidirectional methods by path, since OpenAPI cannot describe WebSockets. */
   readonly "x-websockets"?: Readonly<Record<string, WebSocketOperation>>;
   readonly components: Components;
 }
 
-/** The example of a body, or the first of several. */
+/** Returns the example of a body, or the first of several. */
 export function firstExample({ example, examples = {} }: MediaType): Json | undefined {
   return example ?? Object.values(examples)[0]?.value;
 }

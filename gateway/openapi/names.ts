@@ -1,7 +1,7 @@
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { title } from "../../src/gen/pilothouse/v1/options_pb.ts";
 
-/** Writes `load_state` or `not-found` as `LoadState` or `NotFound`. */
+/** Converts `load_state` or `not-found` to `LoadState` or `NotFound`. */
 export function pascalCase(name: string): string {
   return name
     .split(/[_-]/)
@@ -9,7 +9,7 @@ export function pascalCase(name: string): string {
     .join("");
 }
 
-/** The operation's name in a client: `createSession`, `listSessions`, `getSessionState`, `signUp`. */
+/** Returns the operation id: `createSession`, `listSessions`, `getSessionState`, `signUp`. */
 export function operationIdOf({ name, parent }: DescMethod): string {
   const [verb = name, ...rest] = wordsOf(name);
   const noun = tagOf(parent);
@@ -18,7 +18,7 @@ export function operationIdOf({ name, parent }: DescMethod): string {
   return `${verb.toLowerCase()}${name === "List" ? `${noun}s` : noun}${rest.join("")}`;
 }
 
-/** A heading of a few words: what the method's option says, else its name in words. */
+/** Returns the heading of a method: its option `title`, else its name in words. */
 export function titleOf(method: DescMethod): string {
   const said = getOption(method, title);
   if (said !== "") return said;
@@ -28,7 +28,7 @@ export function titleOf(method: DescMethod): string {
   return verb === "List" ? `List ${noun}s` : `${verb} ${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
 }
 
-/** The tag of a service's operations: its name without `Service`. */
+/** Returns the tag of a service: its name without `Service`. */
 export function tagOf(service: DescService): string {
   return service.name.replace(/Service$/, "");
 }

@@ -25,7 +25,7 @@ import { requiredMembers } from "./presence.ts";
 import { type ProblemCatalogue, problemsOf } from "./problems.ts";
 import type { SchemaCatalogue } from "./schema.ts";
 
-/** What the operations of a document share. */
+/** Shared data of all operations. */
 export interface OperationContext {
   readonly comments: Comments;
   readonly schemas: SchemaCatalogue;
@@ -34,7 +34,7 @@ export interface OperationContext {
   readonly payloads: readonly DescMessage[];
 }
 
-/** Describes one method as its REST route has it. */
+/** Describes a method as a REST operation. */
 export function describeOperation(served: ServedMethod, route: HttpRoute, context: OperationContext): Operation {
   const { method } = served;
   const { variables } = parseTemplate(route.template);
@@ -55,10 +55,10 @@ export function describeOperation(served: ServedMethod, route: HttpRoute, contex
   };
 }
 
-/** What a method relays is none of ours. */
+/** Relayed payloads are opaque and are not documented here. */
 const relayedMessage: Schema = { type: "object", description: "A message of the Chrome DevTools Protocol." };
 
-/** Describes a bidirectional method as its WebSocket path has it. */
+/** Describes a bidirectional method as a WebSocket. */
 export function describeWebSocket(served: ServedMethod, context: OperationContext): WebSocketOperation {
   const { method, rules } = served;
   const { variables } = parseTemplate(rules.websocket);
@@ -87,10 +87,13 @@ function introduce(served: ServedMethod, { comments }: OperationContext): Introd
   };
 }
 
-/** What policies and transports ask of the method's caller. */
+/** Returns the requirements of policies and transports on callers of a method. */
 function callNotes(served: ServedMethod): string[] {
   const asked = policiesOf(served).map((policy) => policy.tells?.(served) ?? "");
-  const notes = [...asked, served.rules.runsToCompletion && "Goes on when its client goes away."].filter(Boolean);
+  const notes = [
+    ...asked,
+    served.rules.runsToCompletion && "Runs to completion even if the client disconnects.",
+  ].filter(Boolean);
   return notes.length > 0 ? [notes.join(" ")] : [];
 }
 
@@ -186,7 +189,7 @@ function success(served: ServedMethod, context: OperationContext): Record<string
   return { [status]: answer, ...(rules.createdStatus > 0 && { [rules.createdStatus]: answer }) };
 }
 
-/** The representations of a raw body. */
+/** Returns the representations of a raw body. */
 function rawContent({ rules: { mediaTypes } }: ServedMethod): Record<string, MediaType> {
   const types = mediaTypes.length > 0 ? mediaTypes : ["application/octet-stream"];
   return Object.fromEntries(types.map((type) => [type, { schema: rawSchema(type) }]));
@@ -197,7 +200,7 @@ function rawSchema(type: string): Schema {
   return { type: "string", ...(!type.startsWith("text/") && { format: "binary" }) };
 }
 
-/** Server-Sent Events: `id` and `event` are the fields `id` and `type` of the message, `data` is its JSON. */
+/** Describes Server-Sent Events: `id` and `event` are the fields `id` and `type` of the message, `data` is its JSON. */
 function eventStream({ method }: ServedMethod, { schemas, payloads }: OperationContext): MediaType {
   const item = method.output;
   const own = payloads.filter(({ file }) => file.name === method.parent.file.name);

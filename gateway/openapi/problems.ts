@@ -13,9 +13,9 @@ import type { Json, MediaType, Reference, Response, Schema } from "./model.ts";
 import { pascalCase } from "./names.ts";
 import type { SchemaCatalogue } from "./schema.ts";
 
-/** Names the problems that a method can answer: its own, and those that the policies before it answer. */
+/** Returns the problems that a method can raise: its own, and those of its policies. */
 export function problemsOf(served: ServedMethod): ErrorSlug[] {
-  // What transports answer by themselves: a request that cannot be read, X-Request-Timeout-Ms, and what nobody foresaw.
+  // Raised by transports: a malformed request, X-Request-Timeout-Ms, and unexpected errors.
   const slugs = new Set<ErrorSlug>(["bad-request", "session-timeout", "internal"]);
   for (const policy of policiesOf(served)) {
     for (const slug of policy.refuses(served)) slugs.add(slug);
@@ -27,7 +27,7 @@ export function problemsOf(served: ServedMethod): ErrorSlug[] {
   return [...slugs];
 }
 
-/** Collects the problem responses of the document, one for each set of problems that share a status. */
+/** Collects the problem responses of the document, one for each set of problems with the same status. */
 export class ProblemCatalogue {
   readonly #schemas: SchemaCatalogue;
   readonly #errorsBase: string;
@@ -39,12 +39,12 @@ export class ProblemCatalogue {
     schemas.response(ProblemSchema);
   }
 
-  /** All problem responses so far, in order of status. */
+  /** Problem responses so far, ordered by status. */
   get responses(): Record<string, Response> {
     return Object.fromEntries([...this.#responses].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Refers to the responses for problems, by status. */
+  /** Returns references to the responses of problems, by status. */
   refer(slugs: readonly ErrorSlug[]): Record<string, Reference> {
     const byStatus = Map.groupBy(slugs, (slug) => errorTable[slug].status);
     return Object.fromEntries(

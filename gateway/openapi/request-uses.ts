@@ -3,18 +3,18 @@ import { nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { parseTemplate } from "../rest/template.ts";
 
-/** What routes make of the message that they take. */
+/** Properties of a request message that depend on its routes. */
 export interface RequestUse {
-  /** Fields that the path says, so that the body does not. */
+  /** Fields set by the path, which the body omits. */
   readonly inPath: ReadonlySet<string>;
-  /** Of a PATCH: the fields that a null clears. */
+  /** Fields of a PATCH that null clears. */
   readonly clearable: ReadonlySet<string>;
 }
 
-/** By the name of a request's type. */
+/** Uses by type name of the request. */
 export type RequestUses = ReadonlyMap<string, RequestUse>;
 
-/** Reads off the routes how each request is written. A message that two routes write differently stops the start. */
+/** Derives the use of each request from the routes. Throws if two routes use a message differently. */
 export function findRequestUses(services: readonly ServedService[]): RequestUses {
   const uses = new Map<string, RequestUse>();
   for (const served of services.flatMap(({ methods }) => methods)) {
@@ -37,7 +37,7 @@ function useOf({ method, rules, route }: ServedMethod): RequestUse | undefined {
   return { inPath, clearable: route?.verb === "PATCH" ? clearableOf(method.output) : new Set() };
 }
 
-/** What a thing can be without: a null in its answers, or an empty list or map. */
+/** Returns the fields that a resource may lack: nullable ones, lists and maps. */
 function clearableOf(thing: DescMessage): Set<string> {
   const fields = thing.fields.filter(
     (field) => getOption(field, nullable) || field.fieldKind === "list" || field.fieldKind === "map",

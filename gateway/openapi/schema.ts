@@ -1,6 +1,6 @@
 /**
- * JSON Schemas of messages as the REST JSON has them (src/platform/rest-json). A message has one
- * schema as part of a request, with its rules and closed to unknown fields, and another as part of an answer.
+ * JSON Schemas of messages in their REST JSON (src/platform/rest-json). As part of a request, a message has a schema
+ * with rules and without unknown fields; as part of a response, it has another one.
  */
 import {
   type DescEnum,
@@ -27,12 +27,12 @@ type Direction = "request" | "response";
 
 const nothing: ReadonlySet<string> = new Set();
 
-/** Collects the schemas of messages and enums under their names, and refers to them. */
+/** Collects the schemas of messages and enums by name, and returns references to them. */
 export class SchemaCatalogue {
   readonly #comments: Comments;
   readonly #uses: RequestUses;
   readonly #schemas = new Map<string, Schema>();
-  /** What each name stands for: two things of one name would hide each other in silence. */
+  /** Owner of each name, to detect two schemas with the same name. */
   readonly #owners = new Map<string, string>();
 
   constructor(comments: Comments, uses: RequestUses) {
@@ -40,22 +40,22 @@ export class SchemaCatalogue {
     this.#uses = uses;
   }
 
-  /** All schemas so far, in alphabetical order. */
+  /** Schemas so far, in alphabetical order. */
   get schemas(): Record<string, Schema> {
     return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Puts a schema in that comes from no descriptor. */
+  /** Adds a schema that has no descriptor. */
   add(name: string, schema: Schema): Reference {
     return this.#once(name, "no descriptor", () => schema);
   }
 
-  /** Refers to a message as part of a request, without the fields that its path says. */
+  /** Returns a reference to a request message, without the fields of its path. */
   request(desc: DescMessage): Reference {
     return this.#once(nameOf(desc, "request"), `request ${desc.typeName}`, () => this.#object(desc, "request"));
   }
 
-  /** Refers to a message as part of an answer. */
+  /** Returns a reference to a response message. */
   response(desc: DescMessage): Reference {
     const make = (): Schema => {
       const schema = this.#object(desc, "response");
@@ -64,18 +64,18 @@ export class SchemaCatalogue {
     return this.#once(nameOf(desc, "response"), `response ${desc.typeName}`, make);
   }
 
-  /** Describes a message as part of an answer where it stands, under no name. */
+  /** Returns the schema of a response message inline, without a name. */
   inline(desc: DescMessage): Schema {
     return this.#object(desc, "response");
   }
 
-  /** The schema of a field that a path or a query says, without its description. */
+  /** Returns the schema of a path or query parameter, without its description. */
   parameter(field: DescField): Schema {
     const { description: _, "x-default": standard, ...schema } = this.#member(field, "request", false);
     return { ...schema, ...(standard !== undefined && { default: standard }) };
   }
 
-  /** What a message's comment and its own rules say of it. */
+  /** Returns the description of a message from its comment and rules. */
   description(desc: DescMessage): string {
     const rules = getOption(desc, messageRules).cel.map(({ id, message }) => {
       const blamed = blamedBy(id, desc);
@@ -88,7 +88,7 @@ export class SchemaCatalogue {
     const known = this.#owners.get(name);
     if (known === undefined) {
       this.#owners.set(name, owner);
-      // Taken before it is made, so that recursive messages find themselves.
+      // Reserves the name, so that recursive messages find themselves.
       this.#schemas.set(name, {});
       this.#schemas.set(name, make());
     } else if (known !== owner) {
@@ -143,7 +143,7 @@ export class SchemaCatalogue {
     };
   }
 
-  /** One kind of a oneof: the fields of its message stand beside `kind`. */
+  /** Returns the schema of a oneof alternative: `kind` and the fields of its message. */
   #kind(field: DescField, direction: Direction): Schema {
     if (!field.message) throw new Error(`${field}: a oneof's member must be a message`);
     const { properties, required, ...rest } = this.#object(field.message, direction);
@@ -200,7 +200,10 @@ export class SchemaCatalogue {
   }
 }
 
-/** A problem's extensions stand beside its members (rest-json/writer.ts), and nearly every member depends on the failure. */
+/**
+ * A problem's extensions are siblings of its members (rest-json/writer.ts). Nearly all members depend on the problem
+ * type.
+ */
 function problemSchema(whole: Schema): Schema {
   const { extensions: _, ...properties } = whole.properties ?? {};
   return {
@@ -212,8 +215,8 @@ function problemSchema(whole: Schema): Schema {
 }
 
 /**
- * Generators make types of their own called `<operationId>Response`, and variables called after a schema beside those of
- * its fields: no schema has such a name.
+ * Avoids names that client generators use: types called `<operationId>Response`, and variables called after a schema
+ * next to those of its fields.
  */
 function nameOf({ name, field }: DescMessage, direction: Direction): string {
   if (direction === "request") return name.endsWith("Request") ? name : `${name}Input`;
@@ -233,7 +236,7 @@ function orNull(schema: Schema): Schema {
     : { anyOf: [schema, { type: "null" }] };
 }
 
-/** Of the fields of a (buf.validate.message).oneof at most one may be there, or exactly one. */
+/** Returns the keywords of a (buf.validate.message).oneof: at most one field, or exactly one, may be present. */
 function oneofKeywords(desc: DescMessage): Schema {
   const allOf = getOption(desc, messageRules).oneof.map(({ fields, required }): Schema => {
     const one = fields.map((field): Schema => ({ required: [field] }));

@@ -4,29 +4,29 @@ import { tiers } from "../../src/limits/tiers.ts";
 import { networkOf } from "../../src/platform/client-network.ts";
 import { fail } from "../../src/platform/errors.ts";
 
-// Who has no account is served as the free tier is.
+// Callers without an account have the limits of the free tier.
 const wish = { bucket: "global", ...tiers.get("free").buckets.global };
 const wishes = [wish];
 
-/** The `global` bucket of Free size that each client address has for what belongs to no account. */
+/** The `global` bucket (Free size) of each client address, for requests that belong to no account. */
 export interface AddressBucket {
-  /** Reads it without drawing, as this gateway knows it: headers of what draws nothing cost no round trip. */
+  /** Returns the state known to this gateway without drawing, so that response headers cost no round trip. */
   look(address: string): BucketState;
-  /** Draws a token, and reads what is left. */
+  /** Draws a token, and returns the new state. */
   draw(address: string): Promise<BucketState>;
-  /** Gives a token back. */
+  /** Refunds a token. */
   refund(address: string): Promise<void>;
 }
 
-/** Draws a token for a document of the service, such as a page or the OpenAPI document, and reads what is left. */
+/** Draws a token for a document of the service, such as a page or the OpenAPI document. Returns the new state. */
 export type DrawForDocument = (address: string) => BucketState;
 
 const documentWish = { bucket: "documents", capacity: 300, refillPerSecond: 60 };
 
-// An IPv6 customer has a /64 of his own, and with it any number of addresses.
+// An IPv6 customer controls a /64, which has any number of addresses.
 const ownerOf = (address: string): string => `address ${networkOf(address, { v4: 32, v6: 64 })}`;
 
-/** Creates the `documents` buckets of client addresses. Each gateway has its own: they keep its thread and memory free. */
+/** Creates the `documents` buckets of client addresses, per gateway: they protect its thread and memory. */
 export function createDocumentBucket({ clock }: Pick<App, "clock">): DrawForDocument {
   const buckets = createBuckets();
   return (address) => {
@@ -36,7 +36,7 @@ export function createDocumentBucket({ clock }: Pick<App, "clock">): DrawForDocu
   };
 }
 
-/** Makes the buckets of client addresses. */
+/** Creates the buckets of client addresses. */
 export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "clock">): AddressBucket {
   return {
     look: (address) => buckets.look(ownerOf(address), wish, clock.now()),
@@ -51,7 +51,7 @@ export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "c
   };
 }
 
-/** Throws `rate-limited` when a bucket had no token left. `whose` is told to the client beside the bucket's name. */
+/** Throws `rate-limited` if the bucket was empty. The problem names `whose` and the bucket. */
 export function refuseEmpty(state: BucketState, whose: string): void {
   if (state.allowed) return;
   const seconds = state.retryAfterSeconds;

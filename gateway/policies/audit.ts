@@ -1,6 +1,6 @@
 import type { RunPolicy } from "./policy.ts";
 
-/** Has a method write its entry of the audit log, in the transaction of its change, under the action of its option. */
+/** Lets a method write its audit log entry in the transaction of its change, under the action of its option. */
 export const audit: RunPolicy = {
   name: "audit",
   enforces: ["audit"],
@@ -14,9 +14,9 @@ export const audit: RunPolicy = {
       return log.append(tx, { ...entry, action: rules.audit, call });
     });
     const answer = await run();
-    // What goes on after an attempt that was cut off finds that attempt's entry beside its change.
+    // A resumed call finds the entry of the interrupted attempt, which was written with its change.
     if (!isWritten && !call.goesOn && !call.isUnchanged)
-      throw new Error(`${method} has done its work and written nothing into the audit log`);
+      throw new Error(`${method} succeeded without an audit log entry`);
     return answer;
   },
 };

@@ -11,10 +11,10 @@ import type { AdmissionPolicy, PolicyParts } from "./policy.ts";
 const whose = "your address, which sends no valid key,";
 
 /**
- * Finds out who calls. A bearer that was good a moment ago passes. All else draws a token of the client's address first,
- * so that guesses sent at once find no more tokens than there are; a bearer that turns out good gives it back. While the
- * address has none left, what looks like a bearer is looked up all the same, in batches, so that a good one is never
- * turned away for what its neighbours do; of a bad one nothing is told then but that there is no token.
+ * Identifies the caller. A recently verified bearer passes. Every other bearer first draws a token of the client
+ * address, so that parallel guesses are limited; a valid bearer refunds the token. If the address has no tokens left,
+ * bearers are still looked up in batches, so that neighbours cannot lock out a valid one. An invalid bearer then
+ * receives only `rate-limited`.
  */
 export const authentication: AdmissionPolicy = {
   name: "authentication",
@@ -66,8 +66,8 @@ function note({ principal }: GatewayCall, { apiKeys }: PolicyParts): void {
 }
 
 /**
- * Draws a token for a request that reaches no method: from the `global` bucket of its caller's account where a valid
- * bearer comes with it, else from that of its address. Gives the bucket after that, and whose it is.
+ * Draws a token for a request that reaches no method, from the `global` bucket of the caller's account if the bearer is
+ * valid, else of the address. Returns the new state and the owner of the bucket.
  */
 export async function drawForNoMethod(
   { header, clientAddress }: Peer,
@@ -90,7 +90,7 @@ async function callerOf(
     const bearer = bearers.read(authorization);
     return bearers.peek(bearer) ?? (await bearers.lookUp(bearer));
   } catch {
-    // Nobody whom we know, or nobody whom we can know at the moment: the address pays.
+    // The bearer is invalid or cannot be verified now, so the address pays.
     return undefined;
   }
 }

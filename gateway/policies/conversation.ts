@@ -8,16 +8,16 @@ import { asFailure } from "../../src/platform/errors.ts";
 import { toProblem } from "../../src/platform/problem.ts";
 import { validate } from "../../src/platform/validation.ts";
 
-/** Limits of all relayed and duplex streams of an account at one gateway, per second and as a burst. */
+/** Limits of all relayed and duplex streams of an account on one gateway, per second and as a burst. */
 const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };
 
-/** The allowance of an account for its relayed and duplex streams. */
+/** Allowance of an account for its relayed and duplex streams. */
 interface StreamAllowance {
-  /** Takes note of a message; returns the milliseconds to wait before it is parsed. */
+  /** Counts a message. Returns the milliseconds to wait before the message is parsed. */
   use(bytes: number): number;
 }
 
-/** Creates what runs streams with the allowance of their account, which is forgotten with its last stream. */
+/** Creates a runner of streams with the allowance of their account, which is kept while streams run. */
 export function createStreamAllowances() {
   const open = new Map<string, { readonly allowance: StreamAllowance; streams: number }>();
   return async function* <T>(
@@ -47,39 +47,39 @@ function createStreamAllowance(): StreamAllowance {
   };
 }
 
-/** Answers that wait for a slow client before its messages are held: 16 chunks of a capture are 4 MiB. */
+/** Responses that may wait for a slow client before its messages are held back: 16 chunks of a capture are 4 MiB. */
 const ahead = 16;
 
-/** What a client of a duplex method may send in a second, and at once; then it is held. */
+/** Messages per second, and burst, of a duplex client. Beyond this the client is held back. */
 const messagesPerSecond = 200;
 
-/** A message of a client that has faults. It costs a token and is answered in its turn, as others are. */
+/** A faulty message of a client. Costs a token and is answered in order, as other messages are. */
 interface BrokenMessage {
   readonly broken: unknown;
-  /** What the client calls it, as far as that could be read; else empty. */
+  /** Message id set by the client; empty if unreadable. */
   readonly id: string;
 }
 
-/** A message of a client that was not parsed yet: what that costs is drawn first. */
+/** An unparsed message. Its tokens are drawn before it is parsed. */
 export interface UnreadMessage {
   readonly bytes: number;
-  /** Returns undefined when the client ends its side by the message. Throws what ends the stream. */
+  /** Returns undefined if the message ends the client's side. Throws errors that end the stream. */
   read(): Message | BrokenMessage | undefined;
 }
 
 type Answer = MessageInitShape<DescMessage>;
 
-/** What a client may send on the stream of a bidirectional method. */
+/** Input of a bidirectional method. */
 export type Received = Message | UnreadMessage;
 
-/** Bytes of a message that its token pays for. A longer message draws a token for each as many. */
+/** Bytes that one token pays for. A longer message draws one token per started block of this size. */
 const bytesOfToken = 64 * 1024;
 
-/** Returns how many tokens a message draws. Of one that its transport has parsed, the size is not known. */
+/** Returns the number of tokens that a message draws. The size of parsed messages is unknown. */
 const tokensOf = (received: Received): number =>
   isUnread(received) ? Math.max(1, Math.ceil(received.bytes / bytesOfToken)) : 1;
 
-// A message of a generated type may have fields of these names, but always has a type name.
+// Messages of generated types may have fields of these names, but always have a type name.
 const isUnread = (received: Received): received is UnreadMessage => !("$typeName" in received);
 
 const read = (received: Received): Message | BrokenMessage | undefined =>
@@ -93,14 +93,14 @@ interface Parties {
   readonly call: Call;
   readonly served: Extract<ServedMethod, { kind: "bidi_streaming" }>;
   readonly requests: AsyncIterable<Received>;
-  /** Draws the tokens of a message before it is parsed. Throws `rate-limited`: that is the message's error. */
+  /** Draws the tokens of a message before it is parsed. `rate-limited` is reported as the message's error. */
   readonly draw: (tokens: number) => Promise<void>;
-  /** Throws what is wrong with a message: that is its error. */
+  /** Throws if a message is invalid. The failure is reported as the message's error. */
   readonly check: (message: Message) => void;
   readonly errorsBase: string;
 }
 
-/** Runs a bidirectional method that relays, or is duplex: its first message opens it, and is one of those that it is handed. */
+/** Runs a bidirectional method that relays or is duplex. The first message opens the stream, and is also relayed. */
 export async function* relayed(
   call: Call,
   served: Parties["served"],
@@ -109,7 +109,7 @@ export async function* relayed(
 ): AsyncGenerator<Message> {
   const { input } = served.method;
   const { duplex } = served.rules;
-  // Messages that a door relays unparsed are limited there, per connection.
+  // Messages that a transport relays unparsed are limited there, per connection.
   const heldFor = (received: Received): number =>
     isUnread(received) ? allowance.use(received.bytes) : duplex ? allowance.use(0) : 0;
   const messages = messagesOf(requests, heldFor, call.signal);
@@ -117,11 +117,11 @@ export async function* relayed(
   const { value: first = create(input) } = await all.next();
   validate(input, first);
   const running = await served.run(call, first);
-  if (!("relay" in running)) throw new Error(`${served.name} converses, and says that it does not`);
+  if (!("relay" in running)) throw new Error(`${served.name} has the option relay or duplex but does not relay`);
   yield* running.relay(following(first, all));
 }
 
-/** The messages of a client, each parsed when the allowance of its account has room for it. */
+/** Yields the messages of a client, each parsed once the allowance of its account permits. */
 async function* messagesOf(
   requests: AsyncIterable<Received>,
   heldFor: (received: Received) => number,
@@ -137,7 +137,7 @@ async function* messagesOf(
   }
 }
 
-/** Messages that are valid, and no more of them in a second than may come. */
+/** Yields valid messages at the permitted rate. */
 async function* checked(
   messages: AsyncIterable<Message>,
   input: DescMessage,
@@ -158,9 +158,9 @@ async function* following(first: Message, rest: AsyncIterable<Message>): AsyncGe
 }
 
 /**
- * Runs a bidirectional method: the first good message opens it, then one message after the other is admitted and
- * answered. The next is taken only when the one before it has been answered: the transport reads a little ahead and then
- * holds the client. A message that fails is answered with its error, under its `id`, and the stream goes on.
+ * Runs a bidirectional method. The first valid message opens the stream; each message is then admitted and answered in
+ * order. The next message is read after the response to the previous one, so that the transport applies back-pressure.
+ * A failed message is answered with an error under its `id`, and the stream continues.
  */
 export async function* converse({ call, served, requests, draw, check, errorsBase }: Parties): AsyncGenerator<Message> {
   const outbox = new BoundedQueue<Message>({ items: ahead });
@@ -175,8 +175,8 @@ export async function* converse({ call, served, requests, draw, check, errorsBas
   }
 
   /**
-   * What is wrong with one message, or becomes of it, ends it alone; what is wrong with opening ends the stream. Returns
-   * false when the client has ended its side.
+   * Handles one message. An error of the message is reported as its response; an error on opening ends the stream.
+   * Returns false if the client has ended its side.
    */
   async function take(received: Received): Promise<boolean> {
     const refusal = await draw(tokensOf(received)).then(() => undefined, asFailure);
@@ -184,7 +184,7 @@ export async function* converse({ call, served, requests, draw, check, errorsBas
     if (!message) return false;
     const thrown = refusal ?? (isBroken(message) ? message.broken : faultOf(message));
     await (thrown === undefined && !isBroken(message) ? answer(message) : report(message, thrown));
-    // The stream is not read before there is a token again: each refused message has been parsed.
+    // Waits for a token before reading on, since each refused message costs its parsing.
     if (refusal?.retryAfter !== undefined) await sleep(refusal.retryAfter * 1_000, call.signal);
     return true;
   }
@@ -206,9 +206,9 @@ export async function* converse({ call, served, requests, draw, check, errorsBas
   async function answer(message: Message): Promise<void> {
     if (!opened) {
       const running = await served.run(call, message);
-      if ("relay" in running) throw new Error(`${served.name} relays, and says so in no option`);
+      if ("relay" in running) throw new Error(`${served.name} relays without the option relay or duplex`);
       opened = running;
-      // The answers to the client's own messages say what has gone wrong.
+      // Errors are reported by the responses to the client's own messages.
       tell(opened).catch(() => undefined);
     }
     try {

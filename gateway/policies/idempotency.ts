@@ -8,10 +8,10 @@ import type { GatewayCall } from "../call.ts";
 
 const longestKey = 255;
 
-/** Runs a unary method, or answers as it did the last time this key was used. */
+/** Runs a unary method, or returns the stored response of its idempotency key. */
 export type RunOnce = (call: GatewayCall, request: Message, run: () => Promise<Message>) => Promise<Message>;
 
-/** Makes the policy behind the Idempotency-Key header. */
+/** Creates the policy of the Idempotency-Key header. */
 export function createIdempotency({ idempotency }: App): RunOnce {
   return (call, request, run) => {
     const { served, idempotencyKey: key } = call;
@@ -25,7 +25,7 @@ export function createIdempotency({ idempotency }: App): RunOnce {
     const { input, output, parent, name } = served.method;
     const hash = createHash("sha256").update(`${parent.typeName}/${name}\n`).update(toBinary(input, request)).digest();
     const { principal } = call;
-    // Only who has made a request gets its answer again: a key, or a user by any login.
+    // A stored response is only returned to the caller of the original request: a key, or a user with any login.
     const caller = principal.kind === "key" ? principal.keyId : principal.userId;
     const { accountId } = principal;
     const repeatable = {

@@ -12,7 +12,7 @@ import { rateLimits, rateLimitsOfRequest } from "./rate-limits.ts";
 import { stepUp } from "./step-up.ts";
 import { validation } from "./validation.ts";
 
-/** Gives the answer that the same Idempotency-Key was given before. */
+/** Returns the stored response of a repeated Idempotency-Key. */
 const idempotency: RunPolicy = {
   name: "idempotency",
   enforces: ["idempotency"],
@@ -21,7 +21,7 @@ const idempotency: RunPolicy = {
   around: (call, request, run, { runOnce }) => runOnce(call, request, run),
 };
 
-/** What stands between a transport and the methods, in the order in which a call passes it. */
+/** Policies between transports and methods, in the order of evaluation. */
 export const policies: readonly Policy[] = [
   noStore,
   authentication,
@@ -36,12 +36,12 @@ export const policies: readonly Policy[] = [
   streamLimits,
 ];
 
-/** The policies that a method's calls pass. */
+/** Returns the policies that apply to a method. */
 export function policiesOf(served: ServedMethod): readonly Policy[] {
   return policies.filter((policy) => policy.concerns(served));
 }
 
-/** The options that are no policy's: what they say is done by transports, by the document and by what runs the method. */
+/** Options that transports, the OpenAPI document or the method runner implement. */
 const enforcedElsewhere: readonly MethodOption[] = [
   "successStatus",
   "createdStatus",
@@ -61,7 +61,7 @@ const enforcedElsewhere: readonly MethodOption[] = [
   "headers",
 ];
 
-/** Refuses a method with an option that nothing makes true: a promise that nobody keeps is worse than none. */
+/** Throws for a method with an option that no policy enforces. */
 export function assertEnforced(served: ServedMethod, among: readonly Policy[] = policies): void {
   const enforced = new Set<string>([...enforcedElsewhere, ...among.flatMap(({ enforces }) => enforces)]);
   const broken = MethodRulesSchema.fields.find(

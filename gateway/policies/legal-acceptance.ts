@@ -2,7 +2,7 @@ import type { OutstandingTerms } from "../../src/kernel/call.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 
-/** Refuses who has not accepted the terms in force, but for the methods that one needs in order to do so. */
+/** Refuses callers that have not accepted the terms in force, except for the methods needed to accept them. */
 export const legalAcceptance: AdmissionPolicy = {
   name: "legal acceptance",
   enforces: ["beforeLegalAcceptance"],

@@ -1,6 +1,6 @@
 import type { AdmissionPolicy } from "./policy.ts";
 
-/** Keeps answers that hold secrets out of every cache. It comes first, so that refusals say so too. */
+/** Keeps responses with secrets out of caches. The first policy, so that refusals have the header too. */
 export const noStore: AdmissionPolicy = {
   name: "no-store",
   enforces: ["noStore"],

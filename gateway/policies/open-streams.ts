@@ -8,15 +8,15 @@ import type { GatewayCall } from "../call.ts";
 import { permission } from "./permission.ts";
 import type { Policy, PolicyParts } from "./policy.ts";
 
-/** The most streams of one owner, on all gateways. */
+/** Largest number of open streams per owner, over all gateways. */
 const most = { account: 256, session: 16, address: 100 };
 
-/** Seconds after which an address that has too many is to try again. */
+/** `Retry-After` for an address with too many streams, in seconds. */
 const tryAgainAfter = 60;
 
 const stopped = Symbol("stopped");
 
-/** Bounds the streams that last: those that follow something, and those that converse. They are counted as they run. */
+/** Limits unbounded streams (subscriptions and bidirectional ones). They are counted while they run. */
 export const streamLimits: Policy = {
   name: "open streams",
   enforces: ["follows"],
@@ -24,32 +24,32 @@ export const streamLimits: Policy = {
   refuses: ({ rules }) => (rules.public ? ["rate-limited"] : ["tier-limit"]),
 };
 
-/** Opens the answers of a stream. The signal aborts when its client is no longer to be read from. */
+/** Opens the response messages of a stream. The signal aborts when no more requests may be read. */
 type Open = (noMoreRequests: AbortSignal) => AsyncIterable<Message>;
 
-/** The streams of a gateway, on whatever door. They end with the bearer that opened them. */
+/** Open streams of a gateway, of all transports. A stream ends when its bearer becomes invalid. */
 export interface OpenStreams {
-  /** Gives the messages of a stream; throws the problem that a request would get once its bearer has ended. */
+  /** Yields the messages of a stream. If the bearer ends, throws the problem that a request would receive. */
   run(call: GatewayCall, open: Open): AsyncGenerator<Message>;
   /**
-   * Counts a stream for which no bearer is asked, and which its door runs by itself; throws when its address has too many.
-   * Gives what forgets it; `end` is called when it would last for ever.
+   * Counts a public stream that its transport writes. Throws if the client address has too many. Calls `end` when the
+   * gateway stops. Resolves with a function that releases the stream.
    */
   seat(call: GatewayCall, end: () => void): Promise<() => void>;
-  /** Ends what would last for ever: what follows something ends, what answers a client finishes what it has read. */
+  /** Ends unbounded streams. Subscriptions end at once; streams driven by clients finish the messages already read. */
   stop(): void;
 }
 
 interface Stream {
-  /** Ends the answers with its reason. */
+  /** Ends the responses with the reason. */
   readonly end: AbortController;
   readonly noMoreRequests: AbortController;
 }
 
-/** What ends a stream when the gateway stops. */
+/** Ends a stream when the gateway stops. */
 type Stop = () => void;
 
-/** Makes the streams of a gateway. */
+/** Creates the registry of open streams. */
 export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenStreams {
   const all = new Set<Stop>();
   const openStreams = new Gauge({
@@ -59,7 +59,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     registers: [registry],
   });
 
-  /** A bearer that is still good may have become another's, or have lost a scope. */
+  /** A valid bearer may have changed its owner, or have lost a scope. */
   function hear(call: GatewayCall, { end }: Stream, verdict: Verdict): void {
     if ("failure" in verdict) {
       end.abort(verdict.failure);
@@ -89,7 +89,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
   }
 
-  /** Counts a stream for which no bearer is asked among those of its client's address. */
+  /** Counts a public stream for the address of its client. */
   function countOfAddress(call: GatewayCall, end: AbortController) {
     const isCounted = takeSeatOfAddress(call);
     isCounted.catch((refusal) => end.abort(refusal));
@@ -104,8 +104,8 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   }
 
   /**
-   * Counts a stream among those of its account, and of a session that it joins. A refusal ends it. Gives what settles
-   * when it is known whether the account has room, and what forgets the stream.
+   * Counts a stream for its account and for each session that it joins. A refusal ends the stream. Returns a promise
+   * for the account's slot, and a function that releases all slots.
    */
   function count(call: GatewayCall, { end }: Stream): { isCounted: Promise<unknown>; forget(): void } {
     if (call.served.rules.public) return countOfAddress(call, end);
@@ -114,14 +114,14 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     isCounted.catch((refusal) => end.abort(refusal));
     const seats = new Map([["", isCounted]]);
     call.joinWith(async (sessionId) => {
-      // By account as well: the session may be another's, which its method finds out meanwhile.
+      // The key includes the account because the method has not yet verified who owns the session.
       if (!seats.has(sessionId)) seats.set(sessionId, takeSeat("session", `${accountId} ${sessionId}`));
       await Promise.all(seats.values());
     });
     return {
       isCounted,
       forget() {
-        // The method may still be on its way to a session.
+        // The method may still be about to join a session.
         call.joinWith(undefined);
         for (const seat of seats.values())
           seat.then(
@@ -170,7 +170,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   };
 }
 
-/** The items of a source, which begins at once, none of them before something else has come to pass. */
+/** Yields the items of a source after another promise has resolved. The source starts at once. */
 async function* after<T>(other: Promise<unknown>, source: AsyncIterable<T>): AsyncGenerator<T> {
   for await (const item of source) {
     await other;
@@ -178,7 +178,7 @@ async function* after<T>(other: Promise<unknown>, source: AsyncIterable<T>): Asy
   }
 }
 
-/** The items of a source until the signal aborts: then it throws the reason, or just ends when the gateway stops. */
+/** Yields the items of a source until the signal aborts. Then throws the reason, or returns if the gateway stops. */
 export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();
   try {
@@ -190,7 +190,7 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
   } catch (thrown) {
     if (thrown !== stopped) throw thrown;
   } finally {
-    // Not awaited: a source that waits for its next item gives its answer only then.
+    // Not awaited: a source resolves `return` only after its pending item.
     void iterator.return?.();
   }
 }

@@ -2,8 +2,8 @@ import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 
 /**
- * Refuses a caller whose bearer is not good from its address, or lacks the method's scope, a program where only a person
- * may act, a token that was made for a session everywhere else, and in a path all others.
+ * Refuses a bearer from an address that it does not allow, a bearer without the method's scope, and an API key if the
+ * method requires a login. A session token is refused outside its session, and any other bearer in a path.
  */
 export const permission: AdmissionPolicy = {
   name: "permission",
@@ -21,13 +21,13 @@ export const permission: AdmissionPolicy = {
     const { scope, loginOnly, sessionBearer } = call.served.rules;
     const { kind, scopes, sessionId, allowsAddress } = call.principal;
     if (allowsAddress?.(call.clientAddress) === false) {
-      throw fail("forbidden", {}, { detail: `the ${kind} is not good from the address ${call.clientAddress}` });
+      throw fail("forbidden", {}, { detail: `the ${kind} does not allow the address ${call.clientAddress}` });
     }
     if (sessionId !== undefined && !sessionBearer) {
-      throw fail("forbidden", {}, { detail: "the token is good for what it was made for in its session alone" });
+      throw fail("forbidden", {}, { detail: "a session token allows only the methods for that session" });
     }
     if (call.showsInPath && sessionId === undefined) {
-      throw fail("forbidden", {}, { detail: "a path takes a token for its session alone: send keys in Authorization" });
+      throw fail("forbidden", {}, { detail: "a path accepts only session tokens; send keys in Authorization" });
     }
     if (scope !== "" && !scopes.has(scope)) {
       throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${scope}` });

@@ -7,10 +7,10 @@ import type { GatewayCall } from "../call.ts";
 import type { AddressBucket } from "./address-bucket.ts";
 import type { RunOnce } from "./idempotency.ts";
 
-/** An option of a method, as options.proto names it in camel case. */
+/** A method option of options.proto, in camel case. */
 export type MethodOption = Exclude<keyof MethodRules, "$typeName" | "$unknown">;
 
-/** What policies ask. */
+/** Dependencies of policies. */
 export interface PolicyParts
   extends Pick<App, "apiKeys" | "audit" | "bearers" | "buckets" | "seats" | "clock" | "legal" | "limits"> {
   readonly addresses: AddressBucket;
@@ -19,31 +19,31 @@ export interface PolicyParts
 
 interface PolicyBase {
   readonly name: string;
-  /** The options of a method that it makes true. */
+  /** Method options that the policy enforces. */
   readonly enforces: readonly MethodOption[];
-  /** Says whether it has anything to do with a method; it is not run for others. */
+  /** Returns whether the policy applies to a method. */
   concerns(served: ServedMethod): boolean;
-  /** The problems that it can answer to a call of a method that concerns it. The OpenAPI document is made from them. */
+  /** Problems that the policy may raise for a method. The OpenAPI document lists them. */
   refuses(served: ServedMethod): readonly ErrorSlug[];
-  /** What it asks of the caller of a method that concerns it, in a sentence for the reference page. */
+  /** Requirement for callers of a method, as a sentence for the reference page. */
   tells?(served: ServedMethod): string;
 }
 
-/** Runs before the message of a call is read, on headers alone. Throws what it refuses. */
+/** Runs on headers, before the message is read. Throws if it refuses. */
 export interface AdmissionPolicy extends PolicyBase {
-  /** Gives a promise only where it has to wait: a call whose caller is known waits for nothing. */
+  /** Returns a promise only if it must wait, so that calls of known callers run synchronously. */
   admit(call: GatewayCall, parts: PolicyParts): void | Promise<void>;
 }
 
-/** Looks at a message, be it that of a call or one of a stream. Throws what it refuses. */
+/** Checks a message of a call or a stream. Throws if it refuses. */
 export interface MessagePolicy extends PolicyBase {
   check(served: ServedMethod, message: Message): void;
 }
 
-/** Runs a unary method, or answers in its place. */
+/** Wraps a unary method, and may return a response without running the method. */
 export interface RunPolicy extends PolicyBase {
   around(call: GatewayCall, request: Message, run: () => Promise<Message>, parts: PolicyParts): Promise<Message>;
 }
 
-/** One of the things that stand between a transport and the methods; a bare one is carried out where streams are run. */
+/** A policy between transports and methods. A bare `PolicyBase` is enforced where streams run. */
 export type Policy = PolicyBase | AdmissionPolicy | MessagePolicy | RunPolicy;

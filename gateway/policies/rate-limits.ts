@@ -6,8 +6,8 @@ import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policy.ts";
 
 /**
- * Draws one token from each bucket that the method needs; none when one of them is empty, which is `rate-limited`. The
- * headers show the last bucket, which is the most specific, or the one that was empty.
+ * Draws one token from each bucket of the method, or none if one of them is empty (`rate-limited`). The headers show
+ * the most specific bucket, or the empty one.
  */
 export const rateLimits: AdmissionPolicy = {
   name: "rate limits",
@@ -26,7 +26,7 @@ export const rateLimits: AdmissionPolicy = {
   },
 };
 
-/** Draws from the buckets of a method that needs them only for requests without a field, which are read by then. */
+/** Draws from the method's buckets if the parsed request lacks the field of `bucketsUnless`. */
 export const rateLimitsOfRequest: RunPolicy = {
   name: "rate limits of the request",
   enforces: ["bucketsUnless"],
@@ -51,12 +51,12 @@ function settle(call: GatewayCall, states: readonly BucketState[]): void {
   call.hasDrawn = call.served.rules.bucketsUnless === "";
 }
 
-/** Milliseconds after which a stream that is held asks again: the smallest bucket has a token every 11 ms. */
+/** Milliseconds between draws of a held stream. The smallest bucket refills a token every 11 ms. */
 const holdMs = 20;
 
 /**
- * Draws tokens for one message of a stream. A stream that has a bucket of its own is held while that is empty; of another
- * stream the message is refused, and what was drawn for it is given back.
+ * Draws tokens for one message of a stream. A stream with a bucket of its own waits while the bucket is empty. On other
+ * streams the message is refused, and its tokens are refunded.
  */
 export async function drawForMessage(call: GatewayCall, parts: PolicyParts, tokens: number): Promise<void> {
   const own = call.served.rules.buckets.at(-1);
@@ -75,7 +75,7 @@ export async function drawForMessage(call: GatewayCall, parts: PolicyParts, toke
   }
 }
 
-/** Gives back what a call has drawn from the buckets of its own method, unless the method has charged for itself. */
+/** Refunds the tokens that a call drew from its method's own buckets, unless the method has charged them. */
 export async function refundOwnBuckets(call: GatewayCall, parts: PolicyParts): Promise<void> {
   const { buckets } = call.served.rules;
   if (!call.hasDrawn || call.isCharged || buckets.length === 0) return;

@@ -2,7 +2,7 @@ import { steppedUpFor } from "../../src/kernel/call.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 
-/** Asks the login of a user with a second factor to have shown it just now. API keys are not asked. */
+/** Requires a recent step-up from logins of users with a second factor. API keys are exempt. */
 export const stepUp: AdmissionPolicy = {
   name: "step-up",
   enforces: ["stepUp"],

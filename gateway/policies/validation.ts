@@ -1,7 +1,7 @@
 import { validate } from "../../src/platform/validation.ts";
 import type { MessagePolicy } from "./policy.ts";
 
-/** Refuses a message that breaks the rules of its proto. */
+/** Refuses messages that violate the rules of their proto. */
 export const validation: MessagePolicy = {
   name: "validation",
   enforces: [],

@@ -1,18 +1,18 @@
-/** What the first lines for a new user are made of. */
+/** Contents of the text that `npm start` prints. */
 export interface Welcome {
   readonly url: string;
   readonly grpcAddress: string;
   readonly keyFile: string;
   readonly demoUrl: string;
-  /** Leads to a session that shows the demo. */
+  /** Opens a session that shows the demo. */
   readonly tryUrl: string;
-  /** Where mails are read that nobody sends. */
+  /** URL of the development outbox, if mails are not sent. */
   readonly mailsUrl: string | undefined;
-  /** Which of its layers of isolation the operator does without. */
+  /** Isolation layers that the operator has turned off. */
   readonly weakness: string | undefined;
 }
 
-/** Writes what `npm start` prints: where everything is, and a first session to paste into another terminal. */
+/** Returns the text that `npm start` prints: addresses, and a first session to paste into another terminal. */
 export function welcome({ url, grpcAddress, keyFile, demoUrl, tryUrl, mailsUrl, weakness }: Welcome): string {
   return `
 Pilothouse is ready.

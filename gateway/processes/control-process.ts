@@ -10,7 +10,7 @@ import { createMetrics } from "../../src/platform/metrics.ts";
 import { linkToSupervisor } from "../../src/platform/process-channel.ts";
 import { runProcess } from "./run-process.ts";
 
-/** Runs the control plane as this process. */
+/** Runs the control plane in this process. */
 export async function runControl(config: Config): Promise<void> {
   setLogVerbosity(logVerbosity.NONE);
   const link = linkToSupervisor();
@@ -27,13 +27,13 @@ export async function runControl(config: Config): Promise<void> {
   if (isRunning) link?.tellReady({}, { isReady, metrics });
 }
 
-/** Creates the bus that connects the processes of several machines. */
+/** Creates the bus that connects processes on several machines. */
 async function shareByRedis(
   { redisUrl = "" }: Config,
   log: Log,
   registry: Registry,
 ): Promise<Pick<ControlPlaneOptions, "bus" | "busPart">> {
-  // Loaded only where it is used, since the process has to restart within a lease.
+  // Loaded on demand, since the process must restart within a lease.
   const { createRedis } = await import("../../src/platform/redis/redis.ts");
   const { createRedisBus } = await import("../../src/platform/redis/redis-bus.ts");
   const redis = createRedis({ url: redisUrl, log, registry });

@@ -12,14 +12,14 @@ import { outboxPath } from "../pages/dev-mail.ts";
 import { welcome } from "./banner.ts";
 import { runProcess } from "./run-process.ts";
 
-/** Runs a gateway as this process: it serves clients, works in the background, or both. */
+/** Runs a gateway in this process: it serves clients, runs background jobs, or both. */
 export async function runGateway(config: Config): Promise<void> {
-  // grpc-js writes errors to stderr that its callers log as well.
+  // grpc-js writes errors to stderr that its callers also log.
   setLogVerbosity(logVerbosity.NONE);
   const link = linkToSupervisor();
   const begun = await link?.begun;
   if (link) await raiseOomScore();
-  // The demo has its own listener, so that pages which may reach it reach nothing else of the service.
+  // The demo has its own listener, so that pages allowed to reach it cannot reach the service.
   const demo = begun && config.embedded ? await startDemo("127.0.0.1", begun.demoPort) : undefined;
   const app = createApp(config, {
     ...{ half: "gateway", bus: link?.bus, linkSecret: begun?.linkSecret },
@@ -37,7 +37,7 @@ export async function runGateway(config: Config): Promise<void> {
     stop: () => demo?.stop(),
   };
   const preparing = {
-    // Both at once: the documents take 0.7 s of the event loop, and no request can come before the ports are open.
+    // In parallel: the documents take 0.7 s of the event loop, and the ports open only afterwards.
     start: async () => void (await Promise.all([config.role !== "jobs" && gateway.prepareDocuments(), app.start()])),
     stop: () => app.stop(),
   };
@@ -46,9 +46,9 @@ export async function runGateway(config: Config): Promise<void> {
   link?.tellReady(readiness, { isReady: () => gateway.isReady(), metrics: app.metrics });
 }
 
-/** Has the kernel kill this process first when memory runs out, and not PostgreSQL, a worker or the control process. */
+/** Makes the kernel's OOM killer prefer this process over PostgreSQL, workers and the control process. */
 async function raiseOomScore(): Promise<void> {
-  // Only Linux has this file.
+  // The file exists only on Linux.
   await writeFile("/proc/self/oom_score_adj", "500").catch(() => undefined);
 }
 

@@ -2,13 +2,13 @@ import type { Part } from "../../src/platform/lifetime.ts";
 import { onStopSignals } from "./stop-signals.ts";
 
 /**
- * Starts `running`, awaits `proven`, and stops `running` on SIGINT or SIGTERM; a second signal ends the process at once.
- * Returns false if a signal has come before all was started.
+ * Starts `running`, awaits `proven`, and stops `running` on SIGINT or SIGTERM. A second signal ends the process at
+ * once. Returns false if a signal arrived before the start was complete.
  */
 export async function runProcess(running: Required<Part>, proven = async (): Promise<void> => {}): Promise<boolean> {
   let stopping: Promise<void> | undefined;
   const stop = (): Promise<void> => {
-    // The channel to a supervisor would keep the process alive.
+    // An open channel to the supervisor would keep the process alive.
     stopping ??= Promise.resolve(running.stop()).finally(() => process.channel?.unref());
     return stopping;
   };

@@ -9,13 +9,13 @@ import type { Part } from "../../src/platform/lifetime.ts";
 import { commandLine, isAlive, startTime } from "../../src/platform/process-control.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 
-/** Milliseconds that a service which was killed may still be there, or its processes hold ports. */
+/** Milliseconds to wait for a killed service to disappear and for its processes to release their ports. */
 const patience = 3_000;
 
-/** Shows in the command line of a supervisor. */
+/** Part of the command line of a supervisor. */
 const program = join("gateway", "main.ts");
 
-/** Contents of `running.json`: which service uses the directory. */
+/** Contents of `running.json`, which identifies the service that uses the directory. */
 interface RunningInstance {
   readonly pid: number;
   /** `startTime` of the process. */
@@ -25,14 +25,14 @@ interface RunningInstance {
 
 const recordIn = (dataDir: string): string => join(dataDir, "running.json");
 
-/** Throws StartRefused if a service cannot run here: for its directory, another service in it, or a port. */
+/** Throws StartRefused if the service cannot run: because of its directory, another service in it, or a port. */
 export async function checkStart(config: Config): Promise<void> {
   await checkDirectory(config.dataDir);
   if (config.embedded) await refuseSecondInstance(config.dataDir);
   await refuseTakenPorts(config);
 }
 
-/** Records in `running.json` which process uses the directory, so that another one can name it. */
+/** Records this process in `running.json`, so that a second service can name it. */
 export function createInstanceRecord({ embedded, dataDir, publicUrl }: Config): Part {
   if (!embedded) return {};
   return {
@@ -74,12 +74,12 @@ async function readRecord(dataDir: string): Promise<RunningInstance | undefined>
   try {
     return JSON.parse(await readFile(recordIn(dataDir), "utf8"));
   } catch {
-    // No service has run here, or one was killed while it wrote.
+    // No service has run here, or a service was killed during the write.
     return undefined;
   }
 }
 
-/** A pid alone proves nothing: it may be another process's by now. */
+/** Returns whether the recorded process still runs. Compares start times, since pids are reused. */
 async function isRunning({ pid, started }: RunningInstance): Promise<boolean> {
   if (pid === process.pid || !isAlive(pid)) return false;
   return (await startTime(pid)) === started && (await commandLine(pid)).includes(program);
@@ -101,7 +101,7 @@ async function refuseTakenPorts({ host, port, grpcPort, internalPort }: Config):
     };
     await waitUntil(isFree, { timeout: patience, every: 100 });
     if (failure === undefined) continue;
-    // gateway/main.ts explains a port in use, as it does if the port is taken later.
+    // gateway/main.ts explains a port in use, also if the port is taken later.
     if (isInUse(failure)) throw failure;
     const reason = failure instanceof Error ? failure.message : String(failure);
     throw new StartRefused(`${name} cannot be used: ${reason}. Set another ${name}, or HOST`, { cause: failure });

@@ -1,9 +1,9 @@
 import type { EventEmitter } from "node:events";
 
-/** Milliseconds in which a signal may be the one before: a terminal sends Ctrl-C to all, and npm then passes its own on. */
+/** Milliseconds in which a second signal is an echo: a terminal signals all processes, and npm forwards its own. */
 const echoMs = 2_000;
 
-/** Calls `stop` on each SIGINT and SIGTERM. If the first one was longer ago than an echo takes, calls `hurry` before. */
+/** Calls `stop` on each SIGINT and SIGTERM. If the first signal is older than `echoMs`, calls `hurry` first. */
 export function onStopSignals(from: EventEmitter, stop: () => void, hurry: () => void): void {
   let toldAt: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM"]) {

@@ -17,18 +17,18 @@ import { createSupervisor } from "../../src/platform/supervisor.ts";
 
 /** Milliseconds. */
 const times = {
-  /** For a process to become ready, migrations included. */
+  /** Until a process is ready, migrations included. */
   start: 120_000,
-  /** For an answer about readiness or metrics. */
+  /** Until a response about readiness or metrics. */
   answer: 2_000,
-  /** From SIGTERM to SIGKILL of a process that has not become ready. */
+  /** From SIGTERM to SIGKILL of a process that is not yet ready. */
   endUnready: 15_000,
   kill: 2_000,
 };
 
 const program = join(import.meta.dirname, "..", "main.ts");
 
-/** A process exited before it was ready, and has printed the reason itself. */
+/** Thrown if a process exits before it is ready. The process has printed the reason. */
 export class EndedAtStart extends Error {
   override readonly name = "EndedAtStart";
 }
@@ -38,25 +38,25 @@ export interface SupervisedProcessOptions {
   readonly name: "control" | "gateway";
   /** Command-line options of Node. */
   readonly nodeOptions: readonly string[];
-  /** Milliseconds without an answer after which the process is killed and restarted. */
+  /** Milliseconds without a response after which the process is killed and restarted. */
   readonly patience: number;
   /** Milliseconds from SIGTERM to SIGKILL. */
   readonly grace: number;
   readonly log: Log;
-  /** Resolves when the process may begin. */
+  /** Resolves when the process may start. */
   readonly begin: () => Promise<Beginning>;
   readonly onReady: (readiness: Readiness) => void;
-  /** Called with each message of the bus that is for the other processes. */
+  /** Called with each bus message for the other processes. */
   readonly onPost: (post: BusPost) => void;
 }
 
-/** A child process that is restarted when it exits or stops answering. */
+/** A child process that is restarted when it exits or stops responding. */
 export interface SupervisedProcess {
-  /** Resolves when the process is ready; rejects with EndedAtStart if it exits before. */
+  /** Resolves when the process is ready; rejects with EndedAtStart if it exits first. */
   start(): Promise<void>;
   stop(): Promise<void>;
   post(post: BusPost): void;
-  /** Asks the process; undefined if none runs, or if it does not answer within 2 s. */
+  /** Asks the process. Resolves with undefined if it is not running or does not respond within 2 s. */
   ask(question: Question): Promise<string | undefined>;
 }
 
@@ -84,9 +84,9 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     }
   }
 
-  /** Starts the process. It loads its program while PostgreSQL starts. */
+  /** Starts the process, which loads its program while PostgreSQL starts. */
   async function launch(): Promise<number> {
-    // Its own process group: Ctrl-C in a terminal reaches the supervisor alone, which then stops all processes in order.
+    // Own process group: Ctrl-C in a terminal reaches only the supervisor, which stops all in order.
     const stdio = ["ignore", "inherit", "inherit", "ipc"] as const;
     const child = fork(program, [name], { detached: true, execArgv: [...options.nodeOptions], stdio: [...stdio] });
     starting = child;
@@ -97,7 +97,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     };
     run = started;
     child.on("message", (message: FromProcess) => hear(started, message));
-    child.on("error", (error) => log.error({ err: error }, `${name} could not be run`));
+    child.on("error", (error) => log.error({ err: error }, `failed to run ${name}`));
     const ready = new Promise<Readiness>((resolve, reject) => {
       child.on("message", (message: FromProcess) => message.kind === "ready" && resolve(message));
       child.once("exit", () => reject(new EndedAtStart(`${name} ended before it was ready`)));
@@ -121,7 +121,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   }
 
   function tell(child: ChildProcess, message: ToProcess): void {
-    // A process that has exited is restarted, so the error of the channel does not matter.
+    // An exited process is restarted, so errors of the channel are ignored.
     child.send(message, () => undefined);
   }
 

@@ -13,18 +13,18 @@ import { runProcess } from "./run-process.ts";
 import { checkStart, createInstanceRecord } from "./start-checks.ts";
 import { createSupervisedProcess, type SupervisedProcess } from "./supervised-process.ts";
 
-/** Milliseconds without an answer. Less would kill processes that are only slow on a busy machine. */
+/** Milliseconds without a response. Less would kill processes that are only slow on a busy machine. */
 const patience = { control: 10_000, gateway: 60_000 };
 
-/** Milliseconds from SIGTERM to SIGKILL: control stops the worker, a gateway finishes its requests. */
+/** Milliseconds from SIGTERM to SIGKILL. Control stops the worker; a gateway finishes its requests. */
 const grace = { control: 20_000, gateway: 45_000 };
 
-/** Largest heap of a gateway in MiB. Buffers for clients are outside the heap, and have their own budget. */
+/** Largest heap of a gateway in MiB. Client buffers are outside the heap, and have their own budget. */
 const gatewayHeap = 1_024;
 
 /**
- * Runs a service on one machine: PostgreSQL if there is no DATABASE_URL, a control process and a gateway. Passes the bus on
- * between the two, and serves health and metrics of all processes.
+ * Runs a service on one machine: PostgreSQL (unless DATABASE_URL is set), a control process and a gateway. Forwards bus
+ * messages between the two, and serves health and metrics of all processes.
  */
 export async function runSupervisor(config: Config): Promise<void> {
   await checkStart(config);

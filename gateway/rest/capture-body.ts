@@ -15,8 +15,8 @@ const closing = '"}\n';
 type Part = Message & { readonly header?: Message & { readonly bytes: bigint }; readonly data: Uint8Array };
 
 /**
- * Compiles the writer of a message whose one bytes field comes as a stream (option `streamed_by`). The first part
- * carries the other fields and the size, so the length is known before the first byte, and one chunk is held at a time.
+ * Compiles the writer of a message whose single bytes field is streamed (option `streamed_by`). The first part contains
+ * the other fields and the size, so the content length is known at the start. One chunk is held at a time.
  */
 export function compileStreamedBody(
   answer: DescMessage,
@@ -68,14 +68,14 @@ async function* encode(
 }
 
 /**
- * The text of a body, as its bytes come. All of a short capture is one piece: each piece costs a write, and its reader a
- * wake-up.
+ * Encodes a body while its bytes arrive. A short capture is written as one piece, since each piece costs a write and
+ * wakes the reader.
  */
 class BodyText {
   readonly #size: number;
   #opening: string;
   #received = 0;
-  /** Three bytes are four characters: what is over waits for the next chunk. */
+  /** Base64 encodes three bytes as four characters, so the remainder waits for the next chunk. */
   #carried = Buffer.alloc(0);
 
   constructor(opening: string, size: number) {
@@ -97,9 +97,9 @@ class BodyText {
     return text;
   }
 
-  /** The status is sent: only a broken connection can still tell the client. */
+  /** Called after the status was sent, so only a broken connection can report the error to the client. */
   assertWhole(): void {
     if (this.#received === this.#size) return;
-    throw new Error(`the capture broke off after ${this.#received} of ${this.#size} bytes`);
+    throw new Error(`expected ${this.#size} bytes of the capture, got ${this.#received}`);
   }
 }

@@ -6,13 +6,13 @@ import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { isClosed } from "./mount.ts";
 
-/** How many unread documents a client address may have open. Each costs the memory of a stream, about 20 kB. */
+/** Unread documents that a client address may have open. Each costs the memory of a stream, about 20 kB. */
 const mostUnread = 256;
 
 /**
- * Creates what admits GET requests for documents of the service: each draws from the `documents` bucket of its address, and
- * throws `rate-limited` when that is empty. It returns false if the client has left, or its address reads no answers: then
- * the stream, over HTTP/1.1 the connection, is ended without an answer, which would not be read either.
+ * Creates the admission of GET requests for documents. Each draws from the `documents` bucket of its address; an empty
+ * bucket throws `rate-limited`. Returns false if the client has left or its address has too many unread documents. The
+ * stream (over HTTP/1.1: the connection) then ends without a response.
  */
 export function documentAdmission(door: Door): (request: FastifyRequest, reply: FastifyReply) => boolean {
   const unread = createSeats();
@@ -29,7 +29,7 @@ export function documentAdmission(door: Door): (request: FastifyRequest, reply: 
     reply.raw.once("close", seat.release);
     const state = door.gate.drawForDocument(clientAddress);
     if (!state.allowed) {
-      // The header names one of the interface's four buckets, and `documents` is none of them.
+      // The header must name one of the four public buckets, which do not include `documents`.
       const { capacity } = door.gate.lookAtAddress(clientAddress);
       reply.headers(rateLimitHeaders({ ...state, bucket: "global", capacity, remaining: 0 }));
     }

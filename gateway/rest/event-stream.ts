@@ -2,17 +2,18 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
 import { unlessLate } from "../../src/platform/deadline.ts";
 import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 
-// Proxies cut connections that are silent for 30 to 60 s.
+// Proxies close connections that are silent for 30 to 60 s.
 const keepAliveMs = 15_000;
-// A stream with nothing to say yet still opens: early errors, which come within milliseconds, keep their status.
+// A stream without messages opens after this time. Early errors arrive within milliseconds and keep their status.
 const openingMs = 250;
 
-/** What a stream begins with, and what it says while there is nothing else to say: comments, which nobody hears. */
+/** First frame of a stream, and its keep-alive frame. Clients ignore comments. */
 export const [openFrame, aliveFrame] = [": open\n\n", ": alive\n\n"];
 
 /**
- * Writes a server stream as Server-Sent Events (HTML Living Standard, section 9.2): `id` and `event` from the fields `id`
- * and `type` of the message, `data` its JSON. A failure midway is a last event `error` with the problem document.
+ * Writes a server stream as Server-Sent Events (HTML Living Standard, section 9.2). `id` and `event` are the fields
+ * `id` and `type` of the message, `data` is its JSON. A failure midway becomes a final `error` event with the problem
+ * document.
  */
 export async function openEventStream(
   messages: AsyncIterator<Message>,
@@ -50,7 +51,7 @@ async function* encode(
   }
 }
 
-/** An event, as the stream has it. */
+/** Formats an event as a frame. */
 export function frameOf(json: JsonObject): string {
   const { id, type } = json;
   return (

@@ -2,8 +2,8 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { Failure, fail } from "../../src/platform/errors.ts";
 
 /**
- * Makes what reads an application/x-www-form-urlencoded body as the JSON object that it stands for. As RFC 6749, 3.2, has
- * it, a field that is not known is ignored, one without a value counts as left out, and one that comes twice is refused.
+ * Creates a parser that converts an application/x-www-form-urlencoded body to a JSON object. By RFC 6749, 3.2, unknown
+ * fields are ignored, empty fields count as omitted, and repeated fields are refused.
  */
 export function formParser(desc: DescMessage): (body: Buffer) => unknown {
   const names = new Set(desc.fields.map(({ name }) => name));
@@ -18,7 +18,7 @@ export function formParser(desc: DescMessage): (body: Buffer) => unknown {
   };
 }
 
-/** What is wrong with a form itself is `bad-request` with the code `invalid_request` (RFC 6749, 5.2). */
+/** Converts a fault of a form to `bad-request` with the code `invalid_request` (RFC 6749, 5.2). */
 export function asFormFailure(thrown: unknown): unknown {
   if (!(thrown instanceof Failure) || thrown.extensions.error !== undefined) return thrown;
   if (thrown.slug !== "bad-request" && thrown.slug !== "validation-failed") return thrown;

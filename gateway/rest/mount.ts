@@ -24,27 +24,27 @@ import { timeoutOf } from "./timeout.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** The request on its way through the policies; absent where no method is called. */
+    /** Call of the request. Undefined if the request reaches no method. */
     call?: GatewayCall;
   }
 
   interface FastifyContextConfig {
-    /** The route is that of a method, whose policies admit its requests. */
+    /** Whether the route belongs to a method, whose policies admit its requests. */
     isMethod?: boolean;
   }
 }
 
-/** One REST route of the registry. */
+/** A REST route of the registry. */
 export interface RestRoute {
   readonly verb: HttpRoute["verb"];
   readonly hasHead: boolean;
   readonly template: PathTemplate;
 }
 
-/** Runs a method and sends its answer. */
+/** Runs a method and sends its response. */
 type Answer = (call: GatewayCall, request: () => Message, reply: FastifyReply) => Promise<FastifyReply>;
 
-/** Mounts every method that has a google.api.http rule, and returns the routes. */
+/** Mounts every method with a google.api.http rule, and returns the routes. */
 export function mountRest(fastify: FastifyInstance, services: readonly ServedService[], door: Door): RestRoute[] {
   return services.flatMap(({ methods }) =>
     methods.flatMap((served) => {
@@ -61,7 +61,7 @@ export function mountRest(fastify: FastifyInstance, services: readonly ServedSer
 
 function mountOne(...[fastify, served, route, template, door, answer]: Parameters<typeof mountRoute>): void {
   if (route.rawBody) {
-    // In a scope of its own: no parser of Fastify's touches the body.
+    // A separate scope, so that no parser of Fastify reads the body.
     void fastify.register(async (scope) => {
       scope.removeAllContentTypeParsers();
       scope.addContentTypeParser("*", (_request, _body, done) => done(null));
@@ -93,14 +93,14 @@ function mountRoute(
     bodyLimit: maxBytes,
     config: { isMethod: true },
     exposeHeadRoute: route.hasHead,
-    // Before the body is read: nobody without a key makes the service parse a mebibyte.
+    // Runs before the body is read, so that clients without a key cannot make the service parse it.
     onRequest: async (request, reply) => {
       const { [tokenVariable]: token } = request.params as Record<string, string>;
       const call = new GatewayCall(served, showingInPath(peerOf(request.raw, door), token), timeoutOf(request));
       request.call = call;
       followClient(call, reply);
       await door.gate.admit(call);
-      // A raw body is passed on in parts as it comes.
+      // Raw bodies are not held: they are passed on in chunks.
       if (!isClosed(reply.raw)) door.buffers.openExchange(call, request.raw, reply.raw, rawField ? 0 : maxBytes);
       if (rawField) {
         checkLength(request.raw, maxBytes);
@@ -111,7 +111,7 @@ function mountRoute(
     handler: async (request, reply) => {
       const call = callOf(request);
       if (request.body instanceof Buffer) call.buffer?.set("body", request.body.length);
-      // The router takes `/v1/sessions/` for a session without an id.
+      // The router matches `/v1/sessions/` with an empty session id.
       if (Object.values(request.params as Record<string, string>).includes("")) {
         throw fail("not-found", {}, { detail: "no endpoint has this path" });
       }
@@ -136,14 +136,14 @@ function mountRoute(
         return await answer(call, readMessage, reply);
       } catch (thrown) {
         if (served.rules.formBody) throw asFormFailure(thrown);
-        if (isRead && isAboutIds(thrown, ids)) throw fail("not-found", {}, { detail: "nothing has this id" });
+        if (isRead && isAboutIds(thrown, ids)) throw fail("not-found", {}, { detail: "no resource has this id" });
         throw route.hasBody ? thrown : aboutParameters(thrown);
       }
     },
   });
 }
 
-/** An id that cannot be one names nothing, like any other that does not. */
+/** Returns whether a fault is a malformed id in the path, which is reported as `not-found`. */
 function isAboutIds(thrown: unknown, ids: ReadonlySet<string>): boolean {
   return (
     thrown instanceof Failure &&
@@ -152,7 +152,7 @@ function isAboutIds(thrown: unknown, ids: ReadonlySet<string>): boolean {
   );
 }
 
-/** A parameter that may come several times is a list inside alone: `label[0]` is the parameter `label`. */
+/** Renames faults of repeated parameters: `label[0]` becomes the parameter `label`. */
 function aboutParameters(thrown: unknown): unknown {
   if (!(thrown instanceof Failure) || thrown.slug !== "validation-failed") return thrown;
   return failFaults(
@@ -161,7 +161,7 @@ function aboutParameters(thrown: unknown): unknown {
   );
 }
 
-/** The parsers know both content types; a route takes the one that its method says. */
+/** Checks the content type. The parsers accept both types; a route accepts only the type of its method. */
 function checkBodyHeaders(request: FastifyRequest, formBody: boolean): void {
   const coding = request.headers["content-encoding"];
   if (coding !== undefined && coding.toLowerCase() !== "identity") {
@@ -180,14 +180,14 @@ function callOf(request: FastifyRequest): GatewayCall {
   return request.call;
 }
 
-/** Ends the call when its client goes away, or its deadline passes. */
+/** Cancels the call if the client disconnects or the deadline passes. */
 function followClient(call: GatewayCall, reply: FastifyReply): void {
   const { raw } = reply;
   if (isClosed(raw)) {
     call.cancel();
     return;
   }
-  // Node emits close on the request as soon as its body is read; the response closes with the connection.
+  // Not the request: Node emits "close" on it when its body is read. The response closes with the connection.
   raw.once("close", () => {
     clearTimeout(timer);
     if (!raw.writableFinished) call.cancel();
@@ -197,7 +197,7 @@ function followClient(call: GatewayCall, reply: FastifyReply): void {
     : undefined;
 }
 
-/** How the answer of a method leaves: as JSON, raw, as one streamed JSON body, or as an event stream. */
+/** Returns the writer of a method's responses: JSON, raw, one streamed JSON body, or an event stream. */
 function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door: Door): Answer {
   const { gate, problems } = door;
   if (served.kind === "bidi_streaming") {
@@ -211,7 +211,7 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door:
     const isBroadcast = served.rules.public && served.rules.follows;
     const broadcast = isBroadcast ? broadcastAnswer(door, new SharedStream(write), headers) : undefined;
     return async (call, request, reply) => {
-      // What a client gives a deadline, and a HEAD, is a stream of its own.
+      // Requests with a deadline and HEAD requests have a stream of their own.
       if (broadcast && call.deadline === Number.POSITIVE_INFINITY && reply.request.method !== "HEAD")
         return broadcast(call, request, reply);
       const messages = gate.serverStream(call, request)[Symbol.asyncIterator]();
@@ -230,8 +230,8 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door:
       reply
         .code(call.isCreated ? served.rules.createdStatus || status : status)
         .type("application/json; charset=utf-8")
-        // The newline ends the line of a terminal. As bytes: for a text that a client does not read at once, Node holds
-        // three bytes a character.
+        // The newline ends the line in a terminal. Sent as bytes, because Node holds unread text with three bytes a
+        // character.
         .send(
           Buffer.from(`${JSON.stringify(write(message))}
 `),
@@ -240,7 +240,7 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door:
   };
 }
 
-/** A stream that everybody may follow, and of which all are sent the same. */
+/** Creates the writer of a public stream that sends the same messages to all followers. */
 function broadcastAnswer(door: Door, shared: SharedStream, headers: Record<string, string>): Answer {
   return async (call, request, reply) => {
     const { raw } = reply;
@@ -257,12 +257,12 @@ function broadcastAnswer(door: Door, shared: SharedStream, headers: Record<strin
   };
 }
 
-/** Returns whether the client of a response has left. Node's response of HTTP/2 has no `destroyed`, but its stream has. */
+/** Returns whether the client has disconnected. Node's HTTP/2 response has no `destroyed`, but its stream has. */
 export function isClosed(response: ServerResponse): boolean {
   return response instanceof Http2ServerResponse ? response.stream.destroyed : response.destroyed;
 }
 
-/** The bytes of a method that answers raw: all at once, or as they come. A stream that fails breaks the connection. */
+/** Creates the writer of raw bytes, at once or in chunks. A stream that fails closes the connection. */
 function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
   const headersFor = compileRawHeaders(served);
   if (served.kind === "unary") {
@@ -288,7 +288,7 @@ function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
   };
 }
 
-/** Sends what a method streams. */
+/** Sends a streamed response. */
 function sendStream(
   call: GatewayCall,
   reply: FastifyReply,
@@ -299,23 +299,23 @@ function sendStream(
   return sendBody(call, reply, source, body);
 }
 
-/** Sends a body, and ends its source with it. A HEAD asks for the headers alone. */
+/** Sends a body, and ends its source with it. HEAD requests receive only the headers. */
 function sendBody(
   call: GatewayCall,
   reply: FastifyReply,
   source: AsyncIterator<Message>,
   body: Readable,
 ): FastifyReply {
-  // A body that was not begun ends without its generator, which would have ended the source.
+  // A body that was not started closes without running its generator, which would end the source.
   body.once("close", () => void source.return?.());
-  // Fastify waits for ever for the end of a response of HTTP/2 that has closed already.
+  // Fastify never resolves for an HTTP/2 response that has already closed.
   if (reply.request.method !== "HEAD" && !isClosed(reply.raw)) return reply.send(body);
   call.cancel();
   body.destroy();
   return reply.send();
 }
 
-/** Passes chunks on. Where they fail, the connection is closed; but Node ends a stream of HTTP/2 as if it were whole. */
+/** Passes chunks on. Destroys the response if they fail, because Node would end an HTTP/2 stream normally. */
 async function* wholeOrBroken<T>(chunks: AsyncIterable<T>, response: object): AsyncGenerator<T> {
   try {
     yield* chunks;

@@ -2,15 +2,15 @@ import type { Message } from "@bufbuild/protobuf";
 import type { HttpBody } from "../../src/gen/google/api/httpbody_pb.ts";
 import type { ServedMethod } from "../../src/kernel/registry.ts";
 
-// What customers have stored must never act as a page of ours.
+// Stored customer files must never run as a page of the service.
 const harmless = { "x-content-type-options": "nosniff", "content-security-policy": "sandbox; default-src 'none'" };
 
-/** The boundary where a message of a method that answers raw is what its descriptor says. */
+/** Casts the response of a raw method to the type that its descriptor declares. */
 export function asHttpBody(message: Message): HttpBody {
   return message as HttpBody;
 }
 
-/** Compiles the headers of a raw answer to a request with some path variables. */
+/** Compiles the headers of a raw response to a request with path variables. */
 export function compileRawHeaders({ rules: { attachment } }: ServedMethod) {
   const variable = /^\{(\w+)\}$/.exec(attachment)?.[1];
   return (variables: Readonly<Record<string, string>>, contentType: string): Record<string, string> => {
@@ -23,7 +23,7 @@ export function compileRawHeaders({ rules: { attachment } }: ServedMethod) {
   };
 }
 
-/** Content-Disposition with the name in full, and in ASCII for old clients (RFC 6266, appendix D). */
+/** Returns a Content-Disposition with the full name, and an ASCII name for old clients (RFC 6266, appendix D). */
 function disposition(name: string): string {
   const plain = name.replace(/[^ -~]|["\\%]/g, "_");
   const full = encodeURIComponent(name.toWellFormed()).replace(
@@ -33,7 +33,7 @@ function disposition(name: string): string {
   return `attachment; filename="${plain}"; filename*=UTF-8''${full}`;
 }
 
-/** The bytes of a raw answer that is streamed: those of its first message, then of the others. */
+/** Yields the bytes of a streamed raw response, from the first message on. */
 export async function* bytesOf(
   first: IteratorResult<Message>,
   rest: AsyncIterator<Message>,

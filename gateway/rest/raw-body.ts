@@ -5,12 +5,12 @@ import { raceSignal, unlessLate } from "../../src/platform/deadline.ts";
 import { type Failure, failFields } from "../../src/platform/errors.ts";
 import { sizeText } from "../message-size.ts";
 
-// An upload may last, but not stand still.
+// Longest pause of an upload, in milliseconds. Its total time is not limited.
 const stillMs = 60_000;
 
 /**
- * Yields the body of a request as it comes, whatever its type: at most so many bytes. Ends with an error when it breaks
- * off, or `signal` says that the client has left: Node's iterator of a request that had ended before never settles.
+ * Yields the body of a request of any type in chunks, up to `maxBytes`. Throws if the body breaks off. Throws if
+ * `signal` aborts, because Node's iterator of a request that has already ended never settles.
  */
 export async function* rawBody(
   request: IncomingMessage,
@@ -18,7 +18,7 @@ export async function* rawBody(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   let received = 0;
-  // The connection is still needed for the answer when nobody reads the rest.
+  // Keeps the connection open for the response if the rest is not read.
   const chunks = request.iterator({ destroyOnReturn: false });
   try {
     for (;;) {
@@ -31,7 +31,7 @@ export async function* rawBody(
       yield value;
     }
   } finally {
-    // What else comes is let go by: the next request on the connection stands behind it.
+    // Discards the rest of the body, since the next request on the connection follows it.
     chunks.return?.().then(
       () => request.resume(),
       () => undefined,
@@ -39,17 +39,17 @@ export async function* rawBody(
   }
 }
 
-/** Refuses a body that says it is too large before it is read. */
+/** Refuses a body by its content length, before the body is read. */
 export function checkLength({ headers }: IncomingMessage, maxBytes: number): void {
   if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 
-/** The message that stands for a raw body: what it is, without its bytes. */
+/** Creates the message of a raw body: its type, without bytes. */
 export function describeBody({ headers }: IncomingMessage): Message {
   return create(HttpBodySchema, { contentType: headers["content-type"] ?? "application/octet-stream" });
 }
 
-/** Creates the failure of a request whose body has more than so many bytes. */
+/** Creates the failure for a body above `maxBytes`. */
 export function tooLarge(maxBytes: number): Failure {
   return failFields("validation-failed", { body: `is larger than ${sizeText(maxBytes)}` });
 }

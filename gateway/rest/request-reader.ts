@@ -7,18 +7,18 @@ import { parseJson } from "../../src/platform/rest-json/parse.ts";
 import { compileReader, compileTextReader, type TextReader } from "../../src/platform/rest-json/reader.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
 
-/** The parts of an HTTP request that become its message. */
+/** Parts of an HTTP request that form its message. */
 export interface RequestParts {
   readonly variables: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string | readonly string[]>>;
-  /** The JSON body as it came; undefined when there was none. */
+  /** JSON body as received; undefined if there was none. */
   readonly body: Buffer | undefined;
 }
 
-/** Makes a request message, or throws `validation-failed` with all that is wrong. */
+/** Builds a request message. Throws `validation-failed` with all faults. */
 export type RequestReader = (parts: RequestParts) => Message;
 
-/** Compiles how the requests of one route are read: from its path, then from its body or its query. */
+/** Compiles the reader of a route's requests, from the path and from the body or query. */
 export function compileRequestReader(
   desc: DescMessage,
   route: HttpRoute,
@@ -41,7 +41,7 @@ export function compileRequestReader(
     for (const [name, readVariable] of pathReaders) {
       const misfits: FieldFault[] = [];
       readVariable([values[name] ?? ""], message, misfits);
-      if (misfits.length > 0) throw fail("not-found", {}, { detail: "nothing is at this path" });
+      if (misfits.length > 0) throw fail("not-found", {}, { detail: "no endpoint has this path" });
     }
     readQuery(message, query, queryReaders, faults);
     if (faults.length > 0) throw failFaults("validation-failed", withRuleFaults(faults, desc, message));
@@ -56,7 +56,7 @@ function fieldNamed(desc: DescMessage, name: string): DescField {
   return field;
 }
 
-/** Beside the faults of shape, those of the rules. What could not be read is not there, so its own rules say nothing. */
+/** Adds the rule violations to the shape faults, except those of fields that could not be read. */
 function withRuleFaults(faults: readonly FieldFault[], desc: DescMessage, message: Message): FieldFault[] {
   const isUnread = (path: string) => faults.some(({ field }) => isInside(field, path) || isInside(path, field));
   return [...faults, ...ruleFaults(desc, message).filter(({ field }) => !isUnread(field))];
@@ -79,7 +79,7 @@ function readQuery(
   }
 }
 
-/** PATCH: what the client named is what changes, a present `null` included (as in grpc-gateway). */
+/** Sets the field mask of a PATCH to the members that the client sent, including null ones (as in grpc-gateway). */
 function setMask(message: Message, mask: DescField, json: unknown): void {
   const paths = typeof json === "object" && json !== null ? Object.keys(json) : [];
   Reflect.set(message, mask.localName, { $typeName: "google.protobuf.FieldMask", paths });

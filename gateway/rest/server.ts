@@ -13,12 +13,12 @@ import { documentAdmission } from "./document-admission.ts";
 import { mountRest, type RestRoute } from "./mount.ts";
 import { tooLarge } from "./raw-body.ts";
 
-// How long a client that sends more may go on before it is answered, in milliseconds.
+// Milliseconds to read on for a client that sends more after its response.
 const lingerMs = 1_000;
-// No shorter than what Node lets through as a path: how long an id may be, its field says.
+// At least the longest path of Node; the fields of the message limit ids.
 const longestPathVariable = 65_536;
 
-/** Builds the REST server; it is handed requests and listens on nothing itself. */
+/** Creates the REST server. It receives requests from the shared port and does not listen. */
 export function createRestServer(services: readonly ServedService[], door: Door): FastifyInstance {
   const app = fastify({
     bodyLimit: longestPublicBody,
@@ -26,7 +26,7 @@ export function createRestServer(services: readonly ServedService[], door: Door)
     forceCloseConnections: false,
     routerOptions: {
       maxParamLength: longestPathVariable,
-      // Not a path of the service either way; the answer is the same problem.
+      // An invalid path results in the same problem as an unknown one.
       onBadUrl: (_path, request, response) =>
         refuse(door, request, response, failFields("bad-request", { path: "is not a valid URL path" })),
     },
@@ -34,7 +34,7 @@ export function createRestServer(services: readonly ServedService[], door: Door)
   readBodies(app);
   const routes = mountRest(app, services, door);
   app.addHook("onSend", (request, reply, payload, done) => {
-    // A request that reaches no method has shown what it has drawn from.
+    // Requests that reach no method have already set the headers of their bucket.
     if (request.is404 || reply.hasHeader("x-ratelimit-bucket")) reply.header("x-request-id", request.id);
     else reply.headers(answerHeaders(door, peerOf(request.raw, door), request.call));
     done(null, payload);
@@ -48,7 +48,7 @@ export function createRestServer(services: readonly ServedService[], door: Door)
       return reply.code(404).headers(pageHeaders).send(renderNowhere(request.url));
     return sendProblem(thrown, request, reply, door);
   });
-  // Before the body is read, and whatever the method: Fastify has rules of its own for bodies of unknown methods.
+  // Runs before the body is read, for all methods, because Fastify has its own rules for bodies of unknown methods.
   const admitDocument = documentAdmission(door);
   app.addHook("onRequest", (request, reply, done) => {
     if (request.is404) {
@@ -60,11 +60,11 @@ export function createRestServer(services: readonly ServedService[], door: Door)
   return app;
 }
 
-/** Whether a person opens the address in a browser. */
+/** Returns whether the request is a page load by a browser. */
 const wantsPage = ({ method, headers }: FastifyRequest): boolean =>
   (method === "GET" || method === "HEAD") && headers.accept?.includes("text/html") === true;
 
-/** Refuses a request for a path that the service has not, or not with that method. */
+/** Refuses a request with an unknown path, or with a verb that the path does not support. */
 async function refuseUnknown(
   { raw, url, method }: FastifyRequest,
   reply: FastifyReply,
@@ -80,7 +80,7 @@ async function refuseUnknown(
   throw fail("method-not-allowed", {}, { detail: `${method} is not one of ${allowed.join(", ")}` });
 }
 
-/** Bodies are handed on as they came: the message's reader parses them, after the policies have run. */
+/** Passes bodies on as bytes. The message reader parses them after the policies have run. */
 function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   const asBuffer = (_request: FastifyRequest, body: Buffer, done: (error: null, body: Buffer) => void): void =>
@@ -89,8 +89,8 @@ function readBodies(app: FastifyInstance): void {
 }
 
 /**
- * Reads on, for a while, what a client still sends: a connection that is closed meanwhile may be reset before the client
- * has read its answer (RFC 9112, section 9.6).
+ * Reads on briefly: closing earlier may reset the connection before the client has read the response (RFC 9112, section
+ * 9.6).
  */
 async function discardRest(body: IncomingMessage): Promise<void> {
   const over = new AbortController();
@@ -101,11 +101,11 @@ async function discardRest(body: IncomingMessage): Promise<void> {
 
 function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply, { problems }: Door): FastifyReply {
   const { status, headers, body } = problems.answer(error, request.id);
-  // As bytes: Fastify adds a charset to JSON text, and problem+json has none (RFC 9457).
+  // Sent as bytes, because Fastify adds a charset to JSON text, which problem+json lacks (RFC 9457).
   return reply.code(status).headers(headers).send(Buffer.from(body));
 }
 
-/** The verbs that a path has, for the Allow header. */
+/** Returns the verbs of a path, for the Allow header. */
 function allowedVerbs(routes: readonly RestRoute[], url: string): string[] {
   const path = url.split("?", 1)[0] ?? "";
   const here = routes.filter(({ template }) => template.pattern.test(path));

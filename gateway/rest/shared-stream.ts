@@ -5,18 +5,18 @@ import type { Broadcast } from "../../src/platform/broadcast.ts";
 import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 import { aliveFrame, frameOf, openFrame } from "./event-stream.ts";
 
-/** Followers are told that the stream is alive one part after the other, a second apart: each every 15 s. */
+/** Groups of followers. One group per second receives a keep-alive frame, so that each does every 15 s. */
 const parts = 15;
 
-/** Followers that are written to before others have their turn, which is 3 ms of CPU. */
+/** Followers to write to before yielding to the event loop, which takes 3 ms of CPU. */
 const atOnce = 100;
 
-/** Bytes that wait for a follower who does not read, beside those that the kernel holds. A status has some thousands. */
+/** Unread bytes per follower, in addition to kernel buffers. A status has some thousands. */
 const mostWaiting = 262_144;
 
 /**
- * Server-Sent Events of which all followers are sent the same bytes, written once. Each costs its connection and little
- * else: ten thousand may follow a gateway.
+ * Server-Sent Events with the same bytes for all followers, encoded once. A follower costs little besides its
+ * connection: a gateway serves ten thousand.
  */
 export class SharedStream {
   readonly #write: MessageWriter;
@@ -31,7 +31,7 @@ export class SharedStream {
     this.#write = write;
   }
 
-  /** Sends what there is to a follower, and all that comes, until it closes. */
+  /** Sends the latest frame and all later ones to a follower until it closes. */
   follow(messages: Broadcast<Message>, response: ServerResponse): void {
     const part = this.#parts[this.#count % parts];
     if (!part) return;
@@ -52,7 +52,7 @@ export class SharedStream {
     part.add(response);
   }
 
-  /** Tells followers, who may leave meanwhile. What is not the latest any more needs no telling. */
+  /** Sends a frame to followers in turns. Stops if a newer frame exists. */
   async #tell(frame: string, those: readonly Set<ServerResponse>[]): Promise<void> {
     const bytes = Buffer.from(frame);
     let told = 0;
@@ -65,7 +65,7 @@ export class SharedStream {
     }
   }
 
-  /** Nobody follows: nothing is heard until somebody does. */
+  /** Stops listening for messages, since no followers are left. */
   #rest(): void {
     this.#unlisten?.();
     clearInterval(this.#timer);

@@ -1,19 +1,19 @@
 import { failFields } from "../../src/platform/errors.ts";
 
-/** The variable of a path that is no field of the message: what it says is a bearer. */
+/** Path variable that is not a field of the message but a bearer. */
 export const tokenVariable = "token";
 
-/** A path template of google.api.http, as our protos use it: literals and one variable per segment. */
+/** A path template of google.api.http, limited to literals and one variable per segment. */
 export interface PathTemplate {
-  /** The template in the router's syntax, `/v1/sessions/:id`. */
+  /** Template in the router's syntax, `/v1/sessions/:id`. */
   readonly route: string;
   /** Names of the variables, in order. */
   readonly variables: readonly string[];
-  /** Matches a whole path; a group for each variable. */
+  /** Matches a whole path, with a group for each variable. */
   readonly pattern: RegExp;
 }
 
-/** The variables of a path that a template matches, percent-decoded; undefined where it does not. */
+/** Returns the percent-decoded variables of a path; undefined if the template does not match. */
 export function matchPath({ pattern, variables }: PathTemplate, path: string): Record<string, string> | undefined {
   const match = pattern.exec(path);
   return match ? Object.fromEntries(variables.map((name, index) => [name, decode(match[index + 1] ?? "")])) : undefined;
@@ -27,7 +27,7 @@ function decode(segment: string): string {
   }
 }
 
-/** Reads a template such as `/v1/sessions/{id}/navigate`. */
+/** Parses a template such as `/v1/sessions/{id}/navigate`. */
 export function parseTemplate(template: string): PathTemplate {
   const variables: string[] = [];
   const segments = template.split("/").map((segment) => {

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { failFields } from "../../src/platform/errors.ts";
 
-/** Reads `X-Request-Timeout-Ms`: how long the client waits, 1 to 600,000. */
+/** Parses `X-Request-Timeout-Ms`, the client's timeout (1 to 600,000). */
 export function timeoutOf(request: FastifyRequest): number | undefined {
   const text = request.headers["x-request-timeout-ms"];
   if (text === undefined) return undefined;

@@ -21,33 +21,33 @@ import { isClosed } from "../rest/mount.ts";
 import { countedBody } from "./counted-body.ts";
 import { errorDetails } from "./error-details.ts";
 
-// Captures are at most 64 MiB; the message around one adds less than this.
+// Captures are at most 64 MiB; the surrounding message adds less than 1 MiB.
 const writeMaxBytes = 65 * 1024 * 1024;
 
-/** A request on its way to its method. */
+/** A request before it reaches its method. */
 interface Arrival {
   readonly call: GatewayCall;
-  /** Counts the bytes that are held for it from now on. */
+  /** Starts to count the bytes held for the request. */
   countMemory(): void;
 }
 
-/** Makes the call that a request stands for, once its protocol has been read: that says how long the client waits. */
+/** Creates the call of a request, once its protocol headers, which contain the timeout, are parsed. */
 const enterKey = createContextKey<((timeoutMs: number | undefined) => Arrival) | undefined>(undefined);
 const callKey = createContextKey<GatewayCall | undefined>(undefined);
-/** The stage of a request. Connect reads the message after the policies and before the method. */
+/** Stage of a request. Connect reads the message after the policies and before the method. */
 const stageKey = createContextKey<"admission" | "message" | "method">("admission");
 
-/** Creates the response to a message that cannot be read: Connect calls bad protobuf an internal error. */
+/** Creates the response to an unreadable message. Connect reports malformed protobuf as an internal error. */
 const refuseUnreadable = (message = "the message cannot be read") => ({
   status: 400,
   header: new Headers({ "content-type": "application/json" }),
   body: createAsyncIterable([Buffer.from(JSON.stringify({ code: "invalid_argument", message }))]),
 });
 
-/** What V8 says of a text that is no JSON, which Connect passes on. */
+/** V8's messages about invalid JSON, which Connect passes on. */
 const saidByParser = /JSON (at position \d|input)|is not valid JSON/;
 
-/** Replaces the response to a message that cannot be read where it has words of Connect's or V8's parsers. */
+/** Replaces a response that quotes the parsers of Connect or V8. */
 async function inOwnWords(answer: UniversalServerResponse): Promise<UniversalServerResponse> {
   if (answer.status === 500) return refuseUnreadable();
   if (answer.status !== 400 || !answer.body) return answer;
@@ -57,12 +57,12 @@ async function inOwnWords(answer: UniversalServerResponse): Promise<UniversalSer
     : { ...answer, body: createAsyncIterable([Buffer.from(text)]) };
 }
 
-/** Serves Connect, gRPC-Web and gRPC on the main port; requests for other paths go to `next`. */
+/** Serves Connect, gRPC-Web and gRPC on the main port; passes requests for other paths to `next`. */
 export function connectHandler(services: readonly ServedService[], door: Door, next: HttpHandler): HttpHandler {
   const router = createConnectRouter({
     jsonOptions: { useProtoFieldName: true },
     writeMaxBytes,
-    // When the headers have come: nobody without a key makes the service read a message.
+    // Runs on the headers, so that clients without a key cannot make the service read a message.
     requestGate: (context) => admit(context, door),
   });
   const methods = services.flatMap((service) => service.methods);
@@ -93,7 +93,7 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
       return { call: arrived, countMemory };
     });
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
-    // The boundary where Connect says that it might have been given a parsed body.
+    // Connect's type also allows a parsed body, which is not used here.
     const body = countedBody(universal.body as AsyncIterable<Uint8Array>, {
       served,
       contentType: request.headers["content-type"] ?? "",
@@ -108,14 +108,14 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
         const isUnread = values.get(stageKey) === "message";
         return universalResponseToNodeResponse(isUnread ? await inOwnWords(answer) : answer, response);
       })
-      // The connection broke while the answer was written: there is nobody left to tell.
+      // The connection broke during the response, so no error can be sent.
       .catch(() => response.destroy());
   };
 }
 
 async function admit(context: HandlerContext, door: Door): Promise<void> {
   const arrival = context.values.get(enterKey)?.(context.timeoutMs());
-  if (!arrival) throw new Error("the request has not come through its handler");
+  if (!arrival) throw new Error("expected a request that passed connectHandler");
   const { call } = arrival;
   context.values.set(callKey, call);
   context.signal.addEventListener("abort", () => call.cancel(), { once: true });
@@ -171,7 +171,7 @@ function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
   }
 }
 
-/** Returns the messages of a client. A message that cannot be read is a fault of the client, and not of the method. */
+/** Yields the messages of a client. Reports an unreadable message as a fault of the client. */
 async function* readable(requests: AsyncIterable<Message>): AsyncGenerator<Message> {
   try {
     yield* requests;
@@ -182,7 +182,7 @@ async function* readable(requests: AsyncIterable<Message>): AsyncGenerator<Messa
   }
 }
 
-/** The messages of a stream; what it throws in Connect's terms. */
+/** Yields the messages of a stream, and converts its errors for Connect. */
 async function* told(
   context: HandlerContext,
   door: Door,
@@ -202,7 +202,7 @@ function errorOf(
   { requestId }: GatewayCall,
   { problems }: Door,
 ): ConnectError {
-  // If the client has left, the error follows from that and is not logged as an internal one.
+  // If the client has left, the error is a consequence and is not logged as internal.
   if (isOfLostStream(thrown) || (signal.aborted && !(thrown instanceof Failure)))
     return ConnectError.from(signal.reason);
   const failure = problems.failure(thrown, requestId);
@@ -217,7 +217,7 @@ function toConnectError(failure: Failure, requestId: string): ConnectError {
   return error;
 }
 
-/** Whether Node has thrown an error because a stream of HTTP/2 is gone, which it may do before the signal aborts. */
+/** Returns whether an HTTP/2 stream is gone. Node may throw this before the signal aborts. */
 function isOfLostStream(thrown: unknown): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === "ERR_HTTP2_INVALID_STREAM";
 }

@@ -2,30 +2,30 @@ import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { longestMessage } from "../message-size.ts";
 import { boundsOf, fieldsBeyond, keysBeyond } from "../unread-messages.ts";
 
-/** Bytes before each message of a stream: flags, and its length. */
+/** Bytes before each message of a stream: its flags and length. */
 const prefixBytes = 5;
 
 interface CountedBodyOptions {
   readonly served: ServedMethod;
   readonly contentType: string;
-  /** Is told how many bytes of an unfinished message of a stream are held. */
+  /** Called with the number of bytes held of an unfinished stream message. */
   hold(bytes: number): void;
-  /** Creates what is thrown for a message with too many keys, elements or fields. */
+  /** Creates the error for a message with too many keys, elements or fields. */
   toError(excess: string): Error;
 }
 
 type Body = AsyncIterable<Uint8Array>;
 
 /**
- * Returns the body of a request of Connect, gRPC-Web or gRPC message by message. Each message is counted before Connect parses
- * it. A message that is too long is passed on uncounted, and Connect refuses it.
+ * Yields the body of a Connect, gRPC-Web or gRPC request message by message. Each message is counted before Connect
+ * parses it. A message above the size limit is passed on uncounted, and Connect refuses it.
  */
 export function countedBody(body: Body, { served, contentType, hold, toError }: CountedBodyOptions): Body {
   const longest = longestMessage(served);
   const bounds = boundsOf(served);
   const isJson = contentType.endsWith("json");
   const count = (message: Buffer): void => {
-    // Marks of JSON's structure are single bytes in UTF-8.
+    // Structural characters of JSON are single bytes in UTF-8.
     const excess = isJson
       ? keysBeyond(message.toString("latin1"), bounds)
       : fieldsBeyond(served.method.input, message, bounds);
@@ -89,7 +89,7 @@ async function* countedEnvelopes(
   if (size > 0) yield Buffer.concat(parts);
 }
 
-/** Returns parts as one buffer. One part is not copied: a part may have thousands of messages. */
+/** Joins parts to one buffer. A single part is not copied, since it may contain thousands of messages. */
 function joined(parts: readonly Uint8Array[]): Buffer {
   const [first] = parts;
   if (first === undefined || parts.length > 1) return Buffer.concat(parts);

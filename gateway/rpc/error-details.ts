@@ -2,15 +2,15 @@ import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import type { Failure } from "../../src/platform/errors.ts";
 
-/** A google.rpc detail of an error, with its type. */
+/** A google.rpc error detail with its type. */
 export interface ErrorDetail {
   readonly desc: DescMessage;
   readonly value: Message;
 }
 
 /**
- * What Connect and gRPC say of a failure besides code and text (google.rpc.error_details): ErrorInfo always, BadRequest
- * with field faults, RetryInfo where the answer over REST has a Retry-After.
+ * Returns the details of a failure for Connect and gRPC (google.rpc.error_details): ErrorInfo always, BadRequest for
+ * field faults, RetryInfo if the REST response has a Retry-After.
  */
 export function errorDetails(failure: Failure, requestId: string): ErrorDetail[] {
   const metadata = Object.fromEntries(Object.entries(failure.extensions).map(([name, value]) => [name, String(value)]));

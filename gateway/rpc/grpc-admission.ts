@@ -13,30 +13,30 @@ import { longestMessage } from "../message-size.ts";
 import { boundMessages, countMemory, forgetUnfinished, peerOfCall } from "./grpc-call.ts";
 import { openCalls } from "./open-calls.ts";
 
-/** How calls are let in. */
+/** Options of the admission of gRPC calls. */
 export interface GrpcAdmissionOptions {
   readonly door: Door;
-  /** The methods of the registry by path; what else the server has (health, reflection) needs no key. */
+  /** Methods of the registry by path. Other methods (health, reflection) need no key. */
   readonly methods: ReadonlyMap<string, ServedMethod>;
-  /** The message of a call that takes one has to come within so many milliseconds. */
+  /** Milliseconds in which the message of a unary or server-streaming call must arrive. */
   readonly messageMs: number;
-  /** The request of a call outside the registry has to be complete within so many milliseconds. */
+  /** Milliseconds in which the request of a call outside the registry must be complete. */
   readonly openMs: number;
   statusOf(thrown: unknown, requestId: string): StatusObject;
 }
 
 const callKey = "pilothouse.call";
 
-/** The call of the gateway that a call of grpc-js was let in as. */
+/** Returns the gateway call of a grpc-js call. */
 export function callOf(metadata: Metadata): GatewayCall {
   const call: unknown = metadata.getOpaque(callKey);
-  if (!(call instanceof GatewayCall)) throw new Error("the call has not passed its policies");
+  if (!(call instanceof GatewayCall)) throw new Error("expected a call that passed the policies");
   return call;
 }
 
 /**
- * Runs the policies when the headers of a call have come: nobody without a key makes the service read a message. The
- * headers that every answer has go out when the answer begins, so that they show what became of the call.
+ * Runs the policies on the headers of a call, so that clients without a key cannot make the service read a message. The
+ * common response headers are sent when the response starts, so that they show the outcome.
  */
 export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
   const { door, methods, messageMs, statusOf } = options;
@@ -93,7 +93,7 @@ export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
   };
 }
 
-/** Makes the call that a request of grpc-js stands for. */
+/** Creates the gateway call of a grpc-js request. */
 function arrive(
   served: ServedMethod,
   metadata: Metadata,

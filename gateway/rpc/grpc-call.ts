@@ -6,15 +6,15 @@ import type { Door } from "../door.ts";
 import type { Peer } from "../peer.ts";
 import { lingerMs } from "../slow-bodies.ts";
 
-/** Names the peer of a call. */
+/** Resolves the peer of a call. */
 export function peerOfCall(inner: ServerInterceptingCallInterface, metadata: Metadata, { resolvePeer }: Door): Peer {
   const header = (name: string): string | undefined => metadata.get(name).map(String).join(", ") || undefined;
   return resolvePeer(inner.getConnectionInfo().remoteAddress, header);
 }
 
 /**
- * Counts the bytes that are held for a call, until its stream has closed: the message that comes, or came last, and answers
- * that the client has not read.
+ * Counts the bytes held for a call until its stream closes: the current or last message, and responses that the client
+ * has not read.
  */
 export function countMemory(inner: ServerInterceptingCallInterface, call: GatewayCall, { buffers }: Door): void {
   const stream = streamOf(inner);
@@ -28,15 +28,15 @@ export function countMemory(inner: ServerInterceptingCallInterface, call: Gatewa
       message: () => Number(decoder.readMessageSize) - Number(decoder.readMessageRemaining),
       answer: () => stream.writableLength,
     },
-    // grpc-js reads it as `resource_exhausted`.
+    // grpc-js reports this code as `resource_exhausted`.
     close: () => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM),
   });
   stream.once("close", () => buffers.release(buffer));
 }
 
 /**
- * Bounds the messages of a call, packed and unpacked: the server has one bound for all methods. It is set from inside; a
- * test tells when that has moved.
+ * Limits the message size of a call, compressed and decompressed, because the server has one limit for all methods.
+ * Sets a private field of grpc-js, whose presence a test verifies.
  */
 export function boundMessages(inner: ServerInterceptingCallInterface, bytes: number): void {
   const decoder: unknown = Reflect.get(inner, "decoder");
@@ -48,8 +48,8 @@ export function boundMessages(inner: ServerInterceptingCallInterface, bytes: num
 }
 
 /**
- * Ends the stream of a call that has its status, and its connection, when the client still has not ended its request: it
- * would keep both, and what has come of the request, for ever.
+ * Closes the stream and connection of a finished call whose client has not ended its request. Otherwise grpc-js would
+ * keep both, and the received part of the request, forever.
  */
 export function forgetUnfinished(inner: ServerInterceptingCallInterface): void {
   const stream = streamOf(inner);
@@ -62,7 +62,7 @@ export function forgetUnfinished(inner: ServerInterceptingCallInterface): void {
   stream.once("finish", () => setTimeout(end, lingerMs).unref());
 }
 
-/** Returns the HTTP/2 stream of a call. grpc-js does not show it, so it is taken from inside; a test tells when it has moved. */
+/** Returns the HTTP/2 stream of a call from a private field of grpc-js, whose presence a test verifies. */
 export function streamOf(inner: ServerInterceptingCallInterface): ServerHttp2Stream {
   const stream: unknown = Reflect.get(inner, "stream");
   if (!isHttp2Stream(stream)) throw new Error("grpc-js keeps the stream of a call elsewhere");

@@ -27,7 +27,7 @@ import { errorDetails } from "./error-details.ts";
 import { admission, callOf } from "./grpc-admission.ts";
 import { addReflection } from "./reflection.ts";
 
-/** Where the gRPC port listens. */
+/** Options of the gRPC port. */
 export interface GrpcServerOptions {
   readonly host: string;
   readonly port: number;
@@ -50,14 +50,14 @@ export class GrpcServer {
     const statusOf = toStatusOf(door);
     this.#services = services;
     this.#server = createGrpcServer({
-      // That of all methods together: a call gets its own when it is let in.
+      // Upper limit for all methods; admission sets the limit of each call.
       "grpc.max_receive_message_length": Math.max(
         ...services.flatMap(({ methods }) => methods.map((served) => longestMessage(served))),
       ),
       "grpc.max_send_message_length": 65 * 1024 * 1024,
       "grpc.max_concurrent_streams": 250,
       "grpc.max_connection_idle_ms": limits.idle,
-      // A ping finds a client that has left unnoticed, such as after GOAWAY, when Node may read no more.
+      // Pings detect clients that left unnoticed, such as after GOAWAY, when Node may read no more.
       "grpc.keepalive_time_ms": 10_000,
       "grpc.keepalive_timeout_ms": limits.silence,
       interceptors: [
@@ -74,7 +74,7 @@ export class GrpcServer {
     }
     this.#health.addToServer(this.#server);
     addReflection(this.#server, services);
-    // The listener has ended the TLS.
+    // The listener has terminated TLS.
     this.#connections = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
     this.#listener = new Listener({
       ...options,
@@ -89,7 +89,7 @@ export class GrpcServer {
     return this.#listener.start();
   }
 
-  /** Takes no new calls, lets those that run finish, and ends what is left after `graceMs`. */
+  /** Refuses new calls, lets running ones finish, and closes the remaining ones after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     for (const { service } of this.#services) {
       this.#health.setStatus(service.typeName, "NOT_SERVING");
@@ -107,7 +107,7 @@ function byPath(services: readonly ServedService[]): Map<string, ServedMethod> {
   return new Map(methods.map((served) => [`/${served.method.parent.typeName}/${served.method.name}`, served]));
 }
 
-/** The definition of a service whose messages reach their handlers as bytes. */
+/** Returns the definition of a service whose handlers receive messages as bytes. */
 function withUnreadMessages(service: DescService): ServiceDefinition {
   const entries = Object.entries(toServiceDefinition(service)).map(([name, method]) => [
     name,
@@ -134,7 +134,7 @@ function handlerOf({ kind, method }: ServedMethod, { gate }: Door, toStatus: ToS
   }
 }
 
-/** Turns anything thrown into the status that ends a call. */
+/** Converts errors to the status that ends a call. */
 function toStatusOf({ problems }: Door): (thrown: unknown, requestId: string) => StatusObject {
   return (thrown, requestId) => {
     const failure = problems.failure(thrown, requestId);

@@ -7,11 +7,11 @@ import type { Door } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { boundMessages, forgetUnfinished, peerOfCall, streamOf } from "./grpc-call.ts";
 
-/** The longest message in bytes, and the most messages, of one call: reflection clients send a short one for each file. */
+/** Largest message in bytes, and number of messages, of one call. Reflection clients send a short one for each file. */
 const longestMessage = 4 * 1024;
 const mostMessages = 100;
 
-/** Open calls of a client address: a call holds up to one answer, of 300 kB at most, that its client has not read. */
+/** Open calls per client address. A call holds at most one unread response, of up to 300 kB. */
 const mostOfAddress = 32;
 
 interface OpenCallOptions {
@@ -21,8 +21,8 @@ interface OpenCallOptions {
 }
 
 /**
- * Creates what admits calls of methods outside the registry (health, reflection). Each draws a token like a request that
- * reaches no method. A message is read only when the client has taken the answer to the one before it.
+ * Creates the admission of methods outside the registry (health, reflection). Each call draws a token, as a request
+ * that reaches no method. A message is read after the client has taken the previous response.
  */
 export function openCalls({ door, openMs, statusOf }: OpenCallOptions) {
   const seats = createSeats();
@@ -76,7 +76,7 @@ export function openCalls({ door, openMs, statusOf }: OpenCallOptions) {
             next();
           },
         }),
-      // After the status, grpc-js would write the answers that its handler still has, which breaks the stream.
+      // After the status, grpc-js would write the remaining responses of its handler, which breaks the stream.
       sendMessage: (message, next) => {
         if (!isRefused) next(message);
       },

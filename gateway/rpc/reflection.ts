@@ -12,8 +12,8 @@ type PackageDefinition = ConstructorParameters<typeof ReflectionService>[0];
 const health = "grpc.health.v1.Health";
 
 /**
- * Adds gRPC server reflection (v1 and v1alpha) over the descriptors of the served services, of the health service, and of
- * the details that errors carry, so that clients made of reflection alone can show them.
+ * Adds gRPC server reflection (v1 and v1alpha) for the served services, the health service and the error details, so
+ * that clients based on reflection can show errors.
  */
 export function addReflection(server: Server, services: readonly ServedService[]): void {
   const files = new Set<DescFile>();
@@ -24,7 +24,7 @@ export function addReflection(server: Server, services: readonly ServedService[]
     collect(service.file, files);
   }
   const ours = [...files].map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)));
-  // The library reads nothing of a package definition but the files of its types.
+  // The library reads only the files of the types from a package definition.
   const definition: PackageDefinition = {
     files: {
       format: "Protocol Buffer 3 DescriptorProto",
@@ -36,7 +36,7 @@ export function addReflection(server: Server, services: readonly ServedService[]
   new ReflectionService(definition, { services: names }).addToServer(server);
 }
 
-/** The boundary where grpc-health-check, which loads its proto itself, gives its descriptors. */
+/** Returns the descriptors of grpc-health-check, which loads its own proto. */
 function healthFiles(): readonly Buffer[] {
   const { requestType } = healthService.Check as unknown as PackageDefinitionMethod;
   return requestType.fileDescriptorProtos;

@@ -6,30 +6,30 @@ import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import { readMessage } from "../unread-messages.ts";
 
-/** One frame of a WebSocket. */
+/** One WebSocket frame. */
 export interface Frame {
   readonly data: Buffer;
   readonly isBinary: boolean;
 }
 
-/** What a frame of a client holds. */
+/** Contents of a client's frame. */
 export type Received =
   | { readonly kind: "message"; readonly message: Message }
-  /** A message with faults; `id` is the client's name for it, empty where it has none. */
+  /** A faulty message. `id` is the client's message id, or "". */
   | { readonly kind: "fault"; readonly failure: unknown; readonly id: string }
-  /** `{"end": true}` is the half-close that WebSocket lacks: what is queued is finished, then the server closes. */
+  /** `{"end": true}` is the half-close that WebSocket lacks: queued messages are finished, then the server closes. */
   | { readonly kind: "end" }
   | { readonly kind: "nonsense" };
 
-/** Reads and writes the frames of one method. */
+/** Reads and writes the frames of a method. */
 export interface FrameCodec {
   read(frame: Frame): Received;
   write(message: Message): string | Uint8Array;
 }
 
 /**
- * Compiles the frames of a method: text frames hold the REST JSON. Where the method names fields in `websocket_binary`,
- * messages that have one of them set travel in binary frames, as protobuf. `variables` are those of the path.
+ * Compiles the frame codec of a method. Text frames contain the REST JSON. Messages with a field of the option
+ * `websocket_binary` are sent as binary frames in protobuf. `variables` are those of the path.
  */
 export function compileFrames(
   { method: { input, output }, rules: { websocketBinary } }: ServedMethod,
@@ -60,12 +60,12 @@ export function compileFrames(
   };
 }
 
-/** Returns whether a frame is short and may be the half-close, which draws no token and so is read before one is drawn. */
+/** Returns whether a frame may be the half-close, which draws no token and is therefore read first. */
 export function mayBeEnd({ data, isBinary }: Frame): boolean {
   return !isBinary && data.length <= 64 && data.includes('"end"');
 }
 
-/** Compiles whether a message has one of some fields set. */
+/** Compiles a check of whether a message has one of some fields. */
 function carriesOneOf(desc: DescMessage, names: readonly string[]): (message: Message) => boolean {
   const members = names.map((name) => {
     const field = desc.fields.find((candidate) => candidate.name === name);
@@ -87,7 +87,7 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/** What a reader gives; undefined when it throws. */
+/** Returns the result of a function; undefined if the function throws. */
 function attempt<T>(read: () => T): T | undefined {
   try {
     return read();

@@ -1,9 +1,9 @@
 import { Counter, type Registry } from "prom-client";
 
-/** What is counted of the connections of CDP clients. How many there are, `pilothouse_open_streams` says. */
+/** Metrics of CDP client connections. `pilothouse_open_streams` counts the open ones. */
 export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
 
-/** Makes the metrics of relays. */
+/** Creates the metrics of relays. */
 export function createRelayMetrics(registry: Registry) {
   const registers = [registry];
   return {

@@ -11,55 +11,55 @@ import type { Door } from "../door.ts";
 import type { RelayMetrics } from "./relay-metrics.ts";
 import { bytesOf, closeClientFault, closeComeBack, send } from "./stream.ts";
 
-/** What goes over the fleet link at once, and how much of that a client may be ahead. */
+/** Largest chunk on the fleet link, and limits of the client's queue. */
 const chunkBytes = 256 * 1024;
 const ahead = { items: 64, weight: 8 * chunkBytes, weigh: ({ data }: CdpRequest) => data.length };
 
-/** What a client may send in a second, and at once; then it is held. The browser writes no more than this either. */
+/** Rate and burst of a client. Beyond them the client is held back. The browser's messages have the same limits. */
 const messagesPerSecond = 5_000;
 const bytesPerSecond = 32 * 2 ** 20;
 
 const closeDone = 1000;
 const closeNoText = 1003;
 
-/** What `ws` says of a connection that has ended without a closing frame. */
+/** Close code of `ws` for a connection that ended without a close frame. */
 const closedAbnormally = 1006;
 
-/** How a connection closes whose other side has told why. */
+/** Close codes and reasons by the reason that the worker reports. */
 const closings: Readonly<Record<string, readonly [code: number, reason: string]>> = {
   browser_closed: [closeDone, "browser_closed"],
   session_ended: [closeDone, "session-destroyed"],
   too_slow: [closeComeBack, "too_slow"],
 };
 
-/** What a WebSocket is relayed to. */
+/** Target of a relayed WebSocket. */
 export interface RelayWay {
   readonly call: GatewayCall;
   readonly sessionId: string;
   readonly door: Door;
   readonly metrics: RelayMetrics;
-  /** The code by which a connection closes that has come to its end. */
+  /** Returns the close code of a connection that ended normally. */
   closeCode(): number;
 }
 
 /**
- * Opens a method that relays, before its WebSocket is accepted, so that what it refuses is the answer to the handshake.
- * The returned function takes the accepted WebSocket and relays each text frame as it is, both ways. It returns a function
- * that gives the number of bytes that wait to be relayed.
+ * Opens a relaying method before its WebSocket is accepted, so that a refusal is the response to the handshake. The
+ * returned function takes the accepted WebSocket and relays text frames unchanged in both directions. It returns a
+ * function that reads the number of bytes waiting to be relayed.
  */
 export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => () => number> {
   const { call, door, sessionId } = way;
   const parts = new BoundedQueue<CdpRequest>(ahead);
   parts.push(create(CdpRequestSchema, { sessionId }));
   const answers = door.gate.bidiStream(call, parts)[Symbol.asyncIterator]();
-  // Until the WebSocket is accepted nothing else reads the answers to their end.
+  // Until the WebSocket is accepted, nothing else ends the responses when the client disconnects.
   const cancel = (): void => {
     call.cancel();
     void answers.return?.();
   };
   socket.once("close", cancel);
   await answers.next();
-  // The client may have left before its socket was listened to.
+  // The client may have left before the listener was added.
   if (socket.destroyed) cancel();
   return (client) => {
     socket.off("close", cancel);
@@ -105,7 +105,7 @@ function takeFrames(client: WebSocket, parts: BoundedQueue<CdpRequest>, { call, 
     if (code === closedAbnormally) call.cancel();
     else parts.end();
   });
-  // The WebSocket closes itself after an error; without a listener that would end the process.
+  // The WebSocket closes itself after an error; without a listener the error would end the process.
   client.on("error", () => undefined);
 }
 
@@ -113,7 +113,7 @@ async function giveAnswers(client: WebSocket, answers: AsyncIterator<Message>, w
   const { call, door, metrics, closeCode } = way;
   try {
     for (let next = await answers.next(); !next.done; next = await answers.next()) {
-      // The boundary where a method that relays answers what its descriptor says.
+      // Casts the response of a relaying method to the type that its descriptor declares.
       const { data, last, closed } = next.value as CdpResponse;
       if (data.length > 0) await send(client, data, { binary: false, fin: last });
       if (last) metrics.messages.inc({ direction: "out" });

@@ -6,16 +6,16 @@ import type { Door } from "../door.ts";
 import type { UnreadMessage } from "../policies/conversation.ts";
 import { compileFrames, type Frame, mayBeEnd } from "./frames.ts";
 
-// How far a client may be ahead of its method before its socket is no longer read.
+// Limits of the queue of a client. Beyond them its socket is not read.
 const ahead = { items: 64, weight: 1024 * 1024, weigh: ({ data }: Frame) => data.length };
-// A client that does not read is not written to beyond this.
+// Unread bytes of a client beyond which writes wait.
 const bufferedBytes = 1024 * 1024;
 export const closeClientFault = 1008;
 export const closeComeBack = 1013;
 
 /**
- * Runs one bidirectional method over an accepted WebSocket: one message a frame, both ways. Returns what reads how many bytes
- * of frames wait for the method.
+ * Runs a bidirectional method over an accepted WebSocket, one message per frame. Returns a function that reads the
+ * number of frame bytes waiting for the method.
  */
 export function serveStream(
   client: WebSocket,
@@ -39,7 +39,7 @@ export function serveStream(
     frames.end();
     call.cancel();
   });
-  // The WebSocket closes itself after an error; without a listener that would end the process.
+  // The WebSocket closes itself after an error; without a listener the error would end the process.
   client.on("error", () => undefined);
 
   async function* requests(): AsyncGenerator<UnreadMessage> {
@@ -82,23 +82,23 @@ export function serveStream(
   return () => frames.weight;
 }
 
-/** How a frame is sent: as text or not, and whether the message ends with it. */
+/** Kind of a frame: text or binary, and whether it ends the message. */
 interface FrameKind {
   readonly binary: boolean;
   readonly fin: boolean;
 }
 
-/** Sends one frame; waits while the client is behind. */
+/** Sends a frame. Waits if the client reads too slowly. */
 export function send(client: WebSocket, data: string | Uint8Array, kind: Partial<FrameKind> = {}): Promise<void> {
   return new Promise((resolve) => {
     const behind = client.bufferedAmount > bufferedBytes;
-    // The callback comes when the frame was written out, or with the error of a closed socket, which ends the call.
+    // Called when the frame was written, or with the error of a closed socket, which ends the call.
     client.send(data, kind, () => behind && resolve());
     if (!behind) resolve();
   });
 }
 
-/** The bytes of a frame. */
+/** Returns the bytes of a frame. */
 export function bytesOf(data: RawData): Buffer {
   if (Array.isArray(data)) return Buffer.concat(data);
   return Buffer.isBuffer(data) ? data : Buffer.from(data);

@@ -6,25 +6,25 @@ import type { ClientBuffers } from "../client-buffers.ts";
 import { lingerMs } from "../slow-bodies.ts";
 import { closeClientFault, closeComeBack } from "./stream.ts";
 
-/** Bytes of an unfinished message that may wait for the rest without limit: most methods take no longer one. */
+/** Bytes of an unfinished message without a time limit. Most methods accept no longer messages. */
 const patientBytes = 2 ** 20;
 
-/** Milliseconds in which a longer message has to finish: enough for 100 MiB at 28 Mbit/s. */
+/** Milliseconds in which a longer message must finish: enough for 100 MiB at 28 Mbit/s. */
 const messageMs = 30_000;
 
-/** A WebSocket, and what is known of its memory. */
+/** A WebSocket and the sources of its memory use. */
 interface MemoryOf {
   readonly client: WebSocket;
   readonly socket: Socket;
   readonly call: GatewayCall;
   readonly buffers: ClientBuffers;
-  /** Returns how many bytes of finished messages wait to be read. */
+  /** Returns the bytes of finished messages that wait to be read. */
   waiting(): number;
 }
 
 /**
- * Closes a WebSocket if a message above 1 MiB is not finished within 30 s: `ws` holds all parts of a message until the
- * last one has come. Counts these bytes, finished messages that wait, and what the client does not read.
+ * Closes a WebSocket if a message above 1 MiB does not finish within 30 s, because `ws` holds all parts of an
+ * unfinished message. Counts these bytes, waiting finished messages, and unread responses.
  */
 export function boundMemory({ client, socket, call, buffers, waiting }: MemoryOf): void {
   const unfinished = unfinishedOf(client);
@@ -38,7 +38,7 @@ export function boundMemory({ client, socket, call, buffers, waiting }: MemoryOf
     clearTimeout(late);
     late = undefined;
   };
-  // `ws` has a listener before this one, and so has read what has come.
+  // The listener of `ws` runs first, so the data is already read.
   socket.on("data", () => {
     buffer.set("message", held());
     if (unfinished() <= patientBytes) forget();
@@ -55,7 +55,7 @@ export function boundMemory({ client, socket, call, buffers, waiting }: MemoryOf
   });
 }
 
-/** Closes a WebSocket, and discards what its client still sends: `ws` would read on until the client has closed its side. */
+/** Closes a WebSocket and discards further input. `ws` would read on until the client closes its side. */
 function giveUp(client: WebSocket, socket: Socket, code: number, reason: string): void {
   client.close(code, reason);
   socket.removeAllListeners("data").resume();
@@ -63,8 +63,8 @@ function giveUp(client: WebSocket, socket: Socket, code: number, reason: string)
 }
 
 /**
- * Returns what reads how many bytes of an unfinished message `ws` holds: of whole frames, and of the frame that comes.
- * `ws` does not show them, so they are taken from inside; a test tells when they have moved.
+ * Returns a function that reads the bytes of an unfinished message: finished frames and the current one. Reads private
+ * fields of `ws`, whose presence a test verifies.
  */
 function unfinishedOf(client: WebSocket): () => number {
   const receiver: unknown = Reflect.get(client, "_receiver");

@@ -23,18 +23,18 @@ const closeRestart = 1012;
 interface Route {
   readonly served: ServedMethod;
   readonly template: PathTemplate;
-  /** The path with a token for the session behind it. */
+  /** Path followed by a session token. */
   readonly byToken: PathTemplate | undefined;
   readonly server: WebSocketServer;
 }
 
 interface FoundRoute extends Route {
   readonly variables: Record<string, string>;
-  /** What the path shows as a bearer. */
+  /** Bearer in the path. */
   readonly token: string | undefined;
 }
 
-/** A request for a WebSocket whose call was admitted. */
+/** A WebSocket request whose call was admitted. */
 interface Upgrade extends Pick<Route, "server"> {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -46,11 +46,11 @@ interface WebSocketParts {
   readonly door: Door;
   readonly cors: Cors;
   readonly registry: Registry;
-  /** Answers requests for paths that are no WebSocket's. */
+  /** Handles requests for paths without a WebSocket. */
   readonly next: HttpHandler;
 }
 
-/** Serves the bidirectional methods over WebSocket (RFC 6455), in the JSON of REST. */
+/** Serves bidirectional methods over WebSocket (RFC 6455), in REST JSON. */
 export class WebSockets {
   readonly #routes: readonly Route[];
   readonly #door: Door;
@@ -71,7 +71,7 @@ export class WebSockets {
     this.#pings = setInterval(() => this.#ping(), pingMs);
   }
 
-  /** Answers an upgrade request that has come through the front: with a WebSocket, or with a problem document. */
+  /** Handles an upgrade request after the front: accepts the WebSocket or sends a problem document. */
   async upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): Promise<void> {
     let call: GatewayCall | undefined;
     try {
@@ -102,7 +102,7 @@ export class WebSockets {
     }
   }
 
-  /** Takes no more clients. Their streams end by themselves once the gate has stopped, and close with "come again". */
+  /** Refuses new clients. Open streams end when the gate stops, and close with code 1013 (try again later). */
   stop(): void {
     clearInterval(this.#pings);
     this.#stopping = true;
@@ -111,21 +111,21 @@ export class WebSockets {
     }
   }
 
-  /** Accepts a WebSocket. `serve` returns what reads how many bytes of its messages wait. */
+  /** Accepts a WebSocket. `serve` returns a function that reads the bytes of its waiting messages. */
   #accept({ request, response, head, server, call }: Upgrade, serve: (client: WebSocket) => () => number): void {
     const { socket } = request;
     response.detachSocket(socket);
     server.handleUpgrade(request, socket, head, (client) => {
-      // Behind the listeners that put messages into their queue.
+      // Added after the listeners that queue messages.
       boundMemory({ client, socket, call, waiting: serve(client), buffers: this.#door.buffers });
     });
   }
 
-  /** Ends clients that have not answered the last ping, and pings the others. */
+  /** Terminates clients that did not answer the last ping, and pings the others. */
   #ping(): void {
     for (const client of this.#routes.flatMap(({ server }) => [...server.clients])) {
       const { alive = true, isPaused } = client as WebSocket & { alive?: boolean };
-      // The answer of a client that is held, because it is ahead of its method, is not read.
+      // The pong of a paused client, which is ahead of its method, is not read.
       if (isPaused) continue;
       if (!alive) {
         client.terminate();
@@ -153,7 +153,7 @@ function routeOf(served: ServedMethod): Route {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: longestFrame(served),
-    // One message in a turn of the loop: a client that sends a thousand at once leaves others theirs.
+    // One message per turn of the event loop, so that a burst of one client does not block others.
     allowSynchronousEvents: false,
     handleProtocols: (protocols) => (protocols.has(subprotocol) ? subprotocol : false),
   });
@@ -161,13 +161,13 @@ function routeOf(served: ServedMethod): Route {
   return { served, template: parseTemplate(websocket), byToken, server };
 }
 
-/** Browsers cannot set Authorization on a WebSocket: they offer the subprotocol `bearer.<token>` instead. */
+/** Returns the bearer of the subprotocol `bearer.<token>`, since browsers cannot set Authorization on a WebSocket. */
 function bearerOf({ headers }: IncomingMessage): string | undefined {
   const offered = headers["sec-websocket-protocol"]?.split(",").map((item) => item.trim()) ?? [];
   return offered.find((item) => item.startsWith("bearer."))?.slice("bearer.".length);
 }
 
-/** Refuses what `ws` would answer in its own words (RFC 6455, section 4.2.1). */
+/** Refuses invalid handshakes with a problem, before `ws` sends its own text (RFC 6455, section 4.2.1). */
 function checkHandshake({ method, headers }: IncomingMessage): void {
   const { "sec-websocket-key": key = "", "sec-websocket-version": version = "" } = headers;
   if (method !== "GET" || !/^[+/0-9A-Za-z]{22}==$/.test(key) || version !== "13") {

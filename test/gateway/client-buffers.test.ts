@@ -79,7 +79,7 @@ test("an account with more than its share is refused above the budget, and no ot
     body: {
       type: expect.stringMatching(/rate-limited$/),
       retry_after_seconds: 1,
-      detail: "the service holds 9 MiB of requests, messages and unread answers of yours; finish and read them",
+      detail: "the service holds 9 MiB of your requests, messages and unread responses; finish and read them",
     },
   });
   expect(refused.headers.get("retry-after")).toBe("1");
