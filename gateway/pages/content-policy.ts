@@ -1,20 +1,20 @@
 import { createHash } from "node:crypto";
 
-/** What a page may beyond its own style and script. */
+/** Resources of a page in addition to its own style and script. */
 interface Allowances {
-  /** Scripts that it may load besides. */
+  /** Sources of additional scripts. */
   readonly scripts?: string;
-  /** What its script may connect to. */
+  /** Targets of the script's connections. */
   readonly connect?: string;
-  /** Where its forms may go. */
+  /** Targets of forms. */
   readonly forms?: string;
-  /** Origins whose pages may have it in a frame. */
+  /** Origins whose pages may embed the page in a frame. */
   readonly embedders?: readonly string[];
 }
 
 /**
- * Headers of a page that may run and load its own inline style and script, and nothing else (CSP Level 3), but what it is
- * allowed besides.
+ * Returns headers that allow a page only its own inline style and script (CSP Level 3), and the given additional
+ * resources.
  */
 export function pageHeadersFor(
   style: string,

@@ -1,13 +1,13 @@
 import { firstExample, type OpenApiDocument, type Operation, type Parameter } from "../openapi/model.ts";
 
-/** A request as a path item has it. */
+/** An operation with its verb and path. */
 export interface CurlTarget {
   readonly verb: string;
   readonly path: string;
   readonly operation: Operation;
 }
 
-/** Writes an operation's example as a curl command for a POSIX shell. */
+/** Returns the example of an operation as a curl command for a POSIX shell. */
 export function curlOf(target: CurlTarget, parameters: readonly Parameter[], document: OpenApiDocument): string {
   const { verb, path, operation } = target;
   const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];

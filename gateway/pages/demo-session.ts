@@ -1,27 +1,27 @@
 import type { FastifyInstance } from "fastify";
 
-/** What a first session by hand needs. */
+/** Options of the demo session. */
 export interface DemoSession {
-  /** The page that it shows. */
+  /** URL of the demo page. */
   readonly demoUrl: string;
   /** The developer's key. */
   readonly key: string;
-  /** Stands in the path. */
+  /** Secret part of the path. */
   readonly linkSecret: string;
 }
 
-/** What whoever opens the page is given. */
+/** Permissions of the view link. */
 const link = { control: true, name: "You" };
 
 /**
- * Mounts a page that opens the demo in a session and leads to it, where it can be watched and driven; gives its path. A GET
- * makes something here, so only who was told the path can ask for it: no page that a browser happens to show.
+ * Mounts a page that opens the demo in a session and redirects to its view link. Returns the path. The path is secret
+ * because a GET creates a session here, which other pages in the browser must not trigger.
  */
 export function mountDemoSession(fastify: FastifyInstance, { demoUrl, key, linkSecret }: DemoSession): string {
   const path = `/try/${linkSecret}`;
   let session: string | undefined;
 
-  /** Asks the service as any client would. */
+  /** Calls the service as any client would. */
   async function post(url: string, body: object) {
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const answer = await fastify.inject({ method: "POST", url, headers, payload: JSON.stringify(body) });

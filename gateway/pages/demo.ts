@@ -6,7 +6,7 @@ import { pageHeadersFor } from "./content-policy.ts";
 export interface Demo {
   readonly url: string;
   readonly port: number;
-  /** What the egress guard has to let through, `host:port`. */
+  /** `host:port` that the egress guard must allow. */
   readonly hostPort: string;
   stop(): Promise<void>;
 }
@@ -70,7 +70,7 @@ const headers = {
   "cache-control": "no-store",
 };
 
-/** Serves the demo page on a listener of its own, so that pages which may reach it reach nothing else of the service. */
+/** Serves the demo page on its own listener, so that pages allowed to reach it cannot reach the service. */
 export async function startDemo(host: string, port = 0): Promise<Demo> {
   const server = createServer(
     { requestTimeout: 5_000, headersTimeout: 5_000, keepAliveTimeout: 5_000, maxHeaderSize: 8_192 },

@@ -8,15 +8,15 @@ import { plainAddress } from "../peer.ts";
 import { pageHeadersFor } from "./content-policy.ts";
 import { page, pageHeaders } from "./shell.ts";
 
-/** Where the outbox is read. */
+/** Returns the path of the outbox. */
 export const outboxPath = (key: string): string => `/dev/mail?key=${key}`;
 
-/** What proxies add to a request: one that has any of them may come from anywhere. */
+/** Headers that proxies add. A request with one of them may come from another machine. */
 const forwardingHeaders = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 /**
- * Mounts the outbox of embedded mode: as a page for browsers, as JSON for all else. It answers only who is on this machine
- * and has the link that the service has printed.
+ * Mounts the outbox of embedded mode, as HTML for browsers and as JSON for other clients. It responds only to requests
+ * from this machine with the secret of the link that the service printed.
  */
 export async function mountOutbox(fastify: FastifyInstance, outbox: Outbox): Promise<void> {
   const keyHash = hashSecret(outbox.key);
@@ -42,10 +42,10 @@ export async function mountOutbox(fastify: FastifyInstance, outbox: Outbox): Pro
   });
 }
 
-/** Nobody is told whether there is an outbox. */
+/** Responds the same with and without an outbox. */
 function refuse(reply: FastifyReply): FastifyReply {
   const body = html`<main class="single"><p class="status">HTTP 404</p><h1>Nothing here</h1>
-<p>Mails are shown to who opens the link that the service printed when it started, on the same machine.</p></main>`;
+<p>To see mails, open the link that the service printed when it started, on the same machine.</p></main>`;
   return reply.code(404).headers(pageHeaders).send(page("Nothing here", body));
 }
 
@@ -63,7 +63,7 @@ function listPage(mails: readonly OutboxMail[], key: string): string {
   return page(
     "Mails of this service",
     html`<main class="single"><h1>Mails of this service</h1>
-<p>Without <code>SMTP_URL</code> mails are not sent; the latest are here, also as JSON for who does not ask for a page.</p>
-${mails.length === 0 ? html`<p>There is none yet.</p>` : html`<table>${rows}</table>`}</main>`,
+<p>Without <code>SMTP_URL</code> mails are not sent. The latest are listed here, also as JSON for requests that do not accept HTML.</p>
+${mails.length === 0 ? html`<p>No mails yet.</p>` : html`<table>${rows}</table>`}</main>`,
   );
 }

@@ -13,17 +13,17 @@ import { curlOf } from "./curl.ts";
 import { fieldTable, lastPart, parameterTable, type Resolver } from "./docs-schema.ts";
 import { inline, prose } from "./prose.ts";
 
-/** A method with where it is reached. */
+/** A method with its verb and path. */
 export interface Entry<O extends Introduction> {
   readonly verb: string;
   readonly path: string;
   readonly operation: O;
 }
 
-/** Writes all that a client needs to know of one operation. */
+/** Renders the reference of an operation. */
 export function operationSection(entry: Entry<Operation>, document: OpenApiDocument, resolver: Resolver): Html {
   const { operationId, description, requestBody, parameters = [], responses } = entry.operation;
-  // Header parameters are the shared ones, and those are references.
+  // Header parameters are shared, and therefore references.
   const headers = parameters.filter((parameter) => "$ref" in parameter);
   const own = parameters.flatMap((parameter) => ("$ref" in parameter ? [] : [parameter]));
   const all = Object.entries(responses).map(([status, response]) => [status, resolver.response(response)] as const);
@@ -43,7 +43,7 @@ ${answers.map(([status, { content = {} }]) => Object.values(content).map((media)
 </section>`;
 }
 
-/** Writes all that a client needs to know of one WebSocket. */
+/** Renders the reference of a WebSocket. */
 export function streamSection(entry: Entry<WebSocketOperation>, resolver: Resolver): Html {
   const { operationId, description, parameters, client, server, example } = entry.operation;
   return html`<section class="operation" id="${operationId}">${heading(entry)}
@@ -54,7 +54,7 @@ ${ownParameters(parameters, resolver)}
 <div class="examples"><h4>Message</h4>${code(JSON.stringify(example, null, 2))}</div></section>`;
 }
 
-/** Writes what an event carries. */
+/** Renders the payload of an event. */
 export function eventSection({ path, operation }: Entry<Operation>, resolver: Resolver): Html {
   const { schema, example } = operation.requestBody?.content["application/json"] ?? {};
   const data = schema?.properties?.data;
@@ -73,7 +73,7 @@ function ownParameters(parameters: readonly Parameter[], resolver: Resolver): Ht
   return parameters.length > 0 ? html`<h4>Parameters</h4>${parameterTable(parameters, resolver)}` : undefined;
 }
 
-/** Many operations share the headers, so they are explained once. */
+/** Renders links to the headers, which many operations share and which are explained once. */
 function headerLinks(headers: readonly Reference[], resolver: Resolver): Html {
   const links = headers.map((header) => {
     const { name } = resolver.parameter(header);
@@ -82,7 +82,7 @@ function headerLinks(headers: readonly Reference[], resolver: Resolver): Html {
   return html`<p>${links}</p>`;
 }
 
-/** The problems by status; each links to its type URI, where it is explained. */
+/** Renders the problems by status, each with a link to its type URI. */
 function problemList(problems: readonly (readonly [string, Response])[], resolver: Resolver): Html {
   const rows = problems.map(([status, { content = {} }]) => {
     const schemas = Object.values(content).flatMap(({ schema = {} }) => schema.oneOf ?? [schema]);
@@ -104,7 +104,7 @@ function answer(status: string, { description, content = {} }: Response, resolve
   return html`<h4>Answer ${status}</h4><p>${inline(description)}</p>${bodies}`;
 }
 
-/** What the body is for each kind of thing that it can say. */
+/** Renders an example body for each kind. */
 function kindsOf({ examples = {} }: MediaType): Html | undefined {
   const kinds = Object.entries(examples).map(
     ([kind, { value }]) => html`<h4>Body: ${kind}</h4>${code(JSON.stringify(value, null, 2))}`,

@@ -5,7 +5,7 @@ import { headerTable, Resolver } from "./docs-schema.ts";
 import { prose } from "./prose.ts";
 import { page } from "./shell.ts";
 
-/** Writes the reference page of an OpenAPI document: complete without script, style or anything from elsewhere. */
+/** Renders the reference page of an OpenAPI document, complete without script or external resources. */
 export function renderDocs(document: OpenApiDocument): string {
   const { info } = document;
   const title = `${info.title} API reference`;
@@ -32,18 +32,18 @@ function sectionsOf(document: OpenApiDocument): Html[] {
 ${operations.map((entry) => operationSection(entry, document, resolver))}
 ${streams.map((entry) => streamSection(entry, resolver))}`,
   );
-  const events = html`<h2 id="events">Events</h2><p>What event streams show and webhooks deliver, by type.</p>
+  const events = html`<h2 id="events">Events</h2><p>Events of event streams and webhooks, by type.</p>
 ${entriesOf(webhooks).map((entry) => eventSection(entry, resolver))}
-<h2 id="stream-events">Events of streams alone</h2><p>What event streams show besides, and no webhook delivers.</p>
+<h2 id="stream-events">Events of streams only</h2><p>Events that webhooks do not deliver.</p>
 ${entriesOf(streamEvents).map((entry) => eventSection(entry, resolver))}`;
-  const headers = html`<h2 id="headers">Headers</h2><p>What requests may carry, where the operation names it:</p>
+  const headers = html`<h2 id="headers">Headers</h2><p>Request headers, for the operations that list them:</p>
 ${headerTable(components.parameters, resolver)}
-<p>What answers carry:</p>
+<p>Response headers:</p>
 ${headerTable(components.headers, resolver)}`;
   return [...groups, events, headers];
 }
 
-/** The operations and streams of each service. */
+/** Returns the operations and streams of each service. */
 function groupsOf({ tags, paths, "x-websockets": websockets = {} }: OpenApiDocument) {
   const operations = entriesOf(paths);
   const streams = Object.entries(websockets).map(([path, operation]) => ({ verb: "ws", path, operation }));
@@ -67,7 +67,7 @@ function navGroup({ name, operations, streams }: ReturnType<typeof groupsOf>[num
   return html`<strong><a href="#${name}">${words(name)}</a></strong><ul>${links}</ul>`;
 }
 
-/** Writes `AgentSession` as `Agent session`. */
+/** Converts `AgentSession` to `Agent session`. */
 function words(name: string): string {
   return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }

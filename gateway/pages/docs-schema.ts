@@ -2,7 +2,7 @@ import { type Html, html } from "../../src/platform/html.ts";
 import type { Header, OpenApiDocument, Parameter, Reference, Response, Schema } from "../openapi/model.ts";
 import { inline, prose } from "./prose.ts";
 
-/** Finds what a document's references name. */
+/** Resolves references of a document. */
 export class Resolver {
   readonly #components: OpenApiDocument["components"];
 
@@ -10,18 +10,18 @@ export class Resolver {
     this.#components = document.components;
   }
 
-  /** The schema itself; what stands beside a reference overrides what it refers to. */
+  /** Resolves a schema. Keywords next to `$ref` override the referenced schema. */
   schema(schema: Schema): Schema {
     const { $ref, ...beside } = schema;
     return $ref === undefined ? schema : { ...this.#components.schemas[lastPart($ref)], ...beside };
   }
 
-  /** The parameter itself. */
+  /** Resolves a parameter. */
   parameter(parameter: Parameter | Reference): Parameter {
     return "$ref" in parameter ? found(this.#components.parameters, parameter) : parameter;
   }
 
-  /** The answer itself. */
+  /** Resolves a response. */
   response(response: Response | Reference): Response {
     return "$ref" in response ? found(this.#components.responses, response) : response;
   }
@@ -33,19 +33,19 @@ function found<T>(components: Readonly<Record<string, T>>, { $ref }: Reference):
   return component;
 }
 
-/** What a reference names. */
+/** Returns the component name of a reference. */
 export function lastPart(reference: string): string {
   return reference.slice(reference.lastIndexOf("/") + 1);
 }
 
-/** Writes parameters as a table. */
+/** Renders parameters as a table. */
 export function parameterTable(parameters: readonly Parameter[], resolver: Resolver): Html {
   return html`<table>${parameters.map(({ name, description, in: where, required = false, schema }) =>
     row(name, { ...schema, description }, resolver, { where, required, seen: [] }),
   )}</table>`;
 }
 
-/** Writes headers as a table, each with an anchor `header-<key>`. */
+/** Renders headers as a table, each with an anchor `header-<key>`. */
 export function headerTable(headers: Readonly<Record<string, Header | Parameter>>, resolver: Resolver): Html {
   return html`<table>${Object.entries(headers).map(([key, header]) => {
     const name = "name" in header ? header.name : key;
@@ -54,7 +54,7 @@ export function headerTable(headers: Readonly<Record<string, Header | Parameter>
   })}</table>`;
 }
 
-/** Writes the fields of an object as a table; objects within it open on demand. `seen` ends recursive shapes. */
+/** Renders the fields of an object as a table with collapsible nested objects. `seen` ends recursive schemas. */
 export function fieldTable(schema: Schema, resolver: Resolver, seen: readonly Schema[] = []): Html {
   const { properties = {}, required = [] } = resolver.schema(schema);
   return html`<table>${Object.entries(properties).map(([name, property]) =>
@@ -123,12 +123,12 @@ function nameOf(schema: Schema, resolver: Resolver): string {
 
 const pluralOf = (name: string): string => (name.endsWith("s") ? name : `${name}s`);
 
-/** Says what a schema asks of a value. */
+/** Describes the constraints of a schema in words. */
 function rulesOf(schema: Schema): string {
   const { minLength, maxLength, minItems, maxItems, minProperties, maxProperties, pattern, uniqueItems } = schema;
   const { minimum, maximum, description = "" } = schema;
   const isWhole = minimum === 0 && (maximum === 2 ** 32 - 1 || maximum === Number.MAX_SAFE_INTEGER);
-  // The description of an enum of the contract lists its values with what they mean.
+  // The description of a contract enum already explains its values.
   const values = schema.enum?.filter((value) => !description.includes(`\`${value}\``)) ?? [];
   return [
     schema.const !== undefined && `Always \`${schema.const}\`.`,

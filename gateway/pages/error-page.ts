@@ -3,7 +3,7 @@ import { html } from "../../src/platform/html.ts";
 import { inline, prose } from "./prose.ts";
 import { page } from "./shell.ts";
 
-/** Writes the page that a problem's type URI resolves to. */
+/** Renders the page of a problem's type URI. */
 export function renderError(slug: ErrorSlug): string {
   const { status, title, about } = errorTable[slug];
   const rows = Object.entries(extensionsOf(slug)).map(
@@ -20,7 +20,7 @@ ${rows.length > 0 && html`<h4>Members besides the standard ones</h4><table>${row
   );
 }
 
-/** Writes the page for a type URI that the service does not use, with those that it does. */
+/** Renders the page of an unknown type URI, with a list of known ones. */
 export function renderUnknownError(): string {
   const rows = Object.entries(errorTable).map(
     ([slug, { status, title }]) =>
@@ -29,19 +29,19 @@ export function renderUnknownError(): string {
   return page(
     "No such error",
     html`<main class="single"><p class="status">HTTP 404</p><h1>No such error</h1>
-<p>The service has no error of this name. These are its errors:</p><table>${rows}</table>
+<p>The service has no error with this name. These are its errors:</p><table>${rows}</table>
 <p><a href="/docs">API reference</a></p></main>`,
   );
 }
 
-/** Writes the page for an address that the service does not have. */
+/** Renders the page of an unknown address. */
 export function renderNowhere(path: string): string {
   const isTry = path.startsWith("/try/");
   return page(
     "Nothing here",
     html`<main class="single"><p class="status">HTTP 404</p><h1>Nothing here</h1>
 <p>The service has no page and no endpoint at this address.</p>
-${isTry && html`<p>The link to try a session changes whenever the service starts: open the one that it printed last.</p>`}
+${isTry && html`<p>The link to try a session changes at each start of the service. Open the link that it printed last.</p>`}
 <p><a href="/docs">API reference</a></p></main>`,
   );
 }

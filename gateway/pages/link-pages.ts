@@ -6,34 +6,34 @@ import { linkScript } from "./link-script.ts";
 import { page } from "./shell.ts";
 import { style } from "./style.ts";
 
-/** What is typed into a form. */
+/** An input of a form. */
 interface LinkField {
-  /** The member of the request. */
+  /** Member of the request. */
   readonly name: string;
   readonly label: string;
   readonly hint?: string;
   readonly type: "text" | "email" | "password";
   readonly autocomplete: string;
-  /** It is shown once the method has asked for it. */
+  /** Hidden until the method reports the member as missing. */
   readonly isOptional?: true;
 }
 
-/** One way to use a link: a form, and the method that takes it with the token. */
+/** A form, and the method that takes its values with the token. */
 interface LinkForm {
-  /** For whom it is, where there are several. */
+  /** Heading, if the page has several forms. */
   readonly heading?: string;
   readonly fields?: readonly LinkField[];
   readonly button: string;
   /** Path of the method. */
   readonly path: string;
-  /** The verb, where the method takes the token in its address. */
+  /** Verb, if the method takes the token in the query. */
   readonly verb?: "GET";
-  /** The member of the request that the token is. */
+  /** Member of the request for the token. */
   readonly tokenName?: "token" | "invite_token";
   readonly done: string;
 }
 
-/** What a link in a mail leads to. */
+/** Page of a link in a mail. */
 interface LinkAction {
   readonly title: string;
   readonly about: string;
@@ -51,7 +51,7 @@ const newPassword: LinkField = {
 const actions: Readonly<Record<LinkPage, LinkAction>> = {
   "verify-email": {
     title: "Verify your e-mail address",
-    about: "The address to which the mail went becomes yours here. Then you can log in.",
+    about: "This confirms that the address is yours. Then you can log in.",
     forms: [
       {
         fields: [{ ...newPassword, isOptional: true }],
@@ -86,7 +86,7 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
   },
   invite: {
     title: "Join a team",
-    about: "The invite is for the address to which the mail went. It works once.",
+    about: "The invite is for the address that received the mail. It works once.",
     forms: [
       {
         heading: "You are new here",
@@ -94,7 +94,7 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
         button: "Sign up and join",
         path: "/v1/auth/signup",
         tokenName: "invite_token",
-        done: "One more step: a mail with a link to verify your address is on its way. With it you belong to the team.",
+        done: "One more step: we have sent you a mail with a link to verify your address. The link adds you to the team.",
       },
       {
         heading: "You can log in already",
@@ -102,29 +102,29 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
         button: "Log in and join",
         path: "/v1/auth/login",
         tokenName: "invite_token",
-        done: "You belong to the team, and are logged in to its account. These tokens are shown once:",
+        done: "You have joined the team and are logged in to its account. These tokens are shown once:",
       },
     ],
   },
   "email-change": {
     title: "Confirm your new e-mail address",
-    about: "From then on you log in with the address to which the mail went. Your logins on other devices end.",
+    about: "You will log in with the address that received the mail. Your logins on other devices end.",
     forms: [
       {
         button: "Confirm the address",
         path: "/v1/auth/email-change/confirm",
-        done: "The address is changed. Log in with it from now on.",
+        done: "The address is changed. Log in with the new address.",
       },
     ],
   },
   "undo-email-change": {
     title: "Undo the change of your address",
-    about: "The address to which the mail went becomes yours again. All logins end, and the password is dropped.",
+    about: "The address that received the mail becomes yours again. All logins end, and the password is removed.",
     forms: [
       {
         button: "Undo the change",
         path: "/v1/auth/email-change/undo",
-        done: "The address is yours again. A mail with a link to set another password is on its way to it.",
+        done: "The address is yours again. We have sent it a mail with a link to set a new password.",
       },
     ],
   },
@@ -135,42 +135,42 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
       {
         button: "Restore the account",
         path: "/v1/auth/account/restore",
-        done: "The account is restored, and its members are told.",
+        done: "The account is restored, and its members are notified.",
       },
     ],
   },
   keys: {
     title: "Revoke your API keys",
-    about: "All keys that you have made end at once, in every account. Programs that use them stop.",
+    about: "All keys that you created are revoked at once, in every account. Programs that use them stop working.",
     forms: [
       {
         button: "Revoke my keys",
         path: "/v1/auth/keys/revoke",
-        done: "Your keys are revoked. Make new ones for the programs that need them.",
+        done: "Your keys are revoked. Create new keys for the programs that need them.",
       },
     ],
   },
   "status/confirm": {
     title: "Subscribe to the status",
-    about: "You get a mail when an incident opens, changes and ends. Each of them has a link to end that.",
+    about: "You receive a mail when an incident opens, changes and ends. Each mail has a link to unsubscribe.",
     forms: [
       {
         button: "Subscribe",
         path: "/v1/status/subscribe/confirm",
         verb: "GET",
-        done: "You are subscribed. You get a mail for each incident from now on.",
+        done: "You are subscribed. You will receive a mail for each incident.",
       },
     ],
   },
   "status/unsubscribe": {
-    title: "No more mails of the status",
-    about: "The address to which the mail went gets no more mails of incidents.",
+    title: "Unsubscribe from the status",
+    about: "The address that received the mail will receive no more mails about incidents.",
     forms: [
       {
         button: "Unsubscribe",
         path: "/v1/status/subscribe/unsubscribe",
         verb: "GET",
-        done: "You get no more mails of incidents.",
+        done: "You will receive no more mails about incidents.",
       },
     ],
   },
@@ -216,16 +216,16 @@ function linkPage({ title, about, forms }: LinkAction): string {
 <p id="outcome" role="status"></p>
 <div id="forms">${forms.map(formOf)}</div>
 <p><a href="/docs">API reference</a></p>
-<noscript><p class="fault">This page needs script: it hands the token of the link on.</p></noscript>
+<noscript><p class="fault">This page needs JavaScript to send the token of the link.</p></noscript>
 </main>`;
   return page(title, body, { style: ownStyle, script: linkScript });
 }
 
-/** Mounts the pages that links in mails lead to. */
+/** Mounts the pages of links in mails. */
 export function mountLinkPages(fastify: FastifyInstance): void {
   for (const [name, action] of Object.entries(actions)) {
     const body = linkPage(action);
-    // The boundary where the names of a record are its keys again.
+    // The keys of the record are the page names, which `Object.entries` widens to strings.
     fastify.get(linkPath(name as LinkPage), (_, reply) => reply.headers(headers).send(body));
   }
 }

@@ -1,7 +1,7 @@
 /**
- * What a page does to which a link in a mail leads. The token never leaves the browser but in the body of the one request. It
- * goes from the address, too, so that no history has it. A mail program that opens links ahead presses no button, and so
- * uses no token up.
+ * Script of pages that links in mails open. The token leaves the browser only in the body of one request. It is removed
+ * from the address, so that the history does not contain it. Mail programs that prefetch links press no button, and so
+ * do not use up the token.
  */
 export const linkScript = `
 const main = document.querySelector("main");
@@ -63,7 +63,7 @@ async function send(form) {
 }
 take();
 addEventListener("hashchange", take);
-if (token === "") say("This link is not complete. Open the one in the mail, or copy all of it.", true);
+if (token === "") say("This link is not complete. Open the link in the mail, or copy all of it.", true);
 for (const form of document.forms) {
   const button = form.querySelector("button");
   button.disabled = token === "";

@@ -13,7 +13,7 @@ function readBuilt(name: string): string {
   return readFileSync(new URL(`../../src/gen/web/${name}`, import.meta.url), "utf8");
 }
 
-/** The picture has all the room that is left by what stands around it, and nothing lies over it. */
+/** The picture fills the space between the toolbars, and nothing covers it. */
 const ownStyle = `
 html, body { height: 100%; }
 body { display: flex; flex-direction: column; height: 100dvh; }
@@ -134,19 +134,19 @@ const body = html`<header class="bar">
 <main class="stage">
 <textarea id="keys" disabled aria-label="Keyboard of the page. Shift and Escape leave it." autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck="false"></textarea>
 <canvas id="picture" role="img" aria-label="The session, no picture yet" width="1280" height="720"></canvas></main>
-<noscript><p class="single">This page needs script: it shows pictures as they come.</p></noscript>`;
+<noscript><p class="single">This page needs JavaScript to show the live picture.</p></noscript>`;
 
 const scriptHeaders = { "content-type": "text/javascript; charset=utf-8", "x-content-type-options": "nosniff" };
 
-/** What the page is allowed beside what is its own. */
+/** Resources of the page in addition to its own. */
 interface LivePageOptions {
-  /** Origins, and no others, whose pages may have it in a frame. */
+  /** Origins whose pages may embed the page in a frame. */
   readonly embedders: readonly string[];
-  /** Address of the media server, if there is one: the page loads a script of ours to speak to it. */
+  /** Address of the media server, if any. The page loads a script of the service to connect to it. */
   readonly mediaServer: string | undefined;
 }
 
-/** Mounts the page that a view link leads to. */
+/** Mounts the page of view links. */
 export function mountLivePage(fastify: FastifyInstance, { embedders, mediaServer }: LivePageOptions): void {
   const written = page("Live session", body, { style: ownStyle, script });
   const own = { connect: "'self'", embedders };
@@ -166,7 +166,7 @@ export function mountLivePage(fastify: FastifyInstance, { embedders, mediaServer
   );
 }
 
-/** Signalling over its WebSocket, and a request that tells why that was refused. */
+/** Returns the sources for signalling over WebSocket, and for the request that explains a refusal. */
 function speakingTo(mediaServer: string): { scripts: string; connect: string } {
   const { host, protocol } = new URL(mediaServer);
   const origins = protocol === "wss:" ? `wss://${host} https://${host}` : `ws://${host} http://${host}`;

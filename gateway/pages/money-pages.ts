@@ -19,21 +19,21 @@ const headers = {
   "cache-control": "no-store",
 };
 
-/** Where processors tell of payments. */
+/** Path of payment notifications. */
 const noticePath = (processor: ProcessorName): string => `/processors/${processor}`;
 
-/** Mounts what processors and people who pay come to. */
+/** Mounts the pages and webhooks of payment processors. */
 export async function mountMoneyPages(fastify: FastifyInstance, processors: Processors): Promise<void> {
   mountReturnPages(fastify);
   await mountNotices(fastify, processors);
   if (processors.sandbox) await mountSandbox(fastify, processors.sandbox);
 }
 
-/** Where a browser goes after a payment, unless the client says otherwise. */
+/** Mounts the default pages to return to after a payment. */
 function mountReturnPages(fastify: FastifyInstance): void {
   const pages = {
-    done: ["Thank you", "The payment is on its way. The tier of your account changes as soon as it has arrived."],
-    back: ["Nothing was paid here", "You can close this page."],
+    done: ["Thank you", "The payment is being processed. The tier of your account changes when it is complete."],
+    back: ["No payment was made", "You can close this page."],
   } as const;
   for (const [name, [title, text]] of Object.entries(pages)) {
     const body = html`<main class="single"><p class="status">Pilothouse</p><h1>${title}</h1><p>${text}</p></main>`;
@@ -42,7 +42,9 @@ function mountReturnPages(fastify: FastifyInstance): void {
   }
 }
 
-/** The body is taken as it comes: its signature is of its bytes. What is not signed is refused before anything is done. */
+/**
+ * Reads bodies as bytes, since signatures cover the bytes. Notifications without a valid signature are refused first.
+ */
 async function mountNotices(fastify: FastifyInstance, { receive }: Processors): Promise<void> {
   await fastify.register(async (scope) => {
     scope.removeAllContentTypeParsers();

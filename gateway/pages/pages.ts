@@ -6,26 +6,26 @@ import type { Documents } from "./documents.ts";
 import { renderError, renderUnknownError } from "./error-page.ts";
 import { pageHeaders } from "./shell.ts";
 
-/** The service's own documents, as they are served. */
+/** Documents of the service. */
 export interface Pages {
   documents(): Promise<Documents>;
-  /** The guide to receiving webhooks, in Markdown. */
+  /** Guide to receiving webhooks, in Markdown. */
   readonly webhooksGuide: string;
-  /** Path under which each error has its page: that of ERRORS_BASE. */
+  /** Path of the error pages, from ERRORS_BASE. */
   readonly errorsPath: string;
 }
 
-/** The icon of all pages: browsers ask for it by themselves. */
+/** Icon of all pages. Browsers request it without a link. */
 const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#1f6feb"/>' +
   '<path d="M8 3l3 10-3-2-3 2z" fill="#fff"/></svg>';
 
-/** Says at which path the error pages stand. */
+/** Returns the path of the error pages. */
 export function errorsPathOf(errorsBase: string): string {
   return new URL(errorsBase).pathname.replace(/\/$/, "");
 }
 
-/** Mounts the service's own documents. */
+/** Mounts the documents of the service. */
 export function mountPages(fastify: FastifyInstance, { documents, webhooksGuide, errorsPath }: Pages): void {
   const jsonHeaders = { "content-type": "application/json; charset=utf-8", "x-content-type-options": "nosniff" };
   const textHeaders = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
@@ -38,7 +38,7 @@ export function mountPages(fastify: FastifyInstance, { documents, webhooksGuide,
     "/docs",
     revalidated(async () => (await documents()).docsHtml, pageHeaders),
   );
-  // As plain text: a browser would not show Markdown, but offer to keep it.
+  // As plain text, because browsers download Markdown instead of showing it.
   fastify.get(
     "/docs/webhooks.md",
     revalidated(() => webhooksGuide, textHeaders),
@@ -55,7 +55,7 @@ export function mountPages(fastify: FastifyInstance, { documents, webhooksGuide,
   );
 }
 
-/** A document as it is sent. */
+/** An encoded document. */
 interface Served {
   readonly body: Buffer;
   readonly gzipped: Buffer;
@@ -63,13 +63,13 @@ interface Served {
 }
 
 function serve(text: string): Served {
-  // Once: to encode 600 kB takes 5 ms of the event loop, and each unread answer would hold a copy; gzip takes longer.
+  // Once: encoding 600 kB takes 5 ms of the event loop, gzip longer, and each unread response would hold a copy.
   const body = Buffer.from(text);
   const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
   return { body, gzipped: gzipSync(body), etag };
 }
 
-/** Answers with a document that is made for the first request, and with 304 if the client has it already. */
+/** Returns a handler for a document that is built on first use. It sends 304 if the client has the document. */
 export function revalidated(
   read: () => string | Promise<string>,
   headers: Readonly<Record<string, string>>,
@@ -86,13 +86,13 @@ export function revalidated(
   };
 }
 
-/** CORS may have said already what an answer depends on. */
+/** Returns the Vary header, including the value that CORS may have set. */
 function varyOf({ raw }: FastifyReply): string {
   const said = raw.getHeader("vary");
   return typeof said === "string" ? `${said}, Accept-Encoding` : "Accept-Encoding";
 }
 
-/** Tells whether an Accept-Encoding header takes gzip (RFC 9110, section 12.5.3). */
+/** Returns whether an Accept-Encoding header accepts gzip (RFC 9110, section 12.5.3). */
 function takesGzip(header: string): boolean {
   const taken = header.split(",").map((coding) =>
     coding
@@ -103,7 +103,7 @@ function takesGzip(header: string): boolean {
   return taken.some(([name, weight = "q=1"]) => (name === "gzip" || name === "*") && !/^q=0(\.0*)?$/.test(weight));
 }
 
-/** Tells whether an If-None-Match header has an entity tag (RFC 9110, section 13.1.2). */
+/** Returns whether an If-None-Match header contains an entity tag (RFC 9110, section 13.1.2). */
 export function isKnown(etag: string, header: string): boolean {
   const known = header.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
   return known.includes(etag) || known.includes("*");

@@ -2,7 +2,7 @@ import { Html, html, type Insert } from "../../src/platform/html.ts";
 import { pageHeadersFor } from "./content-policy.ts";
 import { style } from "./style.ts";
 
-// Without it everything is there; with it every example can be copied.
+// Adds a copy button to every example. Pages are complete without it.
 const script = `
 for (const pre of document.querySelectorAll("pre")) {
   const button = document.createElement("button");
@@ -16,20 +16,20 @@ for (const pre of document.querySelectorAll("pre")) {
 }
 `;
 
-/** What a page has of its own. */
+/** Style and script of a page. */
 interface Own {
-  /** Beside the style that all have. */
+  /** Style in addition to the common one. */
   readonly style: string;
-  /** In place of the script that copies examples. */
+  /** Script in place of the one that copies examples. */
   readonly script: string;
 }
 
 const plain: Own = { style: "", script };
 
-/** Headers of every page of the service that has nothing of its own. */
+/** Headers of pages with the common style and script. */
 export const pageHeaders = pageHeadersFor(style, script);
 
-/** Writes a whole page around its body. */
+/** Renders a page around its body. */
 export function page(title: string, body: Insert, own = plain): string {
   return html`<!doctype html>
 <html lang="en">

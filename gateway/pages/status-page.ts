@@ -12,16 +12,16 @@ import { statusScript } from "./status-script.ts";
 import { statusStyle } from "./status-style.ts";
 import { style } from "./style.ts";
 
-/** What the page says of the service as a whole. */
+/** Headlines by state of the whole service. */
 const headlines: Readonly<Record<Health, string>> = {
-  operational: "All is as it should be",
-  maintenance: "Maintenance is under way",
-  degraded: "Some of it is slow, or fails at times",
-  partial_outage: "Some of it is out",
-  major_outage: "There is a major outage",
+  operational: "All systems operational",
+  maintenance: "Maintenance in progress",
+  degraded: "Degraded performance",
+  partial_outage: "Partial outage",
+  major_outage: "Major outage",
 };
 
-/** What stands behind the name of a component. */
+/** Badges of components. */
 const badges: Readonly<Record<Health, string>> = {
   operational: "Operational",
   maintenance: "Maintenance",
@@ -35,7 +35,7 @@ const headers = {
   "cache-control": "no-cache",
 };
 
-/** How many incidents of the past are shown. */
+/** Number of past incidents shown. */
 const shownIncidents = 20;
 
 const clockOf = (time: number): string => `${new Date(time).toISOString().slice(0, 16).replace("T", " ")} UTC`;
@@ -47,18 +47,18 @@ function minutesOf(seconds: number): string {
 }
 
 function sayDay({ date, health, downSeconds }: Day): string {
-  if (!health) return `${date}: nothing was measured`;
+  if (!health) return `${date}: no data`;
   return `${date}: ${downSeconds > 0 ? `${minutesOf(downSeconds)} out` : healthWords[health]}`;
 }
 
-/** Days as bars. As one picture for who cannot see it: ninety names would be read one after the other. */
+/** Renders days as bars. To screen readers they are one image, instead of ninety labels in a row. */
 function barsOf({ days, percent }: DayHistory): Html {
   const bars = days.map(
     (day, index) =>
       html`<rect class="${day.health ?? "none"}" x="${index * 10}" width="7" height="34"><title>${sayDay(day)}</title></rect>`,
   );
   const bad = days.filter(({ downSeconds }) => downSeconds > 0);
-  const uptime = percent === undefined ? "Nothing was measured" : `Up ${percent} %`;
+  const uptime = percent === undefined ? "No data" : `Up ${percent} %`;
   const summary = `${uptime} in 90 days. ${bad.length === 0 ? "No outages." : bad.map(sayDay).join(". ")}`;
   return html`<svg role="img" aria-label="${summary}" viewBox="0 0 897 34" preserveAspectRatio="none">${bars}</svg>
 <p class="scale"><span>90 days ago</span><span>${percent === undefined ? "no data" : `${percent} % up`}</span><span>today</span></p>`;
@@ -82,13 +82,13 @@ function incidentsOf(heading: string, incidents: readonly StoredIncident[], at: 
   return incidents.length > 0 && html`<h2>${heading}</h2>${incidents.map((incident) => incidentOf(incident, at))}`;
 }
 
-/** What was said about a subscription: on the page that a browser without script comes back to. */
+/** Result of a subscription, for browsers without script. */
 interface Outcome {
   readonly text: string;
   readonly isFault: boolean;
 }
 
-/** Writes the page. */
+/** Renders the page. */
 function renderStatus(snapshot: Snapshot, histories: ReadonlyMap<string, DayHistory>, outcome?: Outcome): string {
   const { at, isAway, components, incidents } = snapshot;
   const health = healthOf(snapshot);
@@ -99,8 +99,8 @@ function renderStatus(snapshot: Snapshot, histories: ReadonlyMap<string, DayHist
   ];
   const away =
     isAway &&
-    html`<p class="notice" role="status">The service cannot reach its database. What is shown of now is what this server sees by
-itself, the rest is what was known.</p>`;
+    html`<p class="notice" role="status">The service cannot reach its database. Current states are those that this server
+measures; all other data may be outdated.</p>`;
   const rows = components.map(
     ({ component, health: own, since }) => html`<section class="component ${own}">
 <h3>${componentLabels[component]}</h3><p class="badge" title="since ${clockOf(since)}">${badges[own]}</p>
@@ -112,16 +112,16 @@ ${barsOf(histories.get(component) ?? emptyDays)}
 <h1 class="headline ${health}">${headlines[health]}</h1>
 <p class="rule">As of ${timeOf(at)}. <span id="live"></span></p>
 ${away}
-${incidentsOf("What is wrong now", now, at)}
-${incidentsOf("What is announced", coming, at)}
+${incidentsOf("Current incidents", now, at)}
+${incidentsOf("Planned", coming, at)}
 <h2>Components</h2>
-${components.length === 0 ? html`<p>Nothing was measured yet.</p>` : rows}
-<h2>What was wrong</h2>
-${past.length === 0 ? html`<p>Nothing in the last 90 days.</p>` : past.map((incident) => incidentOf(incident, at))}
+${components.length === 0 ? html`<p>No data yet.</p>` : rows}
+<h2>Past incidents</h2>
+${past.length === 0 ? html`<p>None in the last 90 days.</p>` : past.map((incident) => incidentOf(incident, at))}
 </main>
 <section class="single subscribe" aria-labelledby="subscribe">
-<h2 id="subscribe">Be told by mail</h2>
-<p>When an incident opens, changes and ends. A mail with a link to confirm comes first.</p>
+<h2 id="subscribe">Subscribe by mail</h2>
+<p>You receive a mail when an incident opens, changes and ends. Confirm the link in the first mail.</p>
 <form method="post" action="/status/subscribe"><label for="email">E-mail address</label>
 <input id="email" name="email" type="email" autocomplete="email" maxlength="254" required>
 <button>Subscribe</button></form>
@@ -131,7 +131,7 @@ ${past.length === 0 ? html`<p>Nothing in the last 90 days.</p>` : past.map((inci
   return page(`Status: ${headlines[health]}`, body, { style: statusStyle, script: statusScript });
 }
 
-/** The address of a form that came as such. */
+/** Returns the address of a submitted form. */
 function emailOf(body: unknown): string {
   const fields = new URLSearchParams(body instanceof Buffer ? body.toString() : "");
   return fields.get("email")?.trim() ?? "";
@@ -141,18 +141,18 @@ const isEmail = (text: string): boolean => text.length <= 254 && /^[^\s@<>,;]{1,
 
 async function subscribe(status: Status, request: FastifyRequest, clientAddress: string): Promise<Outcome> {
   const email = emailOf(request.body);
-  if (!isEmail(email)) return { text: "That is no e-mail address.", isFault: true };
+  if (!isEmail(email)) return { text: "This is not an e-mail address.", isFault: true };
   try {
     await status.subscriptions.subscribe(email, clientAddress);
-    return { text: `A mail with a link to confirm is on its way to ${email}.`, isFault: false };
+    return { text: `We have sent a confirmation link to ${email}.`, isFault: false };
   } catch (thrown) {
     const { detail, slug } = asFailure(thrown);
-    if (slug === "internal") request.log.error({ err: thrown }, "a subscription has failed");
-    return { text: `That did not work: ${detail ?? "try again later"}.`, isFault: true };
+    if (slug === "internal") request.log.error({ err: thrown }, "failed to create a status subscription");
+    return { text: `The subscription failed: ${detail ?? "try again later"}.`, isFault: true };
   }
 }
 
-/** Mounts the public page. It asks for no bearer, and answers from memory while PostgreSQL is away. */
+/** Mounts the public status page. It needs no bearer, and is served from memory while PostgreSQL is unavailable. */
 export function mountStatusPage(
   fastify: FastifyInstance,
   status: Status,
@@ -162,7 +162,7 @@ export function mountStatusPage(
   let kept: { readonly of: Snapshot; readonly text: Promise<string> } | undefined;
   fastify.get("/status", async (_, reply) => {
     const { now } = status.feed;
-    // One writing for all who come until the next sampling.
+    // Renders once per sample.
     if (kept?.of !== now) kept = { of: now, text: render() };
     return reply.headers(headers).send(await kept.text);
   });

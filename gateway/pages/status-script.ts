@@ -1,6 +1,6 @@
 /**
- * What the status page does besides being there: it takes the place of its main part when the stream tells of a change, and
- * says how a subscription went without leaving. All who follow do not ask in the same moment.
+ * Script of the status page. Replaces the main part when the stream reports a change, after a random delay that spreads
+ * the load. Submits subscriptions without leaving the page.
  */
 export const statusScript = `
 const live = () => document.querySelector("#live");
@@ -28,7 +28,7 @@ stream.onmessage = ({ data }) => {
   clearTimeout(soon);
   soon = setTimeout(() => renew().catch(() => undefined), Math.random() * 1000);
 };
-stream.onerror = () => { live().textContent = "Not live at the moment."; };
+stream.onerror = () => { live().textContent = "Not live."; };
 document.querySelector("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const button = event.target.querySelector("button");
@@ -42,8 +42,8 @@ document.querySelector("form").addEventListener("submit", async (event) => {
     const headers = { "Content-Type": "application/json" };
     const answer = await fetch("/v1/status/subscribe", { method: "POST", headers, body });
     const { email, detail, title } = await answer.json();
-    if (answer.ok) say("A mail with a link to confirm is on its way to " + email + ".", false);
-    else say("That did not work: " + (detail ?? title) + ".", true);
+    if (answer.ok) say("We have sent a confirmation link to " + email + ".", false);
+    else say("The subscription failed: " + (detail ?? title) + ".", true);
   } catch {
     say("The service cannot be reached.", true);
   }

@@ -1,4 +1,4 @@
-/** What the status page has beside the style of all pages. Colours are never alone: each has its word. */
+/** Style of the status page. Each colour is accompanied by a word. */
 export const statusStyle = `
 :root { --ok: #1a7f4b; --slow: #b7791f; --some: #c2570c; --out: #b3261e; --work: #1859c9; --none: #d5d9e1; }
 @media (prefers-color-scheme: dark) {

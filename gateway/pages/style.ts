@@ -1,4 +1,4 @@
-/** The stylesheet of the service's own pages. */
+/** Stylesheet of the service's pages. */
 export const style = `
 :root {
   --paper: #ffffff; --shade: #f5f6f8; --line: #e1e4ea; --ink: #1c2330; --soft: #5a6577; --link: #1859c9;

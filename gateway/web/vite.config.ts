@@ -1,6 +1,6 @@
 import { defineConfig } from "vite";
 
-/** The script of each page (`live`, or what it loads, named by PAGE): in one piece, and with nothing of it in the page's scope. */
+/** Name of the bundle (`live`, or a script that it loads). Each is one file without globals. */
 const { PAGE = "live" } = process.env;
 
 export default defineConfig({

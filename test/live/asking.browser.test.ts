@@ -146,7 +146,7 @@ test("others see what is asked, and cannot answer it", async () => {
   using dan = await LiveClient.join(scene.service.url, keyOf(await opened.link("Dan", false)));
   await takeControl(page);
   await clickOn(page, "confirm");
-  await asks(watching, /Asking asks: Ada is to answer\.\s+Really\?/);
+  await asks(watching, /Asking asks: Ada must answer\.\s+Really\?/);
   expect(await panel(watching).getByRole("button").count()).toBe(0);
   const { state } = await ben.hear((message) => message.state?.questions?.length === 1);
   const [{ id: questionId, ...question }] = state.questions;
@@ -258,7 +258,7 @@ test.each(runtimes)(
     const same = [1_000, 2_000].map((size) => ({ name: "photo.jpg", buffer: randomBytes(size) }));
 
     await clickOn(page, "file");
-    await asks(page, /Asking asks for a file of yours\.\s+It is for \.txt,image\/\*\./);
+    await asks(page, /Asking asks for one of your files\.\s+Accepted types: \.txt,image\/\*\./);
     expect(await opened.dialogs()).toMatchObject([{ kind: "file_chooser", answer: "pending" }]);
     await choose(page, [one]);
     await titled(opened, "change Grüße _ 1.txt:3000000");
@@ -268,7 +268,7 @@ test.each(runtimes)(
     await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
 
     await clickOn(page, "files");
-    await asks(page, "asks for files of yours.");
+    await asks(page, "asks for your files.");
     await choose(page, same);
     await titled(opened, "change photo.jpg:1000,photo (1).jpg:2000");
     await clickOn(page, "send");
@@ -291,7 +291,7 @@ test.each(runtimes)(
     const page = await join(opened, "Ada");
     await takeControl(page);
     await clickOn(page, "file");
-    await asks(page, "Framed asks for a file of yours.");
+    await asks(page, "Framed asks for one of your files.");
     await choose(page, [{ name: "a.txt", buffer: Buffer.from("abc") }]);
     await titled(opened, "change a.txt:3");
     await clickOn(page, "land");
@@ -303,7 +303,7 @@ test.each(runtimes)(
     await says(page, "title", "Asking");
     await expect.poll(async () => (await opened.state()).loading, patient).toBe(false);
     await clickOn(page, "file");
-    await asks(page, "Asking asks for a file of yours.");
+    await asks(page, "Asking asks for one of your files.");
     await choose(page, [{ name: "b.txt", buffer: Buffer.from("abcd") }]);
     await titled(opened, "change b.txt:4");
   },
@@ -401,7 +401,7 @@ test.each(runtimes)(
       "Zembla",
     ]);
     expect(await list.getByRole("option", { name: "El Dorado" }).isDisabled()).toBe(true);
-    await asks(watching, /Ada is to answer/);
+    await asks(watching, /Ada must answer/);
     expect(await panel(watching).getByRole("listbox").count()).toBe(0);
     await list.getByRole("option", { name: "Poland" }).click();
     await titled(opened, "input true Poland, change true Poland");

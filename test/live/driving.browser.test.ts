@@ -192,22 +192,22 @@ test("tabs, the address, back and reload are those of the session's browser", as
 test("who wants control that another has is told who, and sees how it goes on", async () => {
   const { page } = await steer();
   const { page: other } = await openLink(browser, await makeLink({ control: true, name: "Ben" }));
-  await says(other, "steering", /^Ada steers since \d/);
+  await says(other, "steering", /^Ada has control \(since \d/);
   await other.clock.install();
   await other.clock.pauseAt(new Date(Date.now() + 10_000));
   await other.getByRole("button", { name: "Take control" }).click();
-  await says(other, "notice", "Ada steers at the moment.");
+  await says(other, "notice", "Ada has control now.");
   await other.clock.runFor(3_000);
-  expect(await other.locator("#notice").textContent()).toContain("Ada steers at the moment.");
+  expect(await other.locator("#notice").textContent()).toContain("Ada has control now.");
   await other.clock.runFor(10_000);
-  await says(other, "notice", /^(?!Ada steers at)/);
+  await says(other, "notice", /^(?!Ada has control now)/);
   await other.clock.resume();
   const watching = await openLink(browser, await makeLink({ name: "Cleo" }));
   await says(watching.page, "viewers", "3 watching: Ada, Ben, you");
   expect(await watching.page.getByRole("button", { name: "Take control" }).count()).toBe(0);
   await handBack(page);
   await takeControl(other);
-  await says(page, "steering", "Ben steers");
+  await says(page, "steering", "Ben has control");
   await handBack(other);
   await takeControl(page);
   for (const each of [other, watching.page]) await each.context().close();
@@ -228,7 +228,7 @@ test("control is taken, used and handed back by keys alone", async () => {
   await page.keyboard.press("Shift+Escape");
   expect(await focused()).toBe("Hand back");
   await page.keyboard.press("Enter");
-  await says(page, "steering", "No person steers");
+  await says(page, "steering", "No person has control");
   await page.context().close();
 }, 60_000);
 

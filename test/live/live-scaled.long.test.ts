@@ -72,11 +72,11 @@ test("who watches and who steers come back by themselves after a gateway was kil
   await says(cleo.page, "viewers", "1 watching");
   await killed.start();
   for (const page of all) await says(page, "viewers", "3 watching");
-  await says(ada.page, "steering", "You steer");
-  await says(cleo.page, "steering", "Ada steers");
+  await says(ada.page, "steering", "You have control");
+  await says(cleo.page, "steering", "Ada has control");
 
   await deployment.worker(0).kill();
-  for (const page of all) await says(page, "notice", "The machine of its browser was lost.");
+  for (const page of all) await says(page, "notice", "Its machine failed.");
   await deployment.worker(0).start();
   for (const { page } of [ada, ben, cleo]) await page.context().close();
   await expect.poll(async () => (await other.rest(`${path}/view-links`)).status, { timeout: 30_000 }).toBe(410);

@@ -62,9 +62,9 @@ testLive(
     };
 
     await takeControl(ada);
-    await says(ben, "steering", "Ada steers");
+    await says(ben, "steering", "Ada has control");
     await ben.getByRole("button", { name: "Take control" }).click();
-    await says(ben, "notice", "Ada steers at the moment.");
+    await says(ben, "notice", "Ada has control now.");
     await clickLink(ben);
     await clickLink(ada);
     await both((page) => sees(page, "blue", "video"));
@@ -73,7 +73,7 @@ testLive(
 
     await handBack(ada);
     await takeControl(ben);
-    await says(ada, "steering", "Ben steers");
+    await says(ada, "steering", "Ben has control");
     await ben.getByRole("textbox", { name: "Address" }).fill(scene.sights.pageOf("lime"));
     await ben.keyboard.press("Enter");
     await both((page) => sees(page, "lime", "video"));
@@ -130,12 +130,12 @@ testLive(
     const { page: other } = await scene.watch(session);
     await Promise.all([short.page, other].map((page) => sees(page, "red", "video")));
     await says(other, "viewers", "2 watching");
-    await short.page.getByText("The time of this link is up").waitFor({ timeout: 2 * minute });
+    await short.page.getByText("This link has expired").waitFor({ timeout: 2 * minute });
     await expect.poll(() => scene.present(session), patient).toEqual(["viewer", "worker"]);
     await scene.sights.navigate(session, scene.sights.pageOf("blue"));
     await sees(other, "blue", "video");
     await short.page.reload();
-    await says(short.page, "notice", "The time of this link is up");
+    await says(short.page, "notice", "This link has expired");
     expect(await scene.present(session)).toEqual(["viewer", "worker"]);
   },
   240_000,

@@ -76,7 +76,7 @@ test("in all its states, sizes and schemes the page is accessible, and fits", as
   await says(ben, "title", "Asking");
   await takeControl(ada);
   wrong.push(...(await look(ada, "steering")));
-  await says(ben, "steering", "Ada steers");
+  await says(ben, "steering", "Ada has control");
   wrong.push(...(await look(ben, "another-steers")));
   const prompt = await windowPoint(ada, { x: 250, y: 120 });
   await ada.mouse.click(prompt.x, prompt.y);

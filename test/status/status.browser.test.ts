@@ -344,17 +344,17 @@ async function openPage(javaScriptEnabled: boolean): Promise<{ page: Page; fault
 
 test("the page shows what changes while it is open, and takes a subscription", async () => {
   const { page, faults } = await openPage(true);
-  await page.getByRole("heading", { name: "All is as it should be" }).waitFor();
+  await page.getByRole("heading", { name: "All systems operational" }).waitFor();
   await page.getByText("Live.").waitFor();
   const { id, end } = await declare("Pictures stand still", "live_view", "partial_outage", "We look at <b>it</b>.");
-  await page.getByRole("heading", { name: "Some of it is out" }).waitFor();
+  await page.getByRole("heading", { name: "Partial outage" }).waitFor();
   await page.locator(".component.partial_outage").getByRole("heading", { name: "Live view" }).waitFor();
   await page.locator(`#${id}`).getByText("We look at <b>it</b>.").waitFor();
-  expect(await page.title()).toBe("Status: Some of it is out");
+  expect(await page.title()).toBe("Status: Partial outage");
   const email = freshEmail();
   await page.getByLabel("E-mail address").fill(email);
   await page.getByRole("button", { name: "Subscribe" }).click();
-  await page.locator("#outcome").getByText(`on its way to ${email}`).waitFor();
+  await page.locator("#outcome").getByText(`confirmation link to ${email}`).waitFor();
   await gateway.mailbox.next(email);
 
   // Without scripts it shows the same, and takes it as well.
@@ -366,11 +366,11 @@ test("the page shows what changes while it is open, and takes a subscription", a
   const other = freshEmail();
   await plain.page.getByLabel("E-mail address").fill(other);
   await plain.page.getByRole("button", { name: "Subscribe" }).click();
-  await plain.page.locator("#outcome").getByText(`on its way to ${other}`).waitFor();
+  await plain.page.locator("#outcome").getByText(`confirmation link to ${other}`).waitFor();
   await gateway.mailbox.next(other);
 
   await end();
-  await page.getByRole("heading", { name: "All is as it should be" }).waitFor();
+  await page.getByRole("heading", { name: "All systems operational" }).waitFor();
   expect([...faults, ...plain.faults]).toEqual([]);
   await Promise.all([page.context().close(), plain.page.context().close()]);
 });
@@ -388,7 +388,7 @@ test("the page is shown from what was known while PostgreSQL is away, and says s
   } finally {
     between.isAway = false;
   }
-  await page.getByRole("heading", { name: "All is as it should be" }).waitFor();
+  await page.getByRole("heading", { name: "All systems operational" }).waitFor();
   await page.getByText("cannot reach its database").waitFor({ state: "detached" });
   expect(faults).toEqual([]);
   await page.context().close();

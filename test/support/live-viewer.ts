@@ -37,7 +37,7 @@ export async function says(page: Page, what: Shown, text: string | RegExp): Prom
 /** Takes control, with one press. */
 export async function takeControl(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Take control" }).click();
-  await says(page, "steering", "You steer");
+  await says(page, "steering", "You have control");
 }
 
 /** Hands control back. */

@@ -1,30 +1,30 @@
-/** How much the service takes at once. */
+/** Characters that the service accepts in one paste. */
 const mostPasted = 262_144;
 
-/** Milliseconds that the service may take to read a selection. */
+/** Milliseconds to wait for a selection. */
 const readWithin = 5_000;
 
 export interface ClipboardParts {
   send(message: object): void;
   pushPaste(text: string): void;
-  /** Tells the person why something did not work. */
+  /** Shows the person an error. */
   complain(why: string): void;
 }
 
-const overHttps = "Only over https can a page use the clipboard: ";
+const overHttps = "The clipboard needs HTTPS: ";
 
-/** The clipboards of the viewer and of the page, one beside the other. */
+/** Connects the clipboards of the viewer and of the page. */
 export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
-  /** The text that was asked for, and is yet to come. */
+  /** The requested selection, until it arrives. */
   let waiting: PromiseWithResolvers<string> | undefined;
   let timer: number | undefined;
 
   function giveUp(): void {
-    waiting?.reject(new Error("the selection cannot be read"));
+    waiting?.reject(new Error("failed to read the selection"));
     waiting = undefined;
   }
 
-  /** Asks for the selection of the page. */
+  /** Requests the selection of the page. */
   function read(): Promise<string> {
     giveUp();
     clearTimeout(timer);
@@ -35,24 +35,26 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
   }
 
   return {
-    /** Takes the link to the viewer's clipboard: the address bar has no more than half of it. */
+    /** Copies the link to the viewer's clipboard. The address bar lacks the token. */
     async share(link: string): Promise<void> {
       const written = navigator.clipboard?.writeText(link).then(
-        () => "The link was copied: whoever opens it can do what you can.",
-        () => "The browser does not let this page use the clipboard.",
+        () => "The link was copied. Anyone with the link has the same access as you.",
+        () => "The browser denied access to the clipboard.",
       );
       complain((await written) ?? `${overHttps}the link was not copied.`);
     },
 
-    /** Takes the selection of the page to the viewer's clipboard, which stays as it is when nothing is selected. */
+    /**
+     * Copies the selection of the page to the viewer's clipboard. An empty selection leaves the clipboard unchanged.
+     */
     copy(): void {
       if (navigator.clipboard === undefined) {
         complain(`${overHttps}nothing was copied.`);
         return;
       }
-      // A browser writes to its clipboard only what is begun while a key or a button is pressed: the text comes later.
+      // A browser only allows writes that start during a key press or click. The text arrives later.
       const blob = read().then((text) => {
-        if (text === "") throw new Error("nothing is selected");
+        if (text === "") throw new Error("the selection is empty");
         return new Blob([text], { type: "text/plain" });
       });
       navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]).catch(() => undefined);
@@ -63,17 +65,17 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
         complain(`At most ${mostPasted.toLocaleString()} characters can be pasted at once.`);
       else if (text !== "") pushPaste(text);
     },
-    /** Pastes what the viewer's clipboard has. */
+    /** Pastes the viewer's clipboard into the page. */
     async pasteFromClipboard(): Promise<void> {
       if (navigator.clipboard === undefined) complain(`${overHttps}press Ctrl+V on the picture.`);
       else this.paste(await navigator.clipboard.readText().catch(() => ""));
     },
-    /** Hears the selection. */
+    /** Receives the selection. */
     hear(text: string): void {
       waiting?.resolve(text);
       waiting = undefined;
     },
-    /** Hears that something was refused: it may have been this. */
+    /** Call after a refusal, which may concern the request for the selection. */
     giveUp,
   };
 }

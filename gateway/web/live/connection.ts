@@ -1,48 +1,47 @@
 import type { Problem, Told } from "./messages.ts";
 
-/** Milliseconds. A connection that is silent for longer than two beats and a half has broken without a word. */
+/** Milliseconds. A connection without data for 2.5 beats is considered broken. */
 const times = { firstRetry: 500, lastRetry: 10_000, beat: 10_000, silence: 25_000 };
 
-/** Why a connection is refused for good. */
+/** Reasons why a connection is refused permanently. */
 const over: Readonly<Record<string, string>> = {
   "session-destroyed": "The session has ended.",
-  "expired-key": "The time of this link is up. Ask for another one.",
+  "expired-key": "This link has expired. Ask for a new one.",
   "revoked-key": "This link was revoked.",
-  "invalid-key":
-    "This link is not good, or its session has ended some time ago. Copy all of it, or ask for another one.",
-  "not-found": "This link is not good for the session.",
-  conflict: "The session is shown in another tab of yours. Load this page again to go on here.",
+  "invalid-key": "This link is invalid, or its session has ended. Copy all of it, or ask for a new one.",
+  "not-found": "This link does not give access to the session.",
+  conflict: "The session is open in another of your tabs. Reload this page to continue here.",
 };
 
 const endings: Readonly<Record<string, string>> = {
-  destroyed: "It was ended by who had started it.",
-  expired: "Its time was up.",
-  idle: "Nobody had used it for a while.",
+  destroyed: "Its owner ended it.",
+  expired: "Its time limit was reached.",
+  idle: "It was idle for too long.",
   quota: "The account has no session time left.",
   crashed: "Its browser has crashed.",
-  worker_lost: "The machine of its browser was lost.",
+  worker_lost: "Its machine failed.",
 };
 
 export interface ConnectionOptions {
   readonly token: string;
   readonly viewerKey: string;
-  /** Hears what the service tells. */
+  /** Called with each text message of the service. */
   onTold(told: Told): void;
-  /** Hears of a frame; `onShown` acknowledges it. */
+  /** Called with each frame; `onShown` acknowledges the frame. */
   onFrame(message: Uint8Array, onShown: (sequence: number) => void): void;
-  /** The connection has broken, and is made again. */
+  /** Called when the connection has broken, before it is reopened. */
   onBreak(why: string): void;
-  /** Nothing comes any more. */
+  /** Called when the connection will not be reopened. */
   onOver(why: string): void;
 }
 
-/** The stream to the service: one that breaks is made again, one that was refused for good says why. */
+/** The stream to the service. Reopens a broken connection; reports the reason of a permanent refusal. */
 export interface Connection {
-  /** Sends a message; what is said while there is no connection is lost. */
+  /** Sends a message. Messages without a connection are dropped. */
   send(message: object): void;
-  /** Bytes that the network has yet to take. */
+  /** Bytes that wait for the network. */
   backlog(): number;
-  /** Milliseconds that a message takes there and back; undefined before the first one has. */
+  /** Round-trip time in milliseconds; undefined before the first measurement. */
   roundTrip(): number | undefined;
 }
 
@@ -66,10 +65,10 @@ export function connect(options: ConnectionOptions): Connection {
     const slug = type.split("/").at(-1) ?? "";
     const { [slug]: words } = over;
     if (words) finish(words);
-    else if (slug === "tier-limit") why = `Too many watch already: ${detail}.`;
+    else if (slug === "tier-limit") why = `Too many viewers: ${detail}.`;
   }
 
-  /** A browser says nothing of why a handshake was refused: any other request of the token is refused for the same reason. */
+  /** Browsers hide why a handshake failed, so another request with the token finds the reason. */
   async function askWhy(): Promise<void> {
     const answer = await fetch("/v1/sessions", { headers: { authorization: `Bearer ${options.token}` } });
     if (answer.status === 401) refuse(await answer.json());
@@ -96,7 +95,7 @@ export function connect(options: ConnectionOptions): Connection {
     if (!wasOpen) await askWhy().catch(() => undefined);
     socket = undefined;
     if (isOver) return;
-    options.onBreak(why || "The connection is being made again.");
+    options.onBreak(why || "Reconnecting.");
     timer = window.setTimeout(open, retry * (0.5 + Math.random()));
     retry = Math.min(retry * 2, times.lastRetry);
   }

@@ -2,13 +2,13 @@ import type { Download } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
 import { find, type Shown, steers } from "./view.ts";
 
-/** Milliseconds that a browser may take to begin with what it is to save. */
+/** Milliseconds that a browser may take to start saving. */
 const savingMs = 60_000;
 
 const endings: Readonly<Record<string, string>> = {
-  running: "is on its way",
-  failed: "was broken off",
-  refused: "was refused: it is too much",
+  running: "is downloading",
+  failed: "was interrupted",
+  refused: "was refused: it is too large",
 };
 
 function sizeOf(bytes: number): string {
@@ -19,13 +19,13 @@ function sizeOf(bytes: number): string {
 
 export interface DownloadParts {
   readonly fetch: Transfers["fetch"];
-  /** Tells the person why something did not work. */
+  /** Shows the person an error. */
   complain(why: string): void;
-  /** Keys belong to the picture again. */
+  /** Returns the keyboard focus to the picture. */
   leave(): void;
 }
 
-/** Makes what offers the person who steers what pages have downloaded meanwhile. */
+/** Creates the list of downloads for the person in control. */
 export function createDownloads({ fetch, complain, leave }: DownloadParts) {
   const list = find("downloads", HTMLUListElement);
   const dismissed = new Set<string>();
@@ -41,7 +41,7 @@ export function createDownloads({ fetch, complain, leave }: DownloadParts) {
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), savingMs);
     } catch (thrown) {
-      complain(`That did not work: ${thrown instanceof Error ? thrown.message : "the file did not come"}.`);
+      complain(`The download failed: ${thrown instanceof Error ? thrown.message : "the file was not received"}.`);
     } finally {
       button.disabled = false;
     }

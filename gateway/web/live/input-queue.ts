@@ -1,20 +1,20 @@
 import type { Connection } from "./connection.ts";
 import type { InputEvent } from "./messages.ts";
 
-/** How many events a message takes. */
+/** Events per message. */
 const mostEvents = 64;
 
-/** Bytes that may wait for the network before moves are held back, so that what is sent is not long past. */
+/** Bytes waiting for the network above which moves are held back, so that sent input is not outdated. */
 const mostBacklog = 16_384;
 
-/** What a person does, on its way to the service, in its order. */
+/** Queue of input events on their way to the service, in order. */
 export interface InputQueue {
   push(event: InputEvent): void;
-  /** Forgets what was not sent. */
+  /** Drops unsent events. */
   clear(): void;
 }
 
-/** Whether an event goes on with the one before it: its newest state is all that counts. */
+/** Merges an event with its predecessor if only the newest state counts; otherwise returns undefined. */
 function merge(last: InputEvent | undefined, next: InputEvent): InputEvent | undefined {
   if (last?.kind === "pointer_move" && next.kind === "pointer_move") return next;
   if (last?.kind === "wheel" && next.kind === "wheel") return { ...next, dx: last.dx + next.dx, dy: last.dy + next.dy };
@@ -22,7 +22,7 @@ function merge(last: InputEvent | undefined, next: InputEvent): InputEvent | und
   return areMoves ? next : undefined;
 }
 
-/** Makes a queue. Moves are sent once a picture; all else at once, with the moves before it. */
+/** Creates a queue. Moves are sent once per animation frame; other events at once, after pending moves. */
 export function createInputQueue({ send, backlog }: Pick<Connection, "send" | "backlog">): InputQueue {
   let events: InputEvent[] = [];
   let isScheduled = false;

@@ -1,27 +1,27 @@
 import type { Command, InputEvent } from "./messages.ts";
 
-/** What the keyboard of a viewer works on. */
+/** Targets of the viewer's keyboard. */
 export interface KeyboardParts {
-  /** Has the focus while keys belong to the page: only an editable element has input methods, and a keyboard on a phone. */
+  /** Focused while the page receives keys: only editable elements have input methods, and a keyboard on phones. */
   readonly field: HTMLTextAreaElement;
   steers(): boolean;
   push(event: InputEvent): void;
   command(command: Command): void;
-  /** Takes the selection of the page, as it is when what was sent before is done, to the clipboard. */
+  /** Copies the selection of the page, after the input sent so far, to the clipboard. */
   copy(): void;
   paste(text: string): void;
-  /** Keys belong to the frame around the picture again. */
+  /** Returns the keyboard focus to the controls around the picture. */
   leave(): void;
 }
 
-/** The field always has something to delete, or some keyboards tell nothing of a deletion. */
+/** Content of the field: some keyboards report a deletion only if there is something to delete. */
 const filler = " ";
 
-/** Keys that an input method has taken, or that are told by what they come to (UI Events, 5.3; KeyboardEvent key Values, 3). */
+/** Keys that belong to an input method, or that only events of their text report (UI Events, 5.3; Key Values, 3). */
 const untold = new Set(["Process", "Unidentified", "Dead"]);
 const takenKeyCode = 229;
 
-/** What a keyboard of a phone does without a key (Input Events Level 2, 5.1.2), as the keys that do it. */
+/** Keys that correspond to input types of phone keyboards (Input Events Level 2, 5.1.2). */
 const deedKeys: Readonly<Record<string, readonly string[]>> = {
   insertLineBreak: ["Enter"],
   insertParagraph: ["Enter"],
@@ -34,13 +34,13 @@ const deedKeys: Readonly<Record<string, readonly string[]>> = {
 
 const isMac = navigator.platform.startsWith("Mac");
 
-/** A Mac's command key is the control key of the session's browser. */
+/** Maps the command key of a Mac to Control in the session's browser. */
 function toSessionKey({ key, code, location }: KeyboardEvent) {
   if (!isMac || key !== "Meta") return { key, code, location };
   return { key: "Control", code: code.replace("Meta", "Control"), location };
 }
 
-/** What a browser does by itself at a key, the session's browser is asked to do. */
+/** Returns the browser command of a key, such as reload. */
 function toCommand({ key, code, altKey, ctrlKey, metaKey }: KeyboardEvent): Command | undefined {
   const commands = isMac ? metaKey : ctrlKey;
   if (key === "F5" || (commands && code === "KeyR")) return { kind: "reload" };
@@ -48,7 +48,7 @@ function toCommand({ key, code, altKey, ctrlKey, metaKey }: KeyboardEvent): Comm
   return altKey && key === "ArrowRight" ? { kind: "forward" } : undefined;
 }
 
-/** Sends what is typed, key by key; what input methods compose, as they compose it; and what else comes to be text. */
+/** Sends typed keys, compositions of input methods, and other text input. */
 export function attachKeyboard(parts: KeyboardParts): void {
   const { field, steers, push } = parts;
   const held = new Map<string, { key: string; code: string; location: number }>();
@@ -69,11 +69,11 @@ export function attachKeyboard(parts: KeyboardParts): void {
     const key = toSessionKey(event);
     held.set(event.code, key);
     push({ kind: "key_down", ...key });
-    // While the command key is held a Mac does not tell that another is released.
+    // While the command key is held, a Mac does not report the release of other keys.
     if (isMac && event.metaKey && event.key !== "Meta") release(event.code);
   }
 
-  /** Presses keys one above the other, and releases them. */
+  /** Presses keys in order, and releases them in reverse. */
   function strike(keys: readonly string[]): void {
     for (const key of keys) push({ kind: "key_down", key });
     for (const key of keys.toReversed()) push({ kind: "key_up", key });
@@ -82,7 +82,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
   field.addEventListener("keydown", (event) => {
     if (!steers() || event.isComposing || event.keyCode === takenKeyCode || untold.has(event.key)) return;
     const commands = !event.altKey && (isMac ? event.metaKey : event.ctrlKey);
-    // The paste that follows has the text.
+    // The following paste event contains the text.
     if (commands && event.code === "KeyV") return;
     event.preventDefault();
     const command = toCommand(event);
@@ -90,7 +90,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
     else if (command) parts.command(command);
     else if (event.getModifierState("AltGraph") && event.key.length === 1) push({ kind: "text", text: event.key });
     else {
-      // Before the key: what is cut is gone behind it. The service does one after the other.
+      // Copies before the key is sent, because cutting removes the selection. The service handles both in order.
       if (commands && (event.code === "KeyC" || event.code === "KeyX")) parts.copy();
       press(event);
     }
@@ -104,7 +104,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
   });
 
   field.addEventListener("beforeinput", (event) => {
-    // What is composed is told by the events of the composition.
+    // Composition events report composed text.
     if (!steers() || event.isComposing || event.inputType.includes("Composition")) return;
     event.preventDefault();
     const text = event.data ?? event.dataTransfer?.getData("text/plain") ?? "";
@@ -112,7 +112,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
     if (keys) strike(keys);
     else if (text !== "" && event.inputType.startsWith("insert")) push({ kind: "text", text });
   });
-  // Not every keyboard lets itself be kept from the field.
+  // Some keyboards ignore preventDefault and change the field.
   field.addEventListener("input", (event) => {
     if (!(event instanceof InputEvent) || !event.isComposing) refill();
   });

@@ -1,6 +1,6 @@
 const kept = { token: "pilothouse-view-key", viewer: "pilothouse-viewer-key" };
 
-/** The token of the link. It goes from the address, so that no history has it; the tab keeps it, so that it can be loaded again. */
+/** Takes the token from the address, so that the history lacks it. The tab stores it for reloads. */
 export function takeToken(): string {
   const token = location.hash.slice(1);
   if (token === "") return recall(kept.token);
@@ -8,7 +8,7 @@ export function takeToken(): string {
   return token;
 }
 
-/** The secret by which this tab is the same viewer after a break. */
+/** Returns the secret that makes this tab the same viewer after a reconnect. */
 export function takeViewerKey(): string {
   const known = recall(kept.viewer);
   if (known !== "") return known;
@@ -26,7 +26,7 @@ function recall(name: string): string {
   }
 }
 
-/** Tells whether it could be kept: some pages in frames have no storage. */
+/** Returns whether the value could be stored. Some framed pages have no storage. */
 function keep(name: string, value: string): boolean {
   try {
     sessionStorage.setItem(name, value);

@@ -12,9 +12,9 @@ import { createTransfers } from "./transfers.ts";
 import { createVideo } from "./video.ts";
 import { createView, find, nameOf, type Shown, steers } from "./view.ts";
 
-/** Milliseconds for which a refusal stands, unless something else is told. */
+/** Milliseconds for which a refusal is shown. */
 const refusalMs = 6_000;
-/** Milliseconds between two looks at how fast everything is, while somebody wants to know. */
+/** Milliseconds between two measurements, while they are shown. */
 const measureMs = 1_000;
 
 const canvas = find("picture", HTMLCanvasElement);
@@ -58,7 +58,7 @@ function show(news: Partial<Shown>): void {
   showDownloads(shown);
   if (didSteer && !doesSteer) {
     input.clear();
-    // The field that had the focus takes none now.
+    // The focused field was disabled.
     if (document.activeElement === document.body) wheel.focus();
   }
 }
@@ -72,7 +72,7 @@ function complain(refusal: string): void {
 function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "" }: Problem): void {
   clipboard.giveUp();
   const who = winner ?? holder;
-  complain(who === undefined ? `That did not work: ${detail}.` : `${nameOf(who, shown)} steers at the moment.`);
+  complain(who === undefined ? `The request failed: ${detail}.` : `${nameOf(who, shown)} has control now.`);
 }
 
 function hear({ hello, state, viewers, refused, clipboard: copied, room }: Told): void {
@@ -109,7 +109,7 @@ function start() {
   });
 }
 
-/** Pictures in a second, and the way to the service and back. */
+/** Shows pictures per second and the round-trip time. */
 function measure(): void {
   const output = find("latency", HTMLElement);
   let before = picture.shown;
@@ -117,8 +117,8 @@ function measure(): void {
     const rate = ((picture.shown - before) * 1_000) / measureMs;
     before = picture.shown;
     const roundTrip = connection.roundTrip();
-    const way = roundTrip === undefined ? "" : `${Math.round(roundTrip)} ms there and back, `;
-    output.textContent = `${way}${Math.round(rate)} pictures a second`;
+    const way = roundTrip === undefined ? "" : `${Math.round(roundTrip)} ms round trip, `;
+    output.textContent = `${way}${Math.round(rate)} pictures per second`;
   }, measureMs);
 }
 
@@ -134,9 +134,7 @@ function attach(): void {
   canvas.addEventListener("click", () => {
     const { own, state, trouble } = shown;
     if (steers(shown) || !state || trouble) return;
-    complain(
-      own?.can_control ? "Press Take control first, to use the page." : "This link is to watch, not to control.",
-    );
+    complain(own?.can_control ? "Press Take control to use the page." : "This link does not allow control.");
   });
   wheel.addEventListener("click", () => {
     connection.send(steers(shown) ? { hand_back: {} } : { take_control: {} });

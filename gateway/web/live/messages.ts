@@ -7,7 +7,7 @@ export interface Tab {
   readonly crashed?: boolean;
 }
 
-/** How the session is. */
+/** State of the session. */
 export interface State {
   readonly status: string;
   readonly pause_reason?: string;
@@ -18,26 +18,26 @@ export interface State {
   readonly downloads?: readonly Download[];
 }
 
-/** What a page has downloaded while the person steered who does. */
+/** A download that started while the person in control had control. */
 export interface Download {
   readonly id: string;
   readonly file_name: string;
-  /** A number of 64 bits is a text. */
+  /** A number, or a text for 64-bit numbers. */
   readonly bytes?: string | number;
   readonly status: string;
 }
 
-/** What a page asks of the person who steers. */
+/** A question of a page to the person in control. */
 export interface Question {
   readonly id: string;
   readonly page_id: string;
   readonly kind: string;
   readonly message?: string;
   readonly default_text?: string;
-  /** Of a file chooser: it takes more files than one, and files of these types. */
+  /** Whether a file chooser takes several files, and the accepted types. */
   readonly multiple?: boolean;
   readonly accept?: string;
-  /** What a list has to choose from. */
+  /** Options of a list. */
   readonly options?: readonly Choice[];
 }
 
@@ -50,23 +50,23 @@ export interface Choice {
   readonly selected?: boolean;
 }
 
-/** What that person answers. */
+/** Answer of the person in control. */
 export interface Answer {
   readonly question_id: string;
   readonly accept: boolean;
   readonly text?: string;
-  /** Names of files of the session. */
+  /** Names of session files. */
   readonly files?: readonly string[];
-  /** Which option of a list. */
+  /** Index of the chosen option. */
   readonly option?: number;
 }
 
-/** One who watches. */
+/** A viewer. */
 export interface Viewer {
   readonly id: string;
   readonly name: string;
   readonly can_control?: boolean;
-  /** The client as which it controls. */
+  /** Client id with which the viewer controls. */
   readonly client_id: string;
 }
 
@@ -79,7 +79,7 @@ export interface Problem {
   readonly holder_client_id?: string;
 }
 
-/** What the service tells in text, of what this page looks at. */
+/** Text messages of the service. */
 export interface Told {
   readonly hello?: { readonly session_id: string; readonly viewer: Viewer; readonly media?: string };
   readonly state?: State;
@@ -88,27 +88,27 @@ export interface Told {
   readonly ended?: { readonly reason?: string };
   readonly refused?: Problem;
   readonly clipboard?: { readonly text?: string };
-  /** Where pictures come over LiveKit. */
+  /** Room for pictures over LiveKit. */
   readonly room?: { readonly url: string; readonly token: string };
-  /** The last message of a stream that has failed. */
+  /** Last message of a failed stream. */
   readonly error?: Problem;
 }
 
-/** What is told of a key. */
+/** A key. */
 interface KeyEvent {
   readonly key: string;
   readonly code?: string;
   readonly location?: number;
 }
 
-/** One finger on the picture. */
+/** A finger on the picture. */
 export interface Finger {
   readonly id: number;
   readonly x: number;
   readonly y: number;
 }
 
-/** What a person does, as `InputEvent` of the interface has it. */
+/** Input of a person: `InputEvent` of the interface. */
 export type InputEvent =
   | { readonly kind: "pointer_move"; readonly x: number; readonly y: number }
   | {
@@ -134,7 +134,7 @@ export type InputEvent =
       readonly points: readonly Finger[];
     };
 
-/** What a person does with a page as a whole. */
+/** Commands for a whole page. */
 export type Command =
   | { readonly kind: "navigate"; readonly url: string }
   | { readonly kind: "back" | "forward" | "reload" | "open_page" }

@@ -1,13 +1,13 @@
-/** The fields of a protobuf message by their numbers: numbers, and bytes. */
+/** Fields of a protobuf message by number: numbers and bytes. */
 type Fields = Record<number, number | Uint8Array>;
 
-/** Where something is on the page that is shown, in CSS pixels. */
+/** A point of the shown page, in CSS pixels. */
 export interface Point {
   readonly x: number;
   readonly y: number;
 }
 
-/** Fields of `JoinResponse` and of `LiveFrame`. */
+/** Fields of `JoinResponse` and `LiveFrame`. */
 const frameField = 4;
 const field = { sequence: 1, contentType: 3, width: 4, height: 5, data: 7 };
 
@@ -38,13 +38,13 @@ interface Waiting {
 
 /** The picture of the page. */
 export interface Picture {
-  /** Shows a frame, unless a newer one comes before it can. */
+  /** Draws a frame, unless a newer one arrives first. */
   show(message: Uint8Array, onShown: (sequence: number) => void): void;
-  /** Shows what a video shows at the moment, in place of frames. */
+  /** Draws the current image of a video in place of frames. */
   paint(video: HTMLVideoElement): void;
-  /** The point of the page at a point of the window: one beside the picture is at its edge. */
+  /** Converts a point of the window to a point of the page. Points outside the picture map to its edge. */
   pointAt(at: { readonly clientX: number; readonly clientY: number }): Point;
-  /** Counts the frames that were shown. */
+  /** Number of frames shown. */
   readonly shown: number;
 }
 
@@ -55,7 +55,7 @@ export function createPicture(canvas: HTMLCanvasElement): Picture {
   let waiting: Waiting | undefined;
   let isDrawing = false;
   let shown = 0;
-  /** The size of the page in CSS pixels. */
+  /** Size of the page in CSS pixels. */
   let page = { width: canvas.width, height: canvas.height };
 
   async function draw({ frame }: Waiting): Promise<void> {
@@ -75,7 +75,7 @@ export function createPicture(canvas: HTMLCanvasElement): Picture {
     isDrawing = true;
     for (let next = waiting; next; next = waiting) {
       waiting = undefined;
-      // A frame that cannot be read is as good as one that was shown: the next one may be.
+      // An unreadable frame is acknowledged too, since the next one may be readable.
       await draw(next).catch(() => undefined);
       next.onShown(numberOf(next.frame[field.sequence]));
     }
@@ -95,13 +95,13 @@ export function createPicture(canvas: HTMLCanvasElement): Picture {
       if (canvas.width !== width) canvas.width = width;
       if (canvas.height !== height) canvas.height = height;
       pen?.drawImage(video, 0, 0);
-      // A tab is captured in CSS pixels, whatever the device's scale.
+      // A tab is captured in CSS pixels, independent of the device scale.
       page = { width, height };
       shown += 1;
     },
     pointAt({ clientX, clientY }) {
       const box = canvas.getBoundingClientRect();
-      // The picture keeps its shape, in the middle of its box.
+      // The picture keeps its aspect ratio, centred in its box.
       const scale = Math.min(box.width / canvas.width, box.height / canvas.height);
       const [width, height] = [canvas.width * scale, canvas.height * scale];
       const part = (at: number, from: number, size: number) => Math.min(1, Math.max(0, (at - from) / size));

@@ -1,26 +1,26 @@
 import type { Finger, InputEvent } from "./messages.ts";
 import type { Picture } from "./picture.ts";
 
-/** What the pointer of a viewer works on. */
+/** Targets of the viewer's pointer. */
 export interface PointerParts {
   readonly canvas: HTMLCanvasElement;
   readonly picture: Picture;
-  /** Whether the viewer steers: else nothing is sent, and the picture scrolls and zooms as any other. */
+  /** Whether the viewer has control. Without control, input is not sent, and the picture scrolls and zooms as usual. */
   steers(): boolean;
   push(event: InputEvent): void;
-  /** The mouse was pressed on the picture: keys belong to it. */
+  /** Called when the mouse is pressed on the picture, which then receives keys. */
   onPress(): void;
 }
 
 const buttons = ["left", "middle", "right"] as const;
 
-/** Pixels of a line and of a page, which some wheels count in (UI Events, WheelEvent.deltaMode). */
+/** Pixels per line and page, the units of some wheels (UI Events, WheelEvent.deltaMode). */
 const wheelUnits = [1, 16, 400];
 
-/** Third clicks select a paragraph, and there are no fourth ones. */
+/** A third click selects a paragraph; there is no fourth. */
 const mostClicks = 3;
 
-/** Sends what the mouse does: within the picture, and beyond it while a button is held that was pressed there. */
+/** Sends mouse events: inside the picture, and outside while a button pressed inside is held. */
 export function attachMouse({ canvas, picture, steers, push, onPress }: PointerParts): void {
   const held = new Map<number, number>();
 
@@ -57,7 +57,7 @@ export function attachMouse({ canvas, picture, steers, push, onPress }: PointerP
   );
 }
 
-/** Sends what fingers do: taps, swipes and pinches are made of it by the page's own browser. */
+/** Sends touches. The page's browser recognises taps, swipes and pinches. */
 export function attachTouch({ canvas, picture, steers, push }: PointerParts): void {
   const fingers = new Map<number, Finger>();
   const tell = (phase: "start" | "move" | "end" | "cancel") =>
@@ -72,7 +72,7 @@ export function attachTouch({ canvas, picture, steers, push }: PointerParts): vo
 
   canvas.addEventListener("pointerdown", (event) => {
     if (event.pointerType === "mouse" || !steers()) return;
-    // Else the browser makes mouse events of it as well.
+    // Prevents additional mouse events of the browser.
     event.preventDefault();
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, { id: lowestFree(), ...picture.pointAt(event) });

@@ -2,7 +2,7 @@ import type { Answer, Choice, Question } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
 import { find, nameOf, type Shown, steers } from "./view.ts";
 
-/** What is said of a question, and on its buttons: no to the left, where there is a choice. */
+/** Heading and buttons of a question. `no` is to the left, if present. */
 interface Wording {
   readonly heading: string;
   readonly yes: string;
@@ -15,16 +15,16 @@ const wordings: Readonly<Record<string, Wording>> = {
   prompt: { heading: "asks:", yes: "OK", no: "Cancel" },
   beforeunload: { heading: "is being left. What was entered may be lost.", yes: "Leave", no: "Stay" },
   select: { heading: "offers a choice.", yes: "Choose", no: "Cancel" },
-  file_chooser: { heading: "asks for a file of yours.", yes: "Choose a file", no: "Cancel" },
+  file_chooser: { heading: "asks for one of your files.", yes: "Choose a file", no: "Cancel" },
 };
 
-const forFiles: Wording = { heading: "asks for files of yours.", yes: "Choose files", no: "Cancel" };
+const forFiles: Wording = { heading: "asks for your files.", yes: "Choose files", no: "Cancel" };
 
 const wordingOf = ({ kind, multiple }: Question): Wording | undefined =>
   kind === "file_chooser" && multiple ? forFiles : wordings[kind];
 
 function messageOf({ kind, message = "", accept = "" }: Question): string {
-  if (kind === "file_chooser") return accept && `It is for ${accept}.`;
+  if (kind === "file_chooser") return accept && `Accepted types: ${accept}.`;
   return kind === "beforeunload" ? "" : message;
 }
 
@@ -34,7 +34,7 @@ function optionOf({ index = 0, label = "", disabled = false, selected = false }:
   return made;
 }
 
-/** Options in their groups, in their order. */
+/** Returns options in their groups, in order. */
 function listOf(options: readonly Choice[]): HTMLElement[] {
   const made: HTMLElement[] = [];
   let group: HTMLOptGroupElement | undefined;
@@ -54,13 +54,13 @@ function listOf(options: readonly Choice[]): HTMLElement[] {
 export interface QuestionParts {
   answer(answer: Answer): void;
   readonly giveFile: Transfers["give"];
-  /** Tells the person why something did not work. */
+  /** Shows the person an error. */
   complain(why: string): void;
-  /** Keys belong to the picture again. */
+  /** Returns the keyboard focus to the picture. */
   leave(): void;
 }
 
-/** Makes what shows the questions of pages, one after the other, and gives what the person who steers answers. */
+/** Creates the panel that shows questions of pages in order, and sends the answers of the person in control. */
 export function createQuestionPanel({ answer, giveFile, complain, leave }: QuestionParts) {
   const panel = find("question", HTMLFormElement);
   const message = find("question-message", HTMLElement);
@@ -70,10 +70,10 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
   const yes = find("question-yes", HTMLButtonElement);
   const no = find("question-no", HTMLButtonElement);
   let shown: Question | undefined;
-  /** The question that was answered last: it stays open until the service has heard. */
+  /** The last answered question, which stays open until the service confirms it. */
   let answered: string | undefined;
   let latest: Shown | undefined;
-  /** Ends what is being sent. */
+  /** Aborts the current upload. */
   let sending: AbortController | undefined;
 
   function reply(given: Answer): void {
@@ -107,7 +107,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     no.hidden = wording.no === undefined;
   }
 
-  /** Sends files one after the other, and answers by the names that they then have. */
+  /** Sends files in order, and answers with the names under which they were stored. */
   async function send(question: Question, chosen: readonly File[]): Promise<void> {
     sending = new AbortController();
     const { signal } = sending;
@@ -116,7 +116,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     try {
       const names: string[] = [];
       for (const file of chosen) {
-        message.textContent = `${file.name} is on its way, ${names.length + 1} of ${chosen.length}.`;
+        message.textContent = `Uploading ${file.name}, ${names.length + 1} of ${chosen.length}.`;
         names.push(await giveFile(file, signal));
       }
       signal.throwIfAborted();
@@ -124,7 +124,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     } catch (thrown) {
       if (signal.aborted) return;
       sending = undefined;
-      complain(`That did not work: ${thrown instanceof Error ? thrown.message : "the file was not sent"}.`);
+      complain(`The upload failed: ${thrown instanceof Error ? thrown.message : "the file was not sent"}.`);
       message.textContent = messageOf(question);
       yes.disabled = false;
       yes.focus();
@@ -146,14 +146,14 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     event.preventDefault();
     give(true);
   });
-  // One press is enough, as on a list that a browser opens.
+  // A single click chooses, as in a browser's own list.
   list.addEventListener(
     "click",
     ({ target }) => void (target instanceof HTMLOptionElement && !target.disabled && give(true)),
   );
   files.addEventListener("change", () => {
     const chosen = [...(files.files ?? [])];
-    // The same file, chosen once more, is to be a change.
+    // Allows the same file to be chosen again, as a change.
     files.value = "";
     if (shown && chosen.length > 0) void send(shown, chosen);
   });
@@ -178,7 +178,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     yes.disabled = !isOurs || sending !== undefined;
     if (question && wording) {
       const title = pages.find(({ id }) => id === question.page_id)?.title || "The page";
-      const whom = isOurs ? "" : ` ${nameOf(state?.control.holder_client_id, now)} is to answer.`;
+      const whom = isOurs ? "" : ` ${nameOf(state?.control.holder_client_id, now)} must answer.`;
       find("question-heading", HTMLElement).textContent = `${title} ${wording.heading}${whom}`;
       if (isNew) fill(question, wording);
       if (isNew && isOurs) (({ prompt: field, select: list })[question.kind] ?? yes).focus();

@@ -1,6 +1,6 @@
 import type { Command, Tab } from "./messages.ts";
 
-/** Makes what shows the tabs of the session's browser: who steers goes to them, and closes them. */
+/** Creates the tab list. The person in control can activate and close tabs. */
 export function createTabs(list: HTMLElement, command: (command: Command) => void) {
   let before = "";
 
@@ -27,7 +27,7 @@ export function createTabs(list: HTMLElement, command: (command: Command) => voi
     const now = JSON.stringify([tabs, isSteering]);
     if (now === before) return;
     before = now;
-    // Who has come to a tab by keys stays there.
+    // Keeps the keyboard focus on the same tab.
     const all: (Element | null)[] = [...list.querySelectorAll("button")];
     const focused = all.indexOf(document.activeElement);
     list.replaceChildren(...tabs.map((tab) => item(tab, isSteering)));

@@ -3,15 +3,15 @@ import type { Problem } from "./messages.ts";
 export interface TransferParts {
   readonly token: string;
   readonly viewerKey: string;
-  /** The session that is shown; undefined before that is known. */
+  /** Id of the shown session, once known. */
   sessionId(): string | undefined;
 }
 
-/** Files between the viewer's machine and the session, beside the stream: who is on both ends is the same. */
+/** File transfers between the viewer's machine and the session, outside the stream but with its credentials. */
 export interface Transfers {
-  /** Gives a file to the session, and gives the name that it has there. Rejects with why not. */
+  /** Uploads a file, and returns its name in the session. Rejects with the reason of a refusal. */
   give(file: File, signal: AbortSignal): Promise<string>;
-  /** Fetches a download of the session's. Rejects with why not. */
+  /** Downloads a file of the session. Rejects with the reason of a refusal. */
   fetch(name: string): Promise<Blob>;
 }
 

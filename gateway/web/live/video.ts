@@ -1,9 +1,12 @@
 import type { Picture } from "./picture.ts";
 
-/** Milliseconds: until the first picture, and without one, after which frames are shown instead; before LiveKit is tried again, at first and at the most. */
+/**
+ * Milliseconds: to wait for the first picture, to wait without pictures before frames replace the video, and to retry
+ * LiveKit.
+ */
 const times = { start: 15_000, patience: 5_000, firstRetry: 3_000, lastRetry: 60_000 };
 
-/** Joins a room, and gives what leaves it. */
+/** Joins a room. Resolves with a function that leaves it. */
 export type JoinRoom = (
   url: string,
   token: string,
@@ -11,7 +14,7 @@ export type JoinRoom = (
 ) => () => void;
 
 declare global {
-  /** Made by the script of `livekit`, which is loaded when it is wanted. */
+  /** Created by the script of `livekit`, which is loaded on demand. */
   var joinRoom: JoinRoom | undefined;
 }
 
@@ -37,13 +40,13 @@ export interface VideoOptions {
   onPicture(): void;
 }
 
-/** The picture as it comes over LiveKit. While it does not, there are frames. */
+/** The picture over LiveKit. Frames replace it if it fails. */
 export interface Video {
-  /** Takes note of how pictures come, at the beginning of each connection. */
+  /** Sets the medium of pictures, at the start of each connection. */
   begin(media: string | undefined): void;
-  /** Takes what to join with. */
+  /** Joins a room. */
   join(room: { readonly url: string; readonly token: string }): void;
-  /** The connection has ended. */
+  /** Ends the video with its connection. */
   end(): void;
 }
 
@@ -52,7 +55,7 @@ export function createVideo({ picture, send, onPicture }: VideoOptions): Video {
   let timer: number | undefined;
   let retry = times.firstRetry;
   let isOn = false;
-  /** Whatever a room does that was left is of no interest any more. */
+  /** Identifies the current room, so that events of rooms left before are ignored. */
   let turn = 0;
 
   function drop(): void {
@@ -79,7 +82,7 @@ export function createVideo({ picture, send, onPicture }: VideoOptions): Video {
 
   function watch(): void {
     clearTimeout(timer);
-    // Out of sight nothing is painted, and nothing missing.
+    // A hidden page paints nothing, so missing pictures are no failure.
     if (!document.hidden) timer = window.setTimeout(fallBack, times.patience);
   }
 

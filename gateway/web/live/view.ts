@@ -1,51 +1,52 @@
 import type { Command, State, Tab, Viewer } from "./messages.ts";
 import { createTabs } from "./tabs.ts";
 
-/** What the page shows around the picture. */
+/** Contents of the page around the picture. */
 export interface Shown {
-  /** The session is over, or there is no connection, and why. */
+  /** Whether the session has ended or the connection is lost, and why. */
   readonly trouble: { readonly is: "over" | "waiting"; readonly why: string } | undefined;
-  /** Why something that the viewer wanted was refused. */
+  /** Why an action of the viewer was refused. */
   readonly refusal: string;
   readonly state: State | undefined;
   readonly viewers: readonly Viewer[];
   readonly own: Viewer | undefined;
 }
 
-/** Finds an element of the page, which has all that this script asks for. */
+/** Returns an element of the page. Throws if it is missing. */
 export function find<Kind extends HTMLElement>(id: string, kind: abstract new () => Kind): Kind {
   const element = document.getElementById(id);
   if (!(element instanceof kind)) throw new Error(`the page has no ${id}`);
   return element;
 }
 
-/** Whether the viewer itself steers. */
+/** Returns whether this viewer has control. */
 export function steers({ state, own, trouble }: Shown): boolean {
   return trouble === undefined && own !== undefined && state?.control.holder_client_id === own.client_id;
 }
 
-/** What a client is called. */
+/** Returns the display name of a client. */
 export function nameOf(clientId: string | undefined, { viewers, own }: Pick<Shown, "viewers" | "own">): string {
   if (clientId === own?.client_id) return "You";
-  return viewers.find((viewer) => viewer.client_id === clientId)?.name ?? "Somebody else";
+  return viewers.find((viewer) => viewer.client_id === clientId)?.name ?? "Another viewer";
 }
 
 function steeringOf(shown: Shown): string {
   const { state, trouble } = shown;
   if (!state || trouble) return "";
   const since = state.control_changed_at
-    ? ` since ${new Date(state.control_changed_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`
+    ? ` (since ${new Date(state.control_changed_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })})`
     : "";
-  if (steers(shown)) return `You steer${since}`;
-  if (state.control.state === "human_control") return `${nameOf(state.control.holder_client_id, shown)} steers${since}`;
-  return state.control.state === "agent_control" ? `An agent steers${since}` : "No person steers";
+  if (steers(shown)) return `You have control${since}`;
+  if (state.control.state === "human_control")
+    return `${nameOf(state.control.holder_client_id, shown)} has control${since}`;
+  return state.control.state === "agent_control" ? `An agent has control${since}` : "No person has control";
 }
 
-/** What is to be done about a pause, by whom. */
+/** Returns how to resolve a pause. */
 function remedyOf(shown: Shown): string {
-  if (steers(shown)) return "Get through it, and the session goes on.";
-  if (shown.own?.can_control) return "Take control and get through it, and the session goes on.";
-  return "It goes on when somebody has got through it.";
+  if (steers(shown)) return "Pass it to continue the session.";
+  if (shown.own?.can_control) return "Take control and pass it to continue the session.";
+  return "The session continues when a person has passed it.";
 }
 
 function noticeOf(shown: Shown): string {
@@ -57,12 +58,12 @@ function noticeOf(shown: Shown): string {
     return `The session is paused at a bot check${check}. ${remedyOf(shown)}`;
   }
   if (state?.pages?.some(({ active, crashed }) => active && crashed))
-    return "The page has crashed. The picture comes back when it is loaded again.";
+    return "The page has crashed. Reload it to continue.";
   if (state?.pages?.some(isUnloaded)) return "The page could not be loaded. Reload it, or go to another address.";
   return "";
 }
 
-/** Whether a page shows the browser's own words about an address that it could not load. */
+/** Returns whether a page shows the browser's error page. */
 const isUnloaded = ({ active, url }: Pick<Tab, "active" | "url">): boolean =>
   active === true && url.startsWith("chrome-error:");
 
@@ -71,7 +72,7 @@ function write(id: string, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Makes what shows all but the picture. */
+/** Creates a function that updates the page, except the picture. */
 export function createView(command: (command: Command) => void) {
   const showTabs = createTabs(find("tabs", HTMLElement), command);
   const address = find("address", HTMLInputElement);

@@ -1,9 +1,9 @@
 import { Room, RoomEvent, Track } from "livekit-client";
 import type { JoinRoom } from "../live/video.ts";
 
-/** Joins a room of LiveKit and shows the one track of video in it: loaded by the live page when it is told of one. */
+/** Joins a LiveKit room and shows its only video track. The live page loads this script on demand. */
 const joinRoom: JoinRoom = (url, token, { onVideo, onGone }) => {
-  // All of one layer is wanted, whatever the size of an element that nobody sees.
+  // The element is hidden, so its size must not select the layer.
   const room = new Room({ adaptiveStream: false, dynacast: false, disconnectOnPageLeave: true });
   const video = document.createElement("video");
   video.muted = true;
@@ -11,7 +11,7 @@ const joinRoom: JoinRoom = (url, token, { onVideo, onGone }) => {
   room
     .on(RoomEvent.TrackSubscribed, (track) => {
       if (track.kind !== Track.Kind.Video) return;
-      // The picture is to be there at once: who drives sees what has come of it.
+      // Shows pictures without a jitter buffer, because the person in control needs the lowest delay.
       track.receiver && Object.assign(track.receiver, { jitterBufferTarget: 0 });
       track.attach(video);
       void video.play().catch(() => undefined);
