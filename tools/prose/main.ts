@@ -1,5 +1,5 @@
-// Finds text that is not plain technical English: in comments, Markdown, messages, and the subjects of commits since this
-// tool exists. Exits with 1 if patterns.json finds something that exemptions.jsonl does not list.
+// Finds text that is not plain technical English in comments, Markdown, messages, and subjects of commits since the commit
+// that added this file. Exits with 1 for a match of patterns.json that exemptions.jsonl does not list.
 //   node tools/prose/main.ts [--root=<tree>] [paths]
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { type Passage, readerOf } from "./passages.ts";
 import { findPatterns, prosePatterns } from "./patterns.ts";
 
-/** A line of exemptions.jsonl: a hit that contains `text` stays. */
+/** A line of exemptions.jsonl, which allows a pattern in texts that contain `text`. */
 interface Exemption {
   readonly file: string;
   readonly pattern: string;
@@ -16,7 +16,7 @@ interface Exemption {
   readonly reason: string;
 }
 
-/** Largest share of passages that may be exempt. */
+/** Largest share of exempt texts. */
 const mostExempt = 0.03;
 
 /** Generated files, data, and texts of other authors. */
@@ -28,7 +28,7 @@ function git(cwd: string, ...args: string[]): string {
   return execFileSync("git", ["-C", cwd, ...args], { encoding: "utf8", maxBuffer: 1 << 28 });
 }
 
-/** Returns the tree of the paths: that of the first absolute one, or the working directory. */
+/** Returns --root, else the checkout of the first absolute path, else the working directory. */
 function findRoot(): string {
   if (values.root !== undefined) return resolve(values.root);
   const path = positionals.find(isAbsolute);
@@ -44,7 +44,7 @@ function listFiles(): string[] {
   return listed.filter((path) => readerOf(path) && !foreign.test(path) && existsSync(resolve(root, path)));
 }
 
-/** Reads the subjects of the commits after the one that brought this tool. */
+/** Reads the subjects of commits after the one that added this tool. */
 function readSubjects(): Map<string, Passage[]> {
   const added = git(root, "log", "--diff-filter=A", "--format=%H", "--", "tools/prose/main.ts")
     .trim()
@@ -91,6 +91,6 @@ for (const { name, instead } of prosePatterns) {
   if (counts.has(name)) console.log(`${counts.get(name)} x ${name}: ${instead}`);
 }
 const share = passages === 0 ? 0 : exempt / passages;
-console.log(`${found} of ${passages} texts were found, ${exempt} are exempt (${(share * 100).toFixed(1)} %)`);
+console.log(`matches in ${found} of ${passages} texts, ${exempt} exempt (${(share * 100).toFixed(1)} %)`);
 if (share > mostExempt) console.log(`at most ${mostExempt * 100} % may be exempt`);
 if (found > 0 || share > mostExempt) process.exitCode = 1;

@@ -21,15 +21,18 @@ const tokens = {
   templateText: /(?:[^`\\$]|\\[\s\S]|\$(?!\{))*/y,
 };
 
-/** Comments of tools, which are no prose. */
+/** Directives to tools, which are not prose. */
 const directive = /^(?:biome-ignore|@ts-|@vitest|#region|#endregion|<reference|shellcheck|buf:lint|#!|clang-format)/;
 
 function lineOf(source: string, at: number): number {
   return source.slice(0, at).split("\n").length;
 }
 
-/** Splits a text into paragraphs, list items, headings and table cells. Fenced code is left out. */
-export function readMarkdown(source: string, firstLine = 1): Passage[] {
+/**
+ * Splits a text into paragraphs, list items, headings and table cells. Fenced code is left out. `splitsAt` starts another
+ * paragraph.
+ */
+function readText(source: string, firstLine: number, splitsAt: RegExp): Passage[] {
   const found: Passage[] = [];
   let open: { line: number; lines: string[] } | undefined;
   let fence = false;
@@ -44,7 +47,7 @@ export function readMarkdown(source: string, firstLine = 1): Passage[] {
     const line = firstLine + index;
     const text = raw.trim();
     const starts = /^(?:[-*+] |\d+\. |> |@[a-z]+ )/.exec(text)?.[0] ?? "";
-    if (text === "" || starts !== "" || /^(?:```|~~~|#+ |\||<)/.test(text)) close();
+    if (text === "" || starts !== "" || splitsAt.test(raw) || /^(?:```|~~~|#+ |\||<)/.test(text)) close();
     if (/^(?:```|~~~)/.test(text)) fence = !fence;
     else if (fence || text === "" || /^(?:<|\|[-:| ]+$)/.test(text)) continue;
     else if (/^#+ /.test(text)) found.push({ kind: "label", line, text: text.replace(/^#+ /, "") });
@@ -61,10 +64,16 @@ export function readMarkdown(source: string, firstLine = 1): Passage[] {
   return found;
 }
 
+/** Reads a Markdown file. */
+export const readMarkdown = (source: string): Passage[] => readText(source, 1, /(?!)/);
+
+/** Reads a comment, whose indented lines are no part of the line before. */
+const readComment = (source: string, firstLine: number): Passage[] => readText(source, firstLine, /^ {2,}/);
+
 /** Reads the comments and messages of TypeScript, JavaScript and protobuf. */
 export function readCode(source: string): Passage[] {
   const found: Passage[] = [];
-  /** Open brackets with the name of what is called by them; `${` for a part of a template. */
+  /** Open brackets with the callee before them; `${` for an expression in a template. */
   const brackets: { mark: string; callee: string }[] = [];
   const templates: { start: number; text: string; isMessage: boolean }[] = [];
   const lineComments: { line: number; text: string; joins: boolean }[] = [];
@@ -123,7 +132,7 @@ export function readCode(source: string): Passage[] {
         .slice(2, -2)
         .replace(/^\*/, "")
         .replace(/^[ \t]*\* ?/gm, "");
-      found.push(...readMarkdown(text, lineOf(source, start)));
+      found.push(...readComment(text, lineOf(source, start)));
     } else if (/["']/.test(mark)) {
       const text = take(tokens.string);
       if (isMessage()) addMessage(start, text.slice(1, -1));
@@ -148,15 +157,15 @@ export function readCode(source: string): Passage[] {
       }
     }
   }
-  found.push(...lineComments.flatMap(({ line, text }) => readMarkdown(text, line)));
+  found.push(...lineComments.flatMap(({ line, text }) => readComment(text, line)));
   return found;
 }
 
-/** Reads the comments of a shell script, and what it prints. */
+/** Reads the comments of a shell script, and the texts that it prints. */
 export function readShell(source: string): Passage[] {
   const found: Passage[] = [];
   const comments = source.split("\n").map((line) => /^\s*#(?!!) ?(.*)$/.exec(line)?.[1] ?? "");
-  found.push(...readMarkdown(comments.join("\n")));
+  found.push(...readComment(comments.join("\n"), 1));
   for (const printed of source.matchAll(/\b(?:stop|echo|printf|fail|warn) +(["'])(.*?[a-z] [a-z].*?)\1/g)) {
     found.push({ kind: "message", line: lineOf(source, printed.index), text: printed[2] ?? "" });
   }

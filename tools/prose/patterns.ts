@@ -7,7 +7,7 @@ export interface ProsePattern {
   /** Regular expression, case-insensitive. `^` is the start of a comment, a paragraph, a message or a subject. */
   readonly pattern: string;
   readonly kinds: readonly Passage["kind"][];
-  /** A text that the pattern finds, and a similar one that it leaves alone. */
+  /** A text that the pattern finds, and a similar one that it does not find. */
   readonly catches: string;
   readonly passes: string;
   readonly instead: string;
@@ -25,7 +25,7 @@ export const prosePatterns: readonly ProsePattern[] = JSON.parse(
 
 const compiled = prosePatterns.map((each) => ({ ...each, regex: new RegExp(each.pattern, "giu") }));
 
-/** Code, addresses and quoted text, which are not prose. */
+/** Code, URLs and quotations, which are not prose. */
 const quoted = /`[^`]*`|\bhttps?:\/\/\S+|"[^"\n]{0,80}"/g;
 
 /** Finds the patterns in a passage. */
