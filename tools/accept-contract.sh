@@ -1,6 +1,6 @@
 #!/bin/sh
-# npm run accept-contract: writes docs/openapi.digest, and makes the proto files of the last commit those that
-# `npm run check` compares with.
+# npm run accept-contract: writes docs/openapi.digest, and records the last commit as the proto baseline of `npm run
+# check`.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools

@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run admin -- <command>: what an operator does that has no endpoint, such as making the first key.
+# npm run admin -- <command>: operator commands without an endpoint, such as creating the first key.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools

@@ -1,4 +1,4 @@
-// npm run admin -- <command>: what an operator does that has no endpoint.
+// npm run admin -- <command>: operator commands without an endpoint.
 import { runAdmin } from "./admin/run-admin.ts";
 
 process.exitCode = await runAdmin(process.argv.slice(2), process.env, process);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run agent -- "<what to do>": has an agent of the running service do something, and prints its steps.
+# npm run agent -- "<instruction>": runs an agent on the service, and prints its steps.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools

@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run bench: readies the machine and prints the table of measurements.
+# npm run bench: prepares the machine and prints the table of measurements.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 set_up

@@ -4,16 +4,16 @@ import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type BrowserPaths, type BrowserRuntime, browserRuntimes } from "../src/platform/browsers/browser-paths.ts";
 
-/** The machine that lacks a browser, as far as it decides how to get one. */
+/** Properties of a machine without a browser that decide how to install one. */
 export interface Machine {
-  /** `ID` of /etc/os-release; empty where there is none. */
+  /** `ID` of /etc/os-release, or "". */
   system: string;
   isRoot: boolean;
-  /** Whether the host of Playwright's downloads answers; asked only when it matters. */
+  /** Returns whether the host of Playwright's downloads responds. Called only if needed. */
   downloadAnswers(): Promise<boolean>;
 }
 
-/** How the missing browsers will be installed, if any is missing and anybody can. */
+/** How to install missing browsers. `nothing`: none is missing; `nobody`: they cannot be installed. */
 export type InstallPlan =
   | { by: "nothing" }
   | { by: "apt"; browsers: string[] }
@@ -25,30 +25,30 @@ const playwrightBrowser: Record<BrowserRuntime, string> = {
   "headless-shell": "chromium-headless-shell",
 };
 
-/** A download of 300 MB at 0.5 MB/s takes ten minutes; what takes twice that will not end. */
+/** Twice the time of a download of 300 MB at 0.5 MB/s. */
 const installDeadlineMs = 20 * 60_000;
 
-/** Decides how the runtimes that were not found are installed: with Debian's packages by its root, else by Playwright. */
+/** Decides how to install missing runtimes: by Debian's packages as root on Debian, else by Playwright. */
 export async function planInstall(found: BrowserPaths, machine: Machine): Promise<InstallPlan> {
   const missing = browserRuntimes.filter((runtime) => found[runtime] === undefined);
   if (missing.length === 0) return { by: "nothing" };
-  // Debian's packages are called as Playwright's browsers are. Ubuntu's chromium is a stub of a snap that cannot be used.
+  // Debian's packages have the names of Playwright's browsers. Ubuntu's chromium is an unusable snap stub.
   const names = missing.map((runtime) => playwrightBrowser[runtime]);
   if (machine.isRoot && machine.system === "debian") return { by: "apt", browsers: names };
   if (!(await machine.downloadAnswers())) return { by: "nobody" };
   return { by: "playwright", browsers: names, withDependencies: machine.isRoot };
 }
 
-/** Times of waiting for another program's lock of the package manager, in milliseconds. */
+/** Milliseconds to wait for another program's lock of the package manager. */
 const lockPatience = { total: 5 * 60_000, between: 3_000 };
 
-/** Runs Debian's package manager. While another program holds a lock of it, notifies `note` once, and tries again. */
+/** Runs apt-get. While another program holds its lock, calls `note` once and retries. */
 export async function installByApt(
   packages: string[],
   note: (line: string) => void,
   { total, between } = lockPatience,
 ): Promise<void> {
-  // The reason is read from what apt-get prints, so it has to be in English.
+  // English messages, since the reason is parsed from the output of apt-get.
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", LC_ALL: "C" };
   const deadline = performance.now() + total;
   let isNoted = false;
@@ -56,7 +56,7 @@ export async function installByApt(
     for (;;) {
       const { failure, printed } = await runShown("apt-get", args, env);
       if (failure === undefined) break;
-      // Its own option DPkg::Lock::Timeout leaves out the locks of the lists and of the archives.
+      // The option DPkg::Lock::Timeout does not cover the locks of the lists and archives.
       const lock = /^E: Could not get lock (.*?)\.?$/m.exec(printed)?.[1];
       if (lock === undefined) throw new Error(failure);
       if (performance.now() > deadline)
@@ -80,12 +80,12 @@ export async function installByPlaywright(
   await run(process.execPath, [installer, "install", ...flags, ...browsers], env);
 }
 
-/** Says whether an executable starts: a downloaded browser does not where system libraries are missing. */
+/** Returns whether an executable starts. A downloaded browser does not if system libraries are missing. */
 export function canStart(executable: string): boolean {
   return spawnSync(executable, ["--version"], { timeout: 10_000, stdio: "ignore" }).status === 0;
 }
 
-/** Runs a command as `run` does, and returns what it printed. */
+/** Runs a command as `run` does, and returns its output. */
 async function runShown(
   command: string,
   args: string[],

@@ -1,11 +1,11 @@
-// Where a browser can be had. Plain JavaScript, because the first look at a fresh machine runs on whatever Node it has.
+// Sources of browsers. Plain JavaScript, because the first check on a fresh machine runs on any installed Node.
 import { readFileSync } from "node:fs";
 
 const { env } = process;
 const downloadHost =
   env.PLAYWRIGHT_CHROMIUM_DOWNLOAD_HOST || env.PLAYWRIGHT_DOWNLOAD_HOST || "https://cdn.playwright.dev";
 
-/** Whether anything answers at the host of Playwright's downloads: 3 s leave time for a sentence within 5. */
+/** Returns whether the host of Playwright's downloads responds within 3 s, so that an error appears within 5 s. */
 export async function downloadAnswers() {
   try {
     await fetch(downloadHost, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(3_000) });
@@ -15,7 +15,7 @@ export async function downloadAnswers() {
   }
 }
 
-/** The name of the operating system as /etc/os-release has it; empty where there is no such file. */
+/** Returns the `ID` of /etc/os-release, or "" if the file is missing. */
 export function operatingSystem() {
   try {
     return /^ID="?([^"\n]*)"?$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "";
@@ -25,7 +25,7 @@ export function operatingSystem() {
 }
 
 /**
- * What somebody runs who may install a browser.
+ * Returns the command that installs a browser.
  * @param {string} directory of Playwright's browsers
  */
 export function installCommand(directory) {
@@ -34,7 +34,7 @@ export function installCommand(directory) {
 }
 
 /**
- * The one sentence for a machine without a browser.
+ * Returns the error message for a machine without a browser.
  * @param {string} directory of Playwright's browsers
  * @param {boolean} wasTried whether root has tried to install one
  */

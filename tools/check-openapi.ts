@@ -1,11 +1,11 @@
-// Compares docs/openapi.digest with the OpenAPI document that the code produces. With --write, writes the file.
+// Compares docs/openapi.digest with the OpenAPI document of the code. With --write, updates the file.
 import { readFileSync, writeFileSync } from "node:fs";
 import { builtServices, describeServices } from "./described-services.ts";
 import { digestOf } from "./openapi-digest.ts";
 
 const path = "docs/openapi.digest";
 
-/** Returns the lines that only one of two texts has. */
+/** Returns the lines that only one of two texts contains. */
 function differences(before: string, after: string): string[] {
   const old = before.split("\n");
   const current = after.split("\n");

@@ -1,6 +1,5 @@
 #!/bin/sh
-# npm run check: everything that can be known without running the project. With names of steps, those alone:
-# npm run check -- types lint
+# npm run check: all static checks. Arguments select checks by name: npm run check -- types lint
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools
@@ -14,7 +13,7 @@ proto_breaking() {
   released=$(cat proto/released-at)
   if ! git cat-file -e "$released^{commit}" 2>/dev/null; then
     echo "the commit $released of proto/released-at is not in this clone: fetch the whole history (git fetch --unshallow)."
-    # A shallow clone has nothing to compare with, which is no fault of its protos.
+    # A shallow clone has no baseline to compare with, which is not a fault of its protos.
     [ "$(git rev-parse --is-shallow-repository)" = true ]
     return
   fi

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The tests as CI runs them. Files that failed run once more by themselves: a file that fails twice is red, one that then
-# passes is named as flaked. Ends with the line `N passed, N failed, N flaked`.
+# Runs the tests as CI does. Failed files run once more: a second failure is red, a pass is reported as flaked. Ends
+# with the line `N passed, N failed, N flaked`.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools
@@ -14,7 +14,7 @@ run_tests() {
 }
 run_tests "$reports/first.json"
 failed=$(node tools/testing/verdict.ts tools/testing/flakes.jsonl "$reports/first.json")
-# The names of files have no spaces.
+# File names contain no spaces.
 # shellcheck disable=SC2086
 [ -z "$failed" ] || run_tests "$reports/second.json" $failed
 node tools/testing/verdict.ts tools/testing/flakes.jsonl "$reports/first.json" "$reports/second.json"

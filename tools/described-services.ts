@@ -10,12 +10,12 @@ import { type ServedService, type ServiceImplementation, serve } from "../src/ke
 
 const image = readFileSync(new URL("../src/gen/image.binpb", import.meta.url));
 
-/** The services that the service has built. */
+/** Services that are implemented. */
 export const builtServices: readonly ServedService[] = features
   .flatMap(({ service = [] }) => service)
   .map(unimplemented);
 
-/** Every public service of the contract, built or not. */
+/** All public services of the contract, implemented or not. */
 export const allServices: readonly ServedService[] = [
   ...createFileRegistry(fromBinary(FileDescriptorSetSchema, image)).files,
 ]
@@ -23,7 +23,7 @@ export const allServices: readonly ServedService[] = [
   .flatMap((file) => file.services)
   .map(unimplemented);
 
-/** Describes services as a gateway at the default address does. */
+/** Builds the OpenAPI document for a gateway at the default address. */
 export function describeServices(services: readonly ServedService[]): OpenApiDocument {
   return buildOpenApi(services, {
     publicUrl: "http://localhost:8080",
@@ -33,10 +33,10 @@ export function describeServices(services: readonly ServedService[]): OpenApiDoc
   });
 }
 
-/** Serves a service of which nothing is called: what describes it looks at descriptors only. */
+/** Serves a service whose methods are never called, because only its descriptors are read. */
 function unimplemented(service: DescService): ServedService {
   const methods = service.methods.map((method) => [method.localName, () => Promise.reject(new Error("not called"))]);
-  // The boundary where a descriptor that is known at run time only meets types made from generated ones.
+  // Casts because the descriptor is only known at run time.
   return serve(
     service as GenService<GenServiceMethods>,
     Object.fromEntries(methods) as unknown as ServiceImplementation<GenService<GenServiceMethods>>,

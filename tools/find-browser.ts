@@ -1,8 +1,8 @@
-// Finds the browsers that sessions run on, or installs them.
-//   plan     prints nothing when there is nothing to do, else what `install` will do in a few words
-//   install  does it
-//   report   says what is still missing
-// Without any browser, plan and report end with 1 and one sentence that names the command to run.
+// Finds the browsers of sessions, or installs them.
+//   plan     prints nothing if no action is needed, else a short description of `install`
+//   install  installs missing browsers
+//   report   reports missing browsers
+// Without any browser, plan and report exit with 1 and a sentence that names the command to run.
 import { writeSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
@@ -31,7 +31,7 @@ function plan(): Promise<InstallPlan> {
   return planInstall(findBrowsers(search), { system: operatingSystem(), isRoot: uid === 0, downloadAnswers });
 }
 
-/** Tells what is missing or does not run: with one runtime the service starts, with none it cannot. */
+/** Reports missing or broken runtimes. The service starts with at least one. */
 function report(wasTried: boolean): void {
   const found = findBrowsers(search);
   const paths = Object.values(found);
@@ -56,7 +56,7 @@ async function printPlan(): Promise<void> {
   console.log(steps.by === "apt" ? `installing ${names} with apt-get` : `downloading ${names} with Playwright`);
 }
 
-/** Writes a line where setup.sh shows it at once: it keeps what is printed until the step has failed. */
+/** Writes a line that setup.sh shows at once. Other output is shown only if the step fails. */
 function note(line: string): void {
   if (env.NOTES_FD) writeSync(Number(env.NOTES_FD), `\npilothouse: ${line}\n`);
   else console.error(`pilothouse: ${line}`);

@@ -1,5 +1,5 @@
-// Runs before packages are installed, on whatever Node the machine has: an ordinary user who has no browser and cannot
-// download one reads so within 5 s, not after the packages. When in doubt it says nothing, and find-browser.ts decides.
+// Runs before packages are installed, on any installed Node. Reports within 5 s that an ordinary user has no browser
+// and cannot download one. In doubtful cases prints nothing, and find-browser.ts decides.
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ function systemBrowsers() {
   return Object.values(JSON.parse(readFileSync(places, "utf8"))).flat();
 }
 
-// An older Node's fetch heeds no proxy, though Playwright's download does.
+// The fetch of an older Node ignores proxies, though Playwright's download does not.
 const decided = [env.CHROMIUM_PATH, env.HEADLESS_SHELL_PATH, env.HTTPS_PROXY, env.https_proxy].some(Boolean);
 const hopeful =
   process.getuid?.() === 0 || decided || [directory, ...systemBrowsers()].some((path) => existsSync(path));

@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run fuzz: sends every door of a service each kind of message at its bounds, and prints what they cost.
+# npm run fuzz: sends each kind of message at its size limits to every transport, and prints their costs.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 set_up

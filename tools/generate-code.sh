@@ -1,6 +1,6 @@
 #!/bin/sh
-# Generates src/gen from proto, and the scripts of our pages from gateway/web, beside the old code and then takes its place, so that nobody sees half of it.
-# With --compare it only says whether src/gen is what would be generated.
+# Generates src/gen from proto, and the page scripts from gateway/web. Replaces the old directory at the end, so that
+# readers never see a partial one. With --compare, only reports whether src/gen is up to date.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p src
@@ -8,10 +8,10 @@ work=$(mktemp -d src/gen.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# Made before buf reads anything: what is edited meanwhile is newer, and generated again.
+# Created before buf reads files, so that files edited during the run are newer than the stamp.
 touch "$work/.stamp"
 buf generate --output "$work"
-# The image keeps the comments of the proto files: the API reference is made from them.
+# The image keeps the comments of the proto files for the API reference.
 buf build proto --output "$work/src/gen/image.binpb"
 for page in live livekit; do
   PAGE=$page vite build gateway/web --outDir "$PWD/$work/src/gen/web"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run generate: makes src/gen from proto, whether it is out of date or not.
+# npm run generate: generates src/gen from proto, even if it is up to date.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools

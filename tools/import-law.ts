@@ -1,4 +1,4 @@
-// Checks the import law of .dependency-cruiser.json. Exits with 1 and one line per broken rule.
+// Checks the import rules of .dependency-cruiser.json. Exits with 1 and a line per violation.
 import { existsSync } from "node:fs";
 import type { ImportDeclaration, Module, StringLiteral, VariableDeclarator } from "@swc/core";
 import { Visitor } from "@swc/core/Visitor.js";
@@ -16,7 +16,7 @@ function isUsing(node: { type: string }): node is UsingDeclaration {
   return node.type === "UsingDeclaration";
 }
 
-/** Teaches swc's visitor `using` declarations, on which it throws (@swc/core 1.16): they are read as `const` ones are. */
+/** Adds `using` declarations to swc's visitor, which throws on them (@swc/core 1.16). They are read as `const`. */
 function readUsingDeclarations(): void {
   const { visitStatement } = Visitor.prototype;
   Visitor.prototype.visitStatement = function (statement) {
@@ -69,7 +69,7 @@ async function cruiseProject(): Promise<ICruiseResult> {
   return output;
 }
 
-/** Finds folders of which no module was read: a cruise without a usable parser reads none, and breaks no rule. */
+/** Returns folders without modules. Without a usable parser, a cruise reads none and reports no violation. */
 function unreadFolders({ modules }: ICruiseResult): string[] {
   return folders.filter((folder) => !modules.some(({ source }) => source.startsWith(`${folder}/`)));
 }

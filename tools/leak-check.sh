@@ -1,6 +1,6 @@
 #!/bin/sh
-# npm run leak-check: waves of sessions, mistakes, disconnects and kills, after which nothing may be left and memory be
-# flat. `npm run test-long` runs a small one; this has 10 waves of 35 sessions, or as many as the arguments say.
+# npm run leak-check: runs waves of sessions, mistakes, disconnects and kills, and checks for leaks and flat memory.
+# `npm run test-long` runs a small one. Default: 10 waves of 35 sessions; the arguments change both.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 set_up

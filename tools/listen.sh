@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run listen -- --forward <address>: forwards an account's events to a program on this machine, signed as webhooks are.
+# npm run listen -- --forward <url>: forwards an account's events to a local program, signed as webhooks.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools

@@ -1,4 +1,4 @@
-// npm run listen -- --forward <address>: forwards an account's events to a program on this machine, signed as webhooks are.
+// npm run listen -- --forward <url>: forwards an account's events to a local program, signed as webhooks.
 import { parseArgs } from "node:util";
 import { StartRefused } from "../src/platform/start-refused.ts";
 import { newSecret } from "../src/webhooks/endpoint-secrets.ts";
@@ -7,9 +7,9 @@ import { print, readService, runCommand } from "./run-command.ts";
 
 const help = `npm run listen -- --forward http://127.0.0.1:3000/hooks
 
-Takes the events of your account from the service at PILOTHOUSE_URL (default http://localhost:8080), with the key in
-PILOTHOUSE_KEY (scope webhooks:read), and sends each to a program of yours as a webhook is sent, signed with a secret that is
-printed at the start. It goes on where it was when the connection breaks, until Ctrl-C ends it.`;
+Reads the events of your account from the service at PILOTHOUSE_URL (default http://localhost:8080), with the key in
+PILOTHOUSE_KEY (scope webhooks:read), and sends each to your program as a webhook, signed with a secret that is printed at
+the start. After a connection failure, continues at the same event. Ctrl-C ends it.`;
 
 await runCommand(async (signal) => {
   const { values } = parseArgs({ options: { forward: { type: "string" }, help: { type: "boolean" } } });

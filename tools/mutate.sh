@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run mutate: changes sources one small step at a time, and prints which changes no test notices.
+# npm run mutate: changes sources in small steps, and prints the changes that no test detects.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh

@@ -1,4 +1,4 @@
-// npm run mutate: changes sources one small step at a time in a copy of the checkout, and prints which changes no test notices.
+// npm run mutate: changes a copy of the checkout in small steps, and prints the changes that no test detects.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,10 +11,10 @@ import { print, runCommand } from "./run-command.ts";
 
 const help = `npm run mutate -- [options] [group or file ...]
 
-  --kinds where,and,if,duration   makes these kinds of mutants alone
-  --lines 120-180                 makes mutants of these lines alone, such as those that a change touches
-  --tests test/a,test/b           runs these tests instead of those that are named for the files
-  --deadline 120                  seconds for the tests of a mutant; three times what they take without one, by default
+  --kinds where,and,if,duration   creates only mutants of these kinds
+  --lines 120-180                 creates only mutants of these lines, such as the lines of a change
+  --tests test/a,test/b           runs these tests instead of those in targets.json
+  --deadline 120                  seconds for the tests of a mutant (default: three times their normal duration)
 
 Groups and files are those of tools/mutate/targets.json, which names the tests of each file; without tests, those that
 import the file. A mutant whose tests fail, or miss the deadline, is killed. Exits with 1 when one survives.`;
@@ -26,7 +26,7 @@ interface Survivor {
   readonly mutant: Mutant;
 }
 
-/** Reads which files are to be mutated, with their tests, or those given for all. */
+/** Reads the files to mutate and their tests; `tests` overrides the tests of all files. */
 function readTargets(named: readonly string[], tests?: readonly string[]): Targets {
   const path = new URL("./mutate/targets.json", import.meta.url);
   const groups: Readonly<Record<string, Targets>> = JSON.parse(readFileSync(path, "utf8"));
@@ -36,7 +36,7 @@ function readTargets(named: readonly string[], tests?: readonly string[]): Targe
   return tests ? Object.fromEntries(Object.keys(chosen).map((file) => [file, tests])) : chosen;
 }
 
-/** Copies what git knows of, or would add, beside the generated code; packages are linked. */
+/** Copies tracked and untracked files and the generated code. Packages are linked. */
 function copyCheckout(): string {
   const copy = mkdtempSync(join(tmpdir(), "pilothouse-mutate-"));
   const files = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { encoding: "utf8" });
@@ -47,13 +47,13 @@ function copyCheckout(): string {
   return copy;
 }
 
-/** Ends a process and all that it has started. */
+/** Ends a process and its descendants. */
 async function endGroup(child: ChildProcess): Promise<void> {
   const kill = (signal: NodeJS.Signals) => {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, signal);
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   };
   kill("SIGTERM");
@@ -73,7 +73,7 @@ interface TestRun {
   readonly signal: AbortSignal;
 }
 
-/** Runs the tests of a file in the copy until the first that fails. */
+/** Runs the tests of a file in the copy until the first failure. */
 async function runTests({ copy, file, tests, deadline, signal }: TestRun): Promise<Verdict> {
   const which = tests.length > 0 ? ["run", ...tests] : ["related", "--run", file];
   const late = AbortSignal.timeout(deadline);
@@ -93,7 +93,7 @@ async function runTests({ copy, file, tests, deadline, signal }: TestRun): Promi
 
 const secondsSince = (begin: number): string => `${((performance.now() - begin) / 1_000).toFixed(1)} s`;
 
-/** Tries the mutants of a file; returns those that survive. */
+/** Tests the mutants of a file, and returns the survivors. */
 async function mutateFile(run: Omit<TestRun, "deadline">, wanted: (mutant: Mutant) => boolean, given?: number) {
   const { copy, file } = run;
   const path = join(copy, file);

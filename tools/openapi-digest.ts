@@ -10,7 +10,7 @@ import type {
   Schema,
 } from "../gateway/openapi/model.ts";
 
-/** Headers of almost every answer: an answer without one of them is marked. */
+/** Headers of nearly all responses. Responses without one are marked. */
 const usualHeaders = [
   "X-Request-Id",
   "X-RateLimit-Limit",
@@ -19,14 +19,14 @@ const usualHeaders = [
   "X-RateLimit-Bucket",
 ];
 
-const legend = `What the service promises over HTTP, a line for each operation and schema. Written by \`npm run accept-contract\`
-from the OpenAPI document that the code produces; \`npm run check\` compares it.
+const legend = `HTTP contract of the service, with a line for each operation and schema. Written by \`npm run accept-contract\`
+from the OpenAPI document of the code; \`npm run check\` compares it.
 
-An operation: verb, path, function, scope, (parameters and body), statuses. \`?\` marks what may be missing, \`*\` an
+An operation: verb, path, function, scope, (parameters and body), statuses. \`?\` marks optional members, \`*\` an
 object that may have other fields, \`=\` a default, \`(1..64)\` bounds of a value, length or count, \`[...]\` after a
-status the headers of its answer beside ${usualHeaders.join(", ")}.`;
+status the headers of its response besides ${usualHeaders.join(", ")}.`;
 
-/** Describes an OpenAPI document in lines that a reviewer can read: one for each operation, schema, parameter and header. */
+/** Formats an OpenAPI document for review, with one line per operation, schema, parameter and header. */
 export function digestOf(document: OpenApiDocument): string {
   const { paths, webhooks = {}, components } = document;
   const websockets = Object.entries(document["x-websockets"] ?? {});
@@ -73,7 +73,7 @@ function operationText(operation: Operation): string {
   return `${introduce(operation)} (${inputs.join(", ")}) -> ${statuses.join(", ")}`;
 }
 
-/** The function's name, and the scopes that a caller needs. */
+/** Returns the function name and the required scopes. */
 function introduce({ operationId, security }: Introduction): string {
   if (!security) return operationId;
   const scopes = security.map(({ bearer = [] }) => bearer.join(" ") || "any");
@@ -105,7 +105,7 @@ function isReference(value: object): value is Reference {
   return "$ref" in value;
 }
 
-/** The problems of a response, whose name is its status and their slugs. */
+/** Returns the problems of a response, whose component name is its status and slugs. */
 function slugsOf(reference: string): string {
   return nameOf(reference).split(".").slice(1).join(" ");
 }
@@ -114,7 +114,7 @@ function nameOf(reference: string): string {
   return reference.split("/").at(-1) ?? reference;
 }
 
-/** A type as TypeScript would have it, with its bounds. A keyword without notation of its own stands there as it is. */
+/** Formats a type in TypeScript notation with its limits. Keywords without notation are kept as they are. */
 function typeOf(schema: Schema): string {
   const { description: _, "x-default": ofBody, default: standard = ofBody, ...rest } = schema;
   const text = shapeOf(rest);

@@ -1,14 +1,14 @@
-// Finds what reads the time or waits for it past `Clock`, which tests could not move. Exits with 1 and one line per file in
-// which there is more of it, or less, than tools/lint/raw-time.json lists.
+// Finds code that reads the time or waits without `Clock`, which tests could not control. Exits with 1 and a line per
+// file whose count differs from tools/lint/raw-time.json.
 import { existsSync, globSync, readFileSync } from "node:fs";
 
-/** The module of time. */
+/** Modules that implement time. */
 const own = ["clock", "bounded-wait", "deadline"].map((name) => `src/platform/${name}.ts`);
 
-/** Generated code, and what runs in the browsers of people. */
+/** Generated code, and code that runs in browsers of people. */
 const foreign = /^(src\/gen|gateway\/web)\//;
 
-/** `setImmediate` is none of it: it waits for a turn of the event loop, and for no time. */
+/** `setImmediate` is allowed, since it waits for a turn of the event loop and not for time. */
 const rawTime = new RegExp(
   [
     /(?<![\w.])(?:globalThis\.)?set(?:Timeout|Interval)\(/,
@@ -20,7 +20,7 @@ const rawTime = new RegExp(
   "g",
 );
 
-/** Comments, as far as they stand on lines of their own. */
+/** Comments on lines of their own. */
 const comments = /^\s*(?:\/\/|\/?\*).*$/gm;
 
 const listed: Readonly<Record<string, number>> = JSON.parse(

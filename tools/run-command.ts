@@ -5,10 +5,10 @@ import { dataDirectory } from "../src/platform/data-directory.ts";
 import { ConfigError, readerOf } from "../src/platform/environment.ts";
 import { describeUnforeseen, StartRefused } from "../src/platform/start-refused.ts";
 
-/** Prints a line for whoever runs the command. */
+/** Prints a line. */
 export const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-/** Reads which service a command talks to, with what key, and gives the reader of the rest. Throws `StartRefused`. */
+/** Reads the address and key of the service, and returns a reader of other variables. Throws `StartRefused`. */
 export function readService() {
   const read = readerOf(process.env);
   const service = read.url("PILOTHOUSE_URL", ["http:", "https:"]) ?? "http://localhost:8080";
@@ -24,10 +24,10 @@ export function readService() {
   return { service, key, read };
 }
 
-/** The service at PILOTHOUSE_URL does not answer. */
+/** The service at PILOTHOUSE_URL does not respond. */
 export class Unreachable extends StartRefused {
   constructor(service: string, cause: unknown) {
-    // What fetch says itself is "fetch failed".
+    // The message of fetch itself is only "fetch failed".
     const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
     const code = reason instanceof Error ? ("code" in reason && reason.code) || reason.message : reason;
     super(`${service} cannot be reached (${code}): start the service with \`npm start\`, or set PILOTHOUSE_URL`, {
@@ -36,7 +36,7 @@ export class Unreachable extends StartRefused {
   }
 }
 
-/** Sends a request to the service; throws Unreachable if there is no response, and the reason of `signal` if it aborts. */
+/** Sends a request to the service. Throws Unreachable without a response, and the reason of `signal` if it aborts. */
 export async function callService(service: string, path: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(`${service}${path}`, init);
@@ -45,7 +45,7 @@ export async function callService(service: string, path: string, init: RequestIn
     throw new Unreachable(service, error);
   }
 }
-/** Runs what a command line asks for, until it is done or Ctrl-C aborts its signal. */
+/** Runs a command until it has finished or Ctrl-C aborts its signal. */
 export async function runCommand(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const ending = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => ending.abort());
@@ -58,11 +58,11 @@ export async function runCommand(run: (signal: AbortSignal) => Promise<void>): P
   }
 }
 
-/** Returns the line that says why a command has failed. */
+/** Returns the line that explains why a command failed. */
 export function explain(error: unknown): string {
   const isOurs = error instanceof StartRefused || error instanceof ConfigError;
   const isForeseen = isOurs || (error instanceof TypeError && "code" in error);
-  // What node:util refuses it explains at length: its first line says what is wrong.
+  // Messages of node:util are long; their first line suffices.
   const [sentence] = isForeseen ? error.message.split("\n") : [describeUnforeseen(error)];
   return `pilothouse: ${sentence}\n`;
 }

@@ -1,12 +1,12 @@
-# Makes a fresh machine ready to run the project. Sourced by the scripts beside it, from the root of the checkout.
-# Says one line per step, is quiet when there is nothing to do, and stops with one sentence when something cannot be had.
+# Prepares a fresh machine to run the project. Sourced by the scripts of this folder, from the root of the checkout.
+# Prints a line per step and nothing if up to date. Stops with one sentence if a requirement is missing.
 
 stop() {
   printf 'pilothouse: %s\n' "$1" >&2
   exit 1
 }
 
-# Counts the seconds of a step on a terminal, for as long as the script lives.
+# Shows the seconds of a step on a terminal while the script runs.
 tick() {
   while sleep 1 && kill -0 $$ 2>/dev/null; do
     printf '\rpilothouse: %s ... %s s' "$1" $(($(date +%s) - $2)) >&2
@@ -22,8 +22,8 @@ end_step() {
   rm -f "$step_log"
 }
 
-# step <title> <command...>: runs a command behind one line with its time; what it printed is shown when it fails, and what
-# it writes to descriptor 4 at once.
+# step <title> <command...>: runs a command, and shows one line with its duration. Shows the output if the command
+# fails, and output to descriptor 4 at once.
 step() {
   step_title=$1
   shift
@@ -58,8 +58,8 @@ need_platform() {
   esac
 }
 
-# Current when the lock file is the one last installed, or no newer than npm's own record of what is installed
-# (which `npm install` writes too).
+# Current if the lock file is the one last installed, or not newer than npm's record of installed packages, which `npm
+# install` also updates.
 packages_are_current() {
   cmp -s package-lock.json node_modules/.installed-lock.json && return 0
   [ -f node_modules/.package-lock.json ] && [ -z "$(find package-lock.json -newer node_modules/.package-lock.json)" ]
@@ -69,13 +69,13 @@ need_packages() {
   packages_are_current && return 0
   { command -v node && command -v npm; } >/dev/null ||
     stop "Node.js or npm is missing: install both from https://nodejs.org and start again."
-  # Only errors are asked for: with an older Node of the machine's own, npm warns about engines that are not used.
+  # Shows only errors: with an older Node, npm warns about engines that are not used.
   step "installing packages" npm ci --loglevel=error --no-audit --no-fund ||
     stop "the packages could not be installed; npm's reason is above."
   cp package-lock.json node_modules/.installed-lock.json
 }
 
-# Puts the first Node 24 or later of the packages and the PATH first: npm's own binaries of Node need glibc.
+# Puts the first Node 24 or later of the packages and the PATH first. npm's own Node binaries need glibc.
 need_node() {
   search="$PWD/node_modules/.bin:$PATH"
   saved_separator=$IFS
@@ -94,7 +94,7 @@ need_node() {
   stop "Node.js 24 or later is needed and npm has none for this machine: install it from https://nodejs.org."
 }
 
-# Directories are compared too, so that a proto file that was removed counts.
+# Also compares directories, so that a removed proto file counts.
 need_code() {
   if [ -f src/gen/.stamp ] && [ -z "$(find proto gateway/web buf.gen.yaml package-lock.json -newer src/gen/.stamp)" ]; then
     return 0
@@ -103,26 +103,26 @@ need_code() {
     stop "the code could not be generated from proto; buf's reason is above."
 }
 
-# Says at once that no browser will be had, before the packages are installed.
+# Reports that no browser can be installed, before packages are installed.
 foresee_browser() {
   packages_are_current || ! command -v node >/dev/null || node tools/foresee-browser.mjs || exit 1
 }
 
 need_browser() {
-  # Node's fetch heeds HTTPS_PROXY, as Playwright's download does, only when told so.
+  # Node's fetch uses HTTPS_PROXY, as Playwright's download does, only with this option.
   plan=$(NODE_USE_ENV_PROXY=1 node tools/find-browser.ts plan) || exit 1
   [ -n "$plan" ] || return 0
   step "$plan" env NODE_USE_ENV_PROXY=1 NOTES_FD=4 node tools/find-browser.ts install || true
   node tools/find-browser.ts report || exit 1
 }
 
-# Node keeps what it has compiled, as far as it may write here: a start takes a third of the time with it.
+# Keeps compiled code, if the directory is writable: a start then takes a third of the time.
 keep_compiled() {
   NODE_COMPILE_CACHE="$PWD/.cache/compiled"
   export NODE_COMPILE_CACHE
 }
 
-# What every script needs.
+# Requirements of every script.
 need_tools() {
   need_platform
   need_packages
@@ -130,7 +130,7 @@ need_tools() {
   keep_compiled
 }
 
-# What running the project needs, a browser included.
+# Requirements of running the project, including a browser.
 set_up() {
   foresee_browser
   need_tools

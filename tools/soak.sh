@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run soak: 2,000 sessions against one service, or as many as the argument says, and a table of what it holds.
+# npm run soak: runs 2,000 sessions, or the given number, against one service, and prints a table of held resources.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 set_up

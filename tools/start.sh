@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm start: readies the machine and runs the gateway, with everything it needs.
+# npm start: prepares the machine and runs the service with all its parts.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 set_up

@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run storm: readies the machine and kills parts of a whole deployment while it serves sessions.
+# npm run storm: prepares the machine and kills parts of a deployment while it serves sessions.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh

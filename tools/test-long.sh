@@ -1,6 +1,6 @@
 #!/bin/sh
-# npm run test-long: the tests that take minutes each, and those of the other browser runtime; with names of files, those
-# alone. The run is noted in tools/testing.
+# npm run test-long: runs the tests that take minutes each, and those of the other browser runtime. File names select
+# files. Records the run in tools/testing.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh

@@ -1,16 +1,16 @@
-# The servers that tests talk to, beside the PostgreSQL that comes with the npm packages. Sourced after setup.sh.
+# Servers that tests use, in addition to PostgreSQL of the npm packages. Sourced after setup.sh.
 
-# Package and command of each; the commands of Debian's daemons are in sbin, which an ordinary user's PATH may lack.
+# Package and command of each. Commands of Debian's daemons are in sbin, which may not be on an ordinary user's PATH.
 test_servers="redis-server:redis-server squid:squid tinyproxy:tinyproxy dante-server:danted postgresql:pg_ctlcluster iproute2:ip openssl:openssl"
 
-# Which packages are missing.
+# Prints the missing packages.
 missing_test_servers() {
   for server in $test_servers; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${server#*:}" >/dev/null || printf '%s ' "${server%%:*}"
   done
 }
 
-# Installs packages without starting their services: a test runs each on a port of its own.
+# Installs packages without starting their services. Tests start each on its own port.
 install_quietly() {
   policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then
@@ -21,7 +21,7 @@ install_quietly() {
   apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
-# The words of the list are packages, and are meant to be split.
+# The list is a list of packages and must be split.
 # shellcheck disable=SC2046,SC2086
 need_test_servers() {
   missing=$(missing_test_servers)
@@ -33,7 +33,7 @@ need_test_servers() {
   [ -z "$missing" ] || stop "the tests need ${missing% }: install them (sudo apt-get install ${missing% }) and start again."
 }
 
-# In a subshell, so that its trap does not replace the step's own.
+# In a subshell, so that its trap does not replace the trap of the step.
 install_in_subshell() (
   install_quietly "$@"
 )

@@ -1,12 +1,12 @@
 #!/bin/sh
-# npm test: readies the machine and runs the tests. Tiers may come first (npm test -- unit service), which are the
-# four that CI runs otherwise; other arguments go to vitest.
+# npm test: prepares the machine and runs the tests. Tiers may be given first (npm test -- unit service); the default
+# are the four tiers of CI. Other arguments are passed to vitest.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh
 
-# Says whether a change since a commit (by default, an uncommitted one) can be seen by tests that import nothing of it:
-# those of the system start it as processes.
+# Returns whether a change since a commit (default: an uncommitted one) affects tests that start the system as processes
+# and import none of its modules.
 changes_the_system() {
   ! git diff --quiet "$1" -- src gateway workers || [ -n "$(git ls-files --others --exclude-standard src gateway workers)" ]
 }

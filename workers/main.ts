@@ -7,10 +7,10 @@ import { threadsFor } from "./egress/resolver.ts";
 import type { WorkerFate } from "./fleet/fleet-link.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
-/** How long a worker may take to end its sessions before it just ends; its supervisor waits 10 s. */
+/** Milliseconds to end sessions before the process exits. The supervisor waits 10 s. */
 const stopMs = 9_000;
 
-/** Exit statuses: 2 says that starting again will not help before something is changed. */
+/** Exit statuses. With 2, a restart is useless until the configuration has changed. */
 const exitFailed = 1;
 const exitMisconfigured = 2;
 
@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   const config = readWorkerConfig(process.env);
   const log = createLog(config.logLevel);
   keepRunning(log);
-  // Node reads it when a thread is first needed, which is after this.
+  // Node reads this when it first needs a thread, which is later.
   process.env.UV_THREADPOOL_SIZE ??= String(threadsFor(config.slots));
   let worker: Worker | undefined;
   let starting: Promise<Worker> | undefined;
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
     log.info({ why }, "the worker ends");
     process.exitCode = status;
     setTimeout(() => process.exit(exitFailed), stopMs).unref();
-    // Half a start would leave a slot's directories behind.
+    // Waits for the start, since a partial start would leave directories of slots behind.
     stopping = Promise.resolve(starting)
       .then((started) => started?.stop(reason))
       .finally(() => process.exit());
@@ -36,7 +36,7 @@ async function main(): Promise<void> {
   const hurry = new AbortController();
   let draining: Promise<void> | undefined;
   const drain = (signal: NodeJS.Signals): void => {
-    // A second signal does not wait for sessions.
+    // A second signal aborts the drain.
     if (draining) hurry.abort();
     draining ??= (worker?.drain(config.drainSeconds * 1_000, hurry.signal) ?? Promise.resolve()).then(() =>
       stop(signal, 0),
@@ -44,7 +44,7 @@ async function main(): Promise<void> {
   };
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => drain(signal));
   const onFate = (fate: WorkerFate): void => {
-    // A worker of its own goes on trying; the embedded one belongs to a gateway, and no gateway wants it any more.
+    // A standalone worker retries. An embedded worker without a gateway is no longer needed.
     if (fate === "superseded" || config.embedded) stop(fate, 0, SessionEndedReason.WORKER_LOST);
   };
   starting = startWorker({ config, env: process.env, log, onFate });

@@ -12,22 +12,22 @@ import type { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
-/** What a worker counts. */
+/** Metrics of a worker. */
 export interface WorkerMetrics {
   readonly registry: Registry;
-  /** Seconds of each command, its wait for its turn included, by `method` and `outcome` (`ok` or the error's slug). */
+  /** Seconds of each command, including its time in the queue, by `method` and `outcome` (`ok` or an error slug). */
   readonly commands: Histogram<"method" | "outcome">;
-  /** Counts what became of a session by itself: its end, by `reason`, and bot checks, by `kind`. */
+  /** Counts ends of sessions by `reason`, and bot checks by `kind`. */
   count(event: Happening): void;
-  /** Seconds until a session had its browser, by `how`: `adopted` (one that was launched ahead) or `launched`. */
+  /** Seconds until a session had a browser, by `how`: `adopted` (a warm one) or `launched`. */
   readonly browserReady: Histogram<"how">;
-  /** Sessions that took more of the machine than they may, by `bound`. */
+  /** Sessions that exceeded a resource limit, by `bound`. */
   readonly sessionsOverBound: Counter<"bound">;
-  /** Shows what a watch sees. */
+  /** Adds gauges for the values of a pressure watch. */
   tellPressure(watch: PressureWatch): void;
 }
 
-/** What is looked at when the metrics are read. */
+/** Parts that are read when metrics are collected. */
 interface Measured {
   sessions(): SessionTable;
   browsers(): BrowserPool;
@@ -36,7 +36,7 @@ interface Measured {
   readonly isolation: IsolationConfig;
 }
 
-/** Makes a worker's metrics. */
+/** Creates the metrics of a worker. */
 export function createWorkerMetrics({ sessions, browsers, slots, profiles, isolation }: Measured): WorkerMetrics {
   const registry = createMetrics();
   const registers = [registry];
@@ -59,7 +59,7 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles, isola
     registry,
     commands: new Histogram({
       name: "pilothouse_worker_command_seconds",
-      help: "Seconds from a command's arrival to its answer.",
+      help: "Seconds from a command's arrival to its response.",
       labelNames: ["method", "outcome"],
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
@@ -94,13 +94,13 @@ function showIsolation(registry: Registry, { isolation, browserSandbox }: Isolat
 function happeningCounter(registers: Registry[]): (event: Happening) => void {
   const ended = new Counter({
     name: "pilothouse_worker_sessions_ended_total",
-    help: "Sessions that have ended by themselves.",
+    help: "Sessions that ended without a request of the client.",
     labelNames: ["reason"],
     registers,
   });
   const challenges = new Counter({
     name: "pilothouse_worker_challenges_total",
-    help: "Bot checks that sessions came upon.",
+    help: "Bot checks that sessions encountered.",
     labelNames: ["kind"],
     registers,
   });
@@ -133,7 +133,7 @@ function tellPressure(registry: Registry, watch: PressureWatch): void {
   });
 }
 
-/** The relays keep the counts; they are read when somebody asks, so that counting costs nothing per packet. */
+/** Counts egress bytes. The relays keep the counts; collection reads them, so that packets cost nothing extra. */
 function countEgress(registry: Registry, slots: SlotPool): void {
   new Counter({
     name: "pilothouse_worker_egress_bytes_total",
@@ -158,11 +158,11 @@ function countEgress(registry: Registry, slots: SlotPool): void {
   });
 }
 
-/** Pages decide how much their browsers write. */
+/** Counts output of browsers, whose amount pages control. */
 function countPipes(registry: Registry): void {
   const counts = [
-    ["messages_skipped", "Messages of browsers that were too long to be read.", () => pipeTotals.skipped],
-    ["waits", "How often a browser had to wait because it had written too much.", () => pipeTotals.waits],
+    ["messages_skipped", "Messages of browsers that were too long to read.", () => pipeTotals.skipped],
+    ["waits", "Pauses of browsers that had written too much.", () => pipeTotals.waits],
   ] as const;
   for (const [name, help, read] of counts) {
     new Counter({
@@ -180,7 +180,7 @@ function countPipes(registry: Registry): void {
 function countUnjudgedCommands(registry: Registry): void {
   new Counter({
     name: "pilothouse_worker_cdp_unjudged_total",
-    help: "Commands of CDP clients that were refused because nobody has judged their methods.",
+    help: "Commands of CDP clients that were refused because the policy does not list their methods.",
     labelNames: ["method"],
     registers: [registry],
     collect() {

@@ -33,22 +33,22 @@ import { SessionTable } from "./session/session-table.ts";
 
 export interface WorkerOptions {
   readonly config: WorkerConfig;
-  /** Where the browsers are named. */
+  /** Environment with the paths of browsers. */
   readonly env: Environment;
   readonly log: Log;
-  /** Hears when the worker is of no use any more. */
+  /** Called when the worker is no longer needed. */
   onFate(fate: WorkerFate): void;
 }
 
 /** A running worker. */
 export interface Worker {
-  /** Takes no new sessions, and resolves when the last one has ended, `patience` is up or the signal aborts. */
+  /** Refuses new sessions. Resolves when the last session has ended, `patience` is over, or the signal aborts. */
   drain(patience: number, signal: AbortSignal): Promise<void>;
-  /** Takes no new sessions, ends those that there are for that reason, and leaves nothing behind. */
+  /** Refuses new sessions, ends running ones with the reason, and removes their files. */
   stop(reason: SessionEndedReason): Promise<void>;
 }
 
-/** Starts a worker: finds its browsers, makes its slots, listens, and makes itself known to the control processes. */
+/** Starts a worker: finds browsers, creates isolation slots, listens, and registers with the control processes. */
 export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const { config, log } = options;
   const ground = await layGround(options);
@@ -83,7 +83,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   };
 }
 
-/** What sessions stand on. */
+/** Parts on which sessions depend. */
 interface Ground {
   readonly runtimes: Awaited<ReturnType<typeof probeRuntimes>>;
   readonly slots: SlotPool;
@@ -96,7 +96,7 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   const executables = findBrowsers({ env, dataDirectory: config.dataDir, platform: process.platform, disk: realDisk });
   const runtimes = await probeRuntimes(executables);
   if (runtimes.size === 0) throw new Error("no browser is installed: set HEADLESS_SHELL_PATH or CHROMIUM_PATH");
-  // On disk: as many as sessions may have are more than the machine has of memory.
+  // On disk, because the files of all sessions may exceed the machine's memory.
   const storage = join(config.dataDir, "slots");
   const mediaServer = config.livekitUrl === undefined ? undefined : new MediaServer(config.livekitUrl);
   const slots = new SlotPool({
@@ -121,7 +121,7 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   return { runtimes, slots, mediaServer, profiles, reports: new Reports() };
 }
 
-/** Tries a browser before the worker registers: a worker whose browsers have no sandbox takes no session. */
+/** Tests a browser before the worker registers. A worker without sandboxed browsers must not accept sessions. */
 async function probeBrowsers(browsers: BrowserPool, slots: SlotPool): Promise<void> {
   try {
     await browsers.probe();
@@ -135,7 +135,7 @@ async function probeBrowsers(browsers: BrowserPool, slots: SlotPool): Promise<vo
   }
 }
 
-/** Makes what holds the sessions; `onRoom` hears that a worker that was full has room again. */
+/** Creates the session table. Calls `onRoom` when a full worker has room again. */
 function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: () => void) {
   const { runtimes, slots, mediaServer, profiles, reports } = ground;
   const metrics = createWorkerMetrics({
@@ -197,7 +197,7 @@ async function makeLink(options: WorkerOptions, ground: Ground, sessions: Sessio
   });
 }
 
-/** Closes the worker to new sessions while its machine is under pressure, and tells the control process at once. */
+/** Closes the worker to new sessions under machine pressure, and notifies the control process at once. */
 function watchPressure({
   config,
   sessions,
@@ -219,7 +219,7 @@ function watchPressure({
 
 async function listenOn(server: WorkerServer, { listen, fleetTls }: WorkerConfig): Promise<void> {
   const path = listen.startsWith("unix:") ? listen.slice("unix:".length) : undefined;
-  // A socket that a killed worker has left.
+  // Removes the socket of a killed worker.
   if (path !== undefined) await rm(path, { force: true });
   await server.listen(listen, fleetTls);
   if (path !== undefined) await chmod(path, 0o600);

@@ -34,7 +34,7 @@ export async function runSupervisor(config: Config): Promise<void> {
   metrics.setDefaultLabels({ role: "supervisor" });
   const restarts = new Counter({
     name: "pilothouse_process_restarts_total",
-    help: "Processes of the service that were started again, because they ended by themselves or did not answer.",
+    help: "Processes of the service that were restarted after they exited or stopped responding.",
     labelNames: ["process"],
     registers: [metrics],
   });

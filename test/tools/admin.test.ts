@@ -63,7 +63,7 @@ const refused: [args: string, why: RegExp][] = [
   ["create-key", /--account accepts/],
   ["create-key --account a --tier gold", /--tier accepts free, personal.*not gold/],
   ["create-key --account a --scopes sessions:own", /no scope sessions:own/],
-  ["drop-key --account a", /no command drop-key; there are create-key, /],
+  ["drop-key --account a", /expected a command \(create-key, .*\), got drop-key/],
   ["set-tier --account nobody --tier free", /no account nobody/],
   ["override --account a --limit minutes", /--limit accepts global, .*session_minutes.*not minutes/],
   ["override --account a --limit profiles --value -1", /--value/],
@@ -177,7 +177,7 @@ test("should work beside the service of embedded mode, and say so where none run
   expect(owner.tier).toBe("free");
   await running.app.stop();
   const refused = await runAdminHere(env, "list-accounts");
-  expect([refused.status, refused.stderr]).toEqual([1, expect.stringMatching(/start the service.*beside it/)]);
+  expect([refused.status, refused.stderr]).toEqual([1, expect.stringMatching(/no service runs on DATA_DIR/)]);
   const nowhere = await runAdminHere({ DATA_DIR: "/nowhere" }, "list-accounts");
   expect(nowhere.stderr).toMatch(/has no database in it/);
 });

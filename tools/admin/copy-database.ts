@@ -12,8 +12,8 @@ import { embeddedDirectory } from "./operator.ts";
 export const copyEmbedded: AdminCommand = {
   help: `copy-database --to <postgres://...>
 
-  copies all that the embedded PostgreSQL of DATA_DIR holds into another one, of release 15 or later. Stop npm start
-  before
+  copies the data of the embedded PostgreSQL of DATA_DIR into another one, of release 15 or later. Stop
+  npm start before
 
   --to <postgres://...>   an empty database`,
   options: ["to"],
@@ -27,11 +27,11 @@ export const copyEmbedded: AdminCommand = {
     const to = openDatabase({ url }, log, 1);
     stack.defer(() => to.close());
     if (await isMigrated(to))
-      throw new StartRefused("--to accepts an empty database, and this one has our tables already");
+      throw new StartRefused("--to accepts an empty database, but this one already has tables of Pilothouse");
     await embedded.start();
     stack.defer(() => embedded.leave());
     await lock.take();
-    // Nobody else's from here on.
+    // From here on the lock keeps other processes away from the database.
     stack.defer(() => embedded.stop());
     stack.defer(() => lock.release());
     const from = openDatabase(embedded.target, log, 1);
@@ -40,6 +40,6 @@ export const copyEmbedded: AdminCommand = {
     await to.migrate(migrations);
     const count = await copyDatabase(from, to);
     const keys = join(dataDir, "secrets-key");
-    return `Copied ${count} rows. Start gateways with DATABASE_URL, and with SECRETS_KEYS as it stands in ${keys}.`;
+    return `Copied ${count} rows. Start gateways with DATABASE_URL, and with the SECRETS_KEYS of ${keys}.`;
   },
 };

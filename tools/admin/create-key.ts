@@ -7,7 +7,7 @@ import { type AdminCommand, type Given, nameList } from "./command.ts";
 import { asOperator } from "./operator.ts";
 import { readTier } from "./set-tier.ts";
 
-/** Checks what the command was given. */
+/** Validates the options. */
 function readOrder({ account, tier, name = "admin", scopes }: Given) {
   if (!account) throw new StartRefused("--account accepts the name or the id of an account, and is needed");
   const wanted = scopes?.split(",").map((scope) => scope.trim()) ?? allScopes;
@@ -19,13 +19,13 @@ function readOrder({ account, tier, name = "admin", scopes }: Given) {
 export const createKey: AdminCommand = {
   help: `create-key --account <name or id> [options]
 
-  makes an API key and prints it, this once, to standard output
+  creates an API key and prints it, only once, to standard output
 
-  --account <name or id>  whose key; an account of this name is made when there is none
-  --tier <tier>           of a new account (default free); changes no account that exists. Tiers are
+  --account <name or id>  owner of the key; an account with this name is created if missing
+  --tier <tier>           of a new account (default free); does not change an existing account. Tiers:
                           ${nameList(tiers.names)}
-  --name <name>           what the key is called (default "admin")
-  --scopes <list>         separated by commas (default: all); known are
+  --name <name>           name of the key (default "admin")
+  --scopes <list>         separated by commas (default: all). Scopes:
                           ${nameList(allScopes)}`,
   options: ["account", "tier", "name", "scopes"],
   run(given, env) {

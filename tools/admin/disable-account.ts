@@ -33,7 +33,7 @@ export const disableAccount: AdminCommand = {
 export const enableAccount: AdminCommand = {
   help: `enable-account --account <name or id> [options]
 
-  lets an account that was disabled go on, with the keys and logins that it had
+  enables a disabled account again, with its earlier keys and logins
 
   --reason <text>         what it is for; the account can read it in its audit log`,
   options: ["account", "reason"],

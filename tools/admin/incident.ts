@@ -10,7 +10,7 @@ import { readTime } from "./read-time.ts";
 
 const kinds = ["degraded", "partial_outage", "major_outage"] as const satisfies readonly Health[];
 
-/** Reads words that everybody will see. */
+/** Reads a public text from an option. */
 function readWords(given: Given, option: string, most: number): string {
   const words = given[option]?.trim() ?? "";
   if (words !== "" && words.length <= most && !/\p{Cc}/u.test(words)) return words;
@@ -33,7 +33,7 @@ function readComponents(text: string | undefined): ComponentName[] {
   return componentNames.filter((name) => names.includes(name));
 }
 
-/** Finds what goes on, or is to come, under an identifier. */
+/** Returns the active or planned incident with an id. */
 async function find(tx: Tx, id: string | undefined, now: Date): Promise<IncidentRow> {
   const open = await lockUnresolved(tx, now);
   const found = open.find((incident) => incident.id === id);
@@ -42,7 +42,7 @@ async function find(tx: Tx, id: string | undefined, now: Date): Promise<Incident
   throw new StartRefused(`--id accepts an incident that is not over (${ids}), not ${id ?? "nothing"}`);
 }
 
-/** Changes what goes on; gateways show it with their next sampling. */
+/** Changes an active incident. Gateways show the change with their next sample. */
 async function change(env: Environment, run: (tx: Tx, now: Date) => Promise<string>): Promise<string> {
   return await asOperator(env, ({ db }) => db.transaction((tx) => run(tx, new Date(systemClock.now()))));
 }
@@ -52,11 +52,11 @@ const shown = "gateways show it within 10 s, and tell subscribers";
 export const openIncident: AdminCommand = {
   help: `incident open --title <words> --health <health> --components <names> --text <sentences>
 
-  opens an incident, beside those that open by themselves; ${shown}
+  opens an incident, in addition to automatic ones; ${shown}
 
   --health <health>       ${kinds.join(", ")}
   --components <names>    ${componentNames.join(",")}, or some of them
-  --text <sentences>      what is known, for everybody to read`,
+  --text <sentences>      public description`,
   options: ["title", "health", "components", "text"],
   run(given, env) {
     const incident = { title: readTitle(given), health: readHealth(given.health), text: readText(given) };
@@ -75,7 +75,7 @@ export const openIncident: AdminCommand = {
 export const updateIncident: AdminCommand = {
   help: `incident update --id <incident> --text <sentences> [--health <health>]
 
-  says something about an incident or maintenance, and how bad it is now;
+  adds a text to an incident or maintenance, and sets its health;
   ${shown}`,
   options: ["id", "text", "health"],
   run(given, env) {
@@ -101,7 +101,7 @@ export const closeIncident: AdminCommand = {
     const text = readText(given);
     return change(env, async (tx, now) => {
       const { id, origin } = await find(tx, given.id, now);
-      if (origin === "automatic") throw new StartRefused(`${id} has opened by itself, and will close by itself`);
+      if (origin === "automatic") throw new StartRefused(`${id} is automatic and cannot be closed by hand`);
       changeIncident(tx, id, text, now, { resolved: true });
       return `The incident ${id} is closed.`;
     });
@@ -111,7 +111,7 @@ export const closeIncident: AdminCommand = {
 export const maintenance: AdminCommand = {
   help: `maintenance --title <words> --components <names> --text <sentences> --from <time> --until <time>
 
-  announces maintenance: its time does not count as down, also when nothing answers;
+  announces maintenance, which does not count as downtime;
   ${shown}
 
   --from <time>           such as 2030-01-31T12:00:00Z, or 90m, 12h, 7d from now; now without it

@@ -26,7 +26,7 @@ export const listMoney: AdminCommand = {
   help: `orders [--account <name or id>]
 
   prints the latest 100 crypto orders, a line of JSON each, the newest first; those with an irregularity
-  were paid too little, too much or too late, and want a look`,
+  were paid too little, too much or too late, and need a check`,
   options: ["account"],
   run: ({ account }, env) =>
     asOperator(env, async ({ db }) => {
@@ -39,9 +39,9 @@ export const listMoney: AdminCommand = {
 export const refund: AdminCommand = {
   help: `refund --order <id> [--cents <amount>]
 
-  notes that an order was refunded, which the operator has done in the wallet: the months of one that is paid
-  end, and it stays paid; one of which the payment was not settled yet fails; of one that was paid too little
-  or too late, what came in is returned, and it wants no look any more
+  records a refund that the operator has made in the wallet. A paid order stays paid, and its months end. An
+  order whose payment is not settled fails. For an order that was paid too little or too late, the whole
+  payment is returned, and the order needs no further check
 
   --cents <amount>        what was refunded of its price (default: all of it)`,
   options: ["order", "cents"],
@@ -52,9 +52,9 @@ export const refund: AdminCommand = {
         const cents = text === undefined ? undefined : Number(/^\d{1,9}$/.test(text) ? text : Number.NaN);
         const { audit, bus } = operator;
         if (cents === undefined && (await returnPayment(tx, { audit, work: createWork({ bus, clock }) }, id)))
-          return `${id} fails, since what was paid is returned.`;
+          return `${id} fails, since its payment is returned.`;
         if (cents === undefined && (await returnLeftover(tx, { clock, audit }, id)))
-          return `What came in for ${id} is returned.`;
+          return `The payment of ${id} is returned.`;
         const amount = await refundOrder(tx, partsOf(operator), { id, cents });
         return `${id} is refunded with ${amount} cents, and its months have ended.`;
       }),
@@ -64,15 +64,15 @@ export const refund: AdminCommand = {
 export const returnMoney: AdminCommand = {
   help: `return --order <id>
 
-  notes that what came in for a paid order beyond its price was returned, which the operator has done in the
-  wallet: the order stays paid, and wants no look any more`,
+  records that the operator has returned the excess payment of a paid order in the wallet. The order stays
+  paid, and needs no further check`,
   options: ["order"],
   run: ({ order }, env) =>
     asOperator(env, (operator) =>
       operator.db.transaction(async (tx) => {
         const id = needId(order);
         await returnExcess(tx, partsOf(operator), id);
-        return `What came in for ${id} beyond its price is returned.`;
+        return `The excess payment of ${id} is returned.`;
       }),
     ),
 };
@@ -80,7 +80,7 @@ export const returnMoney: AdminCommand = {
 export const extend: AdminCommand = {
   help: `extend --order <id> --days <number>
 
-  lengthens the months of a paid order that have not ended`,
+  extends the months of a paid order that have not ended`,
   options: ["order", "days"],
   run: ({ order, days: text }, env) =>
     asOperator(env, (operator) =>
@@ -89,7 +89,7 @@ export const extend: AdminCommand = {
         if (days < 1) throw new StartRefused(`--days accepts a whole number from 1 to 999, not ${text ?? "nothing"}`);
         const id = needId(order);
         await extendOrder(tx, partsOf(operator), { id, days });
-        return `${id} has ${days} days more.`;
+        return `${id} is extended by ${days} days.`;
       }),
     ),
 };

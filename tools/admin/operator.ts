@@ -23,7 +23,7 @@ import { createRedis } from "../../src/platform/redis/redis.ts";
 import { createRedisBus } from "../../src/platform/redis/redis-bus.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 
-/** What commands work with. */
+/** Dependencies of the commands. */
 export interface Operator {
   readonly db: Database;
   readonly bus: Bus;
@@ -31,34 +31,34 @@ export interface Operator {
   readonly audit: AuditLog;
 }
 
-/** Where the data of embedded mode is. Refuses when there is none. */
+/** Returns the data directory of embedded mode. Throws if there is none. */
 export function embeddedDirectory(env: Environment): string {
   const dataDir = dataDirectory({ env, uid: userInfo().uid, home: homedir() });
   if (existsSync(join(dataDir, "postgres", "data"))) return dataDir;
   throw new StartRefused(`DATA_DIR: ${dataDir} has no database in it`);
 }
 
-/** The database of DATABASE_URL, else that of the service that runs on DATA_DIR. */
+/** Returns the database of DATABASE_URL, else of the service that runs on DATA_DIR. */
 function findDatabase(env: Environment): DatabaseTarget {
   const url = env.DATABASE_URL;
   return url ? { url } : createEmbeddedPostgres(embeddedDirectory(env), createLog("warn")).target;
 }
 
-/** The bus of a REDIS_URL, so that gateways hear at once; without it they look within 5 s. */
+/** Opens the bus of REDIS_URL, which notifies gateways at once. Without a bus they poll every 5 s. */
 async function openBus(url: string | undefined, stack: AsyncDisposableStack): Promise<Bus> {
   if (!url) return createLocalBus();
   const redis = createRedis({ url, log: createLog("error"), registry: createMetrics(), patience: 2_000 });
   const bus = createRedisBus(redis);
   await redis.start();
   stack.defer(async () => {
-    // What was published before has been sent by then.
+    // The reply to a ping means that earlier messages were sent.
     await redis.ask("bus", (client) => client.ping());
     redis.stop();
   });
   return bus;
 }
 
-/** Runs what a command does beside the service of an environment, or on its database while it is stopped. */
+/** Runs a command against the running service of an environment, or on its stopped database. */
 export async function asOperator<T>(env: Environment, run: (operator: Operator) => Promise<T>): Promise<T> {
   await using stack = new AsyncDisposableStack();
   const ids = createIds(systemClock);
@@ -66,13 +66,13 @@ export async function asOperator<T>(env: Environment, run: (operator: Operator) 
   stack.defer(() => db.close());
   await db.migrate(migrations).catch((error: unknown) => {
     if (env.DATABASE_URL || !isAbsent(error)) throw error;
-    throw new StartRefused("nothing runs on DATA_DIR: start the service (npm start), and run this beside it");
+    throw new StartRefused("no service runs on DATA_DIR; start it with `npm start`, then run this command again");
   });
   const bus = await openBus(env.REDIS_URL, stack);
   return await run({ db, bus, ids, audit: createAuditLog({ db, ids }) });
 }
 
-/** Nobody listens on the socket of the embedded PostgreSQL. */
+/** Returns whether the embedded PostgreSQL is not running. */
 function isAbsent(error: unknown): boolean {
   const codes = ["ENOENT", "ECONNREFUSED"];
   for (let at = error; at instanceof Error; at = at.cause)
@@ -80,7 +80,7 @@ function isAbsent(error: unknown): boolean {
   return false;
 }
 
-/** Finds the account that --account means, by its id or its name. */
+/** Returns the account that --account names, by id or name. */
 export async function accountOf(db: Queryable, account: string | undefined): Promise<NamedAccount> {
   if (!account) throw new StartRefused("--account accepts the name or the id of an account, and is needed");
   const [found, ...others] = await findAccounts(db, account);

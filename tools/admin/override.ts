@@ -8,7 +8,7 @@ import { type AdminCommand, type Given, nameList } from "./command.ts";
 import { accountOf, asOperator } from "./operator.ts";
 import { readTime } from "./read-time.ts";
 
-/** The largest number of the contract's 32-bit fields: a capacity beyond it could not be shown. */
+/** Largest value of 32-bit fields in the contract. A larger capacity could not be shown. */
 const largest = 2 ** 32 - 1;
 
 const limits: readonly string[] = [...bucketNames, ...numberLimits];
@@ -19,7 +19,7 @@ function readLimit(limit: string | undefined): string {
   throw new StartRefused(`--limit accepts ${limits.join(", ")}, not ${limit ?? "nothing"}`);
 }
 
-/** Reads a whole number of an option, or refuses it. */
+/** Parses an option as a whole number. Throws if it is out of range. */
 function readNumber(option: string, text: string | undefined, least: number, most = largest): number {
   const value = /^\d{1,15}$/.test(text ?? "") ? Number(text) : Number.NaN;
   if (value >= least && value <= most) return value;
@@ -30,10 +30,10 @@ function readOverride(given: Given): Override {
   const limit = readLimit(given.limit);
   const refill = given["refill-per-minute"];
   if (!isBucket(limit) && refill !== undefined)
-    throw new StartRefused("--refill-per-minute belongs to the rate-limit buckets alone");
+    throw new StartRefused("--refill-per-minute applies only to rate-limit buckets");
   return {
     limit,
-    // Bytes are the only amounts that may be larger than 32 bits.
+    // Only byte limits may exceed 32 bits.
     value: readNumber("value", given.value, isBucket(limit) ? 1 : 0, limit.endsWith("_bytes") ? 2 ** 50 : largest),
     ...(isBucket(limit) && { refillPerMinute: readNumber("refill-per-minute", refill, 1) }),
     expiresAt: readTime("until", given.until).toISOString(),
@@ -44,7 +44,7 @@ function readOverride(given: Given): Override {
 export const setOverride: AdminCommand = {
   help: `override --account <name or id> --limit <limit> --value <number> --until <time> [options]
 
-  puts another limit in place of the tier's, in force within 5 s, until it expires by itself
+  overrides a limit of the tier until a given time, in force within 5 s
 
   --limit <limit>         ${nameList(limits)}
   --value <number>        how much there is; of a rate-limit bucket its capacity

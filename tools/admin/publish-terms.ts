@@ -18,8 +18,8 @@ function readRevision({ revision: id = "", url = "", effective }: Given): NewRev
 export const publishTerms: AdminCommand = {
   help: `publish-terms --revision <name> --url <https://...> --effective <time>
 
-  publishes a revision of terms and privacy; owners are told by mail, and from its time on an account
-  can do nothing else before it has accepted
+  publishes a revision of terms and privacy, and notifies owners by mail; once it is in force, an account
+  must accept it before it can do anything else
 
   --revision <name>       how it is known to programs, such as 2030-01-31; clients send it to accept it
   --url <address>         where it can be read

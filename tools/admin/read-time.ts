@@ -1,10 +1,10 @@
 import { systemClock } from "../../src/platform/clock.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 
-/** Milliseconds of the units in which a time from now can be given. */
+/** Milliseconds per unit of relative times. */
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Reads a time that is still to come: ISO 8601, or how long from now. */
+/** Parses a future time: ISO 8601, or a duration from now. */
 export function readTime(option: string, text: string | undefined): Date {
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text ?? "") ?? [];
   const isIso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/.test(text ?? "");

@@ -37,35 +37,35 @@ const commands: Readonly<Record<string, AdminCommand>> = {
 
 const usage = (text: string): string => `npm run admin -- ${text}`;
 
-const help = `What an operator does that has no endpoint. The commands work on the database of DATABASE_URL, else on that of
+const help = `Operator commands without an endpoint. The commands work on the database of DATABASE_URL, else on that of
 the service that runs on DATA_DIR. Each change is written into the audit log of its account.
 
 ${Object.values(commands)
   .map(({ help }) => usage(help))
   .join("\n\n")}`;
 
-/** Does what a command line says, and gives what is to be printed. */
+/** Runs a command line and returns its output. */
 async function answer([first = "--help", ...others]: readonly string[], env: Environment): Promise<string> {
-  // The names of some have two words.
+  // Some command names have two words.
   const [second = ""] = others;
   const hasTwo = Object.hasOwn(commands, `${first} ${second}`);
   const [name, args] = hasTwo ? [`${first} ${second}`, others.slice(1)] : [first, others];
   if (name === "--help") return help;
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (!command)
-    throw new StartRefused(`there is no command ${name}; there are ${Object.keys(commands).join(", ")}; see --help`);
+    throw new StartRefused(`expected a command (${Object.keys(commands).join(", ")}), got ${name}; see --help`);
   const { values } = parseArgs({ args, options: parserOptions(command) });
   if (values.help) return usage(command.help);
   return command.run(Object.fromEntries(Object.entries(values).map(([option, value]) => [option, String(value)])), env);
 }
 
-/** The output streams of a command. */
+/** Output streams of a command. */
 interface Output {
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
 }
 
-/** Runs a command line in an environment, and gives its exit code. */
+/** Runs a command line and returns its exit code. */
 export async function runAdmin(args: readonly string[], env: Environment, output: Output): Promise<number> {
   try {
     output.stdout.write(`${await answer(args, env)}\n`);

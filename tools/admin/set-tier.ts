@@ -5,7 +5,7 @@ import { StartRefused } from "../../src/platform/start-refused.ts";
 import type { AdminCommand } from "./command.ts";
 import { accountOf, asOperator } from "./operator.ts";
 
-/** Reads the name of a tier. */
+/** Parses the name of a tier. */
 export function readTier(tier: string | undefined): TierName {
   const found = tiers.names.find((name) => name === tier);
   if (!found) throw new StartRefused(`--tier accepts ${tiers.names.join(", ")}, not ${tier ?? "nothing"}`);
@@ -15,7 +15,7 @@ export function readTier(tier: string | undefined): TierName {
 export const setTier: AdminCommand = {
   help: `set-tier --account <name or id> --tier <tier>
 
-  gives an account another tier, in force within 5 s; sessions that run keep the limits that they were created under
+  changes the tier of an account, in force within 5 s; running sessions keep the limits of their creation
 
   --tier <tier>           ${tiers.names.join(", ")}`,
   options: ["account", "tier"],

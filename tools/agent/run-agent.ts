@@ -2,26 +2,26 @@ import { StartRefused } from "../../src/platform/start-refused.ts";
 import { readEventStream } from "../listen/event-stream.ts";
 import { callService } from "../run-command.ts";
 
-/** What an agent is to do, and where. */
+/** Instruction and target of an agent. */
 export interface AgentRun {
   readonly service: string;
   readonly key: string;
   readonly text: string;
-  /** `anthropic/claude-haiku-4-5`; the account's own where none is said. */
+  /** `anthropic/claude-haiku-4-5`. Default: the model of the account. */
   readonly model: string | undefined;
-  /** An LLM key for this turn alone. */
+  /** LLM key for this turn only. */
   readonly llmKey: string | undefined;
   print(line: string): void;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the answers of our own service, whose shapes its document has.
+// biome-ignore lint/suspicious/noExplicitAny: responses of the service, whose shapes its OpenAPI document defines.
 type Json = any;
 
 const llmKeyHint =
   "Set LLM_KEY to a key of your own for this turn (and LLM_MODEL, such as anthropic/claude-haiku-4-5), or store one with " +
   "PUT /v1/account/me/byok-llm-key";
 
-/** One line for an entry of a transcript. */
+/** Formats a transcript entry as one line. */
 function lineOf({ role, content }: Json): string {
   if (content.kind === "text") return `${role}: ${content.text}`;
   if (content.kind === "control") return `${role}: ${content.control.state}`;
@@ -29,7 +29,7 @@ function lineOf({ role, content }: Json): string {
   return `${role}: ${content.name} ${JSON.stringify(content.arguments ?? {})} (${content.duration_ms} ms)${failed}`;
 }
 
-/** Runs one turn, printing its steps, and ends its session. Gives whether the agent has answered. */
+/** Runs one turn, prints its steps, and ends its session. Returns whether the agent answered. */
 export async function runAgent(run: AgentRun, signal: AbortSignal): Promise<boolean> {
   const { service, key, text, model, llmKey, print } = run;
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };

@@ -14,13 +14,13 @@ const barMib = 32;
 const slowBytesPerSecond = mebibyte;
 const path = "/v1/account/audit-log/export?format=jsonl";
 
-/** How often the slow reader takes its share, and how long a gateway may take to free what a quick one has left. */
+/** Interval of the slow reader, and time for a gateway to free the memory of a fast reader, in milliseconds. */
 const [stepMs, settleMs] = [50, 1_000];
 
-/** For how long a quick one reads before: the heap has then the size that exports take. */
+/** Seconds of the fast warm-up read, after which the heap has the size that exports need. */
 const warmSeconds = 10;
 
-/** Memory that a slow reader of a long audit log costs a gateway, and whether a quick one gets all of it. */
+/** Memory that a slow reader of a long audit log costs a gateway, and completeness of a fast export. */
 export const auditExport: Bench = {
   name: "audit-export",
   title:
@@ -38,9 +38,9 @@ export const auditExport: Bench = {
   },
 };
 
-/** Writes so many entries of the developer's account by SQL; gives how many it then has. */
+/** Inserts entries of the developer's account by SQL. Returns the total number of entries. */
 function seed({ databaseUrl }: Service, entries: number): Promise<number> {
-  // A millisecond's worth: the digits that follow the time are in order.
+  // Within one millisecond: the digits after the time are ordered.
   const time = lowestId("aud", Date.now() - 86_400_000).slice(0, -16);
   return withDatabase(databaseUrl, async (query) => {
     const indexes = await query<{ indexdef: string; indexname: string }>(
@@ -66,7 +66,7 @@ async function insertEntries(query: Query, time: string, entries: number): Promi
   );
 }
 
-/** Reads for so many seconds. */
+/** Reads slowly for some seconds. */
 async function readSlowly(client: Client, service: Service, seconds: number): Promise<Row> {
   const gateway = service.pidOf("gateway");
   await drain(await client.open("GET", path), { seconds: warmSeconds, bytesPerSecond: Number.POSITIVE_INFINITY });
@@ -105,7 +105,7 @@ async function readWhole(client: Client, entries: number): Promise<Row> {
   };
 }
 
-/** Reads a body for some time, at most so fast; then breaks off. */
+/** Reads a body at a limited rate for some time, then disconnects. */
 async function drain(
   response: IncomingMessage,
   { seconds, bytesPerSecond }: { readonly seconds: number; readonly bytesPerSecond: number },

@@ -8,34 +8,34 @@ import { spread } from "./samples.ts";
 
 const { logIn, signUp, verifyEmail, requestMagicLink, requestPasswordReset } = AuthService.method;
 
-/** How often the slower of two answers may be that of a user: half of the times is what a guess finds. */
+/** Range of the AUC in which response times do not reveal users; 0.5 is chance. */
 const bar = { low: 0.45, high: 0.55 };
 
 const missed = "  MISSED";
 
-/** Users are made so many at a time. */
+/** Users created in parallel. */
 const atOnce = 8;
 
 const password = "not the right password";
 
-/** What is asked for an address. */
+/** Requests that take an address. */
 const questions = [
   { what: "a wrong password", method: logIn, more: { password } },
   { what: "a magic link is asked for", method: requestMagicLink, more: {} },
   { what: "a reset is asked for", method: requestPasswordReset, more: {} },
 ] as const;
 
-/** What answers at once for an address of nobody. */
+/** A source change that removes the protection: unknown addresses are answered at once. */
 const withoutDecoy = {
   file: "src/auth/passwords/passwords.ts",
   from: "decoy ??= ",
   to: "if (!kept) return false;\n      decoy ??= ",
 };
 
-/** Whether the time of an answer tells that an address has a user. */
+/** Measures whether response times reveal that an address has a user. */
 export const authTiming: Bench = {
   name: "auth-timing",
-  title: "addresses with a user (left) against those of nobody (right), in turn; AUC of their times",
+  title: "addresses with a user (left) and without one (right), in turn; AUC of their times",
   async run(scale): Promise<Row[]> {
     const rows = await measureIn(process.cwd(), questions, scale.of(1_000, 150));
     await using changed = await copyChanged(withoutDecoy);
@@ -44,16 +44,16 @@ export const authTiming: Bench = {
   },
 };
 
-/** What misses the bar is what is hoped for here. */
+/** Inverts the verdict: with the fault, the bar must be missed. */
 function asFault({ what, verdict, ...sides }: Row): Row {
   const isTold = verdict.endsWith(missed);
   return {
     ...{ ...sides, what: `${what}, without the decoy's hash` },
-    verdict: isTold ? `told, as it is to be: ${verdict.replace(missed, "")}` : `NOT TOLD: ${verdict}${missed}`,
+    verdict: isTold ? `detected, as expected: ${verdict.replace(missed, "")}` : `NOT DETECTED: ${verdict}${missed}`,
   };
 }
 
-/** Measures a gateway of the sources that are there. */
+/** Measures a gateway of the given sources. */
 async function measureIn(root: string, asked: readonly (typeof questions)[number][], count: number): Promise<Row[]> {
   const { startPeopleGateway }: typeof import("../../test/support/people-gateway.ts") = await import(
     join(root, "test/support/people-gateway.ts")
@@ -87,7 +87,7 @@ function toRow(what: string, { user, nobody }: { readonly user: Side; readonly n
   return { what, ours: side(user), bare: side(nobody), verdict: isMet ? verdict : `${verdict}${missed}` };
 }
 
-/** How likely one of the first took longer than one of the second (Mann and Whitney's U, over all pairs). */
+/** Returns the probability that a sample of the first side is larger (Mann-Whitney U over all pairs). */
 function areaUnderCurve(first: readonly number[], second: readonly number[]): number {
   const sorted = second.toSorted((a, b) => a - b);
   const shorter = (time: number): number => {
@@ -102,19 +102,19 @@ function areaUnderCurve(first: readonly number[], second: readonly number[]): nu
   return first.reduce((sum, time) => sum + shorter(time), 0) / (first.length * second.length);
 }
 
-/** What a user's mail costs is paid by whoever asks next: in pairs that would more often be nobody. */
+/** Shuffles the addresses: a request after a user's pays for its mail, and in pairs would always be an unknown one. */
 function shuffle(emails: readonly string[]): string[] {
   const drawn = emails.map((email): [number, string] => [Math.random(), email]);
   return drawn.sort(([a], [b]) => a - b).map(([, email]) => email);
 }
 
-/** Signs people up, and verifies their addresses. */
+/** Signs users up and verifies their addresses. */
 async function makeUsers(gateway: PeopleGateway, count: number): Promise<string[]> {
   const emails = Array.from({ length: count }, freshEmail);
   const left = [...emails];
   async function make(): Promise<void> {
     for (let email = left.pop(); email !== undefined; email = left.pop()) {
-      // Sign-ups from one network are braked.
+      // Sign-ups from one network are throttled.
       const from = `2001:db8:${left.length.toString(16)}::1`;
       const signedUp = await gateway.call("REST", signUp, { email, password: goodPassword }, { from });
       if (signedUp.slug !== "") throw new Error(`a sign-up was refused: ${signedUp.slug}`);

@@ -1,5 +1,5 @@
 declare module "autocannon" {
-  /** What is sent, and how much of it. */
+  /** Requests to send. */
   interface Load {
     readonly url: string;
     readonly method: string;
@@ -9,7 +9,7 @@ declare module "autocannon" {
     readonly amount: number;
   }
 
-  /** What came of it. */
+  /** Results of a run. */
   interface Outcome {
     readonly "2xx": number;
     readonly non2xx: number;
@@ -17,6 +17,6 @@ declare module "autocannon" {
     readonly duration: number;
   }
 
-  /** Sends requests over kept connections, as many at once as there are connections. */
+  /** Sends requests over keep-alive connections, one at a time per connection. */
   export default function autocannon(load: Load): Promise<Outcome>;
 }

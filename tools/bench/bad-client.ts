@@ -1,5 +1,5 @@
-// A CDP client that is a burden, in a process of its own: does one bad thing again and again, and tells its parent of each
-// time that it has. Its arguments are the thing's name and the address of a session.
+// A harmful CDP client in its own process. Repeats one harmful action and notifies its parent each time. Arguments:
+// name of the action, URL of a session.
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
@@ -7,14 +7,14 @@ import { WebSocket } from "ws";
 const mib = 2 ** 20;
 const [kind = "", url = ""] = process.argv.slice(2);
 
-/** What is looked at of the results of commands. */
+/** Used members of command results. */
 interface Result {
   readonly targetId: string;
   readonly sessionId: string;
   readonly targetInfos: readonly { readonly type: string; readonly targetId: string }[];
 }
 
-/** Sends commands and reads their answers, keeping none but those that are waited for. */
+/** Sends commands and reads their responses. Keeps only those that are awaited. */
 class Connection {
   readonly socket: WebSocket;
   readonly #waiting = new Map<number, (result: Result) => void>();
@@ -25,7 +25,7 @@ class Connection {
     socket.on("error", () => undefined);
     socket.on("message", (data: Buffer) => {
       const id = Number(/^\{"id":(\d+)/.exec(data.toString("latin1", 0, 24))?.[1]);
-      // The boundary where an answer is taken for what its command gives; a long one is not looked into.
+      // Casts the response to the type of its command. Long responses are not parsed.
       this.#waiting.get(id)?.(data.length > mib ? undefined : JSON.parse(String(data)).result);
       this.#waiting.delete(id);
     });
@@ -38,7 +38,7 @@ class Connection {
     return connection;
   }
 
-  /** Sends a command; resolves when it is in the socket's hands. */
+  /** Sends a command. Resolves when the socket has accepted it. */
   push(method: string, params: object, sessionId?: string): Promise<number> {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -62,16 +62,16 @@ class Connection {
   }
 }
 
-/** What is done again and again until the process ends; each gives what is done once. */
+/** Actions to repeat until the process ends. Each returns a function that runs it once. */
 const kinds: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
-  /** Sends as fast as it may, and reads all answers. */
+  /** Sends as fast as possible, and reads all responses. */
   floods: async () => {
     const connection = await Connection.open();
     return async () => {
       for (let count = 0; count < 1_000; count += 1) await connection.push("Browser.getVersion", {});
     };
   },
-  /** Has the browser say much, and reads nothing until it is given up; then comes back. */
+  /** Makes the browser produce much output and reads nothing until disconnected, then reconnects. */
   "reads nothing": async () => async () => {
     const connection = await Connection.open();
     const page = await connection.attach();
@@ -79,11 +79,11 @@ const kinds: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
     connection.socket.pause();
     const params = { expression: `"x".repeat(${8 * mib})`, returnByValue: true };
     for (let count = 0; count < 8; count += 1) void connection.push("Runtime.evaluate", params, page);
-    // A socket that is not read does not tell that it was closed.
+    // A paused socket does not emit "close".
     setTimeout(() => connection.socket.terminate(), 1_500);
     await closed;
   },
-  /** Has every new page paused, and lets none run. */
+  /** Pauses each new page and never resumes it. */
   "pauses pages": async () => {
     const sleeper = await Connection.open();
     await sleeper.push("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: true });
@@ -94,7 +94,7 @@ const kinds: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
       await opener.ask("Target.closeTarget", { targetId });
     };
   },
-  /** Sends 90 MiB in one message, and has them sent back. */
+  /** Sends a message of 90 MiB and receives it back. */
   "sends 90 MiB": async () => {
     const connection = await Connection.open();
     const page = await connection.attach();

@@ -9,13 +9,13 @@ import { startSite } from "./site.ts";
 
 const gibibyte = 2 ** 30;
 
-/** More than any bound lets be. */
+/** Above all limits. */
 const slots = 256;
 
-/** How long the worker may take to be there. */
+/** Milliseconds in which the worker must be ready. */
 const startMs = 30_000;
 
-/** How many sessions a worker holds at once until its memory closes it. */
+/** Number of concurrent sessions until memory pressure closes the worker. */
 export const capacity: Bench = {
   name: "capacity",
   title: "sessions with one page each that a worker in a control group holds at once, until pressure closes it",

@@ -11,25 +11,25 @@ import { startSite } from "./site.ts";
 const mebibyte = 1024 * 1024;
 const barMib = 16;
 
-/** With its markup the snapshot is just below the 64 MiB that a capture may have. */
+/** With markup, the snapshot is just below the capture limit of 64 MiB. */
 const textBytes = 63.9 * mebibyte;
 
-/** The session ends, by its idle clock, long before the slow reader is done. */
+/** The session idles out long before the slow reader has finished. */
 const idleSeconds = 10;
 const slowBytesPerSecond = mebibyte;
 
-/** How often the slow reader takes its share. */
+/** Interval of the slow reader, in milliseconds. */
 const stepMs = 50;
 
-/** How long a gateway may take to free what a reader at full speed has left. */
+/** Milliseconds for a gateway to free the memory of a fast reader. */
 const settleMs = 1_000;
 
-/** What one slow reader saw. */
+/** Results of one slow reader. */
 interface SlowRead {
   readonly raisedMib: number;
   readonly bytes: number;
   readonly seconds: number;
-  /** The same at full speed. */
+  /** The same capture at full speed. */
   readonly quickSeconds: number;
   readonly sessionEnded: boolean;
 }
@@ -87,7 +87,7 @@ async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   return (await timed(work)()) / 1_000;
 }
 
-/** Reads a body at most so fast; all of its bytes have to come. */
+/** Reads a body at a limited rate. Throws if bytes are missing. */
 async function drain(response: IncomingMessage, bytesPerSecond: number): Promise<void> {
   const ended = once(response, "end");
   const beganAt = performance.now();

@@ -2,7 +2,7 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A place in the sources, and what is to stand there. */
+/** A replacement in a source file. */
 export interface SourceChange {
   readonly file: string;
   readonly from: string;
@@ -14,7 +14,7 @@ export interface ChangedSources extends AsyncDisposable {
   readonly root: string;
 }
 
-/** Copies the sources with one place changed into a directory of their own: a bench is to fail where a protection is gone. */
+/** Copies the sources with one replacement, to show that a bench fails without a protection. */
 export async function copyChanged({ file, from, to }: SourceChange): Promise<ChangedSources> {
   const root = await mkdtemp(join(tmpdir(), "pilothouse-changed-"));
   for (const part of ["gateway", "src", "proto", "test/support", "tools", "package.json"])
@@ -22,7 +22,7 @@ export async function copyChanged({ file, from, to }: SourceChange): Promise<Cha
   await symlink(join(process.cwd(), "node_modules"), join(root, "node_modules"));
   const path = join(root, file);
   const pieces = (await readFile(path, "utf8")).split(from);
-  if (pieces.length !== 2) throw new Error(`${file} is to have once: ${from}`);
+  if (pieces.length !== 2) throw new Error(`${file} must contain exactly once: ${from}`);
   await writeFile(path, pieces.join(to));
   return { root, [Symbol.asyncDispose]: () => rm(root, { recursive: true, force: true }) };
 }

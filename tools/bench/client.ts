@@ -1,6 +1,6 @@
 import { Agent, type IncomingMessage, request } from "node:http";
 
-/** A REST client with kept connections, as thin as node makes one, so that its own time weighs little. */
+/** A minimal REST client with keep-alive connections, whose own time is small. */
 export class Client implements Disposable {
   readonly #url: string;
   readonly #key: string;
@@ -11,19 +11,19 @@ export class Client implements Disposable {
     this.#key = key;
   }
 
-  /** Sends a body by POST and gives the answer; throws for one that is no success. */
+  /** Posts a body and returns the response. Throws unless the status is 2xx. */
   async post<Answer>(path: string, body: object): Promise<Answer> {
-    // The boundary where JSON becomes what the caller knows that the endpoint answers.
+    // Casts JSON to the response type that the caller expects.
     return JSON.parse(await readText(await this.open("POST", path, body))) as Answer;
   }
 
-  /** Gives the answer to a GET; throws for one that is no success. */
+  /** Returns the response to a GET. Throws unless the status is 2xx. */
   async get<Answer>(path: string): Promise<Answer> {
-    // The same boundary.
+    // Casts as `post` does.
     return JSON.parse(await readText(await this.open("GET", path))) as Answer;
   }
 
-  /** Creates a session; gives its path. */
+  /** Creates a session and returns its path. */
   async create(body: object = {}): Promise<string> {
     const { id } = await this.post<{ id: string }>("/v1/sessions", body);
     return `/v1/sessions/${id}`;
@@ -34,7 +34,7 @@ export class Client implements Disposable {
     await readText(await this.open("DELETE", path));
   }
 
-  /** Sends a request and gives its response before the body is read; throws for one that is no success. */
+  /** Sends a request and returns the response before its body. Throws unless the status is 2xx. */
   async open(method: string, path: string, body?: object): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const text = body && JSON.stringify(body);

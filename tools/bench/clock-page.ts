@@ -1,8 +1,8 @@
 import type { Page } from "playwright-core";
 
 /**
- * A page that scrolls and paints the time, and how many presses it has heard, as bits that a picture of it can be read by.
- * It does so in every second frame, as often as a capture looks at it, and in the next one after a press.
+ * A scrolling page that paints the time and the number of received presses as bits, so that pictures can be decoded. It
+ * repaints in every second frame, the rate of captures, and in the first frame after a press.
  */
 export const clockPage = `<!DOCTYPE html><title>Clock</title><link rel="icon" href="data:,">
 <style>body { margin: 0; font: 14px sans-serif } canvas { position: fixed; top: 0; left: 0 } p:nth-child(even) { background: #cde }</style>
@@ -35,17 +35,17 @@ ${Array.from({ length: 400 }, (_, index) => `<p>Item ${index}, of which there ar
   requestAnimationFrame(paint);
 </script>`;
 
-/** What a viewer has seen of the clock. */
+/** Measurements of a viewer. */
 export interface Sight {
-  /** Milliseconds from the page's painting of each picture to its being there to be read. */
+  /** Milliseconds from the painting of each picture until a viewer can read it. */
   readonly ages: readonly number[];
   /** Milliseconds from each press to the first picture that shows it. */
   readonly answers: readonly number[];
-  /** Pictures that could not be read. */
+  /** Undecodable pictures. */
   readonly torn: number;
 }
 
-/** Has a viewer's page read each picture that it shows. */
+/** Makes a viewer's page decode each picture that it shows. */
 export function readClock(page: Page): Promise<void> {
   return page.evaluate(() => {
     const canvas = document.querySelector("canvas");
@@ -77,10 +77,10 @@ export function readClock(page: Page): Promise<void> {
   });
 }
 
-/** What was seen since it was last asked for. */
+/** Returns the measurements since the last call. */
 export function takeSight(page: Page): Promise<Sight> {
   return page.evaluate(() => {
-    // The boundary to what `readClock` has left in the page.
+    // Reads the global that `readClock` has set.
     const { sight } = globalThis as unknown as { sight: { ages: number[]; answers: number[]; torn: number } };
     const taken = { ...sight, ages: sight.ages.splice(0), answers: [...sight.answers] };
     sight.torn = 0;

@@ -9,7 +9,7 @@ import { startSite } from "./site.ts";
 
 const bar = 1;
 
-/** Sessions that run beside each other. */
+/** Concurrent sessions. */
 const atOnce = 4;
 
 interface Sides {
@@ -18,7 +18,7 @@ interface Sides {
   readonly context: SessionRun;
 }
 
-/** Whole sessions against what a browser does by itself. */
+/** Whole sessions of the service, compared with a bare browser. */
 export const endToEnd: Bench = {
   name: "end-to-end",
   title: `create + navigate + screenshot + destroy, ${atOnce} at a time, through REST against raw CDP over a pipe with the same flags`,
@@ -27,7 +27,7 @@ export const endToEnd: Bench = {
     const warm = new RawBrowser();
     await firstPage(warm);
     const bare = { process: processSession(site.formUrl), context: contextSession(warm, site.formUrl) };
-    // What is hot here is compiled by the first sessions; the service is measured from its start, with its pool empty.
+    // Warms up the JIT of the bare side. The service is measured from its start, with an empty pool.
     for (const run of Object.values(bare)) await runSessions(run, scale.of(20, 8), 1);
     const service = await startService({ EGRESS_ALLOW: site.host });
     try {
@@ -69,7 +69,7 @@ async function rateOf(run: SessionRun, sessions: number): Promise<{ rate: number
   return { rate, text: `${rate.toFixed(1)} sessions/s, ${spread(times)}` };
 }
 
-/** Runs sessions, so many at once; gives the milliseconds of each. */
+/** Runs sessions with limited concurrency. Returns the milliseconds of each. */
 async function runSessions(run: SessionRun, count: number, atOnce: number): Promise<number[]> {
   const times: number[] = [];
   let left = count;
@@ -86,7 +86,7 @@ async function runSessions(run: SessionRun, count: number, atOnce: number): Prom
   return times;
 }
 
-/** CPU of a session until just before its end, browser included: what dies in the end cannot be asked any more. */
+/** Measures the CPU of a session, browser included, just before its end, since ended processes report nothing. */
 async function compareCpu(sides: Sides, gateway: number, scale: Scale): Promise<Row[]> {
   const ourCpu = () => treeCpuMs(gateway);
   const bareCpu = () => treeCpuMs(process.pid) - treeCpuMs(gateway);

@@ -5,13 +5,13 @@ import { type DrivenSession, WorkerUnderTest } from "../../test/support/worker-u
 import { type Bench, boundVerdict, type Row, ratioVerdict } from "./bench.ts";
 import { median } from "./samples.ts";
 
-/** How much longer others' taps may take, how long the worker's loop may be held, and what its RSS may grow by. */
+/** Largest ratio of others' taps, delay of the worker's event loop, and growth of its RSS. */
 const bars = { taps: 1.5, delayMs: 200, rssMiB: 256 };
 
-/** A session taps this long after its last tap: 15 that tap without rest would want more than two cores by themselves. */
+/** Milliseconds between taps of a session: 15 sessions without pauses would need more than two cores. */
 const pauseMs = 1_000;
 
-/** What a page does: `work` keeps a core busy and writes nothing. */
+/** Kinds of floods; `work` keeps a core busy and writes nothing. */
 const kinds = ["work", "log", "throw", "reject", "request", "lines"] as const;
 
 interface Seen {
@@ -20,11 +20,11 @@ interface Seen {
   readonly rssMiB: number;
 }
 
-/** A page that floods its browser's pipe, beside the sessions of others on the same worker. */
+/** A page that floods its browser's pipe, next to other sessions on the same worker. */
 export const flood: Bench = {
   name: "flood",
   title:
-    "taps of others beside a page that writes 400 MiB in one message or 100,000 a second, against one that is busy",
+    "taps of others next to a page that writes 400 MiB in one message or 100,000 messages a second, compared with a busy one",
   async run(scale): Promise<Row[]> {
     const rows: Row[] = [];
     for (const runtime of ["headless-shell", "chromium"]) {
@@ -59,17 +59,17 @@ async function measureRuntime(runtime: string, others: number, ms: number): Prom
       await following;
       await neighbour.destroy();
     }
-    if (worker.sessions.running.length !== others) throw new Error("a session of somebody else has ended");
+    if (worker.sessions.running.length !== others) throw new Error("expected all other sessions to survive");
     return rows;
   } finally {
-    // A session that is not ended would keep this process until its time is up.
+    // An open session would keep this process alive until its time limit.
     await Promise.all(sessions.map((session) => session.destroy()));
     await worker.stop();
     await site.stop();
   }
 }
 
-/** Watches a session: a browser says what its pages write only while somebody does. */
+/** Follows a session: a browser reports output of pages only while a client follows. */
 async function follow(session: DrivenSession, signal: AbortSignal): Promise<void> {
   try {
     for await (const event of session.watch(signal)) event.id;
@@ -82,7 +82,7 @@ async function tap(session: DrivenSession, selector: string): Promise<void> {
   await session.interact({ action: { case: "tap", value: { selector } }, timeoutMs: 30_000 });
 }
 
-/** Has all sessions tap for a while. This process is the worker: its loop and its memory are looked at meanwhile. */
+/** Taps in all sessions for a while, and measures this process, which is the worker. */
 async function watch(sessions: readonly DrivenSession[], ms: number): Promise<Seen> {
   const before = process.memoryUsage.rss();
   let most = before;

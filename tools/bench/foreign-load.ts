@@ -1,9 +1,9 @@
 import { hostBusyMs, type ProcessTimes, readTree } from "./processes.ts";
 
-/** A browser lives for some 500 ms; what it does after the last look is taken for foreign. */
+/** Milliseconds between samples. A browser lives for some 500 ms; its CPU after the last sample counts as foreign. */
 const lookMs = 250;
 
-/** Reckons how busy the machine was with what is not ours: its whole CPU time less that of our own processes. */
+/** Estimates the foreign load of the machine: its total CPU time minus that of our processes. */
 export class ForeignLoad {
   readonly #seen = new Map<string, ProcessTimes>();
   readonly #timer = setInterval(() => this.#look(), lookMs);
@@ -16,7 +16,7 @@ export class ForeignLoad {
     this.#ownBefore = this.#own();
   }
 
-  /** Ends the count; gives the cores that others used, on average. */
+  /** Stops and returns the average number of cores that other processes used. */
   stop(): number {
     clearInterval(this.#timer);
     this.#look();

@@ -10,13 +10,13 @@ import { median, spread } from "./samples.ts";
 
 const perSecond = 250;
 
-/** Milliseconds that input may take longer than the same by CDP in-process. */
+/** Milliseconds that input may take longer than in-process CDP. */
 const bar = 2;
 
-/** How long the last events may take to be told of. */
+/** Milliseconds for the last events to be reported. */
 const tellMs = 60_000;
 
-/** From the sending of a key or a press to the page's handler, at 250 events a second, by each transport. */
+/** Time from the sending of a key or press to the page's handler, at 250 events per second, per transport. */
 export const input: Bench = {
   name: "input",
   title: "input events, 250 a second: from a client to the page's handler, against CDP in-process; keys and presses",
@@ -52,7 +52,7 @@ async function openSession({ url, grpcAddress, key }: Service, ledger: InputLedg
   return { url, grpcAddress, key, agentId: body.id, clientId: "bench" };
 }
 
-/** Awaits what the page tells, and gives the milliseconds of each press. Throws when it is not exactly what was sent. */
+/** Awaits the page's report. Returns the milliseconds of each press; throws if events differ from those sent. */
 async function timesOf(ledger: InputLedger, count: number, sentAt: readonly number[]): Promise<number[]> {
   const expected = expectedOfRun(count);
   await waitUntil(() => presses(ledger.heard).length >= expected.length, { timeout: tellMs, every: 100 });

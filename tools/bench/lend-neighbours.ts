@@ -6,15 +6,16 @@ import { type Bench, boundVerdict, type Row } from "./bench.ts";
 import { Client } from "./client.ts";
 import { median, percentile } from "./samples.ts";
 
-/** Milliseconds that the slowest taps of a hundred may take. */
+/** Milliseconds that the slowest of a hundred taps may take. */
 const bar = 50;
 
 const program = fileURLToPath(new URL("bad-client.ts", import.meta.url));
 
-/** CDP clients that are a burden, beside somebody else's session on the same worker. */
+/** Harmful CDP clients next to another session on the same worker. */
 export const lendNeighbours: Bench = {
   name: "lend-neighbours",
-  title: "taps by REST of a session beside CDP clients of another one that do harm, against taps alone (p50, p99)",
+  title:
+    "taps by REST of a session with harmful CDP clients of another session, compared with taps without them (p50, p99)",
   async run(scale): Promise<readonly Row[]> {
     await using scene = await startLendScene();
     using client = new Client(scene.service);
@@ -33,7 +34,7 @@ export const lendNeighbours: Bench = {
   },
 };
 
-/** Taps without rest; gives how long each took. */
+/** Taps without pauses. Returns the milliseconds of each. */
 async function tapFor(client: Client, session: string, ms: number): Promise<number[]> {
   const taps: number[] = [];
   for (const endsAt = performance.now() + ms; performance.now() < endsAt; ) {
@@ -44,7 +45,7 @@ async function tapFor(client: Client, session: string, ms: number): Promise<numb
   return taps;
 }
 
-/** Runs something while a client of another session does harm; says how often that has. */
+/** Runs a function while a client of another session does harm. Returns the number of harmful actions. */
 async function beside(scene: LendScene, kind: string, run: () => Promise<number[]>) {
   const other = await scene.open();
   const child: ChildProcess = fork(program, [kind, await scene.cdpUrl(other)]);

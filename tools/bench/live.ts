@@ -12,16 +12,16 @@ import { hostBusyMs, readTree, treeCpuMs, treePssBytes } from "./processes.ts";
 import { median, percentile, spread } from "./samples.ts";
 import { startSite } from "./site.ts";
 
-/** What is expected of LiveKit, at one session; frames are bounded to 15 a second. */
+/** Bars for LiveKit with one session. Frames are limited to 15 per second. */
 const bars = { firstMs: 1_000, glassMs: 60, inputMs: 80, perSecond: 28, cores: 0.65, idlePercent: 1, idleMiB: 15 };
 
-/** Percent of the machine above which latency says nothing. */
+/** Machine load in percent above which latency is not meaningful. */
 const voidAbove = 85;
 
-/** Milliseconds: until a stream runs as it will; and from a viewer's leaving to what it has cost being given back. */
+/** Milliseconds until a stream is steady, and from a viewer's disconnect until its costs are released. */
 const settle = { stream: 4_000, left: 15_000 };
 
-/** What a session looks like to its viewers, and what that costs: over LiveKit, and by frames. */
+/** Quality of live pictures and their costs, over LiveKit and by frames. */
 export const live: Bench = {
   name: "live",
   title:
@@ -52,7 +52,7 @@ interface Scene {
 
 async function measure(way: Way, viewers: Browser, env: Record<string, string>, scale: Scale): Promise<Row[]> {
   await using site = await startSite();
-  // Each session's browser is launched for it: so it is known whose it is.
+  // Each session launches its own browser, so that browsers can be assigned to sessions.
   const service = await startService({ EGRESS_ALLOW: "127.0.0.0/8", WARM_BROWSERS: "0", ...env });
   try {
     const scene = {
@@ -68,7 +68,7 @@ async function measure(way: Way, viewers: Browser, env: Record<string, string>, 
   }
 }
 
-/** Opens a session; gives its path, and the process that its browser is. */
+/** Opens a session. Returns its path and the pid of its browser. */
 async function open({ rest, workerPid, clockUrl }: Scene, page: string): Promise<{ path: string; pid: number }> {
   const children = () => readTree(workerPid).filter(({ parent }) => parent === workerPid);
   const before = new Set(children().map(({ pid }) => pid));
@@ -80,7 +80,7 @@ async function open({ rest, workerPid, clockUrl }: Scene, page: string): Promise
   return { path, pid: root.pid };
 }
 
-/** Opens a view link, and counts the bytes that come by its socket and by its peer connections. */
+/** Opens a view link, and counts the bytes of its socket and peer connections. */
 async function watch({ rest, viewers, way }: Scene, path: string) {
   const { body } = await rest(`${path}/view-links`, { control: true });
   let socketBytes = 0;
@@ -114,7 +114,7 @@ async function watch({ rest, viewers, way }: Scene, path: string) {
   await page.waitForFunction((how) => document.querySelector("canvas")?.dataset.sequence?.startsWith(how), first);
   const peerBytes = () =>
     page.evaluate(async () => {
-      // The boundary to what was left in the page before it began.
+      // Reads the global that the init script has set.
       const { connections } = globalThis as unknown as { connections: RTCPeerConnection[] };
       const reports = await Promise.all(connections.map((connection) => connection.getStats()));
       const all = reports.flatMap((report) => [...report.values()]).filter(({ type }) => type === "inbound-rtp");
@@ -176,12 +176,12 @@ async function pressSome(page: Page, count: number): Promise<void> {
       (wanted) => (globalThis as unknown as { sight: { answers: number[] } }).sight.answers.length >= wanted,
       pressed,
     );
-    // Presses meet the page's frames, and the pictures of it, at any moment of theirs.
+    // Random delays, so that presses are not aligned with frames.
     await delay(40 + 70 * Math.random());
   }
 }
 
-/** Of pairs of sessions that stand still, one of which was watched: what that one has over the other. */
+/** Compares idle sessions in pairs, of which one was watched before: the difference is the cost left over. */
 async function onceLeft(scene: Scene, scale: Scale): Promise<Row[]> {
   const firsts: number[] = [];
   const cpu: number[] = [];
@@ -223,14 +223,14 @@ async function onceLeft(scene: Scene, scale: Scale): Promise<Row[]> {
   ];
 }
 
-/** Percent of the machine that are busy while something is done. */
+/** Returns the machine load in percent during an operation. */
 async function busyWhile(work: () => Promise<unknown>): Promise<number> {
   const [beganAt, before] = [performance.now(), hostBusyMs()];
   await work();
   return ((hostBusyMs() - before) * 100) / (performance.now() - beganAt) / availableParallelism();
 }
 
-/** The cores that a process and its descendants use for so many seconds, and how busy the machine is meanwhile. */
+/** Measures the cores used by a process tree for some seconds, and the machine load. */
 async function cpuOver(pid: number, seconds: number): Promise<{ cores: number; busy: number; seconds: number }> {
   const [beganAt, before] = [performance.now(), treeCpuMs(pid)];
   const busy = await busyWhile(() => delay(seconds * 1_000));

@@ -1,5 +1,5 @@
-// npm run bench: prints how fast and how large the service is, against the bare thing. Names of benches as arguments
-// run those alone; --quick takes fewer samples.
+// npm run bench: prints speed and size of the service, compared with baselines. Arguments select benches by name;
+// --quick takes fewer samples.
 import { loadavg } from "node:os";
 import { auditExport } from "./audit-export.ts";
 import { authTiming } from "./auth-timing.ts";
@@ -79,6 +79,6 @@ async function measure(bench: Bench, isQuick: boolean): Promise<void> {
 
 main(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
-  // What a bench that failed has begun would keep this process: browsers end with their pipes.
+  // Processes of a failed bench would keep this one alive. Browsers end with their pipes.
   process.exit(1);
 });

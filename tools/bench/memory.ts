@@ -8,10 +8,10 @@ import { startSite } from "./site.ts";
 
 const bar = 1.1;
 
-/** How long a page may go on using more or less memory after its load. */
+/** Milliseconds for a page's memory to settle after its load. */
 const settleMs = 5_000;
 
-/** Memory of a session against a bare browser with one page: what one more of them takes. */
+/** Memory of one more session, compared with a bare browser with one page. */
 export const memory: Bench = {
   name: "memory",
   title:
@@ -32,7 +32,7 @@ export const memory: Bench = {
   },
 };
 
-/** One browser is ready ahead before and after, so that only those of sessions count. */
+/** Measures the service with one warm browser throughout, so that only the browsers of sessions count. */
 async function measureService(host: string, url: string, more: number): Promise<number> {
   const service = await startService({ EGRESS_ALLOW: host, WARM_BROWSERS: "1" });
   try {
@@ -59,7 +59,7 @@ async function measureShells(url: string, more: number): Promise<number> {
   }
 }
 
-/** Begins one, which also pays for what all share, then more; gives the bytes that one of these adds. */
+/** Starts one, which also pays for shared memory, then more. Returns the bytes that each of these adds. */
 async function marginal(begin: () => Promise<unknown>, read: () => number, more: number): Promise<number> {
   await begin();
   await delay(settleMs);

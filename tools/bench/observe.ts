@@ -5,18 +5,18 @@ import { Client } from "./client.ts";
 import { median, spread, timed } from "./samples.ts";
 import { startSite } from "./site.ts";
 
-/** Milliseconds of one action with the look after it, on a page that stands still; and of a look at a large page. */
+/** Milliseconds of an action with the following snapshot on a still page, and of a snapshot of a large page. */
 const bars = { step: 60, look: 300 };
 
-/** Bytes of a look. */
+/** Bytes of a snapshot. */
 const lookBar = 24_576;
 
 const tableRows = 4_000;
 
-/** What an agent waits for beside its model. */
+/** Time that an agent waits in addition to its model. */
 export const observe: Bench = {
   name: "observe",
-  title: `an action with its settling and a look, on a still page; and looks at a page with a table of ${tableRows} rows`,
+  title: `an action with its settling and a snapshot, on a still page; snapshots of a page with a table of ${tableRows} rows`,
   async run(scale): Promise<Row[]> {
     await using site = await startSite();
     const service = await startService({ EGRESS_ALLOW: site.host });
@@ -38,7 +38,7 @@ export const observe: Bench = {
   },
 };
 
-/** A tap at what does nothing: the look waits for one frame, and for nothing else. */
+/** Taps an inert element, so that the snapshot waits for one frame only. */
 async function measureSteps(client: Client, session: string, runtime: string, scale: Scale): Promise<Row> {
   const step = { action: { kind: "tap", selector: "h1" }, observe: {} };
   const times = await sample(() => client.post(`${session}/interact`, step), scale);

@@ -10,21 +10,21 @@ import { firstPage, loadPage, RawBrowser, type RawPage, shootPage } from "./raw-
 import { interleave, type Measure, median, spread, timed } from "./samples.ts";
 import { startSite } from "./site.ts";
 
-/** How much longer than the bare thing an operation may take: so many times, or so many milliseconds. */
+/** Allowed overhead of an operation: a factor, or milliseconds. */
 type Bar = { readonly times: number } | { readonly addedMs: number };
 
-/** What finds an element, checks and aims at it: Playwright waits for two frames before it believes what it sees. */
+/** Finding, checking and aiming at an element: Playwright waits for two frames. */
 const element: Bar = { times: 0.35 };
-/** What the browser does alike on both sides. */
+/** Work of the browser on both sides. */
 const browserWork: Bar = { addedMs: 5 };
-/** What takes its time on both sides. */
+/** Work that is slow on both sides. */
 const slowWork: Bar = { times: 1.15 };
 
 const viewport = { width: 1280, height: 720 };
 
 const typedText = "twenty characters it";
 
-/** What every operation is measured with. */
+/** Shared parts of the operations. */
 interface Stage {
   readonly service: Service;
   readonly client: Client;
@@ -40,7 +40,7 @@ interface Operation {
   readonly bare: () => Promise<unknown>;
 }
 
-/** Each operation of a session against the same in this process. */
+/** Each operation of a session, compared with the same operation in this process. */
 export const operations: Bench = {
   name: "operations",
   title:
@@ -81,7 +81,7 @@ async function measureRuntime(runtime: BrowserRuntime, stage: Stage): Promise<Ro
   }
 }
 
-/** What a client would have Playwright do. */
+/** Returns operations for which clients use Playwright. */
 function byPlaywright({ client, formUrl }: Stage, session: string, page: Page): Operation[] {
   const interact = (action: object) => () => client.post(`${session}/interact`, { action });
   return [
@@ -95,7 +95,7 @@ function byPlaywright({ client, formUrl }: Stage, session: string, page: Page): 
   ];
 }
 
-/** What the worker asks of the browser, asked of it here. */
+/** Returns operations that the worker performs by CDP. */
 function byCdp({ client }: Stage, session: string, raw: RawBrowser, page: RawPage): Operation[] {
   const capture = (kind: string) => () => client.post(`${session}/capture`, { kind });
   const send = (method: string, params: object = {}) => raw.send(method, params, page.sessionId);
@@ -193,7 +193,7 @@ async function measure({ name, bar, ours, bare }: Operation, runtime: string, { 
   const cpu = { ours: 0, bare: 0 };
   const tree = service.supervisor.pid ?? 0;
   const ourCpu = () => treeCpuMs(tree);
-  // The service is a child of this process as the other browser is.
+  // The service is a child of this process, as the other browser is.
   const bareCpu = () => treeCpuMs(process.pid) - treeCpuMs(tree);
   const counted =
     (side: "ours" | "bare", read: () => number, measure: Measure): Measure =>

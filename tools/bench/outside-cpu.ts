@@ -9,10 +9,10 @@ import { startSite } from "./site.ts";
 
 const barMs = 50;
 
-/** What runs when nobody has a session costs as much in any case. */
+/** Milliseconds of the idle measurement, whose costs are subtracted. */
 const idleMs = 10_000;
 
-/** Sessions of a round: /proc counts in ticks of 10 ms. */
+/** Sessions per round, since /proc counts in ticks of 10 ms. */
 const sessions = 10;
 
 /** CPU milliseconds of each part of the service outside the browsers. */
@@ -37,7 +37,7 @@ export const outsideCpu: Bench = {
       const round = async (): Promise<void> => {
         for (let left = sessions; left > 0; left -= 1) await (await run()).end();
       };
-      // Both processes compile what is hot in their first dozens of sessions.
+      // Both processes compile hot code during their first dozens of sessions.
       for (let left = scale.of(2, 1); left > 0; left -= 1) await round();
       const idle = await spentDuring(read, () => delay(idleMs));
       const rounds: PartTimes[] = [];
@@ -88,7 +88,7 @@ async function spentDuring(read: () => PartTimes, work: () => Promise<unknown>):
   return { spent, milliseconds: performance.now() - beganAt };
 }
 
-/** Browsers are the worker's children, so of the worker only its own time counts; of PostgreSQL its children's too. */
+/** Creates a reader of CPU times. The worker's children are browsers, which do not count; PostgreSQL's children do. */
 function partReader(service: Service): () => PartTimes {
   const [supervisor, control, gateway] = (["supervisor", "control", "gateway"] as const).map(service.pidOf);
   const [worker, postgres] = [service.pidOf("worker"), service.pidOf("postgres")];

@@ -1,5 +1,5 @@
-// One side of the path bench, in a process of its own: `gateway` with everything but a browser, or `bare` Fastify. Tells
-// its parent where it listens, and for every message how much CPU time it has used since it started.
+// One side of the path bench in its own process: `gateway` without browsers, or `bare` Fastify. Sends its address to
+// its parent, and for every message its CPU time since the start.
 import { rm } from "node:fs/promises";
 import { create } from "@bufbuild/protobuf";
 import { fastify } from "fastify";
@@ -13,13 +13,13 @@ import { createSessionService } from "../../src/sessions/service.ts";
 import { makeDataDirectory, silentLog } from "../../test/support/database.ts";
 import { freePorts } from "../../test/support/free-port.ts";
 
-/** Where a side listens, and what opens it. */
+/** Address and key of a side. */
 export interface ServerReady {
   readonly url: string;
   readonly key: string;
 }
 
-/** More than all windows send: the bucket is found and drawn from as ever, and never empty. */
+/** More than all rounds use: the bucket is drawn from as usual, and never empty. */
 const room = { capacity: 1e9, refillPerSecond: 1e9 };
 
 async function startGateway(): Promise<ServerReady> {

@@ -9,15 +9,15 @@ import { interleave, type Measure, median } from "./samples.ts";
 const bar = 2;
 const connections = 50;
 
-/** Some 150 ms of a server's CPU time: short enough that both sides see the same neighbours. */
+/** Some 150 ms of CPU time, short enough that both sides see the same machine load. */
 const requests = 3_000;
 
-/** The way through the gateway is long, and compiled after some 20,000 requests; bare Fastify's after fewer. */
+/** Warm-up rounds: the gateway's path is compiled after some 20,000 requests, Fastify's after fewer. */
 const warmUp = 8;
 
 const server = fileURLToPath(new URL("path-server.ts", import.meta.url));
 
-/** The whole way of a request through the gateway against the same route of bare Fastify. */
+/** A request through the gateway, compared with the same route on bare Fastify. */
 export const path: Bench = {
   name: "path",
   title: "server CPU of a small authenticated POST (navigate, answered at once) against the same route on bare Fastify",
@@ -42,7 +42,7 @@ function microseconds(samples: readonly number[]): string {
   return `${median(samples).toFixed(1)} us (least ${Math.min(...samples).toFixed(1)})`;
 }
 
-/** A server in a process of its own. */
+/** A server in its own process. */
 class Side {
   readonly #process: ChildProcess;
   readonly #ready: ServerReady;
@@ -58,7 +58,7 @@ class Side {
     return new Side(process, ready);
   }
 
-  /** Gives the microseconds of CPU that a request costs the server. */
+  /** Returns the server's CPU microseconds per request. */
   async measure(): Promise<number> {
     const before = await this.#cpu();
     const { url, key } = this.#ready;
@@ -85,7 +85,7 @@ class Side {
     const answer = once(this.#process, "message");
     this.#process.send("cpu");
     const [usage]: { user: number; system: number }[] = await answer;
-    if (!usage) throw new Error("the server did not say how much CPU it used");
+    if (!usage) throw new Error("expected the CPU time of the server, got none");
     return usage.user + usage.system;
   }
 }

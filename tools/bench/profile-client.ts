@@ -1,17 +1,17 @@
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import type { Rest } from "../../test/support/rest.ts";
 
-/** Milliseconds in which a save has come, that of a worker which has to start again included. */
+/** Milliseconds in which a save completes, including the restart of a worker. */
 const savedWithin = 60_000;
 
-/** Makes a profile; gives its identifier. */
+/** Creates a profile and returns its id. */
 export async function createProfile(rest: Rest): Promise<string> {
   const { status, body } = await rest("/v1/profiles", { name: "bench" });
-  if (status !== 201) throw new Error(`a profile could not be created: ${status} ${body.detail}`);
+  if (status !== 201) throw new Error(`failed to create a profile: ${status} ${body.detail}`);
   return body.id;
 }
 
-/** Resolves when no session has a profile any more, and it was saved since the given time. */
+/** Resolves when no session uses a profile and it was saved after the given time. */
 export async function awaitSaved(rest: Rest, profile: string, since = new Date(0)): Promise<void> {
   const isSaved = async (): Promise<boolean> => {
     const { body } = await rest(`/v1/profiles/${profile}`);

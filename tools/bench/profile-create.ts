@@ -15,10 +15,10 @@ import { interleave, median, spread } from "./samples.ts";
 
 const bar = 1.3;
 
-/** The slot of a session is cleared behind its end, which is not what is measured here. */
+/** Milliseconds for the slot of an ended session to be cleared, which is not measured. */
 const teardownMs = 500;
 
-/** What a profile of 20 sites adds to the creation of a session. */
+/** Time that a profile of 20 sites adds to the creation of a session. */
 export const profileCreate: Bench = {
   name: "profile-create",
   title:
@@ -73,7 +73,7 @@ async function compare({ rest, client, sites, scale }: Scene, runtime: BrowserRu
   };
 }
 
-/** Launches a browser on an empty directory until its page is there; gives the milliseconds of that. */
+/** Launches a browser on an empty directory. Returns the milliseconds until its page exists. */
 async function launchBare(runtime: BrowserRuntime): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), "bare-"));
   const args = [...(runtime === "chromium" ? ["--headless=new"] : []), ...sandboxFlags];

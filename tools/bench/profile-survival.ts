@@ -10,10 +10,10 @@ import { type Service, startService } from "../../test/support/service.ts";
 import type { Bench, Row, Scale } from "./bench.ts";
 import { awaitSaved, createProfile } from "./profile-client.ts";
 
-/** Cookies are noted beside the slot every 10 s; so long after a visit its cookies are. */
+/** Cookies are stored outside the slot every 10 s, so they are stored after this time. */
 const notedMs = 11_000;
 
-/** Milliseconds for a session that has to be created while the worker starts again, and for one whose time runs out. */
+/** Milliseconds to create a session while the worker restarts, and for a session to expire. */
 const patience = { create: 60_000, expiry: 80_000 };
 
 interface Stage {
@@ -23,7 +23,7 @@ interface Stage {
   readonly scale: Scale;
 }
 
-/** What of a profile of 20 sites comes back after the hard ends of its session. */
+/** Parts of a profile of 20 sites that survive abnormal ends of a session. */
 export const profileSurvival: Bench = {
   name: "profile-survival",
   title: "sites of 20 that come back whole after a hard end, one figure for each run",
@@ -44,7 +44,7 @@ export const profileSurvival: Bench = {
   },
 };
 
-/** How sessions end, how long after the last visit, and how often that is tried. */
+/** End of a session, the delay after the last visit, and the number of tries. */
 interface Trial {
   readonly what: string;
   readonly end: (stage: Stage, session: string) => Promise<void>;

@@ -7,14 +7,13 @@ import type { Readable, Writable } from "node:stream";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { bareFlags, browserPath } from "./browsers.ts";
 
-/** How long a browser may take to answer anything. */
+/** Milliseconds for a browser to answer. */
 const answerMs = 30_000;
 
-/** What an answer of the browser holds; each command has its own members. */
-// biome-ignore lint/suspicious/noExplicitAny: answers of every command come through here.
+// biome-ignore lint/suspicious/noExplicitAny: results of all commands, each with its own members.
 type Result = any;
 
-/** A browser with the flags of the service's, that is driven by bare CDP over its pipe. */
+/** A browser with the flags of the service, driven by CDP over its pipe. */
 export class RawBrowser {
   readonly process: ChildProcess;
   /** Full Chromium does not start without one. */
@@ -29,7 +28,7 @@ export class RawBrowser {
       stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
       detached: true,
     });
-    // Descriptors 3 and 4 are pipes, as asked for above.
+    // Descriptors 3 and 4 are pipes, as requested above.
     const [, , , input, output] = this.process.stdio as unknown as [null, null, null, Writable, Readable];
     this.#input = input;
     this.#events.setMaxListeners(0);
@@ -37,7 +36,7 @@ export class RawBrowser {
     this.#read(output);
   }
 
-  /** Sends a command, to the browser or to a session of one of its pages, and gives its result. */
+  /** Sends a command to the browser or to a page session. Returns the result. */
   async send(method: string, params: object = {}, sessionId?: string): Promise<Result> {
     this.#nextId += 1;
     const id = this.#nextId;
@@ -53,7 +52,7 @@ export class RawBrowser {
     return this.#await(`event ${sessionId} ${name}`);
   }
 
-  /** Kills the browser with all its processes; resolves when it has gone. */
+  /** Kills the browser and its processes. Resolves when they have ended. */
   async kill(): Promise<void> {
     const { process } = this;
     if (process.pid === undefined || process.exitCode !== null || process.signalCode !== null) return;
@@ -88,14 +87,14 @@ export class RawBrowser {
   }
 }
 
-/** A page of a raw browser, which commands are sent to. */
+/** A page of a raw browser. */
 export interface RawPage {
   readonly sessionId: string;
-  /** Of its main frame too. */
+  /** Also the id of the page's main frame. */
   readonly targetId: string;
 }
 
-/** Takes the page that a browser has come with. */
+/** Returns the initial page of a browser. */
 export async function firstPage(browser: RawBrowser): Promise<RawPage> {
   for (;;) {
     const { targetInfos } = await browser.send("Target.getTargets");
@@ -104,7 +103,7 @@ export async function firstPage(browser: RawBrowser): Promise<RawPage> {
   }
 }
 
-/** Opens a page; with a context of its own where its identifier is given. */
+/** Opens a page, in the browser context `browserContextId` if given. */
 export async function openPage(browser: RawBrowser, browserContextId?: string): Promise<RawPage> {
   const target = { url: "about:blank", width: 1280, height: 720, ...(browserContextId && { browserContextId }) };
   const { targetId } = await browser.send("Target.createTarget", target);
@@ -117,19 +116,19 @@ async function attach(browser: RawBrowser, targetId: string): Promise<RawPage> {
   return { sessionId, targetId };
 }
 
-/** Loads an address and awaits its load event. */
+/** Loads a URL and awaits the load event. */
 export async function loadPage(browser: RawBrowser, { sessionId }: RawPage, url: string): Promise<void> {
   const loaded = browser.event("Page.loadEventFired", sessionId);
   await browser.send("Page.navigate", { url }, sessionId);
   await loaded;
 }
 
-/** How often a picture is asked for. */
+/** Attempts to take a screenshot. */
 const mostShots = 20;
 
 /** Takes a PNG of the viewport with the same encoder as the service. */
 export async function shootPage(browser: RawBrowser, { sessionId }: RawPage): Promise<Buffer> {
-  // Right after the first load there may be nothing to show yet: it is asked again.
+  // Retries, since there may be nothing to show right after the first load.
   for (let left = mostShots; ; left -= 1) {
     try {
       const options = { format: "png", optimizeForSpeed: true };

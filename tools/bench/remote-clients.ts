@@ -6,10 +6,10 @@ import type { Bench, Row } from "./bench.ts";
 import { Client } from "./client.ts";
 import { interleave, type Measure, median, spread, timed } from "./samples.ts";
 
-/** How much longer a round trip takes than on this machine. */
+/** Milliseconds added to each round trip. */
 const roundTripMs = 30;
 
-/** The steps of the form, as REST and Drive have them. */
+/** Steps of the form, for REST and Drive. */
 const actions = [
   { kind: "type", selector: "#name", text: "Grace", clear: true },
   { kind: "type", selector: "#empty", text: "Hopper", clear: true },
@@ -23,7 +23,7 @@ const actions = [
   { kind: "tap", selector: "#go" },
 ];
 
-/** A form filled from far away, by each way that a client may take. */
+/** A form filled from far away, with each transport. */
 export const remoteClients: Bench = {
   name: "remote-clients",
   title: `a form of ten steps with ${roundTripMs} ms of round trip added, against the same without`,
@@ -71,7 +71,7 @@ async function byRest(client: Client, session: string): Promise<void> {
   for (const action of actions) await client.post(`${session}/interact`, { action });
 }
 
-/** Opens a Drive stream; gives what sends all steps and waits for the last answer. */
+/** Opens a Drive stream. Returns a function that sends all steps and awaits the last response. */
 async function openDrive(url: string, key: string): Promise<() => Promise<void>> {
   const socket = new WebSocket(url, { headers: { authorization: `Bearer ${key}` } });
   await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));

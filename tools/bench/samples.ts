@@ -1,4 +1,4 @@
-/** Gives the value that a share of the sorted samples does not exceed. */
+/** Returns a percentile of the samples; `share` is from 0 to 1. */
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b);
   const value = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
@@ -6,20 +6,20 @@ export function percentile(samples: readonly number[], share: number): number {
   return value;
 }
 
-/** Gives the middle of the samples. */
+/** Returns the median of the samples. */
 export function median(samples: readonly number[]): number {
   return percentile(samples, 0.5);
 }
 
-/** Gives p50 and p95 of milliseconds as text. */
+/** Formats p50 and p95 of milliseconds. */
 export function spread(samples: readonly number[]): string {
   return `${median(samples).toFixed(1)} ms (p95 ${percentile(samples, 0.95).toFixed(1)})`;
 }
 
-/** Measures something once, and gives the figure. */
+/** Measures once and returns the figure. */
 export type Measure = () => Promise<number>;
 
-/** Makes a measure of the milliseconds that something takes. */
+/** Creates a measure of the duration of an operation, in milliseconds. */
 export function timed(work: () => Promise<unknown>): Measure {
   return async () => {
     const beganAt = performance.now();
@@ -29,8 +29,8 @@ export function timed(work: () => Promise<unknown>): Measure {
 }
 
 /**
- * Takes samples of several sides in turn, so that what else the machine does falls on all of them alike. Who begins
- * changes from round to round; the rounds of the warm-up are not kept.
+ * Takes samples of several sides in turn, so that other load affects all sides alike. The first side changes from round
+ * to round. Warm-up rounds are dropped.
  */
 export async function interleave<Side extends string>(
   sides: Readonly<Record<Side, Measure>>,

@@ -1,15 +1,15 @@
 import type { Client } from "./client.ts";
 import { firstPage, loadPage, openPage, RawBrowser, shootPage } from "./raw-browser.ts";
 
-/** A session that has done its work, and waits for its end. */
+/** A session after its work, before its end. */
 export interface DoneSession {
   end(): Promise<void>;
 }
 
-/** Begins a session, opens a page in it and takes a picture. */
+/** Starts a session, opens a page and takes a screenshot. */
 export type SessionRun = () => Promise<DoneSession>;
 
-/** A session of the service. */
+/** Creates runs of sessions of the service. */
 export function serviceSession(client: Client, url: string): SessionRun {
   return async () => {
     const session = await client.create();
@@ -19,7 +19,7 @@ export function serviceSession(client: Client, url: string): SessionRun {
   };
 }
 
-/** A headless shell of its own, by raw CDP. */
+/** Creates runs of separate headless shells by raw CDP. */
 export function processSession(url: string): SessionRun {
   return async () => {
     const browser = new RawBrowser();
@@ -30,7 +30,7 @@ export function processSession(url: string): SessionRun {
   };
 }
 
-/** A context in a shell that runs already, by raw CDP: nothing keeps sessions apart but the browser's own bookkeeping. */
+/** Creates runs of browser contexts in a running shell by raw CDP. Only the browser itself isolates these. */
 export function contextSession(browser: RawBrowser, url: string): SessionRun {
   return async () => {
     const { browserContextId } = await browser.send("Target.createBrowserContext");

@@ -2,17 +2,17 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { clockPage } from "./clock-page.ts";
 
-/** A site on loopback with the pages that are measured. */
+/** A site on loopback with the measured pages. */
 export interface Site extends AsyncDisposable {
   /** `host:port`, for EGRESS_ALLOW. */
   readonly host: string;
   /** A form of 30 inputs and a select, with a table of 116 rows. */
   readonly formUrl: string;
-  /** A page that scrolls, and shows the time to who watches it; with `?still` it stands still. */
+  /** A scrolling page that shows the time; `?still` stops the scrolling. */
   readonly clockUrl: string;
-  /** A page with a table of so many rows, and a button in each. */
+  /** Returns the URL of a page with a table, with a button per row. */
   tableUrl(rows: number): string;
-  /** A page that makes text of the given size by itself. */
+  /** Returns the URL of a page whose script creates text of the given size. */
   textUrl(bytes: number): string;
 }
 
@@ -66,7 +66,7 @@ const tablePage = (rows: number): string => `<!DOCTYPE html><title>Stock</title>
   return `<tr><td>${index}</td><td>Item ${index}</td><td>${index * 7} EUR</td><td><button>Buy ${index}</button></td></tr>`;
 })}</table>`;
 
-/** Words in blocks of 64 KiB: one node of that many bytes would take the browser minutes to lay out. */
+/** Creates text in blocks of 64 KiB: a single node of that size would take minutes to lay out. */
 function textPage(bytes: number): string {
   return `<!DOCTYPE html><title>Text</title><link rel="icon" href="data:,"><body style="display: none"><script>
 const block = "lorem ipsum dolor sit amet, consectetur adipiscing elit sed do. ".repeat(1024);

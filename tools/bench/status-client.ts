@@ -1,15 +1,15 @@
-// Follows the status by streams of Server-Sent Events, in a process of its own: so many from each of so many loopback
-// addresses. Its arguments are the port, the addresses, and the streams of each.
+// Follows the status by Server-Sent Events in its own process, with several streams from each of several loopback
+// addresses. Arguments: port, number of addresses, streams per address.
 import { once } from "node:events";
 import { createConnection } from "node:net";
 
-/** What the parent hears: how many follow, what they have heard, and what went wrong. */
+/** Messages to the parent: number of followers, received statuses, and errors. */
 export type FollowerNews =
   | { readonly following: number }
   | { readonly heard: readonly Hearing[] }
   | { readonly lost: string };
 
-/** How many followers have heard so many statuses since the last report, and when the first and the last of them did. */
+/** Number of followers with a given count of statuses since the last report, and the first and last time. */
 export interface Hearing {
   readonly statuses: number;
   followers: number;
@@ -20,10 +20,10 @@ export interface Hearing {
 const send = (news: FollowerNews): unknown => process.send?.(news);
 const [port = 0, addresses = 0, each = 0] = process.argv.slice(2).map(Number);
 
-/** By the count of statuses that a follower has heard, the one that it began with among them. */
+/** Results by the number of statuses that a follower has received, including the initial one. */
 const heard = new Map<number, Hearing>();
 
-/** Opens a stream; resolves when it has told how the service is. */
+/** Opens a stream. Resolves at the first status. */
 async function follow(address: string): Promise<void> {
   const socket = createConnection({ port, host: "127.0.0.1", localAddress: address });
   const first = Promise.withResolvers<void>();
@@ -35,7 +35,7 @@ async function follow(address: string): Promise<void> {
     const text = rest + bytes.toString("latin1");
     if (statuses === 0 && text.startsWith("HTTP/1.1 ") && !text.startsWith("HTTP/1.1 200")) send({ lost: text });
     const news = text.split("\ndata: ").length - 1;
-    // As much as may be the beginning of a mark.
+    // Keeps a possible start of a marker.
     rest = text.slice(-6);
     if (news === 0) return;
     statuses += news;

@@ -13,12 +13,12 @@ const kibibyte = 1_024;
 const barKib = 20;
 const addresses = 200;
 
-/** Milliseconds: for the next sampling and its news; and until what a backend has counted can be read. */
+/** Milliseconds for the next sample to be received, and for a backend's statistics to be readable. */
 const [hearMs, countMs] = [60_000, 12_000];
 
 const id = "inc_01jd2z5r1v7k9m3q8t4w6x0y2b";
 
-/** What followers of the status cost a gateway, and whether all of them hear of changes. */
+/** Costs of status followers for a gateway, and whether all of them receive changes. */
 export const statusFollowers: Bench = {
   name: "status-followers",
   title: `followers of the status over ${addresses} addresses: what each adds to the gateway's PSS, and what a change costs`,
@@ -28,11 +28,12 @@ export const statusFollowers: Bench = {
     await using db = disposable(openDatabase({ url: deployment.postgres.url }, silentLog));
     const { url, pid = 0 } = deployment.gateway(0);
     await deployment.fakeWorker();
-    // The outage of a service that had no worker yet is no change of what is measured.
+    // The outage before the first worker must not count as a change.
     const isWell = async () => (await (await fetch(`${url}/v1/status`)).json()).incidents.length === 0;
-    if (!(await waitUntil(isWell, { timeout: hearMs, every: 200 }))) throw new Error("the service does not get well");
+    if (!(await waitUntil(isWell, { timeout: hearMs, every: 200 })))
+      throw new Error("expected the service to become operational");
     await declare(db, 0);
-    // The heap has grown by what followers take who are gone again.
+    // Grows the heap to the size that followers need, which stays after they leave.
     await (await openFollowers(url, 1)).leave();
     await sleep(countMs);
     const before = pssBytes(pid);
@@ -72,7 +73,7 @@ function disposable(db: Database): Database & AsyncDisposable {
   return Object.assign(db, { [Symbol.asyncDispose]: () => db.close() });
 }
 
-/** Says something of the one incident, as the operator does. */
+/** Adds an update to the incident, as an operator. */
 async function declare(db: Database, change: number): Promise<void> {
   await db.transaction(async (tx) => {
     const now = new Date();
@@ -83,7 +84,7 @@ async function declare(db: Database, change: number): Promise<void> {
   });
 }
 
-/** How often the board was read: each reading looks once for what was said of the one incident. */
+/** Counts reads of the status board, each of which queries the updates of the incident once. */
 async function countReads(db: Database): Promise<number> {
   const named = {
     name: "",
@@ -93,7 +94,7 @@ async function countReads(db: Database): Promise<number> {
   return Number(row?.scans);
 }
 
-/** Opens so many streams from each address. */
+/** Opens streams from each address. */
 async function openFollowers(url: string, each: number) {
   const client = fork(new URL("status-client.ts", import.meta.url), [new URL(url).port, `${addresses}`, `${each}`]);
   const count = addresses * each;
@@ -107,7 +108,7 @@ async function openFollowers(url: string, each: number) {
   await ready.promise;
   return {
     count,
-    /** Gives the milliseconds between the first and the last that hear of a change. */
+    /** Returns the milliseconds between the first and the last follower that receives a change. */
     async hear(change: () => Promise<void>): Promise<number> {
       await sleep(200);
       heard = [];

@@ -12,10 +12,10 @@ import { startSite } from "./site.ts";
 const createBar = 0.5;
 const wholeBar = 1;
 
-/** So far apart the pool is full again before each session. */
+/** Milliseconds between sessions, in which the pool refills. */
 const apartMs = 2_000;
 
-/** Sessions that find a warm browser, against a context in a browser that is warm already. */
+/** Sessions with a warm browser, compared with contexts in a running browser. */
 export const warmStart: Bench = {
   name: "warm-start",
   title: `sessions ${apartMs / 1_000} s apart with the pool full, against contexts in a warm headless shell`,

@@ -9,7 +9,7 @@ export interface DrainSite extends AsyncDisposable {
   readonly accounts: readonly WebhookAccount[];
 }
 
-/** Starts one, with room for so many further accounts. */
+/** Starts a site, with room for further accounts. */
 export async function startDrainSite(room = 0): Promise<DrainSite> {
   const site = await startWebhookSite(10 + room);
   const accounts = numbersTo(10).map((account) =>
@@ -21,16 +21,16 @@ export async function startDrainSite(room = 0): Promise<DrainSite> {
   return { site, accounts: await Promise.all(accounts), [Symbol.asyncDispose]: () => site[Symbol.asyncDispose]() };
 }
 
-/** What each delivery took. */
+/** Costs per delivery. */
 export interface Drained {
   readonly deliveries: number;
   readonly eachMs: number;
-  /** CPU of the gateway, and of PostgreSQL. */
+  /** CPU milliseconds of the gateway and of PostgreSQL. */
   readonly cpuMs: number;
   readonly postgresMs: number;
 }
 
-/** Causes so many events of each account while nobody delivers, then lets one gateway deliver them all. */
+/** Queues events of each account without a delivering gateway, then starts one that delivers them all. */
 export async function drain({ site, accounts }: DrainSite, events: number): Promise<Drained> {
   const { deployment, arrivals, until } = site;
   const gateway = deployment.gateway(1);

@@ -1,19 +1,19 @@
-// Receives webhooks in a process of its own, and tells its parent when each has come: node webhook-receiver.ts
+// node webhook-receiver.ts: receives webhooks in its own process, and reports each arrival to its parent.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What a parent hears: first the port, then what has come since. */
+/** Messages to the parent: first the port, then new arrivals. */
 export type ReceiverNews = { readonly port: number } | { readonly arrivals: readonly (readonly [string, number])[] };
 
 const send = (news: ReceiverNews): unknown => process.send?.(news);
 
-/** By path and event; milliseconds of the system's clock. */
+/** Path, event and time in milliseconds of the system clock. */
 let arrivals: [string, number][] = [];
 
 const server = createServer((request, response) => {
   arrivals.push([`${request.url} ${request.headers["webhook-id"]}`, performance.timeOrigin + performance.now()]);
   request.resume();
-  // Endpoints under this path never answer.
+  // Endpoints under this path never respond.
   if (request.url?.startsWith("/hang")) return;
   request.on("end", () => response.writeHead(200).end());
 });

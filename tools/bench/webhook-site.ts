@@ -15,28 +15,28 @@ import type { ReceiverNews } from "./webhook-receiver.ts";
 
 const ids = createIds(systemClock);
 
-/** An account with endpoints, whose events are those of one session. */
+/** An account with endpoints, whose events belong to one session. */
 export interface WebhookAccount {
   readonly rest: Rest;
-  /** Makes an endpoint at each path. */
+  /** Creates an endpoint at each path. */
   register(paths: readonly string[]): Promise<void>;
-  /** Causes so many events. */
+  /** Creates events. */
   cause(count: number): Promise<void>;
 }
 
-/** A gateway that takes requests, another that delivers, and who receives. */
+/** A gateway for requests, one for deliveries, and a receiver. */
 export interface WebhookSite extends AsyncDisposable {
   readonly deployment: Deployment;
-  /** When each delivery has come first, by path and event: milliseconds since the Unix epoch. */
+  /** First arrival of each delivery by path and event, in milliseconds since the Unix epoch. */
   readonly arrivals: ReadonlyMap<string, number>;
   url(path: string): string;
-  /** Waits until so many have come. */
+  /** Waits for a number of arrivals. */
   until(count: number, patience?: number): Promise<void>;
-  /** Makes an account with an endpoint at each path. */
+  /** Creates an account with an endpoint at each path. */
   account(name: string, paths: readonly string[]): Promise<WebhookAccount>;
 }
 
-/** Starts them. */
+/** Starts a site. */
 export async function startWebhookSite(slots: number): Promise<WebhookSite> {
   const child = fork(new URL("webhook-receiver.ts", import.meta.url));
   const arrivals = new Map<string, number>();
@@ -59,7 +59,7 @@ export async function startWebhookSite(slots: number): Promise<WebhookSite> {
     async until(count, patience = 120_000) {
       const hasCome = () => arrivals.size >= count;
       if (await waitUntil(hasCome, { timeout: patience, every: 5 })) return;
-      throw new Error(`${arrivals.size} of ${count} deliveries have come`);
+      throw new Error(`expected ${count} deliveries, got ${arrivals.size}`);
     },
     async account(name, paths) {
       const account = await makeAccount({ deployment, db, worker, base }, name);
@@ -84,12 +84,12 @@ interface AccountParts {
   readonly deployment: Deployment;
   readonly db: Database;
   readonly worker: FakeWorker;
-  /** Address of the receiver. */
+  /** URL of the receiver. */
   readonly base: string;
 }
 
 async function makeAccount({ deployment, db, worker, base }: AccountParts, name: string): Promise<WebhookAccount> {
-  // The operator's command would take a process for each.
+  // By SQL, since the admin command would need a process for each account.
   const key = await db.transaction(async (tx) => {
     const accountId = ids.next("acc");
     await insertAccount(tx, { id: accountId, name, tier: "enterprise" });

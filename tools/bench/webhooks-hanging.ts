@@ -8,13 +8,13 @@ const numbersTo = (count: number) => Array.from({ length: count }, (_, index) =>
 
 const bar = 2;
 
-/** What endpoints that hang, and never did before, do to those of other accounts. */
+/** Effect of endpoints that start to hang on endpoints of other accounts. */
 export const webhooksHanging: Bench = {
   name: "webhooks-hanging",
   title:
     "30 endpoints, an event a second each, while 100 other accounts cause 3 events at once: these have no endpoints, and then 1,000 that hang",
   async run(scale): Promise<Row[]> {
-    // A p99 of one round is that of a few samples in the first half second, and differs by a factor from round to round.
+    // The p99 of one round consists of a few samples in the first half second, and varies by a factor.
     const [owners, seconds, rounds] = [scale.of(100, 10), scale.of(40, 10), scale.of(3, 1)];
     const [alone, beside]: [number[], number[]] = [[], []];
     let hung = 0;
@@ -37,7 +37,7 @@ export const webhooksHanging: Bench = {
   },
 };
 
-/** Milliseconds of the sound deliveries without and with those that hang, on a service that begins anew. */
+/** Measures sound deliveries without and with hanging ones, on a new service. */
 async function measureRound(owners: number, seconds: number) {
   await using site = await startWebhookSite(owners + 30);
   const sound: WebhookAccount[] = [];
@@ -46,19 +46,19 @@ async function measureRound(owners: number, seconds: number) {
   for (const index of numbersTo(owners)) hanging.push(await site.account(`hanging ${index}`, []));
   const storm = () => Promise.all(hanging.map((account) => account.cause(3)));
   const measureBeside = async () => (await Promise.all([measure(site, sound, seconds), storm()]))[0];
-  // The first storm takes the service twice as long as those that follow.
+  // The first burst takes the service twice as long as later ones.
   await Promise.all([measure(site, sound, 5), storm()]);
   const alone = await measureBeside();
   for (const [index, account] of hanging.entries())
     await account.register(numbersTo(10).map((place) => `/hang/${index}/${place}`));
-  // What the endpoints were written with is on disk by then, as it was before.
+  // Waits until the new endpoints are written to disk, as the earlier ones were.
   await measure(site, sound, 5);
   const beside = await measureBeside();
   const hung = [...site.arrivals.keys()].filter((name) => name.startsWith("/hang")).length;
   return { alone, beside, hung };
 }
 
-/** Causes an event a second for each account; gives the milliseconds from each cause's answer to the arrival. */
+/** Creates an event per second for each account. Returns the milliseconds from each response to the arrival. */
 async function measure(site: WebhookSite, accounts: readonly WebhookAccount[], seconds: number): Promise<number[]> {
   const isSound = (name: string) => name.startsWith("/sound");
   const before = new Set(site.arrivals.keys());
@@ -66,7 +66,7 @@ async function measure(site: WebhookSite, accounts: readonly WebhookAccount[], s
   const runs = accounts.map(async (account, index) => {
     const times: number[] = [];
     answered.set(`/sound/${index}`, times);
-    // Not all at once.
+    // Spreads the accounts over the second.
     await sleep((1_000 * index) / accounts.length);
     for (let second = 0; second < seconds; second += 1) {
       const begun = now();
@@ -79,7 +79,7 @@ async function measure(site: WebhookSite, accounts: readonly WebhookAccount[], s
   const fresh = () => [...site.arrivals].filter(([name]) => isSound(name) && !before.has(name));
   await waitUntil(() => fresh().length >= accounts.length * seconds, { timeout: 30_000, every: 20 });
   const byPath = Map.groupBy(fresh(), ([name]) => name.split(" ")[0] ?? "");
-  // Each endpoint has its events in their order.
+  // Each endpoint receives its events in order.
   return [...byPath].flatMap(([path, arrivals]) =>
     arrivals.map(([, at]) => at).map((at, place) => at - (answered.get(path)?.[place] ?? Number.NaN)),
   );

@@ -7,7 +7,7 @@ import type { WebhookSite } from "./webhook-site.ts";
 
 const bar = 1.2;
 
-/** What old deliveries cost new ones. */
+/** Effect of old deliveries on new ones. */
 export const webhooksOldLog: Bench = {
   name: "webhooks-old-log",
   title: "two services in turns, 100 endpoints each: one has 2 million old deliveries in its log, the other has none",
@@ -48,9 +48,9 @@ async function readEndpoints({ accounts: [account] }: DrainSite): Promise<void> 
   if (answer?.status !== 200) throw new Error(`the endpoints cannot be listed: ${answer?.status}`);
 }
 
-/** Writes so many old deliveries by SQL, spread over all endpoints: nobody would wait for as many to be made. */
+/** Inserts old deliveries of all endpoints by SQL, since real ones would take too long. */
 async function seed({ deployment }: WebhookSite, count: number): Promise<void> {
-  // A millisecond's worth: the digits that follow the time are in order.
+  // Within one millisecond: the digits after the time are ordered.
   const time = lowestId("dlv", Date.now() - 86_400_000).slice(0, -16);
   const client = new pg.Client(deployment.postgres.url);
   await client.connect();

@@ -9,13 +9,13 @@ import type { WebhookAccount, WebhookSite } from "./webhook-site.ts";
 const now = (): number => performance.timeOrigin + performance.now();
 const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-/** How many requests the bare loop has under way at once. */
+/** Concurrent requests of the bare loop. */
 const bareWidth = 64;
 
-/** Milliseconds that a delivery may leave later than a bare POST. */
+/** Milliseconds that a delivery may start later than a bare POST. */
 const extraMs = 10;
 
-/** What deliveries cost and how soon they leave, against a bare loop of POSTs to the same receiver. */
+/** Costs and latency of deliveries, compared with a loop of POSTs to the same receiver. */
 export const webhooks: Bench = {
   name: "webhooks",
   title: "deliveries to 100 endpoints against POSTs of undici to the same receiver; also with another transaction open",
@@ -75,7 +75,7 @@ async function postBare(site: WebhookSite, count: number): Promise<{ eachMs: num
   return { eachMs, cpuMs: (user + system) / 1_000 / count };
 }
 
-/** Posts once; gives the milliseconds until it has come. */
+/** Posts once. Returns the milliseconds until the arrival. */
 async function postOnce(site: WebhookSite, agent: Agent, name: string): Promise<number> {
   const begun = now();
   await post(agent, site.url("/lone"), name);
@@ -88,15 +88,15 @@ async function arrivalOf(site: WebhookSite, name: string): Promise<number> {
 }
 
 interface Latency {
-  /** Milliseconds from when what causes the event was asked for: more than from the commit. */
+  /** Milliseconds from the request that creates the event, an upper bound of the time from the commit. */
   readonly fromCause: number[];
-  /** From when that was answered: less than from the commit, by the way of the answer. */
+  /** Milliseconds from the response to that request, a lower bound of the time from the commit. */
   readonly fromAnswer: number[];
-  /** Of bare POSTs, each just before. */
+  /** Milliseconds of bare POSTs, each sent just before. */
   readonly posts: number[];
 }
 
-/** Takes so many samples at least, for so many milliseconds at least. */
+/** Takes a minimum number of samples for a minimum time. */
 async function measureLatency(
   site: WebhookSite,
   account: WebhookAccount,
@@ -118,7 +118,7 @@ async function measureLatency(
   return latency;
 }
 
-/** Measures while another client of the database has a transaction open that has written. */
+/** Measures while another database client holds an open transaction with writes. */
 async function whileHeld<Figure>({ deployment }: WebhookSite, measure: () => Promise<Figure>): Promise<Figure> {
   const client = new pg.Client(deployment.postgres.url);
   await client.connect();

@@ -1,11 +1,11 @@
-/** An event of a stream of Server-Sent Events, as far as our service writes them. */
+/** A Server-Sent Event, limited to what the service writes. */
 export interface StreamEvent {
   readonly id: string | undefined;
   readonly type: string;
   readonly data: string;
 }
 
-/** Reads Server-Sent Events (HTML Living Standard, section 9.2) with one line of data each; `heard` is called at each byte. */
+/** Parses Server-Sent Events (HTML Living Standard, section 9.2) with one data line. Calls `heard` for each chunk. */
 export async function* readEventStream(
   body: AsyncIterable<Uint8Array>,
   heard: () => void,

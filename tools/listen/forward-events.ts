@@ -4,21 +4,21 @@ import { createSender, type Sender } from "../../src/webhooks/sender.ts";
 import { callService, Unreachable } from "../run-command.ts";
 import { readEventStream, type StreamEvent } from "./event-stream.ts";
 
-/** Whose events to forward, and where to. */
+/** Source and target of forwarded events. */
 export interface Forwarding {
   readonly service: string;
   readonly key: string;
   readonly forward: URL;
   readonly secret: string;
   readonly print: (line: string) => void;
-  /** Milliseconds without a byte after which a connection is given up: the service says every 15 s that it is there. */
+  /** Milliseconds without data after which a connection is closed. The service sends a keep-alive every 15 s. */
   readonly silenceMs?: number;
 }
 
-/** Milliseconds between two attempts to reach the service. */
+/** Milliseconds between two attempts to connect to the service. */
 const againAfter = 1_000;
 
-/** Forwards an account's events, in order, from now on until the signal aborts. What the program answers changes nothing. */
+/** Forwards new events of an account in order until the signal aborts. Ignores the program's responses. */
 export async function forwardEvents(forwarding: Forwarding, signal: AbortSignal): Promise<void> {
   const { service, forward, secret, print } = forwarding;
   const port = forward.port || (forward.protocol === "https:" ? "443" : "80");
@@ -49,12 +49,12 @@ export async function forwardEvents(forwarding: Forwarding, signal: AbortSignal)
   }
 }
 
-/** Asks the service; throws a StartRefused where no later answer would differ. */
+/** Sends a request to the service. Throws StartRefused if retries are useless. */
 async function ask({ service, key }: Forwarding, path: string, init: RequestInit): Promise<Response> {
   const headers = { ...init.headers, authorization: `Bearer ${key}` };
   const response = await callService(service, path, { ...init, headers });
   if (response.ok) return response;
-  // The boundary where a problem document gets its shape: every error of the service is one.
+  // Casts the body to a problem document, the format of all errors.
   const { detail = response.statusText } = (await response.json().catch(() => ({}))) as { detail?: string };
   const said = `${service} answered ${response.status}: ${detail}`;
   throw response.status === 401 || response.status === 403 || response.status === 404
@@ -62,10 +62,10 @@ async function ask({ service, key }: Forwarding, path: string, init: RequestInit
     : new Error(said);
 }
 
-/** Where "from now on" begins, so that nothing is lost when the connection breaks before its first event. */
+/** Returns the newest event, so that a connection lost before its first event loses no events. */
 async function newestEvent(forwarding: Forwarding, signal: AbortSignal): Promise<string | undefined> {
   const response = await ask(forwarding, "/v1/events?limit=1", { signal });
-  // The boundary where the answer gets its shape: the contract's.
+  // Casts the body to the response of the contract.
   const { data } = (await response.json()) as { data: readonly { id: string }[] };
   return data[0]?.id;
 }
@@ -101,7 +101,7 @@ async function forwardEvent(
   { id = "", type, data }: StreamEvent,
   signal: AbortSignal,
 ): Promise<void> {
-  // The boundary where an event gets its shape: the contract's.
+  // Casts the data to an event of the contract.
   const { created_at } = JSON.parse(data) as { created_at: string };
   const event = { id, type, createdAt: new Date(created_at), body: data };
   const { status, error, durationMs } = await sender.send({ url: forward.href, secrets: [secret], event }, signal);

@@ -1,12 +1,12 @@
 import { findDurations, parseSource, type SourceRange, textOf } from "./source.ts";
 
-/** One small change of a source. */
+/** A small change of a source. */
 export interface Mutant {
   readonly kind: "where" | "and" | "if" | "duration";
   readonly line: number;
-  /** What was changed, in one line. */
+  /** Description of the change, in one line. */
   readonly change: string;
-  /** The whole source with the change. */
+  /** The source with the change. */
   readonly source: string;
 }
 
@@ -18,7 +18,7 @@ interface Edit extends SourceRange {
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ").slice(0, 100);
 
-/** A condition of an SQL text that has no part of it in another piece of the template. */
+/** An SQL condition that lies in one piece of the template. */
 const sqlCondition = /\b(and\s+)([\w.$]+ (?:=|<>) (?:[\w.$]+|any\([\w$]+\)))(?=\s|\)|$)/g;
 const sqlInterval = /interval '(\d+) (\w+)'/g;
 
@@ -44,14 +44,14 @@ function* editsOf(source: Buffer): Generator<Edit> {
   }
 }
 
-/** SQL texts are taken for ASCII up to where they are changed. */
+/** Treats SQL texts as ASCII up to the change. */
 function* editsOfSql(sql: string, from: number): Generator<Edit> {
   const rangeOf = (index: number, length: number) => {
     const start = from + Buffer.byteLength(sql.slice(0, index));
     return { start, end: start + Buffer.byteLength(sql.slice(index, index + length)) };
   };
   for (const { 0: all, 1: and = "", 2: condition, index } of sql.matchAll(sqlCondition)) {
-    // What its parameters are is known by the condition alone.
+    // Keeps the condition, from which PostgreSQL infers the types of its parameters.
     const text = `${and}(${condition} or true)`;
     yield { ...rangeOf(index, all.length), kind: "and", change: `without ${all}`, text };
   }
@@ -63,8 +63,8 @@ function* editsOfSql(sql: string, from: number): Generator<Edit> {
 }
 
 /**
- * Makes the mutants of a source: each drops a `where` of a query or an `and` of an SQL text, negates an `if`, or multiplies
- * a duration by 10 or 0.1.
+ * Creates the mutants of a source. Each drops a `where` of a query or an `and` of an SQL text, negates an `if`, or
+ * multiplies a duration by 10 or 0.1.
  */
 export function makeMutants(text: string): Mutant[] {
   const source = Buffer.from(text);

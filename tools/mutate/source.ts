@@ -1,26 +1,26 @@
 import { parseSync } from "@swc/core";
 
-/** Part of a source: from the byte `start` to before the byte `end`. */
+/** A byte range of a source; `end` is exclusive. */
 export interface SourceRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** A constant that is a duration. Properties are named by their path: `times.look.first`. */
+/** A constant with a duration. Nested properties have their path as name: `times.look.first`. */
 export interface DurationConstant extends SourceRange {
   readonly name: string;
-  /** The expression that it is set to. */
+  /** Initializer expression. */
   readonly value: string;
 }
 
 /** A node of the syntax tree. */
 export interface SyntaxNode extends SourceRange {
   readonly type: string;
-  /** Finds a child by the name that swc gives it. */
+  /** Returns a child by its name in swc. */
   child(name: string): SyntaxNode | undefined;
-  /** Returns the children of a list; an empty list for a child that is none. */
+  /** Returns the children of a list property; [] if there is no list. */
   children(name: string): readonly SyntaxNode[];
-  /** Returns the text that swc keeps of a node, such as the name of an identifier. */
+  /** Returns the text value of a node, such as the name of an identifier. */
   readonly value: string;
 }
 
@@ -29,7 +29,7 @@ function toNode(from: unknown): SyntaxNode | undefined {
   const read = (name: string): unknown => Reflect.get(from, name);
   const type = read("type");
   if (typeof type !== "string") return undefined;
-  // Properties have no span of their own.
+  // Properties have no span.
   const { start, end } = (read("span") ?? { start: 1, end: 1 }) as SourceRange;
   const listed = (name: string): unknown[] => [read(name)].flat();
   return {
@@ -43,7 +43,7 @@ function toNode(from: unknown): SyntaxNode | undefined {
   };
 }
 
-/** Parses a TypeScript source: the statements of its top level, and all of its nodes. */
+/** Parses a TypeScript source. Returns its top-level statements and all its nodes. */
 export function parseSource(text: string): { readonly body: readonly SyntaxNode[]; readonly all: SyntaxNode[] } {
   const module = parseSync(text, { syntax: "typescript" });
   const all: SyntaxNode[] = [];
@@ -62,13 +62,13 @@ export const textOf = (source: Buffer, { start, end }: SourceRange): string => s
 
 const namesDuration = (name: string): boolean => /(Ms|For|Every)$/.test(name);
 
-/** Without the `as const` or `satisfies` behind it. */
+/** Unwraps `as const` and `satisfies`. */
 function bare(node: SyntaxNode | undefined): SyntaxNode | undefined {
   return node && /^Ts(Const|As|Satisfies)/.test(node.type) ? bare(node.child("expression")) : node;
 }
 
 /**
- * Finds the constants of a module that are durations: their names end in `Ms`, `For` or `Every`, or they stand in an object
+ * Returns the duration constants of a module: those whose names end in `Ms`, `For` or `Every`, and members of objects
  * called `times` or `lifetimes`.
  */
 export function findDurations(text: string): DurationConstant[] {

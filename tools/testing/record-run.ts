@@ -1,5 +1,5 @@
-// node tools/testing/record-run.ts <report>: notes a run of the tests in this folder, by vitest's JSON report: what it
-// tested and found in long.jsonl, how long files took in durations.json. Files that have failed keep what they had.
+// node tools/testing/record-run.ts <report>: records a run from vitest's JSON report. Writes results to long.jsonl and
+// durations of files to durations.json. Failed files keep their old durations.
 import { execFileSync } from "node:child_process";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { relative } from "node:path";

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 
-/** The part of vitest's JSON report that is read here. */
+/** Used members of vitest's JSON report. */
 interface Report {
   readonly numPassedTests?: number;
   readonly numFailedTests?: number;
@@ -18,7 +18,7 @@ interface FileResult {
   readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
 }
 
-/** A test that failed and then passed, as `flakes.jsonl` records it. It is open until `closed` names a commit. */
+/** A record of `flakes.jsonl`: a test that failed and then passed. It is open until `closed` names a commit. */
 interface Flake {
   readonly file: string;
   readonly test: string;
@@ -26,10 +26,10 @@ interface Flake {
   readonly closed?: string;
 }
 
-/** More files than these are no flakes: the run is red, and nothing runs again. */
+/** With more failed files, the run is red without a second run. */
 const mostFiles = 10;
 
-/** Open flakes that a file may have before one more is red. */
+/** Open flakes per file above which another one is red. */
 const mostOpen = 3;
 
 const readReport = (path: string): Report => JSON.parse(readText(path) || "{}");
@@ -71,7 +71,7 @@ function judge(open: readonly Flake[], first: Report, second: Report): void {
   );
   for (const flake of flakes) console.log(`flaked, for tools/testing/flakes.jsonl: ${JSON.stringify(flake)}`);
   for (const file of unsteady) console.log(`${file} has more than ${mostOpen} open flakes: mend it`);
-  // A run without a failed file that is no success has an error outside of tests.
+  // A failed run without failed files has an error outside of tests.
   const broken = !first.success && failed.length === 0 ? 1 : 0;
   const failures = red + unsteady.length + broken;
   console.log(`${(first.numPassedTests ?? 0) + flakes.length} passed, ${failures} failed, ${flakes.length} flaked`);

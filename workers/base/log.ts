@@ -1,11 +1,11 @@
-/** The part of a pino logger that the worker's parts are given. */
+/** The used methods of a pino logger. */
 export interface Log {
-  /** Something that only a search for a fault asks for. */
+  /** Logs details for debugging. */
   debug(object: object, message: string): void;
-  /** Something that an operator may want to know of. */
+  /** Logs information for operators. */
   info(object: object, message: string): void;
-  /** Something that works, but not as it should. */
+  /** Logs a degraded condition. */
   warn(object: object, message: string): void;
-  /** Something that needs an operator. */
+  /** Logs an error that needs an operator. */
   error(object: object, message: string): void;
 }

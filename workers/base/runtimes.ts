@@ -4,10 +4,10 @@ import { type BrowserPaths, type BrowserRuntime, browserRuntimes } from "../../s
 
 const run = promisify(execFile);
 
-/** How long a browser may take to say its version; it takes 30 ms on a quiet machine. */
+/** Milliseconds for a browser to print its version; it takes 30 ms on a quiet machine. */
 const versionMs = 15_000;
 
-/** Asks every installed browser for its major version; one that cannot even say that counts as not installed. */
+/** Reads the major version of every installed browser. A browser that fails counts as not installed. */
 export async function probeRuntimes(executables: BrowserPaths): Promise<ReadonlyMap<BrowserRuntime, number>> {
   const probed = await Promise.all(
     browserRuntimes.map(async (runtime) => [runtime, await majorVersion(executables[runtime])] as const),

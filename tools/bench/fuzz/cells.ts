@@ -5,22 +5,22 @@ import { builtServices } from "../../described-services.ts";
 import { connectCall, type Doors, grpcCall, type Sent } from "./doors.ts";
 import { binaryFieldShapes, binaryShapes, heads, jsonFieldShapes, jsonShapes, queries, type Shape } from "./shapes.ts";
 
-/** One kind of message at one door. */
+/** A kind of message for one transport. */
 export interface Cell {
   readonly who: "without a key" | "with a key";
   readonly door: string;
-  /** The method, or the path of a document. */
+  /** Method, or path of a document. */
   readonly target: string;
   readonly shape: string;
-  /** Sends it so many times, and says how it was answered in the end. */
+  /** Sends the message repeatedly, and returns the last status. */
   run(times: number): Promise<string>;
 }
 
-/** Where a service listens, and what a client of it has. */
+/** Address and credentials of a service. */
 export interface Target {
   readonly doors: Doors;
   readonly grpcUrl: string;
-  /** Key of an account without rate limits; undefined for a stranger. */
+  /** Key of an account without rate limits; undefined for a client without a key. */
   readonly key: string | undefined;
   /** A session of that account. */
   readonly session: string;
@@ -28,14 +28,14 @@ export interface Target {
 
 const atOnce = 4;
 
-/** What makes a browser, and so costs more than its message. */
+/** Methods that launch a browser, which costs more than the message. */
 const dear: ReadonlySet<string> = new Set(["SessionService.Create", "AgentSessionService.Create"]);
 
 const documents = ["/", "/docs", "/docs/webhooks.md", "/v1/openapi.json", "/errors", "/live", "/status", "/nothing"];
 
 const whoOf = (key: string | undefined): Cell["who"] => (key === undefined ? "without a key" : "with a key");
 
-/** All kinds of messages that a client can send: without a key to every method, with one to those that need it. */
+/** Returns all kinds of messages: without a key to every method, with a key to methods that need one. */
 export function cellsOf(target: Target): Cell[] {
   const methods = builtServices.flatMap(({ methods }) => methods);
   const stranger = target.key === undefined;
@@ -70,7 +70,7 @@ function queryCells({ doors, key }: Target, target: string, path: string): Cell[
 const bearer = (key: string | undefined): Record<string, string> =>
   key === undefined ? {} : { authorization: `Bearer ${key}` };
 
-/** Has some requests at a time until all were sent. */
+/** Sends requests with limited concurrency. */
 const repeat =
   (send: () => Promise<string>) =>
   async (times: number): Promise<string> => {
@@ -82,7 +82,7 @@ const repeat =
     return last;
   };
 
-/** Cells of a method at all its doors. What a key is asked for first is looked at once, unless the method has none. */
+/** Returns the messages of a method for all its transports. Checks that precede the method are tested once. */
 function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): Cell[] {
   const { doors, grpcUrl, key, session } = target;
   const { kind, method, route, rules, name } = served;

@@ -4,28 +4,28 @@ import { Pool } from "undici";
 import { WebSocket } from "ws";
 import { envelope } from "../../../test/hostile-bytes/bytes.ts";
 
-/** Milliseconds in which a request is answered; what comes later is not waited for. */
+/** Milliseconds to wait for a response. */
 const patience = 3_000;
 
-/** A request of a client, by any door. */
+/** A client request, for any transport. */
 export interface Sent {
   readonly verb: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** Its answer has no end: the first part is enough. */
+  /** The response does not end, so its first part suffices. */
   readonly endless?: boolean;
 }
 
 let addresses = 0;
 
-/** Another address of a client for each request: no bucket of an address is ever empty. */
+/** Uses a new client address for each request, so that no address bucket is empty. */
 const from = (): Record<string, string> => {
   addresses += 1;
   return { "x-forwarded-for": `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}` };
 };
 
-/** The ways into a gateway. */
+/** Clients for all transports of a gateway. */
 export class Doors implements Disposable {
   readonly #url: string;
   readonly #http1: Pool;
@@ -36,7 +36,7 @@ export class Doors implements Disposable {
     this.#http1 = new Pool(url, { connections: 8, headersTimeout: patience, bodyTimeout: patience });
   }
 
-  /** Sends a request over HTTP/1.1, and resolves to its status when it is answered. */
+  /** Sends a request over HTTP/1.1. Resolves with its status. */
   async http1({ verb, path, headers, body, endless }: Sent): Promise<string> {
     try {
       const answer = await this.#http1.request({
@@ -55,7 +55,7 @@ export class Doors implements Disposable {
     }
   }
 
-  /** The same over HTTP/2 without TLS. */
+  /** Sends a request over HTTP/2 without TLS. Resolves with its status. */
   async http2({ verb, path, headers, body, endless }: Sent, url = this.#url): Promise<string> {
     const session = await this.#session(url);
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -65,7 +65,7 @@ export class Doors implements Disposable {
     stream.on("response", (answer) => (status = String(answer["grpc-status"] ?? answer[":status"])));
     stream.on("trailers", (answer) => (status = String(answer["grpc-status"] ?? status)));
     stream.on("data", () => endless && stream.close());
-    // What is refused is answered before its body is read.
+    // Refused requests are answered before their body is read.
     stream.on("end", () => stream.close());
     stream.on("error", () => undefined);
     stream.on("close", () => resolve(status));
@@ -78,14 +78,14 @@ export class Doors implements Disposable {
     if (known && !known.closed && !known.destroyed) return known;
     const session = connect(url).on("error", () => undefined);
     this.#sessions.set(url, session);
-    // One that is refused leads to a request that fails.
+    // A refused connection makes its request fail.
     await Promise.race([once(session, "connect"), once(session, "close")]).catch(() => undefined);
     return session;
   }
 
   /**
-   * Sends a message `times` times on one WebSocket, and resolves when each is answered or the server has closed. What is
-   * closed is opened again for the rest.
+   * Sends a message `times` times over WebSocket. Resolves when each is answered or the server has closed. Reopens
+   * closed sockets for the remaining messages.
    */
   async webSocket(path: string, key: string | undefined, message: Buffer, times: number) {
     let sent = 0;
@@ -124,7 +124,7 @@ export class Doors implements Disposable {
   }
 }
 
-/** A call over Connect: https://connectrpc.com/docs/protocol */
+/** Returns a Connect request: https://connectrpc.com/docs/protocol */
 export function connectCall(path: string, kind: "json" | "proto", body: Buffer, streams: boolean): Sent {
   const type = streams ? `application/connect+${kind}` : `application/${kind}`;
   return {
@@ -136,7 +136,7 @@ export function connectCall(path: string, kind: "json" | "proto", body: Buffer, 
   };
 }
 
-/** A call over gRPC. */
+/** Returns a gRPC request. */
 export const grpcCall = (path: string, body: Buffer, streams: boolean): Sent => ({
   verb: "POST",
   path,

@@ -2,18 +2,18 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { envelope, type Fields, frame, hpack, http1 } from "../../../test/hostile-bytes/bytes.ts";
 
-/** What a stranger sends on a connection, and leaves as it is: unfinished, or with answers that nobody reads. */
+/** Bytes that a client sends and then leaves unfinished, or with unread responses. */
 export interface Held {
   readonly name: string;
   readonly port: "PORT" | "GRPC_PORT";
   readonly bytes: Buffer;
 }
 
-/** Fits into the window that an HTTP/2 stream has before anybody reads it (RFC 9113, section 6.9.2). */
+/** Fits the initial window of an HTTP/2 stream (RFC 9113, section 6.9.2). */
 const part = Buffer.alloc(48 * 1_024, 0x20);
 const promised = 1_000_000;
 
-/** Preface, settings and one request. */
+/** Returns preface, settings and one request. */
 function http2(fields: Fields, body: Buffer, windowless: boolean): Buffer {
   const noWindow = [0, 4, 0, 0, 0, 0];
   const [endStream, endHeaders] = [1, 4];
@@ -48,7 +48,7 @@ const rpcs = ["AuthService/LogIn", "SessionService/Create", "SessionService/Driv
 const documents = ["/docs", "/v1/openapi.json", "/v1/status/stream", "/v1/archetypes"];
 const unfinishedCall = envelope(0, part, promised);
 
-/** All of them. */
+/** All cases. */
 export const held: readonly Held[] = [
   { name: "a connection that says nothing", port: "PORT", bytes: Buffer.alloc(0) },
   { name: "half a head", port: "PORT", bytes: Buffer.from(`GET / HTTP/1.1\r\nx: ${"a".repeat(15_000)}`) },
@@ -88,12 +88,12 @@ export const held: readonly Held[] = [
 
 let opened = 0;
 
-/** What is held. */
+/** Open connections. */
 export interface Holding {
   close(): void;
 }
 
-/** Opens connections from loopback addresses of their own; resolves when all has been sent. */
+/** Opens connections from separate loopback addresses. Resolves when all bytes are sent. */
 export async function hold({ bytes }: Held, port: number, count: number): Promise<Holding> {
   const sockets: Socket[] = [];
   for (let left = count; left > 0; left -= 1) {

@@ -1,7 +1,7 @@
-// npm run fuzz: sends every door of a service each kind of message at its bounds, and says how long a message holds the
-// gateway's event loop and how many bytes stay of what is left unfinished: of the service of DATA_DIR, PORT and GRPC_PORT,
-// which believes X-Forwarded-For of loopback, or without DATA_DIR of one of its own. The argument is for how many minutes.
-// A table is printed, and no time is a failure.
+// npm run fuzz: sends each kind of message at its size limits to every transport of a service. Prints the event loop
+// time per message, and the bytes that unfinished messages keep. Uses the service of DATA_DIR, PORT and GRPC_PORT,
+// which must trust X-Forwarded-For of loopback; without DATA_DIR starts its own. The argument is the duration in
+// minutes. Times do not affect the exit status.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,16 +16,16 @@ import { Doors } from "./doors.ts";
 import { held, hold } from "./held.ts";
 import { Meter } from "./meter.ts";
 
-/** CPU milliseconds of the event loop that a message may take, and bytes that may stay of one, without a key. */
+/** Bars without a key: CPU milliseconds of the event loop per message, and bytes kept. */
 const bars = { "without a key": 2, "with a key": 20 };
 const mostBytes = 64 * 1_024;
 
-/** A cell is looked at with few messages first, and with many where those come near its bar. */
+/** Messages of a first measurement, and of a second one for cells near their bar. */
 const [few, many] = [20, 200];
 const holders = 100;
 const shown = 25;
 
-/** What of a service is looked at. */
+/** Measured properties of a service. */
 type Aim = Pick<Service, "url" | "grpcAddress" | "key" | "dataDir" | "pidOf">;
 
 interface Measured {
@@ -35,7 +35,7 @@ interface Measured {
   readonly answer: string;
 }
 
-/** Measures cells one after the other until none is left, or the time is over. */
+/** Measures cells in order until none is left or the time is over. */
 async function measure(meter: Meter, cells: readonly Cell[], until: number): Promise<Measured[]> {
   const measured: Measured[] = [];
   for (const cell of cells) {
@@ -75,7 +75,7 @@ async function measureHeld(service: Aim, pid: number): Promise<void> {
   for (const each of held) {
     const before = await bytesOf();
     const holding = await hold(each, ports[each.port], holders);
-    // What has been sent is read within that time.
+    // The service reads all sent bytes within this time.
     await delay(3_000);
     const bytes = Math.round(((await bytesOf()) - before) / holders);
     const verdict = bytes > mostBytes ? "ABOVE" : "";
@@ -85,7 +85,7 @@ async function measureHeld(service: Aim, pid: number): Promise<void> {
   }
 }
 
-/** The service that runs on DATA_DIR, or one of its own. */
+/** Returns the service of DATA_DIR, or starts one. */
 async function findService(): Promise<Aim & AsyncDisposable> {
   const { DATA_DIR: dataDir, PORT = "8080", GRPC_PORT = "8081" } = process.env;
   if (dataDir === undefined) {
@@ -115,7 +115,7 @@ async function main(argument: string | undefined): Promise<void> {
   await measureHeld(service, pid);
   do {
     const cells = [...cellsOf({ ...target, key: undefined }), ...cellsOf({ ...target, key: service.key })];
-    // In any order, so that a short run sees some of everything.
+    // In random order, so that a short run covers all kinds.
     const order = cells.map((cell) => ({ cell, place: Math.random() })).sort((one, other) => one.place - other.place);
     const measured = await measure(
       meter,
@@ -127,10 +127,10 @@ async function main(argument: string | undefined): Promise<void> {
   } while (argument !== undefined && performance.now() < until);
   if (service.pidOf("gateway") !== pid) throw new Error("the gateway has ended");
   const { body } = await rest(`/v1/sessions/${session.id}`, undefined, { method: "DELETE" });
-  if (body.type) throw new Error(`the session was ended by what was sent: ${body.detail}`);
+  if (body.type) throw new Error(`a message has ended the session: ${body.detail}`);
 }
 
-/** A bucket that is empty would refuse what is to be read. */
+/** Lifts rate limits, since an empty bucket would refuse messages unread. */
 async function liftLimits({ key, url, dataDir }: Aim): Promise<void> {
   const { body } = await restClient({ url, key })("/v1/account/me");
   const most = String(2 ** 31);
@@ -149,7 +149,7 @@ async function liftLimits({ key, url, dataDir }: Aim): Promise<void> {
     ];
     await admin({ DATA_DIR: dataDir }, "override", ...args);
   }
-  // It is in force within 5 s.
+  // Overrides take effect within 5 s.
   await delay(6_000);
 }
 

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** CPU milliseconds of the main thread of a Node process, which runs its event loop (proc(5), schedstat). */
+/** Returns the CPU milliseconds of a Node process's main thread, which runs the event loop (proc(5), schedstat). */
 const loopMs = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ", 1)[0]) / 1e6;
 
 const idleMs = 5_000;
 
-/** Measures how long the event loop of a process is held, less what it does by itself. */
+/** Measures the event loop time of a process, minus its idle activity. */
 export class Meter {
   readonly #pid: number;
   readonly #idle: number;
@@ -17,14 +17,14 @@ export class Meter {
     this.#idle = idle;
   }
 
-  /** Watches what the process does by itself, and makes its meter. */
+  /** Measures the idle activity of a process, and creates its meter. */
   static async start(pid: number): Promise<Meter> {
     const before = loopMs(pid);
     await delay(idleMs);
     return new Meter(pid, (loopMs(pid) - before) / idleMs);
   }
 
-  /** CPU milliseconds of the event loop during some work. */
+  /** Returns the CPU milliseconds of the event loop during an operation. */
   async during(work: () => Promise<unknown>): Promise<number> {
     const [cpu, wall] = [loopMs(this.#pid), performance.now()];
     await work();

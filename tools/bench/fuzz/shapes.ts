@@ -1,17 +1,17 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { kindExamples, requestExample } from "../../../gateway/openapi/examples.ts";
 
-/** A message that has as much of one thing as a door may take. */
+/** A message with as much of one element as a transport accepts. */
 export interface Shape {
   readonly name: string;
-  /** Makes its bytes. All of them together would take a gigabyte. */
+  /** Creates the bytes on demand, since all shapes together take a gigabyte. */
   bytes(): Buffer;
 }
 
-/** What texts are filled with, each so that some careless pattern or loop goes back and forth over it. */
+/** Filler texts, chosen to trigger backtracking in careless patterns and loops. */
 const fillings = ["a", "@a", "%2", "..", "é", " "];
 
-/** Repeats `unit` between two ends until `limit` bytes are full. */
+/** Repeats `unit` between two ends up to `limit` bytes. */
 function fill(head: string, unit: string, tail: string, limit: number): Buffer {
   const room = limit - Buffer.byteLength(head + tail);
   return Buffer.from(head + unit.repeat(Math.max(0, Math.floor(room / Buffer.byteLength(unit)))) + tail);
@@ -23,7 +23,7 @@ function countedKeys(limit: number, most: number): Buffer {
   return Buffer.from(`${text}"k":0}`);
 }
 
-/** Messages in JSON that no method has asked for. */
+/** Returns JSON messages that match no method. */
 export function jsonShapes(limit: number): Shape[] {
   const shape = (name: string, head: string, unit: string, tail: string): Shape => ({
     name,
@@ -54,7 +54,7 @@ export function jsonShapes(limit: number): Shape[] {
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** Valid messages of a method in which one text, list or map is as long as fits. */
+/** Returns valid messages of a method with one text, list or map as long as possible. */
 export function jsonFieldShapes(input: DescMessage, omit: ReadonlySet<string>, limit: number): Shape[] {
   const whole = requestExample(input, omit) as Json;
   const samples: [string, Json][] = [
@@ -73,7 +73,7 @@ const isText = (field: DescField): boolean => field.fieldKind === "scalar" && fi
 
 type Place = readonly [name: string, splice: (limit: number) => Buffer];
 
-/** The places of a sample that can be made long. */
+/** Returns the places of a sample that can be extended. */
 function placesIn(sample: Json): Place[] {
   const mark = "\u0007";
   const places: Place[] = [];
@@ -108,7 +108,7 @@ function placesIn(sample: Json): Place[] {
   return places;
 }
 
-/** Repeats some bytes until `limit` is full. */
+/** Repeats bytes up to `limit`. */
 function fillBytes(head: readonly number[], unit: readonly number[], limit: number): Buffer {
   return Buffer.concat([
     Buffer.from(head),
@@ -120,20 +120,20 @@ function repeated(unit: readonly number[], limit: number): Buffer {
   return Buffer.alloc(limit, Buffer.from(unit));
 }
 
-/** Writes a number as a base-128 varint. */
+/** Encodes a number as a base-128 varint. */
 function varint(value: number): number[] {
   return value < 128 ? [value] : [(value & 127) | 128, ...varint(Math.floor(value / 128))];
 }
 
-/** Wire types of protobuf: https://protobuf.dev/programming-guides/encoding/#structure */
+/** Protobuf wire types: https://protobuf.dev/programming-guides/encoding/#structure */
 const wire = { varint: 0, bytes: 2, groupStart: 3, groupEnd: 4 };
 const tag = (field: number, type: number): number[] => varint(field * 8 + type);
 
-/** A field whose tag is known, of so many bytes. */
+/** Encodes a length-delimited field after its tag. */
 const joined = (start: readonly number[], inner: Buffer): Buffer =>
   Buffer.concat([Buffer.from([...start, ...varint(inner.length)]), inner]);
 
-/** Messages of protobuf that no method has asked for. */
+/** Returns protobuf messages that match no method. */
 export function binaryShapes(limit: number): Shape[] {
   const unknown = 1_000;
   const open = tag(unknown, wire.groupStart);
@@ -150,7 +150,7 @@ export function binaryShapes(limit: number): Shape[] {
   ];
 }
 
-/** Messages of a method in which one field is as long, or as often there, as fits. */
+/** Returns messages of a method with one field as long, or repeated as often, as possible. */
 export function binaryFieldShapes(input: DescMessage, limit: number): Shape[] {
   return input.fields.flatMap((field): Shape[] => {
     const start = tag(field.number, wire.bytes);
@@ -165,7 +165,7 @@ export function binaryFieldShapes(input: DescMessage, limit: number): Shape[] {
     if (field.fieldKind === "list" && (field.scalar ?? field.enum) !== undefined && field.scalar !== ScalarType.STRING)
       return [long("packed", 0)];
     if (field.fieldKind === "message") {
-      // Field 1 of the message itself, again and again: of a list or map inside, as many as fit.
+      // Repeats field 1 of the inner message, so that a list or map inside is as long as possible.
       const room = limit - start.length - 4;
       const inner = () => fillBytes([], [0x0a, 0], room);
       return [often, { name: `${field.name} with many`, bytes: () => joined(start, inner()) }];
@@ -174,7 +174,7 @@ export function binaryFieldShapes(input: DescMessage, limit: number): Shape[] {
   });
 }
 
-/** A request whose head is as large as Node's parser takes. */
+/** A request head as large as Node's parser accepts. */
 export interface Head {
   readonly name: string;
   path(path: string): string;
@@ -183,7 +183,7 @@ export interface Head {
 
 const longestHead = 15_000;
 
-/** Heads of requests with as long a query as fits. */
+/** Request heads with the longest possible query. */
 export const queries: readonly Head[] = ["a=0&", "a&", "limit=1&", "%41=%41&", "a[]=&", "cursor=aaaaaaaa"].map(
   (unit) => ({
     name: `a query of "${unit}"`,
@@ -192,7 +192,7 @@ export const queries: readonly Head[] = ["a=0&", "a&", "limit=1&", "%41=%41&", "
   }),
 );
 
-/** Heads of requests with as much of one thing as fits. */
+/** Request heads with as much of one element as possible. */
 export const heads: readonly Head[] = [
   ...["a", "%2f", "../", "%e9", "a/", "%"].map((unit) => ({
     name: `a path of "${unit}"`,

@@ -1,18 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
 
-/** Where Node's inspector listens unless told otherwise. One process of a machine can have it at a time. */
+/** Default address of Node's inspector, which one process of a machine can use at a time. */
 const address = "http://127.0.0.1:9229/json/list";
 
-/** Milliseconds in which another process may have the port. */
+/** Milliseconds for which another process may use the port. */
 const patience = 60_000;
 
-/** What a Node process holds, seen from inside just after its garbage was collected. */
+/** Resources of a Node process just after a garbage collection. */
 export interface Insides {
   readonly heapBytes: number;
-  /** What its buffers hold outside of the heap. */
+  /** Buffers outside the heap. */
   readonly bufferBytes: number;
-  /** What keeps its event loop alive, by kind: `Timeout`, `TCPSocketWrap`, ... */
+  /** Active resources of the event loop by kind: `Timeout`, `TCPSocketWrap`, ... */
   readonly resources: Readonly<Record<string, number>>;
 }
 
@@ -24,8 +24,8 @@ const insidesExpression = `(() => {
 })()`;
 
 /**
- * Collects the garbage of a Node process that was started without any switch for it, and looks inside: by the inspector
- * that SIGUSR1 opens, and that is closed again.
+ * Collects the garbage of a Node process that was started without options, and reads its resources. Opens the inspector
+ * by SIGUSR1 and closes it again.
  */
 export async function lookInside(pid: number): Promise<Insides> {
   const endsAt = performance.now() + patience;
@@ -50,7 +50,7 @@ async function inspect(pid: number): Promise<Insides | undefined> {
     await call("HeapProfiler.enable");
     for (let times = 3; times > 0; times -= 1) await call("HeapProfiler.collectGarbage");
     const insides = await evaluate<Insides>(call, insidesExpression);
-    // Ends the inspector behind the answer: it would keep the port from the next process.
+    // Ends the inspector after the response, because it would block the port for the next process.
     await call("Runtime.evaluate", { expression: "setTimeout(() => process._debugEnd(), 50).unref()" });
     return insides;
   } finally {

@@ -10,10 +10,10 @@ import { type Rest, restClient } from "../../../test/support/rest.ts";
 import { type Service, startService } from "../../../test/support/service.ts";
 import { homeOf } from "../../../workers/isolation/processes.ts";
 
-/** Milliseconds in which all that has ended has gone. */
+/** Milliseconds in which everything that has ended must disappear. */
 const goneWithin = 45_000;
 
-/** A service under load, with the site that its pages come from and what is needed to see that it leaks nothing. */
+/** A service under load, the site of its pages, and the checks for leaks. */
 export class LoadScene {
   readonly service: Service;
   readonly site: FixtureSite;
@@ -30,7 +30,7 @@ export class LoadScene {
     this.look();
   }
 
-  /** Starts everything. */
+  /** Starts all parts. */
   static async start(slots: number, more: Record<string, string> = {}): Promise<LoadScene> {
     const temporary = mkdtempSync(join(tmpdir(), "load-"));
     const site = await new FixtureSite().start();
@@ -46,12 +46,12 @@ export class LoadScene {
     };
   }
 
-  /** Takes note of everything that runs now. */
+  /** Records the running processes. */
   look(): void {
     this.#footprint.look();
   }
 
-  /** Ends what still runs, sessions whose clients have gone among them, and waits until no slot is held. */
+  /** Ends all running sessions, including those of disconnected clients, and waits until no slot is held. */
   async endAll(): Promise<void> {
     const isOver = async () => {
       for (const id of await this.running()) {
@@ -63,7 +63,7 @@ export class LoadScene {
     throw new Error(`${await this.heldSlots()} slots are held, and these sessions run: ${await this.running()}`);
   }
 
-  /** Identifiers of the sessions that have not ended. */
+  /** Returns the ids of running sessions. */
   async running(): Promise<string[]> {
     const lists = ["provisioning", "live", "paused"].map((status) =>
       this.rest(`/v1/sessions?status=${status}&limit=100`),
@@ -71,13 +71,13 @@ export class LoadScene {
     return (await Promise.all(lists)).flatMap(({ body }) => body.data.map(({ id }: { id: string }) => id));
   }
 
-  /** Slots that PostgreSQL counts as taken, as the last sweep has seen them. */
+  /** Returns the number of taken slots, as of the last sweep. */
   async heldSlots(): Promise<number> {
     const text = await (await fetch(`${this.service.internalUrl}/metrics`)).text();
     return Number(/^pilothouse_slots\{state="held",.*\} (\d+)/m.exec(text)?.[1] ?? Number.NaN);
   }
 
-  /** Finds the processes of a session's browser: what it downloads lies with the files of its own slot. */
+  /** Returns the processes of a session's browser, found by a file that the session downloads to its slot. */
   async browserOf(session: string): Promise<readonly ListedProcess[]> {
     const text = `marker-${session}`;
     const url = this.site.url(`/marker?text=${encodeURIComponent(text)}`);
@@ -91,7 +91,7 @@ export class LoadScene {
     throw new Error(`the browser of ${session} was not found`);
   }
 
-  /** Stops the service, and says what is left of it; empty when nothing is. */
+  /** Stops the service, and returns descriptions of what is left. */
   async stop(): Promise<string[]> {
     this.look();
     await this.site.stop();
@@ -106,7 +106,7 @@ export class LoadScene {
     return Number.parseInt(readFileSync(join(this.service.dataDir, path), "utf8"), 10);
   }
 
-  /** Says whether the files of a slot hold one with a text; its browser's home is its directory. */
+  /** Returns whether the files of a slot contain a text. The browser's home is the slot's directory. */
   #holds(home = "", text: string): boolean {
     try {
       const directory = join(this.service.dataDir, "slots", `${basename(home)}-files`, "files");

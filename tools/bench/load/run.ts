@@ -1,13 +1,13 @@
 import type { LoadScene } from "./load-scene.ts";
 import { type SessionKind, UnexpectedAnswer } from "./session-kinds.ts";
 
-/** What went otherwise than it should: how often, by the slug of the error, and in words. */
+/** Unexpected outcomes: counts by error slug, and messages. */
 export interface RunFaults {
   readonly bySlug: ReadonlyMap<string, number>;
   readonly messages: readonly string[];
 }
 
-/** Runs sessions, so many at a time, each of the kind that its number asks for. */
+/** Runs sessions with limited concurrency. The index of a session selects its kind. */
 export async function runSessions(
   scene: LoadScene,
   { count, atOnce, kindOf }: { count: number; atOnce: number; kindOf: (index: number) => SessionKind },

@@ -3,16 +3,16 @@ import { WebSocket } from "ws";
 import type { Answer } from "../../../test/support/rest.ts";
 import type { LoadScene } from "./load-scene.ts";
 
-/** Seconds until a session ends that nobody uses; the least that a client may ask for. */
+/** Idle timeout in seconds, the shortest allowed. */
 const idleSeconds = 10;
 
-/** What a client does with a session. Throws `UnexpectedAnswer` when the service does not do its part. */
+/** Behaviour of a client. Throws `UnexpectedAnswer` if the service does not respond as specified. */
 export type SessionKind = (scene: LoadScene) => Promise<void>;
 
-/** An answer that a well-behaved service would not have given. */
+/** A response that violates the specification. */
 export class UnexpectedAnswer extends Error {
   override readonly name = "UnexpectedAnswer";
-  /** The error's slug, or the status of an answer that is none. */
+  /** Slug of the error, or the status of other responses. */
   readonly slug: string;
 
   constructor(what: string, { status, body }: Answer) {
@@ -43,21 +43,21 @@ async function drive({ rest, site }: LoadScene, session: string): Promise<void> 
   expectStatus("interact", await rest(`${session}/interact`, { action }), 200);
 }
 
-/** Uses a session as it is meant. */
+/** Uses a session normally. */
 export const ordinary: SessionKind = async (scene) => {
   const session = await begin(scene);
   await drive(scene, session);
   await end(scene, session);
 };
 
-/** The same in full Chromium. */
+/** Uses a session in full Chromium normally. */
 export const inChromium: SessionKind = async (scene) => {
   const session = await begin(scene, { runtime: "chromium" });
   await drive(scene, session);
   await end(scene, session);
 };
 
-/** Asks for everything that is refused or fails. */
+/** Sends requests that are refused or fail. */
 export const mistaken: SessionKind = async (scene) => {
   const { rest } = scene;
   expectStatus("create with an unknown field", await rest("/v1/sessions", { nonsense: 1 }), 400);
@@ -76,14 +76,14 @@ export const mistaken: SessionKind = async (scene) => {
   expectStatus("destroy twice", await rest(session, undefined, { method: "DELETE" }), 410);
 };
 
-/** Goes away while its session is launched: nobody destroys that. */
+/** Disconnects while its session is launched, and does not destroy the session. */
 export const impatient: SessionKind = async ({ rest }) => {
   const signal = AbortSignal.timeout(60);
   const body = { idle_timeout_seconds: idleSeconds };
   await rest("/v1/sessions", body, { signal }).catch(() => undefined);
 };
 
-/** Breaks the connection in the middle of a command, a stream of events, a drive and a capture. */
+/** Disconnects during a command, an event stream, a drive stream and a capture. */
 export const brokenOff: SessionKind = async (scene) => {
   const { rest, site, service } = scene;
   const session = await begin(scene);
@@ -108,7 +108,7 @@ export const brokenOff: SessionKind = async (scene) => {
   await end(scene, session);
 };
 
-/** Loses its page's process, navigates again, and then loses the whole browser. */
+/** Kills its page's process, navigates again, and then kills the browser. */
 export const killed: SessionKind = async (scene) => {
   const { rest, site } = scene;
   const session = await begin(scene);
@@ -120,7 +120,7 @@ export const killed: SessionKind = async (scene) => {
   expectStatus("command to a killed browser", answer, 410, 502);
 };
 
-/** Is left alone until its idle time is over. */
+/** Does nothing until the idle timeout. */
 export const abandoned: SessionKind = async (scene) => {
   await begin(scene, { idle_timeout_seconds: idleSeconds });
 };
@@ -130,6 +130,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended meanwhile.
+    // The process has already ended.
   }
 }

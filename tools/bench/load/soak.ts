@@ -1,5 +1,5 @@
-// npm run soak: drives sessions of all kinds, four at a time, against one service, prints what it holds after every
-// hundred, and says in the end whether anything was left. The argument is how many sessions.
+// npm run soak: runs sessions of all kinds, four at a time, against one service. Prints the held resources after every
+// hundred sessions, and leaks at the end. The argument is the number of sessions.
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { treePssBytes } from "../processes.ts";
 import { type Insides, lookInside } from "./inspector.ts";
@@ -11,16 +11,16 @@ import { excessOf, type Vitals, vitalsOf } from "./vitals.ts";
 const sessions = 2_000;
 const atOnce = 4;
 
-/** Sessions of a line of the table: of 20 one is killed, one left alone, and one runs in full Chromium. */
+/** Sessions per line. Of 20 sessions, one is killed, one is abandoned, and one runs in full Chromium. */
 const lineEvery = 100;
 
-/** Milliseconds between looks at whether browsers launched ahead still go: longer than demand is remembered. */
+/** Milliseconds between checks of whether warm browsers still end. Longer than the pool remembers demand. */
 const calmMs = 40_000;
 
-/** Connections are kept for a while and closed; one descriptor lost in a hundred sessions is more than this in 2,000. */
+/** Connections come and go. A leak of one descriptor per hundred sessions exceeds this in 2,000. */
 const slack = 4;
 
-/** How much larger than after the second line a process may be in the end. */
+/** Allowed growth of a process from the second line to the end. */
 const growth = 1.1;
 
 interface Line {
@@ -63,7 +63,7 @@ async function main(argument: string | undefined): Promise<void> {
   if (complaints.length > 0) process.exitCode = 1;
 }
 
-/** Reads what is held when no session runs, and no browser waits for one but those that always do. */
+/** Reads the held resources when no session runs and only the permanent warm browsers exist. */
 async function readCalm(scene: LoadScene): Promise<Line> {
   await scene.endAll();
   let children = -1;
@@ -101,7 +101,7 @@ async function describe(
   return `${cells.join(" ")}\n`;
 }
 
-/** Says what is held in the end that was not after the second line. A shorter run has nothing to compare. */
+/** Returns the resources held at the end in excess of the second line. Shorter runs are not compared. */
 function compare(warm: Line | undefined, last: Line | undefined): string[] {
   if (!warm || !last) return [];
   return (["gateway", "worker"] as const).flatMap((name) => {

@@ -1,17 +1,17 @@
 import { descendantsOf, openFilesOf } from "../../../test/support/process-list.ts";
 import { pssBytes } from "../processes.ts";
 
-/** What a process holds that it could fail to give back. */
+/** Resources that a process could leak. */
 export interface Vitals {
-  /** Memory of the process, of shared pages its share. */
+  /** PSS: private memory and a share of shared memory. */
   readonly pssBytes: number;
   /** Open descriptors by kind: `socket`, `pipe`, `anon_inode`, `net` (namespaces), `file`. */
   readonly descriptors: Readonly<Record<string, number>>;
-  /** Processes that descend from it. */
+  /** Descendant processes. */
   readonly children: number;
 }
 
-/** Reads what a process holds. */
+/** Reads the resources of a process. */
 export function vitalsOf(pid: number): Vitals {
   const descriptors: Record<string, number> = {};
   for (const target of openFilesOf(pid)) {
@@ -21,7 +21,7 @@ export function vitalsOf(pid: number): Vitals {
   return { pssBytes: pssBytes(pid), descriptors, children: descendantsOf(pid).length };
 }
 
-/** Says in words what `now` holds that `before` did not, where it is more than `slack` of a kind. */
+/** Describes the resources of `now` that exceed `before` by more than `slack` per kind. */
 export function excessOf(now: Vitals, before: Vitals, slack = 0): string[] {
   const descriptors = Object.entries(now.descriptors)
     .filter(([kind, count]) => count > (before.descriptors[kind] ?? 0) + slack)
