@@ -5,7 +5,6 @@ import { dataDirectory } from "../src/platform/data-directory.ts";
 import { ConfigError, readerOf } from "../src/platform/environment.ts";
 import { describeUnforeseen, StartRefused } from "../src/platform/start-refused.ts";
 
-/** Prints a line. */
 export const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /** Reads the address and key of the service, and returns a reader of other variables. Throws `StartRefused`. */

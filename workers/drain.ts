@@ -5,7 +5,6 @@ import type { SessionTable } from "./session/session-table.ts";
 /** Milliseconds between checks for the end of the last session. */
 const lookMs = 50;
 
-/** Parts that drain. */
 export interface DrainParts {
   readonly sessions: SessionTable;
   readonly link: FleetLink;

@@ -12,7 +12,6 @@ import type { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
-/** Metrics of a worker. */
 export interface WorkerMetrics {
   readonly registry: Registry;
   /** Seconds of each command, including its time in the queue, by `method` and `outcome` (`ok` or an error slug). */

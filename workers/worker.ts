@@ -40,7 +40,6 @@ export interface WorkerOptions {
   onFate(fate: WorkerFate): void;
 }
 
-/** A running worker. */
 export interface Worker {
   /** Refuses new sessions. Resolves when the last session has ended, `patience` is over, or the signal aborts. */
   drain(patience: number, signal: AbortSignal): Promise<void>;

@@ -1,6 +1,5 @@
 import type { Header, Parameter, Reference, Schema } from "./model.ts";
 
-/** Response headers. */
 export const responseHeaders = {
   "X-Request-Id": {
     description: "Identifier of the request: the client's own if it is valid, else a generated one.",
@@ -84,7 +83,6 @@ const deliveryHeader = (name: string, description: string, schema: Schema, examp
   ...{ name, in: "header", description, required: true, schema, example },
 });
 
-/** Headers of webhook deliveries. */
 export const deliveryHeaders: readonly Parameter[] = [
   deliveryHeader(
     "X-Service-Event-Id",

@@ -4,7 +4,6 @@ import type { FastifyInstance } from "fastify";
 export interface DemoSession {
   /** URL of the demo page. */
   readonly demoUrl: string;
-  /** The developer's key. */
   readonly key: string;
   /** Secret part of the path. */
   readonly linkSecret: string;

@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { pageHeadersFor } from "./content-policy.ts";
 
-/** A running demo. */
 export interface Demo {
   readonly url: string;
   readonly port: number;

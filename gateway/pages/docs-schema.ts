@@ -16,12 +16,10 @@ export class Resolver {
     return $ref === undefined ? schema : { ...this.#components.schemas[lastPart($ref)], ...beside };
   }
 
-  /** Resolves a parameter. */
   parameter(parameter: Parameter | Reference): Parameter {
     return "$ref" in parameter ? found(this.#components.parameters, parameter) : parameter;
   }
 
-  /** Resolves a response. */
   response(response: Response | Reference): Response {
     return "$ref" in response ? found(this.#components.responses, response) : response;
   }

@@ -5,7 +5,6 @@ import { loadComments } from "../openapi/comments.ts";
 import { buildOpenApi } from "../openapi/document.ts";
 import { renderDocs } from "./docs-page.ts";
 
-/** Descriptions of the API. */
 export interface Documents {
   readonly openApiJson: string;
   readonly docsHtml: string;

@@ -6,7 +6,6 @@ import type { Documents } from "./documents.ts";
 import { renderError, renderUnknownError } from "./error-page.ts";
 import { pageHeaders } from "./shell.ts";
 
-/** Documents of the service. */
 export interface Pages {
   documents(): Promise<Documents>;
   /** Guide to receiving webhooks, in Markdown. */

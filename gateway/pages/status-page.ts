@@ -21,7 +21,6 @@ const headlines: Readonly<Record<Health, string>> = {
   major_outage: "Major outage",
 };
 
-/** Badges of components. */
 const badges: Readonly<Record<Health, string>> = {
   operational: "Operational",
   maintenance: "Maintenance",
@@ -88,7 +87,6 @@ interface Outcome {
   readonly isFault: boolean;
 }
 
-/** Renders the page. */
 function renderStatus(snapshot: Snapshot, histories: ReadonlyMap<string, DayHistory>, outcome?: Outcome): string {
   const { at, isAway, components, incidents } = snapshot;
   const health = healthOf(snapshot);

@@ -14,7 +14,6 @@ export interface AddressBucket {
   look(address: string): BucketState;
   /** Draws a token, and returns the new state. */
   draw(address: string): Promise<BucketState>;
-  /** Refunds a token. */
   refund(address: string): Promise<void>;
 }
 

@@ -67,7 +67,6 @@ interface Run {
   readonly questions: Map<number, (text: string) => void>;
 }
 
-/** Creates a supervised process. */
 export function createSupervisedProcess(options: SupervisedProcessOptions): SupervisedProcess {
   const { name, log, begin, onReady, onPost } = options;
   let run: Run | undefined;

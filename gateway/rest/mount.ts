@@ -288,7 +288,6 @@ function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
   };
 }
 
-/** Sends a streamed response. */
 function sendStream(
   call: GatewayCall,
   reply: FastifyReply,

@@ -6,7 +6,6 @@ import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import { readMessage } from "../unread-messages.ts";
 
-/** One WebSocket frame. */
 export interface Frame {
   readonly data: Buffer;
   readonly isBinary: boolean;

@@ -7,7 +7,6 @@ import { type AdminCommand, type Given, nameList } from "./command.ts";
 import { asOperator } from "./operator.ts";
 import { readTier } from "./set-tier.ts";
 
-/** Validates the options. */
 function readOrder({ account, tier, name = "admin", scopes }: Given) {
   if (!account) throw new StartRefused("--account accepts the name or the id of an account, and is needed");
   const wanted = scopes?.split(",").map((scope) => scope.trim()) ?? allScopes;

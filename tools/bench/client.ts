@@ -29,7 +29,6 @@ export class Client implements Disposable {
     return `/v1/sessions/${id}`;
   }
 
-  /** Destroys a session. */
   async destroy(path: string): Promise<void> {
     await readText(await this.open("DELETE", path));
   }

@@ -8,7 +8,6 @@ import { startSite } from "./site.ts";
 /** Milliseconds of an action with the following snapshot on a still page, and of a snapshot of a large page. */
 const bars = { step: 60, look: 300 };
 
-/** Bytes of a snapshot. */
 const lookBar = 24_576;
 
 const tableRows = 4_000;

@@ -16,7 +16,6 @@ export interface Site extends AsyncDisposable {
   textUrl(bytes: number): string;
 }
 
-/** Starts the site. */
 export async function startSite(): Promise<Site> {
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://site");

@@ -1,6 +1,5 @@
 import type { Row } from "./bench.ts";
 
-/** Prints rows in columns. */
 export function printTable(rows: readonly Row[]): void {
   const heading = { what: "what", ours: "pilothouse", bare: "bare", verdict: "" };
   const lines = [heading, ...rows];

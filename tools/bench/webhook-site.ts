@@ -20,7 +20,6 @@ export interface WebhookAccount {
   readonly rest: Rest;
   /** Creates an endpoint at each path. */
   register(paths: readonly string[]): Promise<void>;
-  /** Creates events. */
   cause(count: number): Promise<void>;
 }
 
@@ -36,7 +35,6 @@ export interface WebhookSite extends AsyncDisposable {
   account(name: string, paths: readonly string[]): Promise<WebhookAccount>;
 }
 
-/** Starts a site. */
 export async function startWebhookSite(slots: number): Promise<WebhookSite> {
   const child = fork(new URL("webhook-receiver.ts", import.meta.url));
   const arrivals = new Map<string, number>();

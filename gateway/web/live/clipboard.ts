@@ -70,7 +70,6 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
       if (navigator.clipboard === undefined) complain(`${overHttps}press Ctrl+V on the picture.`);
       else this.paste(await navigator.clipboard.readText().catch(() => ""));
     },
-    /** Receives the selection. */
     hear(text: string): void {
       waiting?.resolve(text);
       waiting = undefined;

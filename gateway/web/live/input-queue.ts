@@ -10,7 +10,6 @@ const mostBacklog = 16_384;
 /** Queue of input events on their way to the service, in order. */
 export interface InputQueue {
   push(event: InputEvent): void;
-  /** Drops unsent events. */
   clear(): void;
 }
 

@@ -37,7 +37,6 @@ export interface Question {
   /** Whether a file chooser takes several files, and the accepted types. */
   readonly multiple?: boolean;
   readonly accept?: string;
-  /** Options of a list. */
   readonly options?: readonly Choice[];
 }
 
@@ -61,7 +60,6 @@ export interface Answer {
   readonly option?: number;
 }
 
-/** A viewer. */
 export interface Viewer {
   readonly id: string;
   readonly name: string;
@@ -70,7 +68,6 @@ export interface Viewer {
   readonly client_id: string;
 }
 
-/** A problem document. */
 export interface Problem {
   readonly type?: string;
   readonly title?: string;
@@ -94,7 +91,6 @@ export interface Told {
   readonly error?: Problem;
 }
 
-/** A key. */
 interface KeyEvent {
   readonly key: string;
   readonly code?: string;

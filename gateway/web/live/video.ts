@@ -44,7 +44,6 @@ export interface VideoOptions {
 export interface Video {
   /** Sets the medium of pictures, at the start of each connection. */
   begin(media: string | undefined): void;
-  /** Joins a room. */
   join(room: { readonly url: string; readonly token: string }): void;
   /** Ends the video with its connection. */
   end(): void;

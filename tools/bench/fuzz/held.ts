@@ -48,7 +48,6 @@ const rpcs = ["AuthService/LogIn", "SessionService/Create", "SessionService/Driv
 const documents = ["/docs", "/v1/openapi.json", "/v1/status/stream", "/v1/archetypes"];
 const unfinishedCall = envelope(0, part, promised);
 
-/** All cases. */
 export const held: readonly Held[] = [
   { name: "a connection that says nothing", port: "PORT", bytes: Buffer.alloc(0) },
   { name: "half a head", port: "PORT", bytes: Buffer.from(`GET / HTTP/1.1\r\nx: ${"a".repeat(15_000)}`) },

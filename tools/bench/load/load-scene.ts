@@ -30,7 +30,6 @@ export class LoadScene {
     this.look();
   }
 
-  /** Starts all parts. */
   static async start(slots: number, more: Record<string, string> = {}): Promise<LoadScene> {
     const temporary = mkdtempSync(join(tmpdir(), "load-"));
     const site = await new FixtureSite().start();
