@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { readCode, readMarkdown, readShell } from "../../tools/prose/passages.ts";
+import { type Passage, readCode, readMarkdown, readShell } from "../../tools/prose/passages.ts";
 import { findPatterns, prosePatterns } from "../../tools/prose/patterns.ts";
 
 const named = prosePatterns.map((pattern) => [pattern.name, pattern] as const);
 
-function findNames(kind: "comment" | "label" | "message" | "subject", text: string): string[] {
+function findNames(kind: Passage["kind"], text: string): string[] {
   return findPatterns({ kind, line: 1, text }).map(({ pattern }) => pattern);
 }
 
@@ -61,7 +61,7 @@ test("reads paragraphs, items, headings and cells of Markdown", () => {
   expect(readMarkdown(source).map(({ kind, line, text }) => [kind, line, text])).toEqual(
     [
       ["comment", 2, "One\ntwo."],
-      ["comment", 4, "Three."],
+      ["item", 4, "Three."],
       ["label", 1, "A heading"],
       ["label", 8, "a cell"],
     ].sort(([, a], [, b]) => Number(a) - Number(b)),

@@ -1,7 +1,7 @@
 /** Text of a file that people read. `text` keeps the line breaks of the file, without comment markers. */
 export interface Passage {
-  /** A label is a heading or a table cell. */
-  readonly kind: "comment" | "label" | "message" | "subject";
+  /** An item belongs to a list; a label is a heading or a table cell. */
+  readonly kind: "comment" | "item" | "label" | "message" | "subject";
   readonly line: number;
   readonly text: string;
 }
@@ -34,12 +34,12 @@ function lineOf(source: string, at: number): number {
  */
 function readText(source: string, firstLine: number, splitsAt: RegExp): Passage[] {
   const found: Passage[] = [];
-  let open: { line: number; lines: string[] } | undefined;
+  let open: { kind: "comment" | "item"; line: number; lines: string[] } | undefined;
   let fence = false;
 
   function close(): void {
     const text = open?.lines.join("\n") ?? "";
-    if (open && /[a-z]/i.test(text) && !directive.test(text)) found.push({ kind: "comment", line: open.line, text });
+    if (open && /[a-z]/i.test(text) && !directive.test(text)) found.push({ kind: open.kind, line: open.line, text });
     open = undefined;
   }
 
@@ -56,7 +56,7 @@ function readText(source: string, firstLine: number, splitsAt: RegExp): Passage[
         found.push({ kind: "label", line, text: cell.trim() });
       }
     } else {
-      open ??= { line, lines: [] };
+      open ??= { kind: starts === "" ? "comment" : "item", line, lines: [] };
       open.lines.push(text.slice(starts.length));
     }
   }
