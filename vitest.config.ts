@@ -2,29 +2,29 @@ import { globSync, readFileSync } from "node:fs";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { SlowestFirst } from "./test/support/slowest-first.ts";
 
-/** The tiers of files that their names say, such as `x.unit.test.ts`; `x.test.ts` is of the tier `service`. */
+/** Tiers in file names, such as `x.unit.test.ts`. A file `x.test.ts` is in the tier `service`. */
 const named = ["unit", "browser", "system", "long"] as const;
 
 type Tier = TestProjectInlineConfiguration["test"];
 
-/** Holds for every tier. */
+/** Options of all tiers. */
 const common: Tier = {
   environment: "node",
   setupFiles: "test/support/each-file.ts",
-  // Tests drive real browsers and a real database: two files at a time are what two cores carry.
+  // Tests drive real browsers and a real database, so two cores carry two files at a time.
   maxWorkers: 2,
-  // Of the tests of a file that may run at once.
+  // Concurrent tests of a file.
   maxConcurrency: 2,
-  // What takes 10 s by itself takes 30 behind other suites.
+  // A test that takes 10 s alone takes 30 s next to other suites.
   testTimeout: 60_000,
   hookTimeout: 120_000,
-  // What a test polls for is done by other processes: behind the tests of another file the usual second is too short.
+  // Tests poll for work of other processes. Next to the tests of another file, the default of 1 s is too short.
   expect: { poll: { timeout: 20_000 } },
   retry: 0,
   allowOnly: false,
 };
 
-/** Files of such a tier share a process, and with it the modules: they change nothing that the next one would see. */
+/** Files of these tiers share a process and its modules, so they must not leave changes behind. */
 const shared: Tier = { isolate: false };
 
 const cluster = "test/support/cluster-template.ts";
@@ -40,11 +40,11 @@ const tiers: readonly Tier[] = [
     ...shared,
   },
   { name: "system", globalSetup: cluster },
-  // After all others: the services that its files share run to the end.
+  // Runs last, because the services that its files share run to the end.
   { ...browser, name: "browser", provide: { runtimes: ["headless-shell"] } },
-  // Minutes each: `npm run test-long`.
+  // Takes minutes per file: `npm run test-long`.
   { name: "long", globalSetup: cluster },
-  // The files of the tier `browser` whose cases run in each runtime, in the other one: a part of `npm run test-long`.
+  // Runs those files of the tier `browser` that support each runtime in the other runtime; part of `npm run test-long`.
   { ...browser, name: "chromium", include: filesByRuntime(), provide: { runtimes: ["chromium"] } },
 ];
 
@@ -60,7 +60,7 @@ export default defineConfig({
       return { test: { ...common, include: [`test/**/*${suffix}.test.ts`], ...tier } };
     }),
     sequence: { sequencer: SlowestFirst },
-    // A service that files have shared is stopped in order after the run.
+    // Time to stop shared services after the run.
     teardownTimeout: 60_000,
   },
 });
