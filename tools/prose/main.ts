@@ -1,8 +1,8 @@
 // Finds text that is not plain technical English in comments, Markdown, messages, and subjects of commits since the commit
 // that added this file. Exits with 1 for a match of patterns.json that exemptions.jsonl does not list.
 //   node tools/prose/main.ts [--root=<tree>] [paths]
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
 import { dirname, isAbsolute, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type Passage, readerOf } from "./passages.ts";
@@ -20,12 +20,13 @@ interface Exemption {
 const mostExempt = 0.03;
 
 /** Generated files, data, and texts of other authors. */
-const foreign = /^(?:src\/gen|test\/contract|test\/support\/pages|proto\/(?:buf|google)|node_modules)\//;
+const foreign = /^(?:src\/gen|test\/support\/pages|proto\/(?:buf|google)|\.cache|node_modules)(?:\/|$)/;
 
 const { values, positionals } = parseArgs({ options: { root: { type: "string" } }, allowPositionals: true });
 
+/** Runs git and returns its output; "" if it fails, such as in a tree without history. */
 function git(cwd: string, ...args: string[]): string {
-  return execFileSync("git", ["-C", cwd, ...args], { encoding: "utf8", maxBuffer: 1 << 28 });
+  return spawnSync("git", ["-C", cwd, ...args], { encoding: "utf8", maxBuffer: 1 << 28 }).stdout ?? "";
 }
 
 /** Returns --root, else the checkout of the first absolute path, else the working directory. */
@@ -39,23 +40,20 @@ function findRoot(): string {
 const root = findRoot();
 
 function listFiles(): string[] {
-  const paths = positionals.map((path) => (isAbsolute(path) ? relative(root, path) : path));
-  const listed = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ...paths).split("\0");
-  return listed.filter((path) => readerOf(path) && !foreign.test(path) && existsSync(resolve(root, path)));
+  const wanted = positionals.map((path) => relative(root, resolve(root, path)));
+  const files = globSync("**/*.{ts,mjs,proto,sh,md}", { cwd: root, exclude: (path) => foreign.test(path) });
+  const isWanted = (file: string) => wanted.some((path) => file === path || file.startsWith(`${path}/`));
+  return files.filter((file) => wanted.length === 0 || isWanted(file)).sort();
 }
 
 /** Reads the subjects of commits after the one that added this tool. */
 function readSubjects(): Map<string, Passage[]> {
-  const added = git(root, "log", "--diff-filter=A", "--format=%H", "--", "tools/prose/main.ts")
-    .trim()
-    .split("\n")
-    .at(-1);
-  if (!added) return new Map();
-  const log = git(root, "log", "--no-merges", "--format=%h %s", `${added}..HEAD`).split("\n").filter(Boolean);
+  const [added] = git(root, "log", "--diff-filter=A", "--format=%H", "--", "tools/prose/main.ts").split("\n");
+  const log = added ? git(root, "log", "--no-merges", "--format=%h %s", `${added}..HEAD`) : "";
   return new Map(
-    log.map((line) => {
-      const [hash = "", ...words] = line.split(" ");
-      return [`commit ${hash}`, [{ kind: "subject", line: 1, text: words.join(" ") }]];
+    log.split("\n").flatMap((line) => {
+      const [, hash, text = ""] = /^(\w+) (.*)$/.exec(line) ?? [];
+      return hash === undefined ? [] : [[`commit ${hash}`, [{ kind: "subject", line: 1, text }]]];
     }),
   );
 }
@@ -69,6 +67,7 @@ const exemptions: readonly Exemption[] = readFileSync(new URL("exemptions.jsonl"
   .map((line) => JSON.parse(line));
 
 const counts = new Map<string, number>();
+const unused = new Set(exemptions);
 let [passages, exempt, found] = [0, 0, 0];
 for (const [path, read] of texts) {
   for (const passage of read) {
@@ -77,6 +76,7 @@ for (const [path, read] of texts) {
     const exempted = exemptions.filter(({ file, text }) => file === path && whole.includes(text));
     const hits = findPatterns(passage);
     const left = hits.filter((hit) => !exempted.some(({ pattern }) => pattern === hit.pattern));
+    for (const each of exempted) if (hits.some(({ pattern }) => pattern === each.pattern)) unused.delete(each);
     if (left.length < hits.length) exempt += 1;
     if (left.length > 0) found += 1;
     for (const { pattern, line, text } of left) {
@@ -93,4 +93,6 @@ for (const { name, instead } of prosePatterns) {
 const share = passages === 0 ? 0 : exempt / passages;
 console.log(`matches in ${found} of ${passages} texts, ${exempt} exempt (${(share * 100).toFixed(1)} %)`);
 if (share > mostExempt) console.log(`at most ${mostExempt * 100} % may be exempt`);
-if (found > 0 || share > mostExempt) process.exitCode = 1;
+if (positionals.length > 0) unused.clear();
+for (const { file, text } of unused) console.log(`exemptions.jsonl: nothing to exempt in ${file}: ${text}`);
+if (found > 0 || unused.size > 0 || share > mostExempt) process.exitCode = 1;
