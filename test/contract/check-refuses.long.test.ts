@@ -66,13 +66,13 @@ const violations: Violation[] = [
     step: "lint",
     file: "workers/planted.ts",
     text: "export const PLANTED_MS = 1;\n",
-    complaint: "A constant is named in camelCase.",
+    complaint: "Name constants in camelCase.",
   },
   {
     step: "lint",
     file: "gateway/planted.ts",
     text: "export function planted(a: number): number {\n  if (a > 1) {\n    return 2;\n  }\n  return a;\n}\n",
-    complaint: "A branch of one short statement stands on one line, without braces.",
+    complaint: "Write a branch with one short statement on one line, without braces.",
   },
   {
     step: "lint",
