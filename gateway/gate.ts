@@ -96,7 +96,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
 
   function wayOf(served: ServedMethod): Way {
     const way = ways.get(served);
-    if (!way) throw new Error(`${served.name} is not of this gateway's registry`);
+    if (!way) throw new Error(`${served.name} is not in this gateway's registry`);
     return way;
   }
 

@@ -60,7 +60,7 @@ function fromFastify(thrown: unknown): Failure | undefined {
       return failFields("bad-request", { path: "is not a valid URL path" });
     case "ECONNRESET":
       // Fastify sets 400 only for a client that disconnected while it sent its body.
-      return statusCode === 400 ? failFields("bad-request", { body: "must arrive whole" }) : undefined;
+      return statusCode === 400 ? failFields("bad-request", { body: "must be complete" }) : undefined;
     default:
       return code.startsWith("FST_ERR_") && statusCode !== undefined && statusCode < 500
         ? failFields("bad-request", { request: message })

@@ -23,7 +23,7 @@ export function findRequestUses(services: readonly ServedService[]): RequestUses
     const { typeName } = served.method.input;
     const known = uses.get(typeName);
     if (known && [...known.inPath].join() !== [...use.inPath].join()) {
-      throw new Error(`${typeName} has two paths, which say different fields of it`);
+      throw new Error(`${typeName}: expected all its paths to have the same variables`);
     }
     uses.set(typeName, use);
   }

@@ -33,7 +33,7 @@ export const permission: AdmissionPolicy = {
       throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${scope}` });
     }
     if (loginOnly && kind !== "login") {
-      throw fail("forbidden", {}, { detail: "a person has to log in for this: an API key may not do it" });
+      throw fail("forbidden", {}, { detail: "this method requires a login; API keys are not accepted" });
     }
   },
 };

@@ -11,7 +11,7 @@ export function formParser(desc: DescMessage): (body: Buffer) => unknown {
     const fields = new Map<string, string>();
     for (const [name, value] of new URLSearchParams(body.toString("utf8"))) {
       if (fields.has(name))
-        throw fail("bad-request", { error: "invalid_request" }, { detail: `the field ${name} comes twice` });
+        throw fail("bad-request", { error: "invalid_request" }, { detail: `the field ${name} must appear only once` });
       if (names.has(name) && value !== "") fields.set(name, value);
     }
     return Object.fromEntries(fields);

@@ -176,7 +176,7 @@ function checkBodyHeaders(request: FastifyRequest, formBody: boolean): void {
 }
 
 function callOf(request: FastifyRequest): GatewayCall {
-  if (!request.call) throw new Error("the request has not passed its policies");
+  if (!request.call) throw new Error("expected a request that passed the policies");
   return request.call;
 }
 

@@ -23,7 +23,7 @@ export async function* rawBody(
   try {
     for (;;) {
       const { done, value } = await unlessLate(raceSignal(chunks.next(), signal), stillMs, () => {
-        throw failFields("bad-request", { body: "has stopped coming" });
+        throw failFields("bad-request", { body: `must not pause for more than ${stillMs / 1_000} s` });
       });
       if (done) return;
       received += value.length;

@@ -130,7 +130,7 @@ async function admit(context: HandlerContext, door: Door): Promise<void> {
 
 function callIn(context: HandlerContext): GatewayCall {
   const call = context.values.get(callKey);
-  if (!call) throw new Error("the request has not passed its policies");
+  if (!call) throw new Error("expected a request that passed the policies");
   context.values.set(stageKey, "method");
   return call;
 }

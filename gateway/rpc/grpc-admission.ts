@@ -61,7 +61,7 @@ export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
             door.gate.admit(arrived).then(() => {
               countMemory(inner, arrived, door);
               if (!requestStream && !isCancelled) {
-                const failure = failFields("bad-request", { message: "did not come in time" });
+                const failure = failFields("bad-request", { message: `must arrive within ${messageMs / 1_000} s` });
                 lateness = setTimeout(refuse, messageMs, failure);
               }
               deliver(metadata);

@@ -21,7 +21,7 @@ export function countMemory(inner: ServerInterceptingCallInterface, call: Gatewa
   if (stream.closed) return;
   const decoder: unknown = Reflect.get(inner, "decoder");
   if (!(decoder instanceof Object && "readMessageSize" in decoder && "readMessageRemaining" in decoder)) {
-    throw new Error("grpc-js keeps the message that comes elsewhere");
+    throw new Error("expected the private field of unfinished messages in grpc-js");
   }
   const buffer = buffers.open(call, {
     measure: {
@@ -41,7 +41,7 @@ export function countMemory(inner: ServerInterceptingCallInterface, call: Gatewa
 export function boundMessages(inner: ServerInterceptingCallInterface, bytes: number): void {
   const decoder: unknown = Reflect.get(inner, "decoder");
   if (!(decoder instanceof Object && "maxReadMessageLength" in decoder && "maxReceiveMessageSize" in inner)) {
-    throw new Error("grpc-js keeps the bound of messages elsewhere");
+    throw new Error("expected the private fields of message limits in grpc-js");
   }
   decoder.maxReadMessageLength = bytes;
   inner.maxReceiveMessageSize = bytes;
@@ -65,7 +65,7 @@ export function forgetUnfinished(inner: ServerInterceptingCallInterface): void {
 /** Returns the HTTP/2 stream of a call from a private field of grpc-js, whose presence a test verifies. */
 export function streamOf(inner: ServerInterceptingCallInterface): ServerHttp2Stream {
   const stream: unknown = Reflect.get(inner, "stream");
-  if (!isHttp2Stream(stream)) throw new Error("grpc-js keeps the stream of a call elsewhere");
+  if (!isHttp2Stream(stream)) throw new Error("expected the private field of the stream in grpc-js");
   return stream;
 }
 

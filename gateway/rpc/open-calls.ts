@@ -39,7 +39,10 @@ export function openCalls({ door, openMs, statusOf }: OpenCallOptions) {
       isRefused = true;
       outer.sendStatus(statusOf(thrown, requestId));
     };
-    const late = setTimeout(() => refuse(failFields("bad-request", { message: "did not come in time" })), openMs);
+    const late = setTimeout(
+      () => refuse(failFields("bad-request", { message: `must arrive within ${openMs / 1_000} s` })),
+      openMs,
+    );
     stream.once("close", () => clearTimeout(late));
     const outer = new ServerInterceptingCall(inner, {
       start: (next) =>

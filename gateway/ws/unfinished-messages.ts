@@ -69,7 +69,7 @@ function giveUp(client: WebSocket, socket: Socket, code: number, reason: string)
 function unfinishedOf(client: WebSocket): () => number {
   const receiver: unknown = Reflect.get(client, "_receiver");
   if (!(receiver instanceof Writable && "_bufferedBytes" in receiver && "_messageLength" in receiver)) {
-    throw new Error("ws keeps the bytes of unfinished messages elsewhere");
+    throw new Error("expected the private fields of unfinished messages in ws");
   }
   return () => Number(receiver._bufferedBytes) + Number(receiver._messageLength);
 }

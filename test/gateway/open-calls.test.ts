@@ -66,7 +66,7 @@ test.each([
   const call = open(path, "203.0.113.2");
   expect(await statusOf(call)).toMatchObject({
     code: invalidArgument,
-    message: expect.stringMatching(/did not come in time/),
+    message: expect.stringMatching(/must arrive within/),
   });
 });
 

@@ -88,7 +88,7 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
         expectProblem(answer, { ...invalid, detail: `body: is larger than ${most.text}` });
       }
       const wrong = [
-        [`${form}&${field}=x`, `the field ${field} comes twice`],
+        [`${form}&${field}=x`, `the field ${field} must appear only once`],
         [`${field}=%00`, `${field}: must not contain U+0000`],
         [`${field}=${"x".repeat(10_000)}`, `${field}: must have at most`],
       ] as const;

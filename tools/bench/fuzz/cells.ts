@@ -82,7 +82,7 @@ const repeat =
     return last;
   };
 
-/** Returns the messages of a method for all its transports. Checks that precede the method are tested once. */
+/** Returns the messages of a method for all its transports, without valid ones if the gateway would not parse them. */
 function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): Cell[] {
   const { doors, grpcUrl, key, session } = target;
   const { kind, method, route, rules, name } = served;
