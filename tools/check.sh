@@ -21,10 +21,11 @@ proto_breaking() {
 }
 openapi() { node tools/check-openapi.ts; }
 generated() { sh tools/generate-code.sh --compare; }
+prose() { node tools/prose/main.ts; }
 
 check() {
   case $1 in
-    proto_lint | proto_breaking) ;;
+    proto_lint | proto_breaking | prose) ;;
     openapi | types | lint | import_law | dead_code | generated) need_code ;;
     *) stop "there is no check called $1." ;;
   esac
@@ -32,7 +33,7 @@ check() {
 }
 
 if [ $# -eq 0 ]; then
-  set -- proto_lint proto_breaking openapi types lint import_law dead_code generated
+  set -- proto_lint proto_breaking openapi types lint import_law dead_code generated prose
 fi
 for name in "$@"; do
   check "$name"

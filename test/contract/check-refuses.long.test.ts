@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { copyProject } from "./project-copy.ts";
 
-// Each step is a whole run of a compiler or linter, generation included, and other test files run beside it.
+// Each step runs a whole compiler or linter, generation included, next to other test files.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 let project: string;
@@ -91,6 +91,12 @@ const violations: Violation[] = [
     file: "proto/planted/v1/planted.proto",
     text: 'syntax = "proto3";\npackage planted.v1;\nmessage Planted {\n  string badName = 1;\n}\n',
     complaint: 'Field name "badName" should be lower_snake_case',
+  },
+  {
+    step: "prose",
+    file: "src/planted-prose.ts",
+    text: "// Starts anew.\nexport {};\n",
+    complaint: "src/planted-prose.ts:1: archaic",
   },
 ];
 
