@@ -6,34 +6,34 @@ import type { Clock } from "../src/platform/clock.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Log } from "../src/platform/log.ts";
 
-/** Bodies of requests, messages of streams that come or wait, captures that are put together, and unread answers. */
+/** Request bodies, stream messages in either direction, captures under assembly, and unread responses. */
 const kinds = ["body", "message", "capture", "answer"] as const;
 
 type BufferKind = (typeof kinds)[number];
 
 /**
- * Smaller amounts of a kind are not counted, so that most exchanges cost no more than one entry of a set. Other limits bound
- * them: at 30 requests a second that take 60 s each they are 112 MiB, and the 256 streams of an account are 16 MiB.
+ * Smaller amounts of a kind are not counted, so that most exchanges cost one entry of a set. Other limits bound them:
+ * 30 requests per second of 60 s each are 112 MiB, and the 256 streams of an account are 16 MiB.
  */
 const countedFrom = 64 * 1024;
 
 /** Share of the budget above which streams are closed. */
 const closeAbove = 1.25;
 
-/** Milliseconds between two measurements of what grows without notice. */
+/** Milliseconds between two measurements of kinds that report no changes. */
 const measureEvery = 500;
 
 /** Milliseconds between two lines of the log. */
 const reportEvery = 10_000;
 
-/** Seconds after which a client that was refused is to try again. */
+/** `Retry-After` of a refused client, in seconds. */
 const tryAgainAfter = 1;
 
-/** An exchange or a connection of a client, as far as the gateway holds bytes for it. */
+/** An exchange or connection of a client for which the gateway holds bytes. */
 interface BufferSource {
-  /** Measures kinds that grow without notice, in bytes. */
+  /** Measures the kinds that report no changes, in bytes. */
   readonly measure: Partial<Record<BufferKind, () => number>>;
-  /** Ends it, so that its bytes are released. */
+  /** Ends the exchange, which releases its bytes. */
   close(): void;
 }
 
@@ -79,7 +79,7 @@ export class ClientBuffer {
     return kinds.every((kind) => !this.#bytes?.[kind]);
   }
 
-  /** Forgets all bytes, and those that are set later. */
+  /** Releases all bytes, and ignores later ones. */
   release(): void {
     for (const kind of kinds) this.set(kind, 0);
     this.#bytes = undefined;
@@ -87,9 +87,9 @@ export class ClientBuffer {
 }
 
 /**
- * The bytes that a gateway holds for clients, within one budget. Above the budget, calls and messages of holders with more
- * than their share are refused; above 1.25 of it the streams of the largest holder are closed. A holder is an account, or a
- * client address without one; the share is the budget divided by the number of holders.
+ * The bytes that a gateway holds for clients, within one budget. Above the budget, calls and messages of holders above
+ * their share are refused. Above 1.25 times the budget, the streams of the largest holder are closed. A holder is an
+ * account, or a client address for calls without an account. The share is the budget divided by the number of holders.
  */
 export class ClientBuffers {
   readonly #options: BufferOptions;
@@ -138,7 +138,7 @@ export class ClientBuffers {
     this.#stop?.();
   }
 
-  /** Counts the bytes that are held for a call from now on. */
+  /** Starts to count the bytes held for a call. */
   open(call: BufferedCall, source: BufferSource): ClientBuffer {
     const buffer = new ClientBuffer(holderOf(call), source, this.change);
     this.#open.add(buffer);
@@ -146,13 +146,13 @@ export class ClientBuffers {
     return buffer;
   }
 
-  /** Forgets what was held for a call. */
+  /** Releases the bytes held for a call. */
   release(buffer: ClientBuffer): void {
     buffer.release();
     this.#open.delete(buffer);
   }
 
-  /** Counts what is held for an exchange of HTTP, until it is over. `bodyBytes` is the largest body that it may have. */
+  /** Counts the bytes held for an HTTP exchange until the exchange ends. `bodyBytes` is the largest body allowed. */
   openExchange(call: BufferedCall, request: IncomingMessage, response: ServerResponse, bodyBytes: number): void {
     const buffer = this.open(call, {
       measure: { answer: () => response.writableLength },
@@ -162,15 +162,15 @@ export class ClientBuffers {
     response.once("close", () => this.release(buffer));
   }
 
-  /** Throws `rate-limited` if the budget is exceeded, and the holder of a call has more than its share. */
+  /** Throws `rate-limited` if the budget is exceeded and the holder of the call is above its share. */
   assertRoom(call: BufferedCall): void {
     if (!this.refuses(call)) return;
     const mebibytes = Math.ceil((this.#holders.get(holderOf(call)) ?? 0) / 2 ** 20);
-    const detail = `the service holds ${mebibytes} MiB of requests, messages and unread answers of yours; finish and read them`;
+    const detail = `the service holds ${mebibytes} MiB of your requests, messages and unread responses; finish and read them`;
     throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
   }
 
-  /** Returns whether a call or message is to be refused, and notes that it is. */
+  /** Returns whether a call or message must be refused, and records a refusal. */
   refuses(call: BufferedCall): boolean {
     const { budget } = this.#options;
     const isOver = this.#total > budget && (this.#holders.get(holderOf(call)) ?? 0) > budget / this.#holders.size;
@@ -211,7 +211,7 @@ function holderOf({ accountId, clientAddress }: BufferedCall): string {
   return accountId ?? networkOf(clientAddress, { v4: 32, v6: 64 });
 }
 
-/** Returns how many bytes the body of a request has: infinity where its headers do not say. */
+/** Returns the body size of a request in bytes; infinity if the headers do not specify it. */
 function announcedBody(request: IncomingMessage): number {
   const { "content-length": length, "transfer-encoding": coding } = request.headers;
   if (length !== undefined) return Number(length);
@@ -219,7 +219,7 @@ function announcedBody(request: IncomingMessage): number {
   return hasBody ? Number.POSITIVE_INFINITY : 0;
 }
 
-/** Ends an exchange: over HTTP/1.1 with its connection. */
+/** Ends an exchange. Over HTTP/1.1 this closes the connection. */
 function closeExchange(response: ServerResponse): void {
   if (response instanceof Http2ServerResponse) response.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   else response.destroy();

@@ -1,25 +1,25 @@
 import { BlockList, isIP } from "node:net";
 
-/** Reads a header of a request by lower-case name. */
+/** Returns a request header by lower-case name. */
 export type HeaderReader = (name: string) => string | undefined;
 
-/** Who sent a request, and with which headers: what every door knows of it before anything is decoded. */
+/** Sender of a request, known before the request is decoded. */
 export interface Peer {
   readonly requestId: string;
   /** Client address as reported by trusted proxies. */
   readonly clientAddress: string;
   readonly header: HeaderReader;
-  /** The bearer that it shows is a part of the path. */
+  /** Whether the credentials are part of the path. */
   readonly showsInPath: boolean;
 }
 
-/** Names the peer of a request by the address that its connection comes from, and by its headers. */
+/** Resolves the peer of a request from the remote address of the connection and the headers. */
 export type ResolvePeer = (remoteAddress: string | undefined, header: HeaderReader) => Peer;
 
-// What may stand in logs and headers as it is.
+// Request ids that are safe in logs and headers.
 const saneRequestId = /^[A-Za-z0-9._~:-]{1,128}$/;
 
-/** A peer who shows a bearer elsewhere than in the Authorization header, which counts where it is there. */
+/** Returns the peer with a bearer from another place. An Authorization header takes precedence. */
 export function showingBearer(peer: Peer, bearer: string | undefined): Peer {
   if (bearer === undefined) return peer;
   const { header } = peer;
@@ -27,13 +27,13 @@ export function showingBearer(peer: Peer, bearer: string | undefined): Peer {
   return { ...peer, header: (name) => (name === "authorization" ? authorization : header(name)) };
 }
 
-/** The same for a bearer in the path. */
+/** Returns the peer with a bearer from the path. An Authorization header takes precedence. */
 export function showingInPath(peer: Peer, bearer: string | undefined): Peer {
   if (bearer === undefined || peer.header("authorization") !== undefined) return peer;
   return { ...showingBearer(peer, bearer), showsInPath: true };
 }
 
-/** Makes what names peers. Only hops that are in `trustedProxies` are believed what they say of others. */
+/** Creates the resolver of peers. Forwarding headers count only if they come from `trustedProxies`. */
 export function createPeers(trustedProxies: BlockList, makeRequestId: () => string): ResolvePeer {
   return (remoteAddress, header) => {
     const received = header("x-request-id");
@@ -46,7 +46,7 @@ export function createPeers(trustedProxies: BlockList, makeRequestId: () => stri
   };
 }
 
-/** Walks X-Forwarded-For from the nearest hop outwards, as long as the hop is a trusted proxy. */
+/** Walks X-Forwarded-For from the nearest hop outwards while the hop is a trusted proxy. */
 function clientAddress(remoteAddress: string, forwarded: string | undefined, trusted: BlockList): string {
   const hops = forwarded?.split(",").map((hop) => hop.trim()) ?? [];
   let address = remoteAddress;
@@ -58,18 +58,18 @@ function clientAddress(remoteAddress: string, forwarded: string | undefined, tru
   return address;
 }
 
-/** An address as text; that of an IPv4 client on a socket for both versions (`::ffff:192.0.2.1`) as IPv4. */
+/** Returns an address as text. Converts an IPv4-mapped address (`::ffff:192.0.2.1`) to IPv4. */
 export function plainAddress(remoteAddress: string | undefined): string {
   return remoteAddress?.replace(/^::ffff:(?=\d+\.)/, "") ?? "unknown";
 }
 
-/** Says whether a list holds an address. */
+/** Returns whether a list contains an address. */
 export function isListed(list: BlockList, address: string): boolean {
   const version = isIP(address);
   return version !== 0 && list.check(address, version === 4 ? "ipv4" : "ipv6");
 }
 
-/** Makes a list of addresses and networks (`10.0.0.0/8`). */
+/** Creates a list of addresses and networks (`10.0.0.0/8`). */
 export function blockListOf(items: readonly string[]): BlockList {
   const list = new BlockList();
   for (const item of items) {

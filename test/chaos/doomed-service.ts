@@ -133,7 +133,7 @@ export class DoomedService {
     return { answer };
   }
 
-  /** Takes note of everything that runs now. */
+  /** Records the running processes. */
   look(): void {
     this.#footprint.look();
   }

@@ -64,7 +64,7 @@ function serveWork(service: DescService): ServedService {
       return call.served.keepsAnswers ? call.commit(run) : run();
     },
   ]);
-  // The boundary where a descriptor that is known at run time only meets types made from generated ones.
+  // Casts because the descriptor is only known at run time.
   return serve(
     service as GenService<GenServiceMethods>,
     Object.fromEntries(methods) as ServiceImplementation<GenService<GenServiceMethods>>,

@@ -9,41 +9,41 @@ import { type LogLevel, logLevels } from "../../src/platform/log.ts";
 import { isAddressException } from "../../src/platform/outgoing/address-rules.ts";
 import { readWorkerToken } from "../../src/platform/worker-token.ts";
 
-/** Memory that one session is reckoned with, half of what it may take, and sessions that a core carries. */
+/** Memory planned per session (half of its limit), and sessions per core. */
 const sessionBytes = 1024 ** 3;
 const sessionsPerCore = 8;
 const maxSlots = 256;
 
-/** Everything that the environment says to a worker. */
+/** Configuration of a worker from the environment. */
 export interface WorkerConfig extends IsolationConfig {
-  /** The worker of a service on one machine: it ends when it has no control process any more. */
+  /** Whether the worker belongs to a service on one machine, and ends when its control process is gone. */
   readonly embedded: boolean;
   readonly dataDir: string;
-  /** Which worker of the machine it is: the directory of its identity. */
+  /** Number of the worker on the machine; selects the directory of its identity. */
   readonly index: number;
   /** `host:port` or `unix:/path` to listen on. */
   readonly listen: string;
-  /** The same as gateways reach it. */
+  /** Address at which gateways reach the worker. */
   readonly address: string;
   readonly token: string;
   readonly slots: number;
-  /** How many browsers of a runtime are launched ahead at most. */
+  /** Largest number of warm browsers per runtime. */
   readonly warmBrowsers: number;
-  /** Where the control processes are. */
+  /** Addresses of the control processes. */
   readonly control: readonly string[];
-  /** Certificates of the fleet link; in clear text without. */
+  /** Certificates of the fleet link. Undefined: clear text. */
   readonly fleetTls: FleetTlsFiles | undefined;
-  /** Where the files of running sessions lie, if the operator says so. */
+  /** Directory for files of running sessions. Undefined: the default. */
   readonly scratch: string | undefined;
-  /** CIDRs or host:port that pages may reach although private. */
+  /** CIDRs or `host:port` of private targets that pages may reach. */
   readonly egressAllow: readonly string[];
   /** LiveKit server for video, if any. */
   readonly livekitUrl: string | undefined;
-  /** How long running sessions may go on when the worker is told to end, in seconds. */
+  /** Seconds for which sessions may continue after the worker was asked to stop. */
   readonly drainSeconds: number;
-  /** From which pressure of the machine the worker takes no new sessions, in percent; 100 never. */
+  /** Machine pressure in percent above which the worker accepts no new sessions; 100 disables the check. */
   readonly closeAt: { readonly memory: number; readonly cpu: number };
-  /** Where health and metrics are served, beside where gateways command; nowhere when absent. */
+  /** Address of health and metrics, separate from the command port. Undefined: not served. */
   readonly internal: { readonly host: string; readonly port: number } | undefined;
   readonly logLevel: LogLevel;
 }
@@ -52,12 +52,12 @@ export interface WorkerConfig extends IsolationConfig {
 export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -1): WorkerConfig {
   const read = readerOf(env);
   if (read.text("GATEWAYS") !== undefined)
-    throw new ConfigError("GATEWAYS", "is not read any more: set CONTROL to the addresses of the control processes");
+    throw new ConfigError("GATEWAYS", "is no longer supported: set CONTROL to the addresses of the control processes");
   const control = read.list("CONTROL", "addresses `host:port` or `unix:/path` of control processes", isAddress);
   if (control.length === 0) throw new ConfigError("CONTROL", "accepts at least one `host:port` or `unix:/path`");
   const listen = readAddress(env, "WORKER_LISTEN", undefined);
   const internalPort = read.integer("INTERNAL_PORT", { min: 0, max: 65_535, absent: -1 });
-  // Only the worker of a service on one machine is reached through a socket beside it.
+  // Only the embedded worker is reached through a local socket.
   const embedded = control.every((address) => address.startsWith("unix:"));
   return {
     embedded,
@@ -67,7 +67,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     address: readAddress(env, "WORKER_ADDRESS", listen),
     token: readWorkerToken(read, true),
     slots: read.integer("WORKER_SLOTS", { min: 1, max: maxSlots, absent: defaultSlots() }),
-    // A warm shell costs 78 MB, and a pool of 8 hides all of a launch that two cores leave to hide.
+    // A warm shell costs 78 MB. A larger pool than 8 hides no more of the launch time on two cores.
     warmBrowsers: read.integer("WARM_BROWSERS", { min: 0, max: maxSlots, absent: 8 }),
     control,
     fleetTls: readFleetTls(read),
@@ -75,7 +75,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException),
     ...readIsolation(read),
     livekitUrl: read.url("LIVEKIT_URL", ["ws:", "wss:"]),
-    // Ctrl-C ends all that `npm start` began.
+    // Ctrl-C ends everything that `npm start` started.
     drainSeconds: read.integer("DRAIN_SECONDS", { min: 0, max: 86_400, absent: embedded ? 0 : 300 }),
     closeAt: {
       memory: read.integer("CLOSE_AT_MEMORY", { min: 1, max: 100, absent: 90 }),
@@ -86,7 +86,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
   };
 }
 
-/** As many sessions as cores and memory carry, whichever is less. */
+/** Returns the number of sessions that cores and memory allow. */
 function defaultSlots(cores = availableParallelism(), memory = totalmem()): number {
   const carried = Math.min(cores * sessionsPerCore, Math.floor(memory / sessionBytes));
   return Math.min(Math.max(carried, 1), maxSlots);
@@ -104,7 +104,7 @@ function readAddress(env: Environment, name: string, absent: string | undefined)
   return value;
 }
 
-/** The host that an address to listen on names: loopback beside a unix socket. */
+/** Returns the host of a listen address; loopback for a unix socket. */
 function hostOf(listen: string): string {
   return listen.startsWith("unix:") ? "127.0.0.1" : listen.replace(/:\d+$/, "").replace(/^\[(.+)\]$/, "$1");
 }
