@@ -395,7 +395,7 @@ test("problem schemas have every extension that a failure of their slug can carr
     expect(Object.keys(properties)).toEqual(["type", "status", ...Object.keys(extensionsOf(slug))]);
   }
   expect(Object.fromEntries(described)["driver-error"]).toMatchObject({
-    worker_lost: { type: "boolean", description: expect.stringMatching(/not known\.$/) },
+    worker_lost: { type: "boolean", description: expect.stringMatching(/may have run\.$/) },
     capture_bytes: { type: "integer" },
   });
 });
