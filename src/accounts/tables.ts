@@ -29,7 +29,7 @@ export interface UsersTable {
   totp_counter: string | null;
 }
 
-/** Who belongs to which account. */
+/** Members of accounts. */
 interface MembershipsTable {
   id: string;
   account_id: string;

@@ -66,7 +66,7 @@ function costOf(prices: Prices, tier: string, months: number): number | undefine
   return month === undefined || year === undefined ? undefined : Math.min(months * month, year);
 }
 
-/** What the client wants to buy. */
+/** Requested purchase. */
 interface Wish {
   readonly tier: Tier;
   readonly months?: number | undefined;

@@ -38,7 +38,7 @@ export interface Bearers {
   stop(): Promise<void>;
 }
 
-/** What bearers are looked up with. */
+/** Dependencies of the bearer lookup. */
 export interface BearersParts {
   readonly kinds: readonly BearerKind[];
   readonly bus: Bus;

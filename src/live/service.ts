@@ -179,7 +179,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 type Outbox = BoundedQueue<JoinResponse>;
 type Told = MessageInitShape<typeof JoinResponseSchema>;
 
-/** What a viewer controls with, and its participant in the session's room. */
+/** Control handle of a viewer, and the viewer's participant in the session's room. */
 interface Place {
   readonly wheel: Wheel;
   readonly seat: Seat | undefined;

@@ -126,7 +126,7 @@ export const errorTable = {
     about: "New terms have not been accepted. Post `revision_id` to `/v1/legal/accept` and send the request again.",
     extensions: {
       revision_id: { type: "string", about: "The revision of the terms to accept." },
-      url: { type: "string", optional: true, about: "Where the revision can be read." },
+      url: { type: "string", optional: true, about: "URL of the revision's text." },
     },
   },
   "not-found": {

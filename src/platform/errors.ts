@@ -62,7 +62,7 @@ export class Failure extends Error {
   }
 }
 
-/** Every failure needs a `detail`: what was expected, what came, what to do next. The table has that of `internal`. */
+/** Fields of a failure. Every failure needs a `detail` (expected, received, next step). The table has that of `internal`. */
 type FailArguments<S extends ErrorSlug> = S extends "internal"
   ? [extensions?: ExtensionsFor<S>, details?: FailureDetails]
   : [extensions: ExtensionsFor<S>, details: FailureDetails & { readonly detail: string }];

@@ -40,7 +40,7 @@ export interface InvitesParts {
   readonly audit: AuditLog;
 }
 
-/** Whom to invite as what. */
+/** Address and role of an invite. */
 export interface InviteRequest {
   /** Identifier for a new invite; an open invite keeps its own. */
   readonly id: string;

@@ -142,7 +142,7 @@ test("what is about a person is forbidden to API keys", async () => {
   work = auditAlone;
   const refused = await logOut(developerKey());
   expect(outcome(refused)).toEqual([403, "forbidden"]);
-  expect(refused.body.detail).toContain("a person has to log in");
+  expect(refused.body.detail).toContain("requires a login");
   expect((await logOut(logIn("person"))).status).toBe(204);
 });
 

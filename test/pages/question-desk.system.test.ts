@@ -61,7 +61,7 @@ test("does not settle a withdrawn question", async () => {
   ask("a")?.[Symbol.dispose]();
   await expect(
     desk.answer({ $typeName: "pilothouse.v1.LiveAnswer", questionId: "que_1", accept: true, files: [], text: "" }),
-  ).rejects.toThrow("the question is not open any more");
+  ).rejects.toThrow("the question is no longer open");
   desk.hold(undefined);
   vi.runAllTimers();
   expect(settled).toEqual([]);

@@ -17,7 +17,7 @@ export interface Target {
   readonly isDoubtful: boolean;
 }
 
-/** What the guard observed. */
+/** Observation of the guard. */
 export type Verdict = "unseen" | "hit" | "missed";
 
 /** The element to hit, and the point. */

@@ -1,5 +1,5 @@
 /*
- * Text search by content alone: computing styles and boxes is what makes snapshots slow. These functions run in the
+ * Text search by content only, because computing styles and boxes makes snapshots slow. These functions run in the
  * page together with the modules declared below; `page-script.ts` sends their source there.
  */
 

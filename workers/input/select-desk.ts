@@ -101,7 +101,7 @@ export class SelectDesk {
         const wanted = { index, label: labels.get(index) ?? "" };
         // Options of a page that is gone are not available.
         const steps = await stepsTo(select, wanted, progress).catch(() => null);
-        if (steps === null) throw fail("not-found", {}, { detail: "the page does not offer that option any more" });
+        if (steps === null) throw fail("not-found", {}, { detail: "the page no longer offers that option" });
         const keys = ["Home", ...Array<string>(steps).fill("ArrowDown")];
         await progress.race(Promise.all(keys.map((key) => press(keyboard, key))));
         await this.#press(open, keyboard, "Enter", progress);

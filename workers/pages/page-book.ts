@@ -193,7 +193,7 @@ export class PageBook implements TargetListener {
     await this.#browser.browserSession.send("Target.closeTarget", { targetId: tab.mainFrameId });
   }
 
-  /** Opens a tab. Runs one at a time, so that the tab can be told from popups that open meanwhile. */
+  /** Opens a tab. Runs one at a time, to distinguish the tab from popups that open at the same time. */
   #newTab(): Promise<Tab> {
     const opened = this.#opening.then(async () => {
       const announced: Tab[] = [];

@@ -76,7 +76,7 @@ export class QuestionDesk {
   /** Answers a question. Throws `not-found` if it is not open. */
   async answer(answer: LiveAnswer): Promise<void> {
     if (!(await this.#settle(answer.questionId, answer))) {
-      throw fail("not-found", {}, { detail: "the question is not open any more" });
+      throw fail("not-found", {}, { detail: "the question is no longer open" });
     }
   }
 

@@ -105,7 +105,7 @@ export class Tab {
     return this.url.startsWith(errorPage);
   }
 
-  /** Whether a navigation of the main frame is pending. Until it ends, the browser answers no script of ours. */
+  /** Whether a navigation of the main frame is pending. Until it ends, the browser runs none of our scripts. */
   get isLeaving(): boolean {
     return this.#destination !== undefined;
   }

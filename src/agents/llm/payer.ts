@@ -11,7 +11,7 @@ import { capReached } from "./spending.ts";
 import { findLlmKey, type LlmKeyRow, readSettings, readSpending } from "./store.ts";
 import type { StoredProvider } from "./tables.ts";
 
-/** What pays for a turn, and the model it uses. */
+/** Credential that pays for a turn, and the model of the turn. */
 export interface Payer {
   readonly source: "header" | "byok" | "bundled";
   readonly provider: StoredProvider;

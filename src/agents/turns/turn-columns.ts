@@ -34,7 +34,7 @@ export async function choosePayerColumns(
   return { credential: payer.source, provider: payer.provider, model: payer.model, cost: isPriced ? "0" : null };
 }
 
-/** What pays for a turn; undefined while a recipe runs without a model. */
+/** Credential that pays for a turn. Undefined while a recipe runs without a model. */
 export function payerOf({ credential: source, provider, model }: TurnRow): Payer | undefined {
   return source === "none" ? undefined : { source, provider: provider as StoredProvider, model };
 }

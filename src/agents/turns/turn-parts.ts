@@ -8,7 +8,7 @@ import type { Page } from "./page.ts";
 import type { TurnRow } from "./store.ts";
 import type { TurnEndParts } from "./turn-end.ts";
 
-/** What turns are made of. */
+/** Dependencies of turns. */
 export interface TurnParts extends TurnEndParts {
   readonly sealer: Sealer;
   readonly sessions: Sessions;

@@ -6,7 +6,7 @@ interface QueueBoundsOptions {
   readonly all: number;
   /** Maximum per client address, so that one address cannot fill the queue. */
   readonly ofAddress: number;
-  /** What happens to the passwords, for the error text: `compared`. */
+  /** Participle for the error text, for example `compared`. */
   readonly what: string;
 }
 

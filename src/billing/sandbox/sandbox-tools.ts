@@ -8,7 +8,7 @@ export interface SandboxPage {
   readonly lines: readonly string[];
   /** Button labels by action. */
   readonly actions: Readonly<Record<string, string>>;
-  /** Where the person is sent afterwards. */
+  /** URL to redirect to afterwards. */
   readonly backUrl: string | undefined;
 }
 

@@ -7,7 +7,7 @@ import { areWithin } from "./address-list.ts";
 import { scopesOfRole } from "./scopes.ts";
 import { shareKey } from "./store.ts";
 
-/** What a caller grants to others. Omitted fields default to the caller's own. */
+/** Rights that a caller grants to others. Omitted fields default to the caller's own. */
 export interface Grant {
   readonly scopes?: Iterable<string>;
   /** Null: never expires. */

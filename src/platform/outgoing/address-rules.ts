@@ -52,7 +52,7 @@ export interface Target {
 
 /** Rules for addresses requested by pages or customers. */
 export interface AddressRules {
-  /** Returns whether the operator allows this host and port, whatever it resolves to. */
+  /** Returns whether the operator allows this host and port, regardless of its addresses. */
   allowsTarget(target: Target): boolean;
   /** Returns whether an IP address is public or in an allowed network. */
   allowsAddress(address: string): boolean;

@@ -16,7 +16,7 @@ const variable = "SECRETS_KEYS";
 
 /**
  * Parses `id:base64` items separated by commas. The first key seals, all keys open. To rotate, prepend a new key, and
- * remove an old one when it seals nothing any more.
+ * remove an old one when no stored secret needs it.
  */
 export function parseSecretsKeys(text: string): SecretsKey[] {
   const items = text.split(",").map((item) => item.trim());

@@ -204,7 +204,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     if (brokeOnTheWay(error)) return awaitVerdict(caller, id, link);
     const failure = statusToFailure(error);
     if (failure.slug === "session-destroyed") {
-      // The worker knows of the end first; its report is on the way.
+      // The worker learns of the end first, and its report is still in transit.
       await assertRunning(id, caller);
       await waitForEnd(routes, id, caller, times.registration);
       await assertRunning(id, caller);

@@ -67,7 +67,7 @@ export interface SessionLaunchParts extends SessionEndParts {
   readonly proxyCheck: string;
 }
 
-/** What to launch for whom. */
+/** A requested launch. */
 export interface LaunchOrder {
   readonly caller: SessionMaker;
   readonly plan: SessionPlan;

@@ -57,7 +57,7 @@ export async function closePage({ pages, progress }: ControlScene, { pageId }: C
 /** Longest wait for a navigation to begin. */
 const beginMs = 500;
 
-/** Requests a navigation. Resolves when it has begun, or when the address changed without one. */
+/** Requests a navigation. Resolves when the navigation has started, or when the address changed without one. */
 async function begin({ tab }: SessionPage, progress: Progress, send: () => Promise<unknown>): Promise<void> {
   const { started, url } = tab;
   await ask(progress, send);

@@ -16,7 +16,7 @@ const coverMs = 2_000;
  */
 export async function takeModelPicture(scene: Scene) {
   const { tab } = scene.sessionPage;
-  // Frames without our script contain no secrets of ours, and their passwords are dots.
+  // Frames without our script contain none of our secrets, and their passwords are dots.
   const frames = [...tab.frames].map(({ id }) => (id === tab.mainFrameId ? mainFrame(scene) : childFrame(scene, id)));
   const call = (name: "coverFields" | "uncoverFields") => (frame: Frame) =>
     within(
