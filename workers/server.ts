@@ -1,11 +1,13 @@
 import { timingSafeEqual } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
+import { create, type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import type { Metadata } from "@grpc/grpc-js";
 import {
+  type Command,
+  CommandContextSchema,
   FileListSchema,
   type InputPart,
   type InputProgress,
+  LaunchRequestSchema,
   type LendRequest,
   PutFileAnswerSchema,
   SelectionSchema,
@@ -17,6 +19,7 @@ import type { JoinResponse } from "../src/gen/pilothouse/v1/live_pb.ts";
 import { CaptureStreamResponseSchema, type CdpResponse } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
+import { fleetCommands } from "../src/platform/grpc/fleet-commands.ts";
 import { fleetMetadata } from "../src/platform/grpc/fleet-metadata.ts";
 import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/grpc/fleet-tls.ts";
 import { failureToStatus, WrongAddressee } from "../src/platform/grpc/grpc-failure.ts";
@@ -36,14 +39,16 @@ import type { SlotPool } from "./isolation/slot-pool.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { giveProfile, receiveProfile } from "./profiles/profile-transfer.ts";
+import type { Session } from "./session/session.ts";
+import type { ReceivedCommand } from "./session/session-commands.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
-/** Code of an unexpected failure. */
+/** Code of a failure that nobody foresaw. */
 const internal = errorTable.internal.code;
 
 type WorkerHandlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 
-/** Milliseconds for running calls to end when the server stops. */
+/** How long calls that run may take to end when the server stops. */
 const stopMs = 2_000;
 
 export interface WorkerServerOptions {
@@ -52,11 +57,11 @@ export interface WorkerServerOptions {
   readonly log: Log;
   readonly profiles?: ProfileShelf | undefined;
   readonly metrics?: Pick<WorkerMetrics, "commands">;
-  /** Hex SHA-256 of the secret that gateways must present; undefined until the worker is registered. */
+  /** Hex SHA-256 of the secret that gateways have to know; undefined until the worker is registered. */
   secretHash(): string | undefined;
 }
 
-/** The gRPC service through which gateways command a worker. */
+/** The gRPC service by which gateways command a worker. */
 export class WorkerServer {
   readonly #server = createLinkServer();
 
@@ -71,12 +76,12 @@ export class WorkerServer {
     });
   }
 
-  /** Listens on `host:port` or `unix:/path`, with TLS if certificates are given. Returns the port. */
+  /** Listens on `host:port` or `unix:/path`, with certificates to those that have one, too; gives the port. */
   listen(address: string, tls?: FleetTlsFiles): Promise<number> {
     return listenGrpc(this.#server, address, fleetServerCredentials(tls));
   }
 
-  /** Refuses new calls, and waits up to `stopMs` for running ones. */
+  /** Lets running calls end, for a while, and takes no more. */
   stop(): Promise<void> {
     return stopGrpcServer(this.#server, stopMs);
   }
@@ -86,7 +91,7 @@ function admit({ metadata }: GrpcCall, hash: string | undefined): void {
   const [shown] = metadata.get(fleetMetadata.workerSecretHash);
   const wanted = Buffer.from(hash ?? "");
   const given = Buffer.from(shown ?? "");
-  // An unregistered worker has no secret, so no caller can present it.
+  // An unregistered worker has no secret that anybody could know.
   const isKnown = wanted.length > 0 && wanted.length === given.length && timingSafeEqual(wanted, given);
   if (!isKnown) throw new WrongAddressee("the caller does not know this worker");
 }
@@ -112,72 +117,92 @@ function makeHandlers(
   { sessions, slots, profiles }: Pick<WorkerServerOptions, "sessions" | "slots" | "profiles">,
   observe: Observe,
 ): WorkerHandlers {
+  /** Handles a command: finds its session and decodes its request. */
+  function onSession<Request extends DescMessage, Answer>(
+    { request: schema }: { readonly request: Request },
+    run: (session: Session, command: ReceivedCommand<MessageShape<Request>>) => Answer,
+  ): (call: GrpcCall, command: Command) => Answer {
+    return (call, { context = create(CommandContextSchema), request: bytes }) => {
+      const session = sessions.find(context);
+      const onReplay = (): void => call.trailer.set(fleetMetadata.replayed, "true");
+      const request = fromBinary(schema, bytes);
+      return run(session, {
+        context,
+        request,
+        bytes,
+        onReplay,
+        get caller() {
+          return call.signal;
+        },
+      });
+    };
+  }
+
   return {
-    create: async (_call, command) => {
-      await observe("create", sessions.create(command));
+    create: async (_call, { context, request }) => {
+      await observe("create", sessions.create(given(context), fromBinary(LaunchRequestSchema, request)));
       return create(EmptySchema);
     },
-    navigate: async ({ signal, trailer }, { context, request }) =>
-      observe("navigate", sessions.find(context).commands.navigate(context, given(request), signal, marking(trailer))),
-    interact: async ({ signal, trailer }, { context, request }) =>
-      observe("interact", sessions.find(context).commands.interact(context, given(request), signal, marking(trailer))),
-    wait: async ({ signal }, { context, request }) =>
-      observe("wait", sessions.find(context).commands.wait(context, given(request), signal)),
-    getState: async (_call, { context }) => observe("state", sessions.find(context).state(context)),
-    observe: async ({ signal }, { context, request }) =>
-      observe("observe", sessions.find(context).commands.observe(context, given(request), signal)),
-    getStepPicture: async (_call, { context, stepId }) => {
-      const data = sessions.find(context).commands.pictureBefore(stepId);
+    navigate: onSession(fleetCommands.navigate, ({ commands }, command) =>
+      observe("navigate", commands.navigate(command)),
+    ),
+    interact: onSession(fleetCommands.interact, ({ commands }, command) =>
+      observe("interact", commands.interact(command)),
+    ),
+    wait: onSession(fleetCommands.wait, ({ commands }, command) => observe("wait", commands.wait(command))),
+    getState: onSession(fleetCommands.getState, (session, { context }) => observe("state", session.state(context))),
+    observe: onSession(fleetCommands.observe, ({ commands }, command) => observe("observe", commands.observe(command))),
+    getStepPicture: onSession(fleetCommands.getStepPicture, async ({ commands }, { request }) => {
+      const data = commands.pictureBefore(request.stepId);
       return create(StepPictureSchema, data && { data });
-    },
-    capture: async function* ({ signal }, { context, request }) {
-      const session = sessions.find(context);
-      const { header, captured } = await observe("capture", session.commands.capture(context, given(request), signal));
+    }),
+    capture: onSession(fleetCommands.capture, async function* ({ commands }, command) {
+      const { header, captured } = await observe("capture", commands.capture(command));
       await using _captured = captured;
       const chunks = captured.chunks();
-      // Sent together with the header, so that most captures are one message.
+      // In one message, which most captures then are: another one would wait until this one is written.
       const { value: data = new Uint8Array() } = await chunks.next();
       yield create(CaptureStreamResponseSchema, { header, data });
       for await (const data of chunks) yield create(CaptureStreamResponseSchema, { data });
-    },
+    }),
     destroy: async (_call, { context }) => {
       if (context) sessions.destroy(context);
       return create(EmptySchema);
     },
-    watch: ({ signal }, { context }) => sessions.find(context).watch(signal),
+    watch: onSession(fleetCommands.watch, (session, { caller }) => session.watch(caller)),
     putFile: async ({ signal: caller }, commands) => {
       const upload = await openUpload(commands);
       using use = sessions.find(upload.context).useFiles(upload.context, caller);
       return create(PutFileAnswerSchema, await observe("put_file", use.files.put(upload, use.signal)));
     },
-    getFile: async function* ({ signal: caller }, { context, name }) {
-      using use = sessions.find(context).useFiles(context, caller);
-      await using file = await observe("get_file", use.files.open(name, context?.clientId !== ""));
+    getFile: onSession(fleetCommands.getFile, async function* (session, { context, request, caller }) {
+      using use = session.useFiles(context, caller);
+      await using file = await observe("get_file", use.files.open(request.name, context.clientId !== ""));
       yield* sendFile(file, use.signal);
-    },
-    deleteFile: async ({ signal: caller }, { context, name }) => {
-      using use = sessions.find(context).useFiles(context, caller);
-      use.files.delete(name);
+    }),
+    deleteFile: onSession(fleetCommands.deleteFile, async (session, { context, request, caller }) => {
+      using use = session.useFiles(context, caller);
+      use.files.delete(request.name);
       return create(EmptySchema);
-    },
-    listFiles: async (_call, { context, limit, before }) => {
-      const all = sessions.find(context).files;
-      const listed = before === 0n ? all : all.filter(({ position }) => position < before);
+    }),
+    listFiles: onSession(fleetCommands.listFiles, async ({ files }, { request: { limit, before } }) => {
+      const listed = before === 0n ? files : files.filter(({ position }) => position < before);
       return create(FileListSchema, { files: listed.slice(0, limit) });
-    },
-    setControl: async (_call, { context }) => {
-      await observe("set_control", sessions.find(context).setControl(context));
+    }),
+    setControl: onSession(fleetCommands.setControl, async (session, { context }) => {
+      await observe("set_control", session.setControl(context));
       return create(EmptySchema);
-    },
-    readSelection: async ({ signal }, { context }) => {
-      const text = await sessions.find(context).commands.readSelection(context, signal);
-      return create(SelectionSchema, { text });
-    },
-    answerQuestion: async (_call, { context, answer }) => {
-      await sessions.find(context).answer(context, given(answer));
+    }),
+    readSelection: onSession(fleetCommands.readSelection, async ({ commands }, { context, caller }) => {
+      return create(SelectionSchema, { text: await commands.readSelection(context, caller) });
+    }),
+    answerQuestion: onSession(fleetCommands.answerQuestion, async (session, { context, request }) => {
+      await session.answer(context, request);
       return create(EmptySchema);
-    },
-    sendInput: async (_call, command) => sessions.find(command.context).input.take(command),
+    }),
+    sendInput: onSession(fleetCommands.sendInput, async ({ input }, { context, request }) =>
+      input.take(context, request),
+    ),
     streamInput: ({ signal }, parts) => streamInput(sessions, parts, signal),
     lend: ({ signal }, requests) => lend(sessions, requests, signal),
     view: (_call, requests) => view(sessions, requests),
@@ -197,7 +222,7 @@ function makeHandlers(
   };
 }
 
-/** Connects a CDP client. Its first message names the session. */
+/** The first message of a client says whose browser it is to have. */
 async function* lend(
   sessions: SessionTable,
   requests: AsyncIterable<LendRequest>,
@@ -209,7 +234,7 @@ async function* lend(
   yield* sessions.find(first?.context).lend(rest, signal);
 }
 
-/** Forwards input. The first part names the session. */
+/** The first part of somebody's input says which session it is for. */
 async function* streamInput(
   sessions: SessionTable,
   parts: AsyncIterable<InputPart>,
@@ -224,18 +249,13 @@ async function* streamInput(
   yield* sessions.find(first?.context).input.follow(all(), signal);
 }
 
-/** Shows a session to a viewer. The first message names the session. */
+/** The first message of a viewer says which session it is to see. */
 async function* view(sessions: SessionTable, requests: AsyncIterable<ViewRequest>): AsyncGenerator<JoinResponse> {
   const all = requests[Symbol.asyncIterator]();
   const { value: first } = await all.next();
   const { context, viewer, request }: Partial<ViewRequest> = first ?? {};
   const isHidden = request?.join?.hidden ?? false;
   yield* sessions.find(context).view({ who: given(viewer), isHidden, requests: { [Symbol.asyncIterator]: () => all } });
-}
-
-/** Marks a response as a replay of an earlier one. */
-function marking(trailer: Metadata): () => void {
-  return () => trailer.set(fleetMetadata.replayed, "true");
 }
 
 function given<Request>(request: Request | undefined): Request {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Call } from "../kernel/call.ts";
 import { fail } from "../platform/errors.ts";
 import { randomText, toBase32 } from "../platform/ids.ts";
-import { callerOf, type SessionCaller } from "../sessions/commands/session-caller.ts";
+import { callerOf, type PersonCaller } from "../sessions/commands/session-caller.ts";
 import { noSession } from "../sessions/ended-session.ts";
 import { admitPerson, type OneViewerParts } from "../sessions/view-links/one-viewer.ts";
 
@@ -42,11 +42,7 @@ export function clientIdOf({ principal }: Pick<Call, "principal">, viewerId: str
  * Identifies the viewer of a request outside its stream. Without a secret, the request counts as a new viewer, which
  * holds no control.
  */
-export async function steererOf(
-  parts: OneViewerParts,
-  call: Call,
-  id: string,
-): Promise<SessionCaller & { readonly clientId: string }> {
+export async function steererOf(parts: OneViewerParts, call: Call, id: string): Promise<PersonCaller> {
   assertOwnSession(call, id);
   assertMayControl(call);
   const key = call.header(keyHeader) || randomText(40);

@@ -1,8 +1,6 @@
-import { create } from "@bufbuild/protobuf";
 import { lockAccount } from "../accounts/store.ts";
 import type { EventLog } from "../events/event-log.ts";
 import type { Channels } from "../fleet/channels.ts";
-import { TakeProfileCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
 import { tellThresholds } from "../limits/quota-events.ts";
@@ -10,6 +8,7 @@ import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import { counted } from "../platform/counted.ts";
+import { fleetCommands, toCommand } from "../platform/grpc/fleet-commands.ts";
 import { callServerStreaming } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { Part } from "../platform/lifetime.ts";
@@ -109,16 +108,11 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   async function upload(use: PlacedUse): Promise<UploadedStore> {
     const { session_id: sessionId, worker_id: id, address, secret_hash: secretHash } = use;
     const link = parts.channels.to({ id, address, secretHash });
-    const command = create(TakeProfileCommandSchema, {
-      context: { sessionId, placementEpoch: BigInt(use.placement_epoch), timeoutMs: times.take },
-      profileId: use.profile_id,
-    });
+    const { takeProfile } = fleetCommands;
+    const context = { sessionId, placementEpoch: BigInt(use.placement_epoch), timeoutMs: times.take };
+    const command = toCommand(takeProfile, context, { profileId: use.profile_id });
     const options = { metadata: link.metadata, timeoutMs: times.take, signal: stopping.signal };
-    return uploadStore(
-      parts,
-      callServerStreaming(link.client, WorkerService.method.takeProfile, command, options),
-      use,
-    );
+    return uploadStore(parts, callServerStreaming(link.client, takeProfile.method, command, options), use);
   }
 
   async function takeOne(sessionId: string): Promise<void> {

@@ -1,10 +1,9 @@
-import { create } from "@bufbuild/protobuf";
 import type { EventLog } from "../events/event-log.ts";
-import { type CommandContext, WatchCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import { asFailure } from "../platform/errors.ts";
+import { fleetCommands } from "../platform/grpc/fleet-commands.ts";
 import type { SessionCaller } from "./commands/session-caller.ts";
 import type { SessionRoutes } from "./commands/session-routes.ts";
 import type { WorkerCommands } from "./commands/worker-commands.ts";
@@ -44,9 +43,7 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
   ): Promise<void> {
     while (!signal.aborted) {
       try {
-        const build = (context: CommandContext) => create(WatchCommandSchema, { context });
-        const { watch } = WorkerService.method;
-        const watching = commands.stream({ caller, id, method: watch, build, until: signal, isEndless: true });
+        const watching = commands.stream(caller, id, fleetCommands.watch, {}, { until: signal, isEndless: true });
         for await (const event of watching) await outbox.push(event);
       } catch (error) {
         if (asFailure(error).slug === "session-destroyed") return;

@@ -1,11 +1,10 @@
-import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { findEntitlement } from "../accounts/store.ts";
 import type { Channels } from "../fleet/channels.ts";
-import { DestroyCommandSchema, WorkerService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { CreateSessionRequest, Session } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { Tier } from "../limits/tiers.ts";
+import { fleetCommands, toCommand } from "../platform/grpc/fleet-commands.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { idPattern } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
@@ -32,55 +31,52 @@ export interface SessionsParts extends SessionLaunchParts {
   readonly log: Log;
 }
 
-/** Sessions of all accounts, as used by SessionService and other features. */
+/** The sessions of all accounts, for SessionService and for every feature that works with them. */
 export interface Sessions extends SessionCommands {
-  /**
-   * Launches a session, and resolves when it is live. Its pages may reach only `allowedDomains`, or all hosts if that
-   * is empty.
-   */
+  /** Launches a session, whose pages may reach all hosts or `allowedDomains` alone; it is live then. */
   launch(caller: SessionMaker, request: CreateSessionRequest, allowedDomains?: readonly string[]): Promise<Session>;
-  /** Returns a running session. Throws `not-found`, or `session-destroyed` with how it ended. */
+  /** Reads a session. Throws `not-found`, or `session-destroyed` with how it ended. */
   find(caller: SessionCaller, id: string): Promise<SessionRow>;
-  /** Throws like `find`, based on a cache of at most 5 s. */
+  /** Throws the same, from what this gateway knew at most 5 s ago. */
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
-  /** Returns the agent session that drives a session, from the same cache; null if there is none. */
+  /** The agent session that drives a session, likewise; null while none does. */
   agentOf(caller: SessionCaller, id: string): Promise<string | null>;
+  /** What is done with the files of sessions. */
   readonly files: FileCommands;
+  /** Follows a session's events until it ends. */
   readonly follow: SessionEvents;
   /** Ends sessions whose accounts have no minutes left. */
   readonly quotaJob: RepeatedWork;
-  /** Ends a session and its browser. Throws `not-found`, or `session-destroyed` if the session had already ended. */
+  /** Ends a session, and has its worker end the browser. Throws `not-found`, or `session-destroyed` when it had ended. */
   end(caller: SessionCaller, id: string, cause: Pick<EndCause, "reason" | "detail">): Promise<void>;
 }
 
-/**
- * Milliseconds to wait for the worker after an end is committed. If the worker misses the command, its next heartbeat
- * corrects that.
- */
+/** Milliseconds that an end waits for the worker to take note. It is committed before; a heartbeat heals the rest. */
 const endPatience = 2_000;
 
 const sessionId = idPattern("ses");
 
+/** Makes the sessions of a gateway. */
 export function createSessions(parts: SessionsParts): Sessions {
   const { db, channels, routes, limits, log } = parts;
   const launch = createSessionLaunch(parts);
   const workerCommands = createWorkerCommands(routes, channels);
 
-  /** Limits of the caller's account, read again if the cached limits would reject the request. */
+  /** The limits of the caller's account; read anew where those that this gateway knows would refuse the request. */
   async function limitsFor({ principal }: SessionCaller, { timeoutSeconds = 0 }: CreateSessionRequest): Promise<Tier> {
     const known = limits.of(principal);
     if (timeoutSeconds <= known.longestSessionSeconds) return known;
     return limits.of(await findEntitlement(db, principal.accountId));
   }
 
-  /** Tells the worker to end the browser. If that fails, the next heartbeat does so. */
+  /** Has the worker end the browser. When it cannot be told now, the next heartbeat tells it. */
   async function tellWorker(caller: SessionCaller, route: SessionRoute): Promise<void> {
     const link = channels.to(route.worker);
     const context = commandContext(caller, route.row.id, route, endPatience);
-    const command = create(DestroyCommandSchema, { context });
+    const { destroy } = fleetCommands;
     const options = { metadata: link.metadata, timeoutMs: endPatience };
-    await callUnary(link.client, WorkerService.method.destroy, command, options).catch((error: unknown) => {
-      log.debug({ err: error, session_id: route.row.id }, "failed to notify worker of session end");
+    await callUnary(link.client, destroy.method, toCommand(destroy, context, {}), options).catch((error: unknown) => {
+      log.debug({ err: error, session_id: route.row.id }, "a worker could not be told of a session's end");
     });
   }
 
@@ -92,7 +88,7 @@ export function createSessions(parts: SessionsParts): Sessions {
       const state = await commands.state(caller, id);
       const { accountId } = caller.principal;
       if (state.control?.state === "human_control") {
-        // The worker knows the control holder, and the row knows the expiry.
+        // The worker knows who holds control, and the row until when.
         const row = await findSession(db, id, accountId).catch(() => undefined);
         if (row?.control_lapses_at) state.control.lapsesAt = timestampFromDate(row.control_lapses_at);
       } else if (state.control) {

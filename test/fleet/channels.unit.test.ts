@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Server } from "@grpc/grpc-js";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { createChannels } from "../../src/fleet/channels.ts";
-import { WatchCommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { CommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { callServerStreaming } from "../../src/platform/grpc/grpc-codec.ts";
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
@@ -40,7 +40,7 @@ test("connections of workers that nobody calls are let go, and what streams on t
   const worker = (id: string) => ({ id, address, secretHash });
   const first = channels.to(worker("wrk_1"));
   expect(channels.to(worker("wrk_1"))).toBe(first);
-  const events = callServerStreaming(first.client, WorkerService.method.watch, create(WatchCommandSchema));
+  const events = callServerStreaming(first.client, WorkerService.method.watch, create(CommandSchema));
   await events.next();
 
   const clock = vi.spyOn(performance, "now");

@@ -7,12 +7,12 @@ import { createChannels } from "../../src/fleet/channels.ts";
 import { createFleetServer } from "../../src/fleet/fleet-server.ts";
 import type { WorkerRegistry } from "../../src/fleet/worker-registry.ts";
 import {
+  CommandSchema,
   ControlService,
   HeartbeatRequestSchema,
   HeartbeatResponseSchema,
   RegisterResponseSchema,
   ReportResponseSchema,
-  StateCommandSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
@@ -116,7 +116,7 @@ describe("a worker with certificates", () => {
     const channels = createChannels(tls);
     onTestFinished(() => channels.close());
     const { client, metadata } = channels.to({ id: "wrk_1", address, secretHash: Buffer.from(hash, "hex") });
-    const request = create(StateCommandSchema);
+    const request = create(CommandSchema);
     const sent = callUnary(client, WorkerService.method.getState, request, { metadata, timeoutMs: 10_000 });
     return sent.then(
       ({ url }) => url,

@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ProfileChunkSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { FakeWorker } from "../support/fake-worker.ts";
+import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
+import { FakeWorker, requestOf } from "../support/fake-worker.ts";
 import { moveTime } from "../support/move-time.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { type Rest, restClient } from "../support/rest.ts";
@@ -23,7 +24,8 @@ beforeAll(async () => {
     token: workerToken,
     slots: 20,
     handlers: {
-      async *takeProfile(_call, { profileId }) {
+      async *takeProfile(_call, command) {
+        const { profileId } = requestOf(fleetCommands.takeProfile, command);
         yield create(ProfileChunkSchema, { profileId, version: versions.get(profileId) ?? 0n, engine: "chromium" });
         for (let left = storeSize; left > 0; left -= mebibyte / 4)
           yield create(ProfileChunkSchema, { data: Buffer.alloc(Math.min(left, mebibyte / 4), "store") });

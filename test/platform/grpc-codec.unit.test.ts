@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Client, credentials, Server, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { WaitCommandSchema, WatchCommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { CommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { callServerStreaming, callUnary, toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
 import { listenGrpc } from "../../src/platform/grpc/grpc-server.ts";
 
@@ -42,9 +42,9 @@ beforeEach(() => {
 
 const calls = {
   unary: (signal: AbortSignal) =>
-    callUnary(client, WorkerService.method.wait, create(WaitCommandSchema), { signal, timeoutMs: 20_000 }),
+    callUnary(client, WorkerService.method.wait, create(CommandSchema), { signal, timeoutMs: 20_000 }),
   "server-streaming": async (signal: AbortSignal) => {
-    const command = create(WatchCommandSchema);
+    const command = create(CommandSchema);
     for await (const _ of callServerStreaming(client, WorkerService.method.watch, command, { signal }));
   },
 };

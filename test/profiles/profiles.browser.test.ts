@@ -11,8 +11,9 @@ import {
   UpdateProfileRequestSchema,
 } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { CreateSessionRequestSchema, DestroySessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
 import { createProfileService } from "../../src/profiles/service.ts";
-import type { FakeWorker } from "../support/fake-worker.ts";
+import { type FakeWorker, requestOf } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 const mebibyte = 2 ** 20;
@@ -43,7 +44,9 @@ beforeAll(async () => {
         restored.set(id, Buffer.concat(parts));
         return { $typeName: "google.protobuf.Empty" };
       },
-      async *takeProfile(_call, { context, profileId }) {
+      async *takeProfile(_call, command) {
+        const { context } = command;
+        const { profileId } = requestOf(fleetCommands.takeProfile, command);
         const [use] = await running.app.db.sql
           .selectFrom("profile_uses")
           .select("version")

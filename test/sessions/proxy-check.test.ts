@@ -1,9 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { CheckProxyCommand, CreateCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { CheckProxyCommand, LaunchRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
+import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
+import { requestOf } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 const proxy = { server: "socks5://proxy.example:1080", username: "ada", password: "sesame" };
@@ -34,7 +36,7 @@ test("waits for a worker that can try a proxy, and creates no session without on
 test("creates a session with a proxy only if its worker can use the proxy", async () => {
   const call = await running.caller();
   const asked: CheckProxyCommand[] = [];
-  const created: CreateCommand[] = [];
+  const created: LaunchRequest[] = [];
   let works = false;
   const worker = await running.worker({
     slots: 1,
@@ -45,7 +47,7 @@ test("creates a session with a proxy only if its worker can use the proxy", asyn
         throw fail("proxy-validation-failed", { reason: "auth_failed" }, { detail: "the proxy refuses the login" });
       },
       create: async (_call, command) => {
-        created.push(command);
+        created.push(requestOf(fleetCommands.create, command));
         return create(EmptySchema);
       },
     },

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { EmptySchema, timestampMs } from "@bufbuild/protobuf/wkt";
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { type CreateCommand, ProfileChunkSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { type Command, type LaunchRequest, ProfileChunkSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { CreateProfileRequestSchema, GetProfileRequestSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import {
@@ -11,17 +11,18 @@ import {
   DestroySessionRequestSchema,
   WatchSessionRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { createProfileService } from "../../src/profiles/service.ts";
 import { createSessionKeeper } from "../../src/sessions/session-keeper.ts";
 import { createSessionMetrics } from "../../src/sessions/session-metrics.ts";
-import type { FakeWorker } from "../support/fake-worker.ts";
+import { type FakeWorker, requestOf } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 let running: SessionsApp;
 let worker: FakeWorker;
 /** The last create that the worker was sent. */
-let command: CreateCommand | undefined;
+let launch: (LaunchRequest & Pick<Command, "context">) | undefined;
 /** What the worker does while a profile's store comes in. */
 let whileRestoring = (): void => undefined;
 let watches = 0;
@@ -31,9 +32,10 @@ beforeAll(async () => {
   running = await startSessionsApp();
   worker = await running.worker({
     handlers: {
-      create: async (_call, request) => {
-        command = request;
-        worker.held.set(request.context?.sessionId ?? "", request.context?.placementEpoch ?? 0n);
+      create: async (_call, command) => {
+        const { context } = command;
+        launch = { ...requestOf(fleetCommands.create, command), context };
+        worker.held.set(context?.sessionId ?? "", context?.placementEpoch ?? 0n);
         return create(EmptySchema);
       },
       putProfile: async (_call, chunks) => {
@@ -41,7 +43,8 @@ beforeAll(async () => {
         whileRestoring();
         return create(EmptySchema);
       },
-      takeProfile: async function* (_call, { profileId }) {
+      takeProfile: async function* (_call, command) {
+        const { profileId } = requestOf(fleetCommands.takeProfile, command);
         yield create(ProfileChunkSchema, { profileId, version: 0n, engine: "chromium" });
         yield create(ProfileChunkSchema, { data: Buffer.alloc(1_000, "store") });
       },
@@ -66,8 +69,8 @@ afterAll(() => running[Symbol.asyncDispose]());
 test("sends a session's lifetime to its worker independently of clocks", async () => {
   const call = await running.caller();
   await running.sessions.create(call(), create(CreateSessionRequestSchema, { timeoutSeconds: 120 }));
-  expect(command?.lifetimeMs).toBeGreaterThan(110_000);
-  expect(command?.lifetimeMs).toBeLessThanOrEqual(120_000);
+  expect(launch?.lifetimeMs).toBeGreaterThan(110_000);
+  expect(launch?.lifetimeMs).toBeLessThanOrEqual(120_000);
 });
 
 test("ends a session that its worker does not end in time", async () => {
@@ -108,7 +111,7 @@ test("limits the time of a launch attempt as a whole", async () => {
   };
   await begin();
   // Twice what an attempt takes has to be less than the 90 s that a row may stay provisioning.
-  expect(25_000 + (command?.context?.timeoutMs ?? 0)).toBeLessThan(45_000);
+  expect(25_000 + (launch?.context?.timeoutMs ?? 0)).toBeLessThan(45_000);
 });
 
 test("follows the events of a session's browser while the session runs", async () => {

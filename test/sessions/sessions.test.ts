@@ -24,7 +24,9 @@ import { makeAttempt } from "../../src/jobs/idempotency/attempt.ts";
 import type { Call } from "../../src/kernel/call.ts";
 import { serve } from "../../src/kernel/registry.ts";
 import { fail } from "../../src/platform/errors.ts";
+import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
 import { validate } from "../../src/platform/validation.ts";
+import { requestOf } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 const blank = create(CreateSessionRequestSchema, {});
@@ -49,12 +51,14 @@ describe("with a worker", () => {
     const worker = await running.worker({
       slots: 100,
       handlers: {
-        async navigate(_call, { context, request }) {
-          const isCheck = request?.url === botCheck;
+        async navigate(_call, command) {
+          const { context } = command;
+          const { url } = requestOf(fleetCommands.navigate, command);
+          const isCheck = url === botCheck;
           // Reports travel by themselves, and come after the answer: soon, since they are awaited for a second alone.
           if (isCheck && context) setTimeout(() => worker.report(challengeSeen(context)), 20);
           const status = isCheck ? SessionStatus.PAUSED : SessionStatus.LIVE;
-          return create(NavigateResponseSchema, { url: request?.url ?? "", httpStatus: 200, status });
+          return create(NavigateResponseSchema, { url, httpStatus: 200, status });
         },
       },
     });

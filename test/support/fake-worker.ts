@@ -1,12 +1,12 @@
 import { createHash, randomUUID } from "node:crypto";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type DescMessage, fromBinary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials, Metadata, Server } from "@grpc/grpc-js";
 import {
+  type Command,
   ControlService,
   FileListSchema,
   HeartbeatRequestSchema,
-  InputAnswerSchema,
   InputProgressSchema,
   Isolation,
   PutFileAnswerSchema,
@@ -17,6 +17,7 @@ import {
   type WorkerEventSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { SendInputResponseSchema } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { JoinResponseSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import {
@@ -29,12 +30,21 @@ import {
   SessionStateSchema,
   WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
 import { failureToStatus, WrongAddressee } from "../../src/platform/grpc/grpc-failure.ts";
 import { addGrpcService, type GrpcHandlers, listenGrpc, type MethodsOf } from "../../src/platform/grpc/grpc-server.ts";
 
 type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
+
+/** Decodes the request of a command. */
+export function requestOf<Request extends DescMessage>(
+  { request: schema }: { readonly request: Request },
+  { request }: Command,
+): MessageShape<Request> {
+  return fromBinary(schema, request);
+}
 
 /** What a fake worker does otherwise than answering at once. */
 export interface FakeWorkerOptions {
@@ -182,7 +192,10 @@ export class FakeWorker {
           if (viewer) yield create(JoinResponseSchema, { hello: { viewer, media: "frames" } });
       },
       setControl: async () => create(EmptySchema),
-      sendInput: async (_call, { events }) => create(InputAnswerSchema, { accepted: events.length }),
+      sendInput: async (_call, command) => {
+        const { event, events } = requestOf(fleetCommands.sendInput, command);
+        return create(SendInputResponseSchema, { accepted: event ? 1 : events.length });
+      },
       async *streamInput(_call, parts) {
         let accepted = 0;
         for await (const { number, events } of parts) {

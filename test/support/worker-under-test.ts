@@ -1,23 +1,12 @@
 import { createHash, randomUUID } from "node:crypto";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import {
-  CaptureCommandSchema,
   type CommandContext,
   CommandContextSchema,
-  CreateCommandSchema,
-  DestroyCommandSchema,
-  FileCommandSchema,
-  InteractCommandSchema,
-  ListFilesCommandSchema,
-  NavigateCommandSchema,
-  ObserveCommandSchema,
   type PutFileAnswer,
   PutFileCommandSchema,
   type SecretVariableSchema,
-  StateCommandSchema,
-  WaitCommandSchema,
-  WatchCommandSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
@@ -37,6 +26,7 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { tiers } from "../../src/limits/tiers.ts";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
+import { type FleetCommand, fleetCommands, toCommand } from "../../src/platform/grpc/fleet-commands.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import {
   callClientStreaming,
@@ -177,16 +167,14 @@ export class WorkerUnderTest {
     sessionId = `ses_${randomUUID()}`,
     allowedDomains: readonly string[] = [],
   ): Promise<DrivenSession> {
-    const context = create(CommandContextSchema, { sessionId, placementEpoch, timeoutMs: 30_000 });
     const session = new DrivenSession(this.#client, this.#metadata, { sessionId, placementEpoch });
-    const command = create(CreateCommandSchema, {
-      context,
+    const launch = {
       plan: planSession(create(CreateSessionRequestSchema, request), tiers.get("enterprise")).browser,
       lifetimeMs: (request.timeoutSeconds ?? 3_600) * 1_000,
       proxyCheck,
       allowedDomains: [...allowedDomains],
-    });
-    await session.call(WorkerService.method.create, command);
+    };
+    await session.run(fleetCommands.create, launch, { waitMs: 30_000 });
     return session;
   }
 
@@ -230,31 +218,27 @@ export class DrivenSession {
   }
 
   navigate(request: MessageInitShape<typeof NavigateRequestSchema>, options: Options = {}): Promise<NavigateResponse> {
-    const command = create(NavigateCommandSchema, { context: this.#context(options), request });
-    return this.call(WorkerService.method.navigate, command, options);
+    return this.run(fleetCommands.navigate, request, options);
   }
 
   interact(request: MessageInitShape<typeof InteractRequestSchema>, options: Options = {}): Promise<InteractResponse> {
-    const command = create(InteractCommandSchema, { context: this.#context(options), request });
-    return this.call(WorkerService.method.interact, command, options);
+    return this.run(fleetCommands.interact, request, options);
   }
 
   wait(request: MessageInitShape<typeof WaitRequestSchema>, options: Options = {}): Promise<WaitResponse> {
-    const command = create(WaitCommandSchema, { context: this.#context(options), request });
-    return this.call(WorkerService.method.wait, command, options);
+    return this.run(fleetCommands.wait, request, options);
   }
 
   observe(request: MessageInitShape<typeof ObserveRequestSchema> = {}, options: Options = {}): Promise<Observation> {
-    const command = create(ObserveCommandSchema, { context: this.#context(options), request });
-    return this.call(WorkerService.method.observe, command, options);
+    return this.run(fleetCommands.observe, request, options);
   }
 
   state(): Promise<SessionState> {
-    return this.call(WorkerService.method.getState, create(StateCommandSchema, { context: this.#context({}) }));
+    return this.run(fleetCommands.getState, {});
   }
 
   async capture(request: MessageInitShape<typeof CaptureRequestSchema>, options: Options = {}): Promise<ReadCapture> {
-    const command = create(CaptureCommandSchema, { context: this.#context(options), request });
+    const command = toCommand(fleetCommands.capture, this.#context(options), request);
     const parts: Uint8Array[] = [];
     let header: CaptureHeader | undefined;
     try {
@@ -289,34 +273,33 @@ export class DrivenSession {
   }
 
   async deleteFile(name: string): Promise<void> {
-    const command = create(FileCommandSchema, { context: this.#context({}), name });
-    await this.call(WorkerService.method.deleteFile, command);
+    await this.run(fleetCommands.deleteFile, { name });
   }
 
   /** The names of its files, the last one first. */
   async fileNames(): Promise<string[]> {
-    const command = create(ListFilesCommandSchema, { context: this.#context({}), limit: 100 });
-    const { files } = await this.call(WorkerService.method.listFiles, command);
+    const { files } = await this.run(fleetCommands.listFiles, { limit: 100 });
     return files.map(({ file }) => file?.name ?? "");
   }
 
   watch(signal: AbortSignal): AsyncGenerator<Event, void, undefined> {
-    const command = create(WatchCommandSchema, { context: this.#context({}) });
+    const command = toCommand(fleetCommands.watch, this.#context({}), {});
     return callServerStreaming(this.#client, WorkerService.method.watch, command, { metadata: this.#metadata, signal });
   }
 
   async destroy(): Promise<void> {
-    await this.call(WorkerService.method.destroy, create(DestroyCommandSchema, { context: this.#context({}) }));
+    await this.run(fleetCommands.destroy, {});
   }
 
-  /** Makes a unary call; a failure arrives as the worker threw it. */
-  async call<Method extends Parameters<typeof callUnary>[1]>(
-    method: Method,
-    command: Parameters<typeof callUnary<Method["input"], Method["output"]>>[2],
-    options: GrpcCallOptions = {},
-  ) {
+  /** Runs a unary command; a failure arrives as the worker threw it. */
+  async run<I extends DescMessage, O extends DescMessage>(
+    command: FleetCommand<"unary", I, O>,
+    request: MessageInitShape<I>,
+    options: Options = {},
+  ): Promise<MessageShape<O>> {
     try {
-      return await callUnary<Method["input"], Method["output"]>(this.#client, method, command, this.#call(options));
+      const message = toCommand(command, this.#context(options), request);
+      return await callUnary(this.#client, command.method, message, this.#call(options));
     } catch (error) {
       throw statusToFailure(error);
     }

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, test, vi } from "vitest";
+import { CommandContextSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { InputEventSchema } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import {
@@ -31,7 +32,11 @@ import { ConsoleTap, consoleBounds } from "../../workers/pages/console-tap.ts";
 import type { EventFeed } from "../../workers/pages/event-feed.ts";
 import { PageBook, type PageBrowser, type PageListener } from "../../workers/pages/page-book.ts";
 import { CommandProgress } from "../../workers/pages/progress.ts";
-import { SessionCommands, type SessionCommandsOptions } from "../../workers/session/session-commands.ts";
+import {
+  type ReceivedCommand,
+  SessionCommands,
+  type SessionCommandsOptions,
+} from "../../workers/session/session-commands.ts";
 import { VariableBook } from "../../workers/variables/variable-book.ts";
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
 import { inPage, never, type PageCall, scriptPage, scriptSession } from "../support/scripted-page.ts";
@@ -94,6 +99,13 @@ function chooseFile(onOver: () => void, answers?: Parameters<typeof open>[0]): v
   new ChooserDesk(parts as ChooserDeskParts).attend(tab, "page_1");
   session.emit("Page.fileChooserOpened", { mode: "selectSingle", frameId: "T", backendNodeId: 1 });
 }
+
+const context = create(CommandContextSchema);
+
+/** A command as a worker receives it. */
+const received = <Request>(request: Request): ReceivedCommand<Request> => ({
+  ...{ context, request, bytes: new Uint8Array(), caller: signal, onReplay: () => undefined },
+});
 
 /** The commands of a session whose page hangs. */
 function commandsOfHung(): SessionCommands {
@@ -257,16 +269,14 @@ const rows: Readonly<Record<string, Begin>> = {
     return new PageBook(browser, {} as PageListener).open(new CommandProgress(600_000, []));
   },
   "pages/tab.ts readyMs": () => open().tab.ready,
-  "session/session-commands.ts navigateMs": () => commandsOfHung().navigate(undefined, toB, signal),
+  "session/session-commands.ts navigateMs": () => commandsOfHung().navigate(received(toB)),
   "session/session-commands.ts interactMs": () =>
-    commandsOfHung().interact(undefined, create(InteractRequestSchema, { action }), signal),
-  "session/session-commands.ts waitMs": () =>
-    commandsOfHung().wait(undefined, create(WaitRequestSchema, { condition }), signal),
+    commandsOfHung().interact(received(create(InteractRequestSchema, { action }))),
+  "session/session-commands.ts waitMs": () => commandsOfHung().wait(received(create(WaitRequestSchema, { condition }))),
   "session/session-commands.ts captureMs": () =>
-    commandsOfHung().capture(undefined, create(CaptureRequestSchema, { kind: CaptureKind.DOM_SNAPSHOT }), signal),
-  "session/session-commands.ts observeMs": () =>
-    commandsOfHung().observe(undefined, create(ObserveRequestSchema), signal),
-  "session/session-commands.ts selectionMs": () => commandsOfHung().readSelection(undefined, signal),
+    commandsOfHung().capture(received(create(CaptureRequestSchema, { kind: CaptureKind.DOM_SNAPSHOT }))),
+  "session/session-commands.ts observeMs": () => commandsOfHung().observe(received(create(ObserveRequestSchema))),
+  "session/session-commands.ts selectionMs": () => commandsOfHung().readSelection(context, signal),
 };
 
 test.each(Object.entries(rows))("%s bounds the wait for a page that hangs", async (place, begin) => {

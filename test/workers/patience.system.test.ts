@@ -13,9 +13,11 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import WebSocket, { WebSocketServer } from "ws";
 import {
   CheckProxyCommandSchema,
-  CreateCommandSchema,
+  CommandContextSchema,
+  CommandSchema,
   HeartbeatResponseSchema,
   Isolation,
+  LaunchRequestSchema,
   RegisterResponseSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
@@ -174,7 +176,7 @@ const rows: Readonly<Record<string, Begin>> = {
     const runtimes = new Map([["headless-shell", 150]]);
     const table = new SessionTable({ browsers: { take }, runtimes, log: silent } as unknown as SessionTableOptions);
     const plan = planSession(create(CreateSessionRequestSchema), tiers.get("enterprise")).browser;
-    return table.create(create(CreateCommandSchema, { context: placement, plan }));
+    return table.create(create(CommandContextSchema, placement), create(LaunchRequestSchema, { plan }));
   },
 };
 
@@ -211,7 +213,7 @@ test("aborts calls that do not end when the server stops", async () => {
   onTestFinished(() => client.close());
   const metadata = new Metadata();
   metadata.set(fleetMetadata.workerSecretHash, "hash");
-  const command = create(CreateCommandSchema, { context: placement });
+  const command = create(CommandSchema, { context: placement });
   const cut = expect(callUnary(client, WorkerService.method.create, command, { metadata })).rejects.toThrow();
   await vi.waitUntil(() => launch.mock.calls.length > 0);
   vi.useFakeTimers();

@@ -1,14 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import {
   type CommandContext,
-  type InputAnswer,
-  InputAnswerSchema,
-  type InputCommand,
   type InputPart,
   type InputProgress,
   InputProgressSchema,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { InputDropReason, type InputEvent } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
+import {
+  InputDropReason,
+  type InputEvent,
+  type SendInputRequest,
+  type SendInputResponse,
+  SendInputResponseSchema,
+} from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
@@ -57,10 +60,12 @@ export class InputIntake {
   }
 
   /** Queues as many events as there is room for and returns the counts. */
-  take({ context, clientId, controlEpoch, events }: InputCommand): InputAnswer {
+  take(context: CommandContext, { event, events: several, controlEpoch }: SendInputRequest): SendInputResponse {
     this.#options.control.learn(context);
-    const { accepted, reason } = this.#push(clientId, controlEpoch, events);
-    return create(InputAnswerSchema, { accepted, dropped: events.length - accepted, reason });
+    const events = event ? [event] : several;
+    const epoch = controlEpoch === undefined ? undefined : BigInt(controlEpoch);
+    const { accepted, reason } = this.#push(context.clientId, epoch, events);
+    return create(SendInputResponseSchema, { accepted, dropped: events.length - accepted, reason });
   }
 
   /**

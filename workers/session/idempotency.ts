@@ -2,26 +2,26 @@ import { createHash } from "node:crypto";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { asFailure, fail } from "../../src/platform/errors.ts";
 
-/** A command that may be a retry. */
+/** A command that may have been sent before. */
 export interface KeyedCommand {
-  /** Empty without a key. */
+  /** Empty when there is none. */
   readonly key: string;
   readonly method: string;
-  /** Returns the request in binary. */
-  encode(): Uint8Array;
-  /** Called if the answer is replayed. */
+  /** The request as it came. */
+  readonly bytes: Uint8Array;
+  /** Hears that the answer is an earlier one's. */
   onReplay(): void;
-  /** Only retrieves the stored answer. An unknown command is not run, and the request is not compared. */
+  /** Only asks for the answer: a command that is not known is not run, whatever its request is. */
   readonly isRecall?: boolean;
 }
 
-/** Options of a store of answers. */
+/** What a memory keeps. */
 interface MemoryOptions {
-  /** Name of the key in error messages. */
+  /** What a command names itself by, in plain words. */
   readonly called: string;
-  /** Maximum number of stored answers. Pending ones are kept in addition. */
+  /** How many answers it keeps; those that are still awaited are kept besides. */
   readonly capacity: number;
-  /** Returns whether a failure is final and stored as the answer. */
+  /** Whether a failure is the command's answer for good. */
   keeps(thrown: unknown): boolean;
 }
 
@@ -32,7 +32,7 @@ interface Remembered {
   isSettled: boolean;
 }
 
-/** Stores the answers of recent commands by key, so that a retry is not executed twice. */
+/** Remembers the answers of the last commands that had a name, so that a retried tap is not a second tap. */
 export class AnswerMemory {
   readonly #options: MemoryOptions;
   readonly #answers = new Map<string, Remembered>();
@@ -41,23 +41,23 @@ export class AnswerMemory {
     this.#options = options;
   }
 
-  /** Returns whether a command with this key has started and is still stored. */
+  /** Whether a command of this name was begun, and is not forgotten. */
   knows(key: string): boolean {
     return this.#answers.has(key);
   }
 
-  /** Runs the work, or returns the pending or stored answer to the same request with the same key. */
+  /** Runs the work, or gives the answer of the same request under the same key: that which runs, if it still does. */
   run<Value>(command: KeyedCommand, work: () => Promise<Value>): Promise<Value> {
-    const { key, method, encode, onReplay, isRecall = false } = command;
+    const { key, method, bytes, onReplay, isRecall = false } = command;
     const { called, keeps } = this.#options;
     if (key === "") return work();
-    const fingerprint = isRecall ? "" : createHash("sha256").update(encode()).digest("base64");
+    const fingerprint = isRecall ? "" : createHash("sha256").update(bytes).digest("base64");
     const known = this.#answers.get(key);
     if (known) {
       const isOther = known.method !== method || (!isRecall && known.fingerprint !== fingerprint);
       if (isOther) return Promise.reject(otherRequest(called));
       onReplay();
-      // Each method has one answer type.
+      // A method has one type of answer.
       return known.answer as Promise<Value>;
     }
     if (isRecall) return Promise.reject(notKnown(called));
@@ -82,7 +82,7 @@ export class AnswerMemory {
   }
 }
 
-/** Creates the store by Idempotency-Key. Retryable failures are not stored, so that a retry runs. */
+/** What remembers commands by their Idempotency-Key. A failure that a retry may cure is forgotten, and the retry runs. */
 export function idempotencyMemory(): AnswerMemory {
   return new AnswerMemory({
     called: "Idempotency-Key",
@@ -91,20 +91,20 @@ export function idempotencyMemory(): AnswerMemory {
   });
 }
 
-/** Creates the store by turn step. Failures are final, because a retry is a new step. */
+/** What remembers the steps of turns. A step that has failed is done, too: what is tried again is another step. */
 export function stepMemory(): AnswerMemory {
   return new AnswerMemory({ called: "step", capacity: 32, keeps: () => true });
 }
 
 function isWorthAnotherTry(thrown: unknown): boolean {
   const { slug, extensions } = asFailure(thrown);
-  // A command that may have had effects must not run again.
+  // What may have been done is not done again.
   if ("in_doubt" in extensions) return false;
   return slug === "conflict" || errorTable[slug].status >= 500;
 }
 
 function otherRequest(called: string): Error {
-  return fail("conflict", {}, { detail: `a different request was already sent with this ${called}` });
+  return fail("conflict", {}, { detail: `another request has been sent with this ${called}` });
 }
 
 function notKnown(called: string): Error {

@@ -1,13 +1,11 @@
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import type { CommandContext } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import {
   type CaptureRequest,
   type InteractRequest,
-  InteractRequestSchema,
   type InteractResponse,
   InteractResponseSchema,
   type NavigateRequest,
-  NavigateRequestSchema,
   type NavigateResponse,
   NavigateResponseSchema,
   type Observation,
@@ -33,12 +31,12 @@ import type { VariableBook } from "../variables/variable-book.ts";
 import { actAndLook, lookAfter, type WorkResult } from "./action-sequence.ts";
 import type { ChallengePause } from "./challenge-pause.ts";
 import type { CommandQueue, QueuedKind } from "./command-queue.ts";
-import { idempotencyMemory, type KeyedCommand, stepMemory } from "./idempotency.ts";
+import { idempotencyMemory, stepMemory } from "./idempotency.ts";
 import type { IdleClock } from "./idle-clock.ts";
 import { inDoubt, isCut, type SessionControl } from "./session-control.ts";
 import { StepAlbum } from "./step-album.ts";
 
-/** Default timeouts in milliseconds. */
+/** Timeouts of commands whose request says nothing. */
 const navigateMs = 30_000;
 const interactMs = 5_000;
 const waitMs = 30_000;
@@ -46,7 +44,7 @@ const captureMs = 60_000;
 const observeMs = 5_000;
 const selectionMs = 2_000;
 
-/** Parts of a session that its commands use. */
+/** What the commands of a session share with the rest of it. */
 export interface SessionCommandsOptions {
   readonly browser: SessionBrowser;
   readonly queue: CommandQueue;
@@ -54,26 +52,38 @@ export interface SessionCommandsOptions {
   readonly pause: ChallengePause;
   readonly control: SessionControl;
   readonly variables: VariableBook;
-  /** Aborts with the failure for running commands when the session ends. */
+  /** Aborts, with what a running command is answered then, when the session ends. */
   readonly ended: AbortSignal;
-  /** Includes the operator's remedy in address refusals. */
+  /** Refusals of addresses say how the operator lets them through. */
   readonly showRemedy: boolean;
 }
 
-/** Common options of a command. */
-interface Command {
+/** A command of a client as its worker receives it. */
+export interface ReceivedCommand<Request> {
+  readonly context: CommandContext;
+  readonly request: Request;
+  /** The request as it came, by which a command that is sent again is told from another one. */
+  readonly bytes: Uint8Array;
+  /** Aborts when the caller has gone away. */
+  readonly caller: AbortSignal;
+  /** Hears that the answer is an earlier one's. */
+  onReplay(): void;
+}
+
+/** What a command needs besides its work. */
+interface CommandWork {
   readonly kind: QueuedKind;
-  readonly context: CommandContext | undefined;
+  readonly context: CommandContext;
   readonly caller: AbortSignal;
   readonly timeoutMs: number;
   readonly pageId: string | undefined;
-  /** Runs even while the session is paused. */
+  /** Runs although the session is paused. */
   readonly whilePaused?: boolean;
-  /** The command reaches the page only through input events. */
+  /** Nothing but input of its own reaches the page. */
   readonly isByHand?: boolean;
 }
 
-/** Common answer of all commands. */
+/** What every command answers. */
 interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
   readonly pageId: string;
   readonly url: string;
@@ -81,15 +91,15 @@ interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
   readonly durationMs: number;
 }
 
-/** Actions that consist only of mouse, keyboard or touch input. */
+/** Actions that are input of the mouse, the keyboard or the touch screen alone. */
 const byHand: ReadonlySet<InteractRequest["action"]["case"]> = new Set(["tap", "hover", "key", "drag", "swipe"]);
 
-/** Maximum characters of an address in an error. */
+/** Characters of an address that an error repeats. */
 const longestAddress = 200;
 
 const noResult = (): WorkResult => ({});
 
-/** Runs client commands: queued, with a timeout, and only while no other client holds control. */
+/** What clients have a session do: each command in its turn, within its time, while nobody else steers. */
 export class SessionCommands {
   readonly #options: SessionCommandsOptions;
   readonly #browser: SessionBrowser;
@@ -115,16 +125,12 @@ export class SessionCommands {
     this.#ended = options.ended;
   }
 
-  /** Navigates to an address. */
-  navigate(
-    context: CommandContext | undefined,
-    request: NavigateRequest,
-    caller: AbortSignal,
-    onReplay: () => void = () => undefined,
-  ): Promise<NavigateResponse> {
+  /** Loads an address. */
+  navigate(received: ReceivedCommand<NavigateRequest>): Promise<NavigateResponse> {
+    const { context, request, caller } = received;
     const { pageId, timeoutMs = navigateMs } = request;
-    // A person may navigate away from a bot check.
-    const whilePaused = (context?.clientId ?? "") !== "";
+    // A person may leave a bot check by the address.
+    const whilePaused = context.clientId !== "";
     const command = { kind: "navigate", context, caller, timeoutMs, pageId, whilePaused } as const;
     const work = () =>
       this.#run(command, async (scene) => {
@@ -135,50 +141,32 @@ export class SessionCommands {
         const looked = request.observe && (await lookAfter({ ...scene, pages }, request.observe));
         return { ...landing, ...(looked && { observation: looked }) };
       });
-    return this.#tell(context, () =>
-      this.#once(
-        context,
-        { method: "navigate", encode: () => toBinary(NavigateRequestSchema, request), onReplay },
-        async () => create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
-      ),
+    return this.#once("navigate", received, async () =>
+      create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
     );
   }
 
-  /** Runs actions on a page. */
-  interact(
-    context: CommandContext | undefined,
-    request: InteractRequest,
-    caller: AbortSignal,
-    onReplay: () => void = () => undefined,
-  ): Promise<InteractResponse> {
+  /** Does one thing to the page. */
+  interact(received: ReceivedCommand<InteractRequest>): Promise<InteractResponse> {
+    const { context, request, caller } = received;
     const { pageId, whilePaused, timeoutMs = interactMs } = request;
     const isByHand = [request, ...request.next].every(({ action }) => byHand.has(action.case));
     const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused, isByHand } as const;
     const { pages } = this.#browser;
     const work = () => this.#run(command, (scene) => actAndLook({ ...scene, pages }, request));
-    return this.#tell(context, () =>
-      this.#once(
-        context,
-        { method: "interact", encode: () => toBinary(InteractRequestSchema, request), onReplay },
-        async () => create(InteractResponseSchema, await work()),
-      ),
-    );
+    return this.#once("interact", received, async () => create(InteractResponseSchema, await work()));
   }
 
   /** Waits for a condition. */
-  async wait(context: CommandContext | undefined, request: WaitRequest, caller: AbortSignal): Promise<WaitResponse> {
+  async wait({ context, request, caller }: ReceivedCommand<WaitRequest>): Promise<WaitResponse> {
     const { pageId, timeoutMs = waitMs } = request;
     const command = { kind: "wait", context, caller, timeoutMs, pageId } as const;
     const work = () => this.#run(command, (scene) => waitFor(scene, request.condition).then(noResult));
     return this.#tell(context, async () => create(WaitResponseSchema, await work()));
   }
 
-  /** Observes a page. */
-  async observe(
-    context: CommandContext | undefined,
-    request: ObserveRequest,
-    caller: AbortSignal,
-  ): Promise<Observation> {
+  /** Looks at a page. */
+  async observe({ context, request, caller }: ReceivedCommand<ObserveRequest>): Promise<Observation> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();
     const timeoutMs = Math.min(request.timeoutMs ?? observeMs, patienceOf(context));
@@ -191,17 +179,13 @@ export class SessionCommands {
     });
   }
 
-  /** Returns the screenshot taken before a step. */
+  /** The picture of the page before a step. */
   pictureBefore(stepId: string): Buffer | undefined {
     return this.#album.find(stepId);
   }
 
-  /** Creates a complete capture. */
-  async capture(
-    context: CommandContext | undefined,
-    request: CaptureRequest,
-    caller: AbortSignal,
-  ): Promise<FinishedCapture> {
+  /** Makes a capture to its end. */
+  async capture({ context, request, caller }: ReceivedCommand<CaptureRequest>): Promise<FinishedCapture> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();
     const patience = patienceOf(context);
@@ -215,7 +199,7 @@ export class SessionCommands {
     try {
       return await raceSignal(made, progress.signal);
     } catch (thrown) {
-      // Disposes of a capture that completes after the deadline.
+      // One that comes too late has nobody to read it.
       made.then(
         ({ captured }) => captured[Symbol.asyncDispose](),
         () => undefined,
@@ -224,22 +208,19 @@ export class SessionCommands {
     }
   }
 
-  /** Returns the selected text for the control holder. */
-  async readSelection(context: CommandContext | undefined, caller: AbortSignal): Promise<string> {
+  /** Reads the text that is selected, for the person who steers. */
+  async readSelection(context: CommandContext, caller: AbortSignal): Promise<string> {
     this.#admit(context);
     using progress = new CommandProgress(selectionMs, [caller, this.#ended]);
     const { active } = this.#browser.pages;
-    // Earlier input may still change the selection.
+    // What was typed before may be what selects.
     await progress.race(inputOf(active.cdp).tally.settled());
     return await readSelection(active, progress);
   }
 
-  /** Masks secrets in the answer or failure of a command, including secrets that the command introduces. */
-  async #tell<Answer extends object>(
-    context: CommandContext | undefined,
-    work: () => Promise<Answer>,
-  ): Promise<Answer> {
-    this.#variables.learn(context?.variables ?? []);
+  /** Tells what a command has come to by the names of secrets, which it may be the first to bring. */
+  async #tell<Answer extends object>({ variables }: CommandContext, work: () => Promise<Answer>): Promise<Answer> {
+    this.#variables.learn(variables);
     try {
       return this.#variables.mask(await work());
     } catch (thrown) {
@@ -247,44 +228,46 @@ export class SessionCommands {
     }
   }
 
-  /** Deduplicates commands by Idempotency-Key or step id. */
-  async #once<Value>(
-    context: CommandContext | undefined,
-    command: Pick<KeyedCommand, "method" | "encode" | "onReplay">,
-    work: () => Promise<Value>,
-  ): Promise<Value> {
-    const { idempotencyKey = "", stepId = "", recall: isRecall = false } = context ?? {};
-    if (stepId === "") return this.#memory.run({ ...command, key: idempotencyKey }, work);
-    // A command rejected because of control has not started, so a retry is allowed.
-    if (!isRecall && !this.#steps.knows(stepId)) this.#admit(context);
-    return this.#steps.run({ ...command, key: stepId, isRecall }, work);
+  /** Does what has a name once: a command with an Idempotency-Key, or a step. */
+  #once<Answer extends object>(
+    method: string,
+    { context, bytes, onReplay }: ReceivedCommand<unknown>,
+    work: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const { idempotencyKey, stepId, recall: isRecall } = context;
+    return this.#tell(context, () => {
+      if (stepId === "") return this.#memory.run({ key: idempotencyKey, method, bytes, onReplay }, work);
+      // One that is refused for who steers was not begun, and may come again.
+      if (!isRecall && !this.#steps.knows(stepId)) this.#admit(context);
+      return this.#steps.run({ key: stepId, method, bytes, onReplay, isRecall }, work);
+    });
   }
 
-  #admit(context: CommandContext | undefined): void {
+  #admit(context: CommandContext): void {
     this.#control.learn(context);
     this.#control.assertFree(context);
   }
 
-  /** Turns a navigation timeout at a bot check into a result, because a check may never finish loading. */
+  /** A bot check may never come to the end of its load: the session has paused for it, and that is the answer. */
   #landedAt({ sessionPage }: Scene, thrown: unknown): ReturnType<typeof landingOf> {
     const isHeld = this.#pause.reason !== undefined && this.#browser.challengeWatch.isShownBy(sessionPage);
     if (!isHeld || asFailure(thrown).slug !== "session-timeout") throw thrown;
     return landingOf(sessionPage.traffic.answer);
   }
 
-  async #run(command: Command, work: (scene: ObserveScene) => Promise<WorkResult>): Promise<CommandAnswer> {
+  async #run(command: CommandWork, work: (scene: ObserveScene) => Promise<WorkResult>): Promise<CommandAnswer> {
     const { kind, context, caller, pageId } = command;
     const { challengeWatch } = this.#browser;
     this.#admit(context);
     using _activity = this.#idleClock.activity();
-    const hasKey = (context?.idempotencyKey || context?.stepId || "") !== "";
+    const hasKey = context.idempotencyKey !== "" || context.stepId !== "";
     using patience = new CommandProgress(patienceOf(context), [this.#ended]);
     const dropped = hasKey ? patience.signal : AbortSignal.any([patience.signal, caller]);
     const isFinishedAnyway = hasKey || kind === "interact";
     return await this.#queue.run({ kind, whilePaused: command.whilePaused === true, dropped }, async () => {
       const { signal: taken } = this.#control;
       const signals = [isFinishedAnyway ? patience.signal : dropped, taken];
-      // A pending wait would block the commands that solve the check.
+      // A wait holds up whoever gets through the check.
       if (kind === "wait") signals.push(this.#pause.signal);
       using progress = new CommandProgress(Math.min(command.timeoutMs, patience.remaining()), signals);
       const sessionPage = this.#browser.pages.find(pageId);
@@ -293,7 +276,7 @@ export class SessionCommands {
       try {
         await progress.race(sessionPage.tab.ready);
         const scene = this.#sceneOf(sessionPage, progress, context);
-        if (context?.stepId) await this.#album.take(context.stepId, scene);
+        if (context.stepId) await this.#album.take(context.stepId, scene);
         progress.signal.throwIfAborted();
         const beganAt = performance.now();
         const { page = sessionPage, title: told, ...extra } = await raceSignal(work(scene), progress.signal);
@@ -309,24 +292,24 @@ export class SessionCommands {
     });
   }
 
-  /** Adds the page's address to a timeout, because the page is often not the one that the caller expects. */
+  /** Adds to a timeout on which page it was: often it is another one than the caller thinks. */
   #onPage({ address }: SessionPage, thrown: unknown): unknown {
     if (!(thrown instanceof Failure) || thrown.slug !== "session-timeout" || thrown.detail === undefined) return thrown;
-    // Masked before truncation, because part of a secret would not be recognized.
+    // Masked before it is cut: half a secret would not be found.
     const { text } = this.#variables.mask({ text: address });
     const shown = text.length > longestAddress ? `${text.slice(0, longestAddress)}...` : text;
     const detail = `${thrown.detail} (on the page ${shown})`;
     return new Failure(thrown.slug, thrown.extensions, { detail, cause: thrown.cause });
   }
 
-  #sceneOf(sessionPage: SessionPage, progress: Progress, context: CommandContext | undefined): ObserveScene {
+  #sceneOf(sessionPage: SessionPage, progress: Progress, context: CommandContext): ObserveScene {
     const { hasTouch, viewport, files, chooserDesk } = this.#browser;
-    const secrets = this.#variables.use(context?.variables ?? []);
+    const secrets = this.#variables.use(context.variables);
     return { sessionPage, progress, hasTouch, viewport, files, chooserDesk, refs: this.#refs, secrets };
   }
 }
 
-/** Returns the caller's remaining timeout in milliseconds. Default: 10 minutes, longer than any command. */
-function patienceOf(context: CommandContext | undefined): number {
-  return context?.timeoutMs || 10 * 60_000;
+/** Milliseconds that the caller still waits; without a word from it, longer than any command may take. */
+function patienceOf(context: CommandContext): number {
+  return context.timeoutMs || 10 * 60_000;
 }

@@ -70,11 +70,11 @@ export class SessionControl {
    * Throws `conflict` if another person holds control, if the sending person does not hold control, or if control has
    * changed since the command was sent.
    */
-  assertFree(context: Pick<CommandContext, "controlEpoch" | "clientId"> | undefined): void {
-    const client = context?.clientId || undefined;
+  assertFree({ clientId, controlEpoch }: Pick<CommandContext, "controlEpoch" | "clientId">): void {
+    const client = clientId || undefined;
     if (this.#holder !== undefined && this.#holder !== client) throw heldFailure(this.#holder);
     if (this.#holder !== client) throw fail("conflict", {}, { detail: "the client does not hold control" });
-    if ((context?.controlEpoch ?? 0n) < this.#epoch)
+    if (controlEpoch < this.#epoch)
       throw fail("conflict", {}, { detail: "control has changed since the command was sent" });
   }
 

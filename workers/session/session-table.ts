@@ -1,4 +1,4 @@
-import type { BrowserPlan, CommandContext, CreateCommand } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { BrowserPlan, CommandContext, LaunchRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
@@ -16,32 +16,32 @@ import { SessionProfile } from "../profiles/session-profile.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { Session } from "./session.ts";
 
-/** Default launch timeout in milliseconds. */
+/** How long a launch may take when the caller does not say. */
 const launchMs = 30_000;
 
-/** Default session lifetime: 24 hours. */
+/** How long a session may last whose creator does not say. */
 const longestLifetimeMs = 86_400_000;
 
-/** Options shared by all sessions of a worker. */
+/** What the sessions of a worker have in common. */
 export interface SessionTableOptions {
   readonly browsers: BrowserPool;
-  /** Major versions of the installed runtimes. */
+  /** Major version of each runtime that is installed. */
   readonly runtimes: ReadonlyMap<BrowserRuntime, number>;
-  /** Includes the operator's remedy in address refusals. */
+  /** Refusals of addresses say how the operator lets them through. */
   readonly showRemedy: boolean;
   readonly log: Log;
-  /** Ends sessions that exceed their resource bounds. */
+  /** Ends sessions that take more of the machine than they may. */
   readonly watchdog: BoundsWatchdog;
-  /** Store of profiles in transit. Without it, sessions have no profiles. */
+  /** Where profiles lie on their way to and from sessions; without it sessions have none. */
   readonly profiles?: ProfileShelf;
-  /** Called for spontaneous session events: ends, bot checks and egress changes. */
+  /** Hears what becomes of sessions by itself: their ends, bot checks, changes of their way out. */
   onEvent(placement: Placement, event: Happening): void;
-  /** Called when a full worker can accept a session again. */
+  /** Hears that a worker that was full can take a session again. */
   onRoom(): void;
 }
 
 interface Entry extends Placement {
-  /** Absent during the launch. */
+  /** Absent while its browser is launched. */
   session?: Session;
   readonly ending: AbortController;
 }
@@ -50,48 +50,48 @@ interface Entry extends Placement {
 export class SessionTable {
   readonly #options: SessionTableOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Ended sessions that still hold their slots. */
+  /** Sessions that have ended and still have their slots. */
   readonly #teardowns = new Map<Promise<void>, Placement>();
-  /** Whether the worker refuses new sessions because it drains. */
+  /** The worker takes no new sessions. */
   isDraining = false;
-  /** Pressure that closes the worker to new sessions, or undefined. */
+  /** Which pressure of the machine closes the worker to new sessions; undefined while it is open. */
   closedBy: string | undefined;
 
   constructor(options: SessionTableOptions) {
     this.#options = options;
   }
 
-  /** All sessions, including those being launched. */
+  /** All sessions, those whose browser is launched among them. */
   get running(): readonly Placement[] {
     return [...this.#entries.values()];
   }
 
-  /** All sessions that hold a slot: running sessions and teardowns in progress. */
+  /** All sessions that have a slot: those that run, and those of which something is left. */
   get held(): readonly Placement[] {
     return [...this.running, ...this.#teardowns.values()];
   }
 
-  /** Number of sessions that could start now. */
+  /** How many sessions could begin now. */
   get free(): number {
     return this.isOpen ? this.#options.browsers.free : 0;
   }
 
-  /** Whether the last launch ahead of demand failed. */
+  /** Says whether browsers cannot be launched at the moment, as far as that was tried ahead. */
   get launchFails(): boolean {
     return this.#options.browsers.launchFails;
   }
 
-  /** Number of queued commands of all sessions. */
+  /** How many commands wait for their turn. */
   get queued(): number {
     return [...this.#entries.values()].reduce((sum, { session }) => sum + (session?.queued ?? 0), 0);
   }
 
-  /** Whether the worker accepts new sessions. */
+  /** Whether sessions are taken. */
   get isOpen(): boolean {
     return !this.isDraining && this.closedBy === undefined;
   }
 
-  /** Returns the session of a command. Throws `session-destroyed` if the placement does not match. */
+  /** Finds the session that a command is for; one of another placement is unknown here. */
   find(context: CommandContext | undefined): Session {
     const entry = this.#entries.get(context?.sessionId ?? "");
     if (!entry?.session || entry.placementEpoch !== context?.placementEpoch) {
@@ -100,30 +100,30 @@ export class SessionTable {
     return entry.session;
   }
 
-  /** Launches a browser for a session. Resolves when its first page is open. */
-  async create(command: CreateCommand): Promise<void> {
-    const { context, plan } = command;
-    if (!context || !plan) throw failFields("validation-failed", { context: "is required" });
+  /** Launches a browser for a session; resolves when its first page is open. */
+  async create(context: CommandContext, request: LaunchRequest): Promise<void> {
+    const { plan } = request;
+    if (!plan) throw failFields("validation-failed", { plan: "is required" });
     const { sessionId, placementEpoch } = context;
     const runtime = this.#runtimeOf(plan.runtime);
     const device = makeDevice(plan);
     const earlier = this.#entries.get(sessionId);
     if (earlier && earlier.placementEpoch < placementEpoch) await this.#giveWay(earlier);
-    if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker already has the session" });
+    if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
     if (!this.isOpen) {
-      throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker does not accept new sessions" });
+      throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker takes no session now" });
     }
     const entry: Entry = { sessionId, placementEpoch, ending: new AbortController() };
     this.#entries.set(sessionId, entry);
     let browser: SessionBrowser | undefined;
     try {
-      const wish = { runtime: runtime.name, device, makeProfile: this.#profileMaker(command, runtime.major) };
+      const wish = { runtime: runtime.name, device, makeProfile: this.#profileMaker(context, request, runtime.major) };
       browser = await this.#takeBrowser(wish, entry, context.timeoutMs || launchMs);
-      for (const target of command.egressAllow) browser.relay.allow.add(target);
-      if (command.allowedDomains.length > 0) browser.relay.keepTo(command.allowedDomains);
+      for (const target of request.egressAllow) browser.relay.allow.add(target);
+      if (request.allowedDomains.length > 0) browser.relay.keepTo(request.allowedDomains);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
-      if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: command.proxyCheck, onChange });
-      entry.session = this.#makeSession(plan, command.lifetimeMs, browser, entry);
+      if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: request.proxyCheck, onChange });
+      entry.session = this.#makeSession(plan, request.lifetimeMs, browser, entry);
       const { slot, lose } = browser;
       this.#options.watchdog.attend(slot, lose);
     } catch (thrown) {
@@ -133,7 +133,7 @@ export class SessionTable {
     }
   }
 
-  /** Ends a session, if present. The teardown continues in the background. */
+  /** Ends a session, if it is there; what is left of it is cleared behind the answer. */
   destroy(placement: Placement, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void {
     const entry = this.#entries.get(placement.sessionId);
     if (!entry || entry.placementEpoch !== placement.placementEpoch) return;
@@ -142,7 +142,7 @@ export class SessionTable {
     if (entry.session) this.#track(entry, entry.session.end(reason));
   }
 
-  /** Ends all sessions because the worker stops. Reports running ones; pending launches fail and may be retried. */
+  /** Ends all sessions because the worker stops, and tells of those that run. Those being launched can be elsewhere. */
   async stop(reason: SessionEndedReason): Promise<void> {
     const detail = "the worker was stopped";
     for (const entry of this.#entries.values()) {
@@ -152,13 +152,13 @@ export class SessionTable {
     await this.endAll(reason);
   }
 
-  /** Ends all sessions. Resolves when all teardowns are complete. */
+  /** Ends all sessions; resolves when nothing is left of them. */
   async endAll(reason: SessionEndedReason): Promise<void> {
     for (const entry of this.running) this.destroy(entry, reason);
     await Promise.allSettled(this.#teardowns.keys());
   }
 
-  /** Ends a launch that another gateway took over. Resolves when its slot is free. */
+  /** Ends a launch that another gateway has taken over: the next one may need its slot. */
   async #giveWay(earlier: Entry): Promise<void> {
     this.destroy(earlier);
     const mine = [...this.#teardowns].filter(([, { sessionId }]) => sessionId === earlier.sessionId);
@@ -176,19 +176,22 @@ export class SessionTable {
     } catch (thrown) {
       if (thrown instanceof Failure) throw thrown;
       if (entry.ending.signal.aborted) throw entry.ending.signal.reason;
-      this.#options.log.error({ err: thrown, runtime: wish.runtime }, "failed to launch a browser");
+      this.#options.log.error({ err: thrown, runtime: wish.runtime }, "a browser could not be launched");
       const detail = signal.aborted ? "the browser did not start in time" : "the browser could not be launched";
-      // Other failures may be caused by the profile or the plan, and would occur on another worker too.
+      // What goes wrong later may be the profile's doing, or the plan's: another worker would not do better.
       const isWorkers = signal.aborted || thrown instanceof LaunchFailure;
       throw fail("driver-error", isWorkers ? { launch_failed: true } : {}, { detail, cause: thrown });
     }
   }
 
-  /** Returns a factory for the session's profile, or undefined if the session has none. */
-  #profileMaker({ context, plan, profileVersion }: CreateCommand, browserMajor: number): BrowserWish["makeProfile"] {
+  /** Makes the profile that a session is created with, where it has one, in its slot. */
+  #profileMaker(
+    { sessionId, placementEpoch }: CommandContext,
+    { plan, profileVersion }: LaunchRequest,
+    browserMajor: number,
+  ): BrowserWish["makeProfile"] {
     const { profiles: shelf, log } = this.#options;
-    if (!shelf || !context || !plan?.profileId) return undefined;
-    const { sessionId, placementEpoch } = context;
+    if (!shelf || !plan?.profileId) return undefined;
     const { profileId } = plan;
     const profile = { sessionId, placementEpoch, profileId, version: profileVersion, engine: "chromium" };
     return (slot) => new SessionProfile({ shelf, slot, profile, browserMajor, log });
@@ -216,10 +219,10 @@ export class SessionTable {
     throw fail("driver-not-integrated", {}, { detail: `this worker does not have the runtime ${name}` });
   }
 
-  /** Tracks a teardown until it is complete, so that `endAll` waits for it and the slot counts as held. */
+  /** Keeps a teardown until it is over: a worker that stops waits for it, and so does the slot. */
   #track({ sessionId, placementEpoch }: Placement, teardown: Promise<void>): void {
     const settled = teardown.catch((error: unknown) => {
-      this.#options.log.error({ err: error }, "failed to tear down a session");
+      this.#options.log.error({ err: error }, "a session could not be torn down");
     });
     this.#teardowns.set(settled, { sessionId, placementEpoch });
     void settled.then(() => {

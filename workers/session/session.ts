@@ -27,7 +27,7 @@ import { SessionCommands } from "./session-commands.ts";
 import { SessionControl } from "./session-control.ts";
 import { describeSession } from "./session-state.ts";
 
-/** Reason and detail of a session's end. */
+/** How a session ends by itself or is ended. */
 export interface SessionEnd {
   readonly reason: SessionEndedReason;
   readonly detail: string;
@@ -37,26 +37,26 @@ export interface SessionOptions {
   readonly id: string;
   readonly placementEpoch: bigint;
   readonly browser: SessionBrowser;
-  /** Maximum lifetime. */
+  /** How long it may last at the most. */
   readonly lifetimeMs: number;
   readonly idleTimeoutMs: number;
-  /** Includes the operator's remedy in address refusals. */
+  /** Refusals of addresses say how the operator lets them through. */
   readonly showRemedy: boolean;
-  /** Reaction to bot checks. */
+  /** What a bot check does to the session. */
   readonly onChallenge: OnChallenge;
-  /** Called for bot checks. */
+  /** Hears of bot checks. */
   onEvent(event: Happening): void;
-  /** Called once if the session ends spontaneously. */
+  /** Hears once that the session has ended by itself. */
   onEnded(end: SessionEnd): void;
 }
 
-/** A session: one browser with its control state, timers and end. */
+/** One browser that clients drive and watch: who steers it, its clocks, and its end. */
 export class Session {
   readonly id: string;
   readonly placementEpoch: bigint;
-  /** Client commands. */
+  /** What clients have it do. */
   readonly commands: SessionCommands;
-  /** Input of people. */
+  /** What people do to its pages. */
   readonly input: InputIntake;
   readonly #options: SessionOptions;
   readonly #browser: SessionBrowser;
@@ -75,10 +75,10 @@ export class Session {
     this.#options = options;
     this.#browser = options.browser;
     this.#idleClock = new IdleClock(options.idleTimeoutMs, () =>
-      this.#endByItself(SessionEndedReason.IDLE, "no command arrived within the idle timeout"),
+      this.#endByItself(SessionEndedReason.IDLE, "no command came for the idle time"),
     );
     this.#expiry = setTimeout(
-      () => this.#endByItself(SessionEndedReason.EXPIRED, "the session's lifetime expired"),
+      () => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"),
       options.lifetimeMs,
     );
     const { onChallenge } = options;
@@ -113,28 +113,28 @@ export class Session {
     this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));
   }
 
-  /** Number of queued commands. */
+  /** How many commands wait for their turn. */
   get queued(): number {
     return this.#queue.length;
   }
 
-  /** Resolves with the session's state, even if its page hangs. */
-  async state(context: CommandContext | undefined): Promise<SessionState> {
+  /** Reads what the session shows, whatever its page does. */
+  async state(context: CommandContext): Promise<SessionState> {
     this.#ended.signal.throwIfAborted();
-    this.#variables.learn(context?.variables ?? []);
+    this.#variables.learn(context.variables);
     const described = describeSession(this.#browser, this.#pause, this.#control);
     return this.#variables.mask(await raceSignal(described, this.#ended.signal));
   }
 
-  /** Returns the session's files for the API or the control holder. Counts as activity until disposed of. */
+  /** The session's files, for the API or for the person who holds control. Using them is use of the session, and ends with it. */
   useFiles(
-    context: CommandContext | undefined,
+    context: CommandContext,
     caller: AbortSignal,
   ): { readonly files: SessionFiles; readonly signal: AbortSignal } & Disposable {
     const signal = AbortSignal.any([caller, this.#ended.signal]);
     signal.throwIfAborted();
     const uses = new DisposableStack();
-    if (context?.clientId) {
+    if (context.clientId !== "") {
       this.#control.learn(context);
       this.#control.assertFree(context);
       uses.use(this.#browser.questionDesk.wait());
@@ -143,17 +143,17 @@ export class Session {
     return { files: this.#browser.files, signal, [Symbol.dispose]: () => uses.dispose() };
   }
 
-  /** All files of the session, most recently changed first. */
+  /** All files of the session, those that changed last first. */
   get files(): readonly KeptFile[] {
     return this.#browser.files.all;
   }
 
-  /** Yields events of the browser from now on. */
+  /** Gives what happens in the browser from now on. */
   async *watch(signal: AbortSignal): AsyncIterable<Event> {
     for await (const event of this.#browser.feed.read(this.id, signal)) yield this.#variables.mask(event);
   }
 
-  /** Serves a CDP client until it disconnects. */
+  /** Lends the browser to a client that speaks the DevTools protocol, until it leaves. */
   lend(requests: AsyncIterable<LendRequest>, signal: AbortSignal): AsyncIterable<CdpResponse> {
     return this.#browser.lendDesk.lend(
       requests,
@@ -162,7 +162,7 @@ export class Session {
     );
   }
 
-  /** Serves a live viewer until it disconnects. */
+  /** Shows the session to a viewer, until it leaves. */
   view(arrival: Arrival): AsyncIterable<JoinResponse> {
     if (this.#ended.signal.aborted) throw this.#ended.signal.reason;
     return this.#browser.liveDesk.view(arrival, {
@@ -179,24 +179,24 @@ export class Session {
     });
   }
 
-  /** Answers a page's question for the control holder. */
-  async answer(context: CommandContext | undefined, answer: LiveAnswer): Promise<void> {
+  /** Answers what a page asks, for the person who holds control. */
+  async answer(context: CommandContext, answer: LiveAnswer): Promise<void> {
     this.#control.learn(context);
     this.#control.assertFree(context);
     this.#idleClock.touch();
     await this.#browser.questionDesk.answer(answer);
   }
 
-  /** Applies a change of control. Resolves when no input of the previous holder can reach a page any longer. */
-  async setControl(context: CommandContext | undefined): Promise<void> {
+  /** Takes note of who holds control; resolves when nothing of who held it before reaches a page any more. */
+  async setControl(context: CommandContext): Promise<void> {
     this.#control.learn(context);
     await this.#control.quiet;
   }
 
-  /** Ends the session. Running and queued commands fail immediately. Resolves when the browser is disposed of. */
+  /** Ends the session: what runs and what waits fails at once, and resolves when nothing is left of the browser. */
   async end(reason: SessionEndedReason): Promise<void> {
     this.#close(endedFailure(reason), endedFailure(reason));
-    // Lets the answer of a destroy go out first, because the teardown blocks the worker for 20 ms.
+    // Behind the answer of a destroy: to begin with the teardown holds the worker for some 20 ms.
     await setImmediate();
     await this.#browser.dispose();
   }
@@ -233,7 +233,7 @@ export class Session {
     await this.#browser.lendDesk.resume();
   }
 
-  /** Resolves when the pages have handled all input of commands, people and CDP clients. */
+  /** Resolves when what commands, people and CDP clients have sent to the pages was handled. */
   #settled(): Promise<unknown> {
     const sent = this.#browser.pages.all.map(({ cdp }) => inputOf(cdp).tally.settled());
     return Promise.all([...sent, this.#browser.lendDesk.giveWay()]);

@@ -1,11 +1,10 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { EventLog } from "../../events/event-log.ts";
-import {
-  type AgentInputService,
-  type SendInputRequest,
-  SendInputResponseSchema,
-  type StreamInputRequest,
-  type StreamInputResponseSchema,
+import type {
+  AgentInputService,
+  SendInputRequest,
+  StreamInputRequest,
+  StreamInputResponseSchema,
 } from "../../gen/pilothouse/v1/agent_input_pb.ts";
 import type { Call } from "../../kernel/call.ts";
 import type { Conversation, ServiceImplementation } from "../../kernel/registry.ts";
@@ -16,7 +15,6 @@ import type { Database } from "../../platform/postgres/database.ts";
 import { toProblem } from "../../platform/problem.ts";
 import type { InputTaken } from "../../sessions/commands/input-line.ts";
 import { callerOf } from "../../sessions/commands/session-caller.ts";
-import type { PersonInput } from "../../sessions/commands/session-commands.ts";
 import type { SignsOfLife } from "../../sessions/control/signs-of-life.ts";
 import { findControl } from "../../sessions/control/store.ts";
 import { toControlMessage } from "../../sessions/session-control.ts";
@@ -55,21 +53,14 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     return sessionId;
   }
 
-  async function send(call: Call, id: string, input: PersonInput) {
-    const sessionId = await findSessionId(call, id);
-    const answer = await sessions.sendInput(call, sessionId, input);
-    if (answer.dropped < input.events.length || input.events.length === 0) {
-      signsOfLife.note(sessionId, input.clientId, answer.accepted > 0);
-    }
-    return answer;
-  }
-
   async function sendInput(call: Call, request: SendInputRequest) {
-    const { id, event, events: several, clientId: said, controlEpoch } = request;
-    const clientId = clientIdOf(call, said);
-    const input = { clientId, events: event ? [event] : several, ...epochOf(controlEpoch) };
-    const { accepted, dropped, reason } = await send(call, id, input);
-    return create(SendInputResponseSchema, { accepted, dropped, reason });
+    const clientId = clientIdOf(call, request.clientId);
+    const sessionId = await findSessionId(call, request.id);
+    const answer = await sessions.sendInput({ ...callerOf(call), clientId }, sessionId, request);
+    // No event at all is a heartbeat.
+    const isHeard = answer.accepted > 0 || answer.dropped === 0;
+    if (isHeard) signsOfLife.note(sessionId, clientId, answer.accepted > 0);
+    return answer;
   }
 
   /** Sends the control holder at once, and after each change until the stream ends. */
@@ -114,7 +105,8 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
           throw failFields("validation-failed", { agent_session_id: "is not that of the stream's first message" });
         // The agent session may have ended without its browser session.
         await findSessionId(call, id);
-        await line.send({ events: input, sequence, ...epochOf(controlEpoch) });
+        const epoch = controlEpoch === undefined ? {} : { controlEpoch: BigInt(controlEpoch) };
+        await line.send({ events: input, sequence, ...epoch });
       },
       async *finish() {
         await line.drained();
@@ -134,8 +126,4 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
   }
 
   return { sendInput, streamInput };
-}
-
-function epochOf(epoch: number | undefined): { controlEpoch?: bigint } {
-  return epoch === undefined ? {} : { controlEpoch: BigInt(epoch) };
 }

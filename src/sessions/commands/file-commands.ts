@@ -2,15 +2,14 @@ import { create } from "@bufbuild/protobuf";
 import {
   type CommandContext,
   type FileChunk,
-  FileCommandSchema,
   type ListedFile,
-  ListFilesCommandSchema,
   type PutFileAnswer,
   type PutFileCommand,
   PutFileCommandSchema,
   WorkerService,
 } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { FileSource } from "../../gen/pilothouse/v1/file_pb.ts";
+import { fleetCommands } from "../../platform/grpc/fleet-commands.ts";
 import type { SessionCaller } from "./session-caller.ts";
 import type { WorkerCommands } from "./worker-commands.ts";
 
@@ -40,26 +39,14 @@ export interface FileCommands {
 
 /** Creates the commands, each a translation of its request. */
 export function createFileCommands(commands: WorkerCommands): FileCommands {
-  const { method } = WorkerService;
+  const { putFile: method } = WorkerService.method;
   return {
-    put: (caller, id, file) =>
-      commands.send({ caller, id, method: method.putFile, build: (context) => upload(context, file) }),
-    read: (caller, id, name) =>
-      commands.stream({
-        caller,
-        id,
-        method: method.getFile,
-        isEndless: true,
-        build: (context) => create(FileCommandSchema, { context, name }),
-      }),
+    put: (caller, id, file) => commands.send({ caller, id, method, build: (context) => upload(context, file) }),
+    read: (caller, id, name) => commands.stream(caller, id, fleetCommands.getFile, { id, name }, { isEndless: true }),
     async delete(caller, id, name) {
-      const build = (context: CommandContext) => create(FileCommandSchema, { context, name });
-      await commands.run({ caller, id, method: method.deleteFile, build });
+      await commands.run(caller, id, fleetCommands.deleteFile, { id, name });
     },
-    async list(caller, id, page) {
-      const build = (context: CommandContext) => create(ListFilesCommandSchema, { context, ...page });
-      return (await commands.run({ caller, id, method: method.listFiles, build })).files;
-    },
+    list: async (caller, id, page) => (await commands.run(caller, id, fleetCommands.listFiles, page)).files,
   };
 }
 

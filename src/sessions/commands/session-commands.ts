@@ -1,28 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import {
-  AnswerCommandSchema,
-  CaptureCommandSchema,
   type CommandContext,
-  ControlCommandSchema,
-  type InputAnswer,
-  type InputCommand,
-  InputCommandSchema,
   type InputPart,
   InputPartSchema,
-  InteractCommandSchema,
   type LendRequest,
   LendRequestSchema,
-  NavigateCommandSchema,
-  ObserveCommandSchema,
   type Selection,
-  SelectionCommandSchema,
-  StateCommandSchema,
-  StepPictureCommandSchema,
   type ViewRequest,
   ViewRequestSchema,
-  WaitCommandSchema,
   WorkerService,
 } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { SendInputRequest, SendInputResponse } from "../../gen/pilothouse/v1/agent_input_pb.ts";
 import type { JoinResponse, LiveAnswer, LiveViewer } from "../../gen/pilothouse/v1/live_pb.ts";
 import {
   type CaptureRequest,
@@ -41,16 +29,17 @@ import {
   type WaitResponse,
 } from "../../gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../platform/errors.ts";
+import { fleetCommands } from "../../platform/grpc/fleet-commands.ts";
 import { InputLine, type InputListener, type OpenInput, type SentPart } from "./input-line.ts";
 import { assertNavigable } from "./page-address.ts";
-import type { SessionCaller } from "./session-caller.ts";
+import type { PersonCaller, SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
 import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 
-/** Milliseconds within which a worker's report is applied; usually 20 to 120. */
+/** Milliseconds in which a worker's report is applied, at the latest. It mostly takes 20 to 120. */
 const reportPatience = 1_000;
 
-/** Commands of a session, for unary calls and Drive. The session is `id`; an identifier in the request is ignored. */
+/** The commands of a session, for unary calls and for Drive alike. `id` is the session's, whatever the request says. */
 export interface SessionCommands {
   navigate(
     caller: SessionCaller,
@@ -66,23 +55,23 @@ export interface SessionCommands {
   ): Promise<InteractResponse>;
   wait(caller: SessionCaller, id: string, request: WaitRequest): Promise<WaitResponse>;
   observe(caller: SessionCaller, id: string, request: ObserveRequest): Promise<Observation>;
-  /** Returns the screenshot (JPEG) taken before a step; undefined if there is none. */
+  /** Gives the picture of the page before a step, a JPEG, where the session has one. */
   stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
   state(caller: SessionCaller, id: string): Promise<SessionState>;
-  /** Notifies the worker of the control holder. Resolves when no input of the previous holder can reach the page. */
+  /** Tells the worker who holds control; resolves when nothing of who held it before reaches the page any more. */
   tellControl(caller: SessionCaller, id: string): Promise<void>;
-  /** Sends a person's input to the page, and returns how much was accepted. */
-  sendInput(caller: SessionCaller, id: string, input: PersonInput): Promise<InputAnswer>;
-  /** Opens a line for continuous input of a client. */
+  /** Hands a person's input to the page, as far as there is room, and says how much of it. */
+  sendInput(caller: PersonCaller, id: string, request: SendInputRequest): Promise<SendInputResponse>;
+  /** Opens a line for the input of a person who sends much; it begins with the first of it. */
   openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputLine;
-  /** Reads the selected text, for the client that holds control. */
+  /** Reads the text that is selected, for the person who holds control. */
   readSelection(caller: SessionCaller, id: string): Promise<Selection>;
-  /** Answers a dialog of the page, for the client that holds control. */
+  /** Answers what a page asks, for the person who holds control. */
   answerQuestion(caller: SessionCaller, id: string, answer: LiveAnswer): Promise<void>;
   capture(caller: SessionCaller, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
-  /** Connects a CDP client to the browser. The first response confirms the connection. */
+  /** Lends the browser to a client that speaks the DevTools protocol; the first answer says that it is there. */
   lend(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
-  /** Shows the session to a viewer, whose first message joins. */
+  /** Shows the session to a viewer; its first message joins. */
   view(
     caller: SessionCaller,
     id: string,
@@ -91,18 +80,16 @@ export interface SessionCommands {
   ): AsyncIterable<JoinResponse>;
 }
 
-/** A message of a viewer for the worker, with the worker's LiveKit token if the viewer subscribes to video. */
+/** A message of a viewer for the session's machine; where it wants pictures over LiveKit, with the machine's own token. */
 export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken">>;
 
-export type PersonInput = Pick<InputCommand, "clientId" | "events"> & Partial<Pick<InputCommand, "controlEpoch">>;
-
-/** A part of a message of a CDP client. */
+/** A part of a message of such a client. */
 export interface MessagePart {
   readonly data: Uint8Array;
   readonly last: boolean;
 }
 
-/** `closed` is sent only if the client closed its connection. */
+/** Only a client that closes its connection is said to have closed it. */
 async function* lendRequests(context: CommandContext, parts: AsyncIterable<MessagePart>): AsyncGenerator<LendRequest> {
   yield create(LendRequestSchema, { context });
   for await (const { data, last } of parts) {
@@ -111,7 +98,7 @@ async function* lendRequests(context: CommandContext, parts: AsyncIterable<Messa
   yield create(LendRequestSchema, { closed: true });
 }
 
-/** Attaches the command context to the first part, and whenever the control epoch has increased. */
+/** Each worker hears of a change of control by all that it is sent: input that has to know of one says it. */
 async function* inputParts(
   names: Pick<InputPart, "streamId" | "clientId">,
   parts: AsyncIterable<SentPart>,
@@ -140,7 +127,7 @@ async function* viewRequests(
   }
 }
 
-/** Splits the header from the first chunk: clients expect it separately, but workers send both in one message. */
+/** Clients get the header by itself, which a worker sends with the first chunk: most captures are one message on their way here. */
 async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncGenerator<CaptureStreamResponse> {
   for await (const { header, data } of parts) {
     if (header) yield create(CaptureStreamResponseSchema, { header });
@@ -148,23 +135,23 @@ async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncG
   }
 }
 
-/** Creates the commands, each a translation of its request. */
+/** Makes the commands: each is one line of translation. */
 export function createSessionCommands(commands: WorkerCommands, routes: SessionRoutes): SessionCommands {
   const { method } = WorkerService;
 
-  /** The worker has reported a pause: waits until the row shows it, so that a GET agrees. */
+  /** The worker has said that the session is paused, and its report of that is on its way: GET is to say the same. */
   async function awaitPause({ principal: { accountId } }: SessionCaller, id: string): Promise<void> {
     const which = { id, accountId, milliseconds: reportPatience };
-    // The navigation has succeeded in any case.
+    // The page was navigated all the same.
     await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
   }
 
-  /** Current command context. Throws if the session has ended. */
+  /** What a command to the worker would say now of who steers. Throws once the session has ended. */
   async function contextNow(caller: SessionCaller, id: string): Promise<CommandContext> {
     return commandContext(caller, id, await routes.findRunning(id, caller.principal.accountId), 0);
   }
 
-  /** Rejects client commands while an agent's turn runs. */
+  /** Refuses what clients do to a page while an agent does something to it. */
   async function assertNoTurn({ principal, stepId, clientId }: SessionCaller, id: string): Promise<void> {
     if (stepId !== undefined || clientId !== undefined) return;
     const { row, holderClientId } = await routes.findRunning(id, principal.accountId);
@@ -173,7 +160,7 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
     throw fail(
       "conflict",
       { running_turn_id: turn },
-      { detail: "the agent is working on the page: wait until its turn has ended" },
+      { detail: "the agent works on the page: wait for its turn's end" },
     );
   }
 
@@ -181,70 +168,33 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
     async navigate(caller, id, request, idempotencyKey) {
       assertNavigable(request.url);
       await assertNoTurn(caller, id);
-      const answer = await commands.run({
-        caller,
-        id,
-        method: method.navigate,
-        idempotencyKey,
-        build: (context) => create(NavigateCommandSchema, { context, request }),
-      });
+      const answer = await commands.run(caller, id, fleetCommands.navigate, request, idempotencyKey);
       if (answer.status === SessionStatus.PAUSED) await awaitPause(caller, id);
       return answer;
     },
     async interact(caller, id, request, idempotencyKey) {
       await assertNoTurn(caller, id);
-      return commands.run({
-        caller,
-        id,
-        method: method.interact,
-        idempotencyKey,
-        build: (context) => create(InteractCommandSchema, { context, request }),
-      });
+      return commands.run(caller, id, fleetCommands.interact, request, idempotencyKey);
     },
     async wait(caller, id, request) {
       await assertNoTurn(caller, id);
-      return commands.run({
-        caller,
-        id,
-        method: method.wait,
-        build: (context) => create(WaitCommandSchema, { context, request }),
-      });
+      return commands.run(caller, id, fleetCommands.wait, request);
     },
-    observe: (caller, id, request) =>
-      commands.run({
-        caller,
-        id,
-        method: method.observe,
-        build: (context) => create(ObserveCommandSchema, { context, request }),
-      }),
+    observe: (caller, id, request) => commands.run(caller, id, fleetCommands.observe, request),
     async stepPicture(caller, id, stepId) {
-      const build = (context: CommandContext) => create(StepPictureCommandSchema, { context, stepId });
-      return (await commands.run({ caller, id, method: method.getStepPicture, build })).data;
+      return (await commands.run(caller, id, fleetCommands.getStepPicture, { stepId })).data;
     },
-    state: (caller, id) =>
-      commands.run({
-        caller,
-        id,
-        method: method.getState,
-        build: (context) => create(StateCommandSchema, { context }),
-      }),
+    state: (caller, id) => commands.run(caller, id, fleetCommands.getState, { id }),
     async tellControl(caller, id) {
-      // The cached route may have the previous epoch.
+      // The route that this gateway knows may be of the epoch before.
       routes.forget(id);
-      const build = (context: CommandContext) => create(ControlCommandSchema, { context });
-      await commands.run({ caller, id, method: method.setControl, build });
+      await commands.run(caller, id, fleetCommands.setControl, {});
     },
-    sendInput: (caller, id, input) =>
-      commands.run({
-        caller,
-        id,
-        method: method.sendInput,
-        build: (context) => create(InputCommandSchema, { context, ...input }),
-      }),
+    sendInput: (caller, id, request) => commands.run(caller, id, fleetCommands.sendInput, request),
     openInput(caller, id, clientId, listener) {
       const open: OpenInput = (streamId, parts, signal) =>
         commands.exchange({
-          // Input is still sent after its client has left.
+          // The last of the input is that of a client which has gone.
           caller: { ...caller, signal, deadline: Number.POSITIVE_INFINITY },
           id,
           method: method.streamInput,
@@ -252,27 +202,12 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
         });
       return new InputLine(open, listener);
     },
-    readSelection: (caller, id) =>
-      commands.run({
-        caller,
-        id,
-        method: method.readSelection,
-        build: (context) => create(SelectionCommandSchema, { context }),
-      }),
+    readSelection: (caller, id) => commands.run(caller, id, fleetCommands.readSelection, {}),
     async answerQuestion(caller, id, answer) {
-      const build = (context: CommandContext) => create(AnswerCommandSchema, { context, answer });
-      await commands.run({ caller, id, method: method.answerQuestion, build });
+      await commands.run(caller, id, fleetCommands.answerQuestion, answer);
     },
     capture: (caller, id, request) =>
-      headerFirst(
-        commands.stream({
-          caller,
-          id,
-          method: method.capture,
-          outlivesSession: true,
-          build: (context) => create(CaptureCommandSchema, { context, request }),
-        }),
-      ),
+      headerFirst(commands.stream(caller, id, fleetCommands.capture, request, { outlivesSession: true })),
     lend: (caller, id, messages) =>
       commands.exchange({ caller, id, method: method.lend, build: (context) => lendRequests(context, messages) }),
     view: (caller, id, viewer, messages) =>

@@ -1,9 +1,16 @@
-import { create, type DescMessage, type DescMethod, type MessageShape } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
 import { type Metadata, status } from "@grpc/grpc-js";
 import type { Channels, WorkerLink } from "../../fleet/channels.ts";
 import { type CommandContext, CommandContextSchema } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import { asFailure, type Failure, fail } from "../../platform/errors.ts";
+import { type FleetCommand, toCommand } from "../../platform/grpc/fleet-commands.ts";
 import { fleetMetadata } from "../../platform/grpc/fleet-metadata.ts";
 import {
   callBidiStreaming,
@@ -19,64 +26,65 @@ import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
 
 /** Milliseconds. */
 const times = {
-  /** Maximum duration of a command including its queue time, for clients without a deadline. */
+  /** The longest that a command may take, its time in the queue included, for clients that do not say how long they wait. */
   command: 600_000,
-  /** Margin after which a command is cancelled here. The worker normally enforces the deadline. */
+  /** The worker ends a command at its deadline by itself; only a silent one is cut off by us. */
   margin: 2_000,
-  /** Time until the loss of a worker is known: its lease of 8 s and a sweep. */
+  /** A worker that is lost is known to be so within its lease of 8 s and a sweep. */
   verdict: 10_000,
-  /** Time for a restarted worker to register, which ends its old sessions. */
+  /** A worker that came back registers, and so ends its old sessions, within this. */
   registration: 1_500,
 };
 
 /** Sends commands to the workers of sessions. */
 export interface WorkerCommands {
-  run<I extends DescMessage, O extends DescMessage>(command: WorkerCommand<"unary", I, O>): Promise<MessageShape<O>>;
-  /** Runs a command with a streamed response. */
+  /** Runs a command and gives its answer. */
+  run<I extends DescMessage, O extends DescMessage>(
+    caller: SessionCaller,
+    id: string,
+    command: FleetCommand<"unary", I, O>,
+    request: MessageInitShape<I>,
+    idempotencyKey?: string,
+  ): Promise<MessageShape<O>>;
+  /** Runs a command whose answer is a stream. */
   stream<I extends DescMessage, O extends DescMessage>(
-    command: WorkerCommand<"server_streaming", I, O>,
+    caller: SessionCaller,
+    id: string,
+    command: FleetCommand<"server_streaming", I, O>,
+    request: MessageInitShape<I>,
+    how?: StreamTraits,
   ): AsyncIterable<MessageShape<O>>;
-  /** Runs a command with a streamed request. An error of the request stream fails the command. */
+  /** Runs a command that comes as a stream, for as long as it comes. A failure of that stream is the command's. */
   send<I extends DescMessage, O extends DescMessage>(
     command: StreamedCommand<"client_streaming", I, O>,
   ): Promise<MessageShape<O>>;
-  /** Runs a bidirectional command, until its session ends or its client leaves. */
+  /** Runs a command that is a conversation, for as long as its session and its client go on. */
   exchange<I extends DescMessage, O extends DescMessage>(
     command: StreamedCommand<"bidi_streaming", I, O>,
   ): AsyncIterable<MessageShape<O>>;
 }
 
-/** Target and method of a command. */
-interface CommandAim<Kind, I extends DescMessage, O extends DescMessage> {
+/** One command that is a stream of messages. */
+export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMessage> {
   readonly caller: SessionCaller;
   /** Identifier of the session. */
   readonly id: string;
   readonly method: TypedMethod<Kind, I, O> & DescMethod;
-}
-
-/** A command with a streamed request. */
-export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMessage> extends CommandAim<Kind, I, O> {
-  /** Creates the request messages, as fast as the worker reads them. */
+  /** Makes the messages, as fast as the worker takes them. */
   build(context: CommandContext): AsyncIterable<MessageShape<I>>;
 }
 
-/** A command with a single request message. */
-export interface WorkerCommand<Kind, I extends DescMessage, O extends DescMessage> extends CommandAim<Kind, I, O> {
-  build(context: CommandContext): MessageShape<I>;
-  /** Replaces the caller's signal, if the reader of the stream may stop before the client leaves. */
+/** How long an answer that is a stream goes on. */
+export interface StreamTraits {
+  /** Ends the stream in place of the caller's own signal, when its reader may leave before the client does. */
   readonly until?: AbortSignal;
-  /** Idempotency key, if it differs from the caller's. */
-  readonly idempotencyKey?: string | undefined;
-  /** The command has no time limit, and runs until its session ends or its client leaves. */
+  /** It goes on for as long as its session and its client do. */
   readonly isEndless?: boolean;
-  /**
-   * Once the response has started, neither the end of the session nor a timeout interrupts it, because its data is
-   * complete.
-   */
+  /** What has begun to arrive is made: neither the end of its session nor its time cuts it off, however slow its reader. */
   readonly outlivesSession?: boolean;
 }
 
-/** Creates the context sent with every command. */
+/** Makes what comes with every command. */
 export function commandContext(
   caller: SessionCaller,
   sessionId: string,
@@ -92,17 +100,19 @@ export function commandContext(
 }
 
 /**
- * Returns whether a call failed without a response of the worker: the worker was unreachable, or the connection broke.
- * A foreign cancellation counts too, because a server that shuts down cancels its calls.
+ * Says whether a call ended without an answer of the worker: it could not be reached, or the connection broke. A
+ * cancellation counts when it was not ours: a server that goes down at once cancels what it runs.
  */
 export function brokeOnTheWay(error: unknown): boolean {
   const isProblem = !isServiceError(error) || statusToFailure(error).cause !== error;
   return !isProblem && error.code !== status.DEADLINE_EXCEEDED;
 }
 
-type CommandTraits = Pick<WorkerCommand<never, DescMessage, DescMessage>, "idempotencyKey" | "isEndless">;
+interface CommandTraits extends Pick<StreamTraits, "isEndless"> {
+  readonly idempotencyKey?: string | undefined;
+}
 
-/** A running command. Aborts when its client leaves, its session ends or its time is up. */
+/** One command while it runs: it ends when its client goes away, and when its session or its time ends. */
 class Running {
   readonly options: GrpcCallOptions;
   readonly context: CommandContext;
@@ -133,7 +143,7 @@ class Running {
       this.sessionEnded = true;
       cancel();
     });
-    // gRPC's own deadline cannot be lifted from a running stream.
+    // Not gRPC's own deadline: that cannot be lifted from a stream that runs.
     const expire = (): void => {
       this.isLate = true;
       cancel();
@@ -149,7 +159,7 @@ class Running {
     };
   }
 
-  /** Lifts the time limit and the end of the session; only the client leaving still aborts the command. */
+  /** From now on only its client's going away ends it. */
   settle(): void {
     this.#settle();
   }
@@ -159,24 +169,22 @@ class Running {
   }
 }
 
-/** Resolves when the session ends, the signal aborts or the time is up. */
+/** Resolves when the session ends or the signal aborts; at the latest when the time is up. */
 function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, milliseconds: number): Promise<void> {
   const ended = new AbortController();
   const unlisten = routes.onEnd(id, () => ended.abort());
   return sleep(milliseconds, AbortSignal.any([ended.signal, caller.signal])).finally(unlisten);
 }
 
+/** Makes what sends commands. */
 export function createWorkerCommands(routes: SessionRoutes, channels: Channels): WorkerCommands {
-  /** Rereads the session. Throws `session-destroyed` if it has ended. */
+  /** Reads the session anew: throws `session-destroyed` when it has ended. */
   async function assertRunning(id: string, { principal }: SessionCaller): Promise<void> {
     routes.forget(id);
     await routes.findRunning(id, principal.accountId);
   }
 
-  /**
-   * After a broken connection, waits until the worker is known to be lost or back. Returns a failure, because the
-   * result of the command is unknown.
-   */
+  /** The connection broke: what became of the command is unknown until the fleet has a verdict or the worker is back. */
   async function awaitVerdict(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
     await assertRunning(id, caller);
     const patience = Math.max(0, Math.min(times.verdict, caller.deadline - performance.now()));
@@ -185,11 +193,11 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     });
     await Promise.race([isBack, waitForEnd(routes, id, caller, patience)]);
     await assertRunning(id, caller);
-    const detail = "the connection to the browser's machine broke; whether the command was carried out is unknown";
+    const detail = "the connection to the browser's machine broke; whether the command was carried out is not known";
     return fail("driver-error", { worker_lost: true }, { detail });
   }
 
-  /** Determines the failure that a failed command reports. */
+  /** Finds out what a failed command has to answer. */
   async function explain(
     error: unknown,
     caller: SessionCaller,
@@ -200,11 +208,11 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     if (running.sessionEnded) await assertRunning(id, caller);
     if (caller.signal.aborted) return asFailure(caller.signal.reason);
     if (running.isLate)
-      return fail("session-timeout", {}, { detail: "the worker did not respond in time", cause: error });
+      return fail("session-timeout", {}, { detail: "the worker did not answer in time", cause: error });
     if (brokeOnTheWay(error)) return awaitVerdict(caller, id, link);
     const failure = statusToFailure(error);
     if (failure.slug === "session-destroyed") {
-      // The worker learns of the end first, and its report is still in transit.
+      // The worker knows of the end before we do: its report is on its way.
       await assertRunning(id, caller);
       await waitForEnd(routes, id, caller, times.registration);
       await assertRunning(id, caller);
@@ -220,8 +228,8 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   /**
-   * Returns whether the worker rejected a command only because this gateway's control epoch was outdated and control is
-   * free again. The command has not started, so it can be sent again.
+   * Whether the worker has refused a command because this gateway had yet to hear of a change of control, which is over:
+   * nothing was begun then, and the command can be sent again.
    */
   async function isOutdated(failure: Failure, caller: SessionCaller, id: string, sent: bigint): Promise<boolean> {
     if (failure.slug !== "conflict" || Object.keys(failure.extensions).length > 0) return false;
@@ -231,18 +239,19 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   return {
-    async run(command) {
-      const { caller, id, method, build, idempotencyKey = caller.idempotencyKey } = command;
+    async run(caller, id, command, request, idempotencyKey = caller.idempotencyKey) {
       const { link, running } = await begin(caller, caller.signal, id, { idempotencyKey });
       using _ = running;
       try {
         const onTrailer = (trailer: Metadata): void => {
           if (trailer.get(fleetMetadata.replayed).length > 0) caller.markReplayed?.();
         };
-        return await callUnary(link.client, method, build(running.context), { ...running.options, onTrailer });
+        const message = toCommand(command, running.context, request);
+        return await callUnary(link.client, command.method, message, { ...running.options, onTrailer });
       } catch (error) {
         const failure = await explain(error, caller, id, link, running);
-        if (await isOutdated(failure, caller, id, running.context.controlEpoch)) return this.run(command);
+        const isOver = await isOutdated(failure, caller, id, running.context.controlEpoch);
+        if (isOver) return this.run(caller, id, command, request, idempotencyKey);
         throw failure;
       }
     },
@@ -255,11 +264,13 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         throw await explain(error, caller, id, link, running);
       }
     },
-    async *stream({ caller, id, method, build, outlivesSession = false, isEndless = false, until = caller.signal }) {
+    async *stream(caller, id, command, request, how = {}) {
+      const { outlivesSession = false, isEndless = false, until = caller.signal } = how;
       const { link, running } = await begin(caller, until, id, { isEndless });
       using _ = running;
       try {
-        for await (const part of callServerStreaming(link.client, method, build(running.context), running.options)) {
+        const message = toCommand(command, running.context, request);
+        for await (const part of callServerStreaming(link.client, command.method, message, running.options)) {
           if (outlivesSession) running.settle();
           yield part;
         }

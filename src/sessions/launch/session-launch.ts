@@ -3,12 +3,12 @@ import { lockAccount } from "../../accounts/store.ts";
 import type { Channels } from "../../fleet/channels.ts";
 import { place } from "../../fleet/placement.ts";
 import { findWorker, type WorkerAddress } from "../../fleet/store.ts";
-import { CreateCommandSchema, WorkerService } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../../gen/pilothouse/v1/session_pb.ts";
 import type { Limits } from "../../limits/limits.ts";
 import { nextMessage } from "../../platform/bus.ts";
 import { counted } from "../../platform/counted.ts";
 import { asFailure, type Failure, fail } from "../../platform/errors.ts";
+import { fleetCommands, toCommand } from "../../platform/grpc/fleet-commands.ts";
 import { callUnary } from "../../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../../platform/grpc/grpc-failure.ts";
 import type { Database } from "../../platform/postgres/database.ts";
@@ -196,8 +196,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     }
     const now = performance.now();
     const timeoutMs = Math.ceil(Math.min(times.launch, attemptEnds - now - times.margin));
-    const command = create(CreateCommandSchema, {
-      context: commandContext(caller, row.id, epochs, timeoutMs),
+    const command = toCommand(fleetCommands.create, commandContext(caller, row.id, epochs, timeoutMs), {
       profileVersion,
       plan: plan.browser,
       lifetimeMs: Math.max(1, Math.round(plan.timeoutSeconds * 1_000 - (now - placed.placedAt))),
@@ -206,7 +205,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       allowedDomains: [...allowedDomains],
     });
     const options = { metadata: link.metadata, timeoutMs: timeoutMs + times.margin };
-    await callUnary(link.client, WorkerService.method.create, command, options);
+    await callUnary(link.client, fleetCommands.create.method, command, options);
   }
 
   /**
