@@ -1,8 +1,13 @@
 import type { InteractRequest } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../../src/platform/errors.ts";
 import { isTargetClosed } from "../../cdp/target-faults.ts";
+import type { PageBook } from "../../pages/page-book.ts";
+import type { SessionPage } from "../../pages/session-page.ts";
+import { shownText } from "../../pages/shown-text.ts";
 import { crashedFailure } from "../../pages/tab.ts";
+import { Aftermath } from "./aftermath.ts";
 import { browserFailure } from "./browser-failure.ts";
+import { activatePage, closePage, goInHistory, openPage, reload } from "./page-control.ts";
 import { drag, swipe } from "./pointer.ts";
 import type { Scene } from "./scene.ts";
 import { scroll } from "./scroll.ts";
@@ -11,58 +16,84 @@ import { hover, tap } from "./tap.ts";
 import { pressKey, typeText } from "./typing.ts";
 import { upload } from "./upload.ts";
 
-type Action = InteractRequest["action"];
-
-/** An action on the contents of a page, as opposed to the page itself. */
-export type PageAction = Exclude<
-  Action,
-  { case: "back" | "forward" | "reload" | "activatePage" | "closePage" | "openPage" }
->;
-
-/** Performs one action. Returns the title that the page reported after handling all its input, if it did. */
-export async function interact(scene: Scene, action: PageAction): Promise<string | undefined> {
-  if (scene.sessionPage.isCrashed) throw crashedFailure();
-  try {
-    return await act(scene, action);
-  } catch (thrown) {
-    // The input closed the page, as a button in a popup does: the action succeeded.
-    if (!isTargetClosed(thrown)) throw browserFailure(thrown);
-    return undefined;
-  }
+/** Dependencies of any action, also of one on the page itself. */
+export interface ActionScene extends Scene {
+  readonly pages: PageBook;
 }
 
-async function act(scene: Scene, action: PageAction): Promise<string | undefined> {
+/** What an action adds to the response of its command. */
+export interface ActionResult {
+  /** Identifiers of the pages that the action opened. */
+  readonly opened?: string[];
+  /** Title of the page, if known. */
+  readonly title?: string | undefined;
+  /** Page that the response describes, if not the one that the command began with. */
+  readonly page?: SessionPage;
+}
+
+/** Performs one action. */
+export async function interact(scene: ActionScene, action: InteractRequest["action"]): Promise<ActionResult> {
   switch (action.case) {
+    case "back":
+    case "forward":
+      await goInHistory(scene, action.case === "back" ? -1 : 1);
+      return {};
+    case "reload":
+      await reload(scene);
+      return {};
+    case "activatePage":
+      await activatePage(scene, action.value);
+      return { page: scene.pages.active };
+    case "closePage":
+      await closePage(scene, action.value);
+      return { page: scene.pages.active };
+    case "openPage":
+      await openPage(scene);
+      return { page: scene.pages.active };
     case "tap":
-      return tap(scene, action.value);
+      return onContents(scene, () => tap(scene, action.value));
     case "hover":
-      return hover(scene, action.value);
+      return onContents(scene, () => hover(scene, action.value));
     case "type":
-      await typeText(scene, action.value);
-      break;
+      return onContents(scene, () => typeText(scene, action.value));
     case "key":
-      await pressKey(scene, action.value);
-      break;
+      return onContents(scene, () => pressKey(scene, action.value));
     case "scroll":
-      await scroll(scene, action.value);
-      break;
+      return onContents(scene, () => scroll(scene, action.value));
     case "select":
-      await select(scene, action.value);
-      break;
+      return onContents(scene, () => select(scene, action.value));
     case "drag":
-      await drag(scene, action.value);
-      break;
+      return onContents(scene, () => drag(scene, action.value));
     case "swipe":
-      await swipe(scene, action.value);
-      break;
+      return onContents(scene, () => swipe(scene, action.value));
     case "upload":
-      await upload(scene, action.value);
-      break;
+      return onContents(scene, () => upload(scene, action.value));
     case undefined:
       throw failFields("validation-failed", { action: "is required" });
     default:
       // Makes the compiler reject a missing case, which would otherwise be answered as done.
-      action satisfies never;
+      return action satisfies never;
   }
-  return undefined;
+}
+
+/**
+ * Performs an action on the contents of a page and waits for its effects. `act` resolves with the title that the page
+ * reported after handling all its input, if it did.
+ */
+async function onContents(
+  scene: ActionScene,
+  act: () => Promise<string | undefined> | Promise<void>,
+): Promise<ActionResult> {
+  const { pages, sessionPage, progress } = scene;
+  const aftermath = new Aftermath(pages, sessionPage);
+  if (sessionPage.isCrashed) throw crashedFailure();
+  let told: Awaited<ReturnType<typeof act>>;
+  try {
+    told = await act();
+  } catch (thrown) {
+    // The input closed the page, as a button in a popup does: the action succeeded.
+    if (!isTargetClosed(thrown)) throw browserFailure(thrown);
+  }
+  const { opened, title } = await aftermath.settle(progress, typeof told === "string" ? told : undefined);
+  return { opened: opened.map(({ id }) => id), title: title && shownText(title) };
 }
