@@ -96,10 +96,11 @@ export function createWheel(
 
   async function run({ command }: LiveCommand, caller: SessionCaller): Promise<void> {
     if (command.case === "navigate") {
-      const { url } = command.value;
-      await sessions.navigate(caller, sessionId, create(NavigateRequestSchema, { url, waitUntil: WaitUntil.COMMIT }));
+      const request = { id: sessionId, url: command.value.url, waitUntil: WaitUntil.COMMIT };
+      await sessions.navigate(caller, create(NavigateRequestSchema, request));
     } else {
-      await sessions.interact(caller, sessionId, create(InteractRequestSchema, { action: command, whilePaused: true }));
+      const request = { id: sessionId, action: command, whilePaused: true };
+      await sessions.interact(caller, create(InteractRequestSchema, request));
     }
   }
 

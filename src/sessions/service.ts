@@ -24,6 +24,7 @@ const sessionId = idPattern("ses");
 
 export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {
   const { db, sessions } = parts;
+  const { navigate, interact, wait, observe, getState, captureStream } = sessions;
 
   async function list({ principal }: Call, { limit = defaultPage, cursor, status, label }: ListSessionsRequest) {
     const query = {
@@ -40,14 +41,13 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
     create: (call, request) => sessions.launch(call, request),
     list,
     get: async (call, { id }) => toSessionMessage(await sessions.find(call, id)),
-    navigate: (call, request) => sessions.navigate(call, request.id, request),
-    interact: (call, request) => sessions.interact(call, request.id, request),
-    wait: (call, request) => sessions.wait(call, request.id, request),
-    observe: (call, request) => sessions.observe(call, request.id, request),
-    getState: (call, { id }) => sessions.state(call, id),
-    capture: (call, request) =>
-      collectCapture(sessions.capture(call, request.id, request), (bytes) => call.holdCapture(bytes)),
-    captureStream: (call, request) => sessions.capture(call, request.id, request),
+    navigate,
+    interact,
+    wait,
+    observe,
+    getState,
+    capture: (call, request) => collectCapture(captureStream(call, request), (bytes) => call.holdCapture(bytes)),
+    captureStream,
     async destroy(call, { id }) {
       await sessions.end(call, id, { reason: "destroyed" });
       return create(EmptySchema);

@@ -1,4 +1,3 @@
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { findEntitlement } from "../accounts/store.ts";
 import type { Channels } from "../fleet/channels.ts";
 import type { CreateSessionRequest, Session } from "../gen/pilothouse/v1/session_pb.ts";
@@ -80,23 +79,8 @@ export function createSessions(parts: SessionsParts): Sessions {
     });
   }
 
-  const commands = createSessionCommands(workerCommands, routes);
-
   return {
-    ...commands,
-    async state(caller, id) {
-      const state = await commands.state(caller, id);
-      const { accountId } = caller.principal;
-      if (state.control?.state === "human_control") {
-        // The worker knows who holds control, and the row until when.
-        const row = await findSession(db, id, accountId).catch(() => undefined);
-        if (row?.control_lapses_at) state.control.lapsesAt = timestampFromDate(row.control_lapses_at);
-      } else if (state.control) {
-        const { row } = await routes.find(id, accountId);
-        if (row.agent_session_id !== null) state.control.state = "agent_control";
-      }
-      return state;
-    },
+    ...createSessionCommands(workerCommands, parts),
     files: createFileCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     quotaJob: parts.quota.job,

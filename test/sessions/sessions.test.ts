@@ -145,7 +145,7 @@ describe("with a worker", () => {
     const { id } = await app.sessions.launch(feature, blank);
     const followed = collect(app.sessions.follow({ caller: feature, id, signal: feature.signal }));
     await followed.begun;
-    expect(await app.sessions.navigate(feature, id, navigateTo(id))).toMatchObject({ httpStatus: 200 });
+    expect(await app.sessions.navigate(feature, navigateTo(id))).toMatchObject({ httpStatus: 200 });
     await app.sessions.end(feature, id, { reason: "quota" });
     expect((await followed.all).at(-1)?.data).toMatchObject({ session_id: id, ended_reason: "quota" });
     const gone = { slug: "session-destroyed", extensions: { ended_reason: "quota" } };

@@ -85,7 +85,7 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
   ): Promise<Observation> {
     const scope = isWhole ? ObserveScope.PAGE : ObserveScope.VIEWPORT;
     const request = { id: sessionId, scope, screenshot, ...(find !== undefined && { find }) };
-    return sessions.observe(caller, sessionId, create(ObserveRequestSchema, request));
+    return sessions.observe(caller, create(ObserveRequestSchema, request));
   }
 
   return {
@@ -93,7 +93,7 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
     async look(caller, seen) {
       const [shown, state, files] = await Promise.all([
         seen ?? observe(caller, {}),
-        sessions.state(caller, sessionId),
+        sessions.getState(caller, { id: sessionId }),
         sessions.files.list(caller, sessionId, { limit: most.files, before: 0n }),
       ]);
       const { pageId, url, title, viewport, scroll, height, truncated, snapshot } = shown;
@@ -111,11 +111,11 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
     },
     async navigate(caller, url) {
       const request = create(NavigateRequestSchema, { id: sessionId, url, observe: asShown });
-      const { httpStatus, observation: seen } = await sessions.navigate(caller, sessionId, request);
+      const { httpStatus, observation: seen } = await sessions.navigate(caller, request);
       return { outcome: httpStatus === undefined ? "done" : `done: HTTP status ${httpStatus}`, seen };
     },
     async act(caller, actions) {
-      const answer = await sessions.interact(caller, sessionId, readActions(sessionId, actions));
+      const answer = await sessions.interact(caller, readActions(sessionId, actions));
       return { outcome: outcomeOf(answer, actions.length), seen: answer.observation };
     },
   };

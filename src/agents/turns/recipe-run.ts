@@ -36,16 +36,16 @@ async function doStep(sessions: Sessions, id: string, caller: SessionCaller, { d
   if (what.case === "capture") {
     const { captureKind: kind, fileName: name, fullPage } = what.value;
     const request = create(CaptureRequestSchema, { id, kind, fullPage });
-    const { data } = await collectCapture(sessions.capture(caller, id, request));
+    const { data } = await collectCapture(sessions.captureStream(caller, request));
     const announcedBytes = BigInt(data.length);
     await sessions.files.put(caller, id, { name, announcedBytes, data: partsOf(data), source: FileSource.CAPTURE });
     return;
   }
   const { $typeName: _typeName, $unknown: _unknown, ...said } = what.value;
   const request = { ...said, id };
-  if (what.case === "navigate") await sessions.navigate(caller, id, create(NavigateRequestSchema, request));
-  if (what.case === "interact") await sessions.interact(caller, id, create(InteractRequestSchema, request));
-  if (what.case === "wait") await sessions.wait(caller, id, create(WaitRequestSchema, request));
+  if (what.case === "navigate") await sessions.navigate(caller, create(NavigateRequestSchema, request));
+  if (what.case === "interact") await sessions.interact(caller, create(InteractRequestSchema, request));
+  if (what.case === "wait") await sessions.wait(caller, create(WaitRequestSchema, request));
 }
 
 async function* partsOf(data: Uint8Array): AsyncGenerator<Uint8Array> {

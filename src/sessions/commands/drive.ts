@@ -5,6 +5,7 @@ import type { Conversation } from "../../kernel/registry.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import { asFailure, failFields } from "../../platform/errors.ts";
 import type { Sessions } from "../sessions.ts";
+import { callerOf } from "./session-caller.ts";
 
 /** Milliseconds between attempts to read events. */
 const retryEvery = 1_000;
@@ -20,14 +21,17 @@ export function createDrive(sessions: Sessions): Drive {
     if (request.sessionId !== "" && request.sessionId !== sessionId) {
       throw failFields("validation-failed", { session_id: "is not that of the stream's first message" });
     }
-    const { navigate, interact, wait, observe, capture, state, idempotencyKey = "" } = request;
-    if (navigate) yield { navigate: await sessions.navigate(call, sessionId, navigate, idempotencyKey) };
-    else if (interact) yield { interact: await sessions.interact(call, sessionId, interact, idempotencyKey) };
-    else if (wait) yield { wait: await sessions.wait(call, sessionId, wait) };
-    else if (observe) yield { observe: await sessions.observe(call, sessionId, observe) };
-    else if (state) yield { state: await sessions.state(call, sessionId) };
+    const { navigate, interact, wait, observe, capture, state, idempotencyKey } = request;
+    // The stream is of one session, whatever the `id` of a command is.
+    const id = sessionId;
+    const caller = { ...callerOf(call), idempotencyKey };
+    if (navigate) yield { navigate: await sessions.navigate(caller, { ...navigate, id }) };
+    else if (interact) yield { interact: await sessions.interact(caller, { ...interact, id }) };
+    else if (wait) yield { wait: await sessions.wait(caller, { ...wait, id }) };
+    else if (observe) yield { observe: await sessions.observe(caller, { ...observe, id }) };
+    else if (state) yield { state: await sessions.getState(caller, { id }) };
     else if (capture) {
-      for await (const { header, data } of sessions.capture(call, sessionId, capture)) {
+      for await (const { header, data } of sessions.captureStream(caller, { ...capture, id })) {
         if (header) yield { capture: header };
         if (data.length > 0) yield { chunk: data };
       }

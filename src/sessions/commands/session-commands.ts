@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
   type CommandContext,
   type InputPart,
@@ -17,6 +18,7 @@ import {
   type CaptureStreamResponse,
   CaptureStreamResponseSchema,
   type CdpResponse,
+  type GetSessionStateRequest,
   type InteractRequest,
   type InteractResponse,
   type NavigateRequest,
@@ -28,8 +30,9 @@ import {
   type WaitRequest,
   type WaitResponse,
 } from "../../gen/pilothouse/v1/session_pb.ts";
-import { fail } from "../../platform/errors.ts";
 import { fleetCommands } from "../../platform/grpc/fleet-commands.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { findSession } from "../store.ts";
 import { InputLine, type InputListener, type OpenInput, type SentPart } from "./input-line.ts";
 import { assertNavigable } from "./page-address.ts";
 import type { PersonCaller, SessionCaller } from "./session-caller.ts";
@@ -39,25 +42,16 @@ import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 /** Milliseconds in which a worker's report is applied, at the latest. It mostly takes 20 to 120. */
 const reportPatience = 1_000;
 
-/** The commands of a session, for unary calls and for Drive alike. `id` is the session's, whatever the request says. */
+/** The commands of a session. Those of SessionService find the session by the `id` of the request. */
 export interface SessionCommands {
-  navigate(
-    caller: SessionCaller,
-    id: string,
-    request: NavigateRequest,
-    idempotencyKey?: string,
-  ): Promise<NavigateResponse>;
-  interact(
-    caller: SessionCaller,
-    id: string,
-    request: InteractRequest,
-    idempotencyKey?: string,
-  ): Promise<InteractResponse>;
-  wait(caller: SessionCaller, id: string, request: WaitRequest): Promise<WaitResponse>;
-  observe(caller: SessionCaller, id: string, request: ObserveRequest): Promise<Observation>;
+  navigate(caller: SessionCaller, request: NavigateRequest): Promise<NavigateResponse>;
+  interact(caller: SessionCaller, request: InteractRequest): Promise<InteractResponse>;
+  wait(caller: SessionCaller, request: WaitRequest): Promise<WaitResponse>;
+  observe(caller: SessionCaller, request: ObserveRequest): Promise<Observation>;
+  getState(caller: SessionCaller, request: Pick<GetSessionStateRequest, "id">): Promise<SessionState>;
+  captureStream(caller: SessionCaller, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
   /** Gives the picture of the page before a step, a JPEG, where the session has one. */
   stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
-  state(caller: SessionCaller, id: string): Promise<SessionState>;
   /** Tells the worker who holds control; resolves when nothing of who held it before reaches the page any more. */
   tellControl(caller: SessionCaller, id: string): Promise<void>;
   /** Hands a person's input to the page, as far as there is room, and says how much of it. */
@@ -68,7 +62,6 @@ export interface SessionCommands {
   readSelection(caller: SessionCaller, id: string): Promise<Selection>;
   /** Answers what a page asks, for the person who holds control. */
   answerQuestion(caller: SessionCaller, id: string, answer: LiveAnswer): Promise<void>;
-  capture(caller: SessionCaller, id: string, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
   /** Lends the browser to a client that speaks the DevTools protocol; the first answer says that it is there. */
   lend(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
   /** Shows the session to a viewer; its first message joins. */
@@ -135,9 +128,13 @@ async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncG
   }
 }
 
-/** Makes the commands: each is one line of translation. */
-export function createSessionCommands(commands: WorkerCommands, routes: SessionRoutes): SessionCommands {
+/** Makes the commands. */
+export function createSessionCommands(
+  commands: WorkerCommands,
+  { db, routes }: { readonly db: Database; readonly routes: SessionRoutes },
+): SessionCommands {
   const { method } = WorkerService;
+  const conflictsWithTurn = { conflictsWithTurn: true };
 
   /** The worker has said that the session is paused, and its report of that is on its way: GET is to say the same. */
   async function awaitPause({ principal: { accountId } }: SessionCaller, id: string): Promise<void> {
@@ -151,40 +148,35 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
     return commandContext(caller, id, await routes.findRunning(id, caller.principal.accountId), 0);
   }
 
-  /** Refuses what clients do to a page while an agent does something to it. */
-  async function assertNoTurn({ principal, stepId, clientId }: SessionCaller, id: string): Promise<void> {
-    if (stepId !== undefined || clientId !== undefined) return;
-    const { row, holderClientId } = await routes.findRunning(id, principal.accountId);
-    const { running_turn_id: turn } = row;
-    if (turn === null || holderClientId !== "") return;
-    throw fail(
-      "conflict",
-      { running_turn_id: turn },
-      { detail: "the agent works on the page: wait for its turn's end" },
-    );
-  }
-
   return {
-    async navigate(caller, id, request, idempotencyKey) {
+    async navigate(caller, request) {
       assertNavigable(request.url);
-      await assertNoTurn(caller, id);
-      const answer = await commands.run(caller, id, fleetCommands.navigate, request, idempotencyKey);
+      const { id } = request;
+      const answer = await commands.run(caller, id, fleetCommands.navigate, request, conflictsWithTurn);
       if (answer.status === SessionStatus.PAUSED) await awaitPause(caller, id);
       return answer;
     },
-    async interact(caller, id, request, idempotencyKey) {
-      await assertNoTurn(caller, id);
-      return commands.run(caller, id, fleetCommands.interact, request, idempotencyKey);
+    interact: (caller, request) => commands.run(caller, request.id, fleetCommands.interact, request, conflictsWithTurn),
+    wait: (caller, request) => commands.run(caller, request.id, fleetCommands.wait, request, conflictsWithTurn),
+    observe: (caller, request) => commands.run(caller, request.id, fleetCommands.observe, request),
+    async getState(caller, { id }) {
+      const state = await commands.run(caller, id, fleetCommands.getState, { id });
+      const { accountId } = caller.principal;
+      if (state.control?.state === "human_control") {
+        // The worker knows who holds control, and the row until when.
+        const row = await findSession(db, id, accountId).catch(() => undefined);
+        if (row?.control_lapses_at) state.control.lapsesAt = timestampFromDate(row.control_lapses_at);
+      } else if (state.control) {
+        const { row } = await routes.find(id, accountId);
+        if (row.agent_session_id !== null) state.control.state = "agent_control";
+      }
+      return state;
     },
-    async wait(caller, id, request) {
-      await assertNoTurn(caller, id);
-      return commands.run(caller, id, fleetCommands.wait, request);
-    },
-    observe: (caller, id, request) => commands.run(caller, id, fleetCommands.observe, request),
+    captureStream: (caller, request) =>
+      headerFirst(commands.stream(caller, request.id, fleetCommands.capture, request, { outlivesSession: true })),
     async stepPicture(caller, id, stepId) {
       return (await commands.run(caller, id, fleetCommands.getStepPicture, { stepId })).data;
     },
-    state: (caller, id) => commands.run(caller, id, fleetCommands.getState, { id }),
     async tellControl(caller, id) {
       // The route that this gateway knows may be of the epoch before.
       routes.forget(id);
@@ -206,8 +198,6 @@ export function createSessionCommands(commands: WorkerCommands, routes: SessionR
     async answerQuestion(caller, id, answer) {
       await commands.run(caller, id, fleetCommands.answerQuestion, answer);
     },
-    capture: (caller, id, request) =>
-      headerFirst(commands.stream(caller, id, fleetCommands.capture, request, { outlivesSession: true })),
     lend: (caller, id, messages) =>
       commands.exchange({ caller, id, method: method.lend, build: (context) => lendRequests(context, messages) }),
     view: (caller, id, viewer, messages) =>

@@ -44,7 +44,7 @@ export interface WorkerCommands {
     id: string,
     command: FleetCommand<"unary", I, O>,
     request: MessageInitShape<I>,
-    idempotencyKey?: string,
+    how?: Pick<CommandTraits, "conflictsWithTurn">,
   ): Promise<MessageShape<O>>;
   /** Runs a command whose answer is a stream. */
   stream<I extends DescMessage, O extends DescMessage>(
@@ -74,12 +74,18 @@ export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMess
   build(context: CommandContext): AsyncIterable<MessageShape<I>>;
 }
 
-/** How long an answer that is a stream goes on. */
-export interface StreamTraits {
-  /** Ends the stream in place of the caller's own signal, when its reader may leave before the client does. */
-  readonly until?: AbortSignal;
+/** What holds for a command of some kind. */
+interface CommandTraits {
   /** It goes on for as long as its session and its client do. */
   readonly isEndless?: boolean;
+  /** Clients get `conflict` while an agent's turn acts on the page. */
+  readonly conflictsWithTurn?: boolean;
+}
+
+/** How long an answer that is a stream goes on. */
+export interface StreamTraits extends Pick<CommandTraits, "isEndless"> {
+  /** Ends the stream in place of the caller's own signal, when its reader may leave before the client does. */
+  readonly until?: AbortSignal;
   /** What has begun to arrive is made: neither the end of its session nor its time cuts it off, however slow its reader. */
   readonly outlivesSession?: boolean;
 }
@@ -90,9 +96,8 @@ export function commandContext(
   sessionId: string,
   epochs: Pick<SessionRoute, "placementEpoch" | "controlEpoch"> & Partial<Pick<SessionRoute, "holderClientId">>,
   timeoutMs: number,
-  idempotencyKey = "",
 ): CommandContext {
-  const { traceparent, requestId, clientId = "", stepId = "", variables = [] } = caller;
+  const { traceparent, requestId, idempotencyKey = "", clientId = "", stepId = "", variables = [] } = caller;
   const { placementEpoch, controlEpoch, holderClientId = "" } = epochs;
   const init = { sessionId, placementEpoch, controlEpoch, holderClientId, timeoutMs };
   const about = { traceparent, requestId, idempotencyKey, clientId, stepId, variables: [...variables] };
@@ -108,8 +113,12 @@ export function brokeOnTheWay(error: unknown): boolean {
   return !isProblem && error.code !== status.DEADLINE_EXCEEDED;
 }
 
-interface CommandTraits extends Pick<StreamTraits, "isEndless"> {
-  readonly idempotencyKey?: string | undefined;
+/** Refuses what clients do to a page while an agent does something to it. */
+function assertNoTurn({ stepId, clientId }: SessionCaller, { row, holderClientId }: SessionRoute): void {
+  const { running_turn_id: turn } = row;
+  if (stepId !== undefined || clientId !== undefined || turn === null || holderClientId !== "") return;
+  const detail = "the agent works on the page: wait for its turn's end";
+  throw fail("conflict", { running_turn_id: turn }, { detail });
 }
 
 /** One command while it runs: it ends when its client goes away, and when its session or its time ends. */
@@ -128,14 +137,14 @@ class Running {
     route: SessionRoute,
     link: WorkerLink,
     routes: SessionRoutes,
-    { idempotencyKey, isEndless = false }: CommandTraits,
+    isEndless: boolean,
   ) {
     const left = Math.min(caller.deadline - performance.now(), isEndless ? Number.POSITIVE_INFINITY : times.command);
     if (left <= 0) throw fail("session-timeout", {}, { detail: "the client's deadline has passed" });
     const timeoutMs = Number.isFinite(left) ? Math.ceil(left) : 0;
     const { signal } = this.#controller;
     this.options = { metadata: link.metadata, signal };
-    this.context = commandContext(caller, route.row.id, route, timeoutMs, idempotencyKey);
+    this.context = commandContext(caller, route.row.id, route, timeoutMs);
     const cancel = (): void => this.#controller.abort();
     if (gone.aborted) cancel();
     gone.addEventListener("abort", cancel, { once: true });
@@ -221,10 +230,12 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   async function begin(caller: SessionCaller, gone: AbortSignal, id: string, traits: CommandTraits) {
+    const { isEndless = false, conflictsWithTurn = false } = traits;
     const route = await routes.findRunning(id, caller.principal.accountId);
+    if (conflictsWithTurn) assertNoTurn(caller, route);
     if (route.row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
     const link = channels.to(route.worker);
-    return { link, running: new Running(caller, gone, route, link, routes, traits) };
+    return { link, running: new Running(caller, gone, route, link, routes, isEndless) };
   }
 
   /**
@@ -239,8 +250,8 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   return {
-    async run(caller, id, command, request, idempotencyKey = caller.idempotencyKey) {
-      const { link, running } = await begin(caller, caller.signal, id, { idempotencyKey });
+    async run(caller, id, command, request, how = {}) {
+      const { link, running } = await begin(caller, caller.signal, id, how);
       using _ = running;
       try {
         const onTrailer = (trailer: Metadata): void => {
@@ -251,7 +262,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
       } catch (error) {
         const failure = await explain(error, caller, id, link, running);
         const isOver = await isOutdated(failure, caller, id, running.context.controlEpoch);
-        if (isOver) return this.run(caller, id, command, request, idempotencyKey);
+        if (isOver) return this.run(caller, id, command, request, how);
         throw failure;
       }
     },
