@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { assertTakesTurns } from "../agents/sessions/agent-sessions.ts";
-import { findAgentSession } from "../agents/sessions/store.ts";
+import { type ControlChange, changeControl } from "../agents/sessions/control-change.ts";
 import type { LiveAnswer, LiveCommand, LiveInput } from "../gen/pilothouse/v1/live_pb.ts";
 import {
   type Control,
@@ -10,12 +9,11 @@ import {
 } from "../gen/pilothouse/v1/session_pb.ts";
 import type { AuditLog, Call } from "../kernel/call.ts";
 import { within } from "../platform/deadline.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { Database } from "../platform/postgres/database.ts";
 import type { InputListener } from "../sessions/commands/input-line.ts";
 import { callerOf, type SessionCaller } from "../sessions/commands/session-caller.ts";
 import type { Controls } from "../sessions/control/control.ts";
 import type { SignsOfLife } from "../sessions/control/signs-of-life.ts";
-import type { ControlRow } from "../sessions/control/store.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { assertMayControl } from "./person.ts";
 
@@ -30,35 +28,32 @@ export interface SteeringParts {
   readonly audit: AuditLog;
 }
 
-/**
- * Milliseconds for which commands wait for earlier input. After that they run, so that a hanging page can be left or
- * reloaded.
- */
+/** Milliseconds for which what a viewer does otherwise waits for its input: a page that hangs may be left, or be reloaded. */
 const afterInputWithin = 1_000;
 
-/** Actions of one viewer on its session. The session's row and the worker decide whether they are allowed. */
+/** What one viewer does to the session that it watches. Whether it may is decided by the row of the session, and its worker. */
 export interface Wheel {
-  /** Takes or renews control. Throws `pair-mode-conflict` with the current holder. */
+  /** Takes control, or renews it. Throws `pair-mode-conflict` with who holds it. */
   take(): Promise<void>;
   /** Hands control back. Throws `pair-mode-invalid-transition`. */
   handBack(): Promise<void>;
-  /** Sends input. Returns a promise if the queue is full; it resolves when there is room. */
+  /** Sends input. A promise says that enough of it waits, and resolves when it does not. */
   send(input: LiveInput): Promise<void> | undefined;
-  /** Runs a page command, replacing one that is still running. Resolves when the command is finished or replaced. */
+  /** Does something with a page as a whole, in place of what it does so far; resolves when it has, or other things to do. */
   command(command: LiveCommand): Promise<void>;
-  /** Reads the selected text. */
+  /** Reads the text that is selected. */
   copy(): Promise<string>;
-  /** Answers a dialog of the page. */
+  /** Answers what a page asks. */
   answer(answer: LiveAnswer): Promise<void>;
-  /** Updates the known control holder, as sent to all viewers. */
+  /** Hears who steers, as all viewers are told. */
   hear(control: Control | undefined): void;
-  /** Records a heartbeat of the viewer, which renews its control. */
+  /** Hears that the viewer is there: that keeps its control. */
   noteLife(): void;
-  /** Ends: sends remaining input and releases pressed keys and buttons. */
+  /** Ends: the last input is sent, and what the viewer holds down is released. */
   letGo(): Promise<void>;
 }
 
-/** Creates the actions of a viewer under its client name. The listener is notified about its input. */
+/** Gives a viewer what it may come to steer with, under its own name; the listener hears what becomes of its input. */
 export function createWheel(
   parts: SteeringParts,
   call: Call,
@@ -77,21 +72,23 @@ export function createWheel(
     },
   });
 
-  /** Waits until earlier input is sent. */
+  /** What a viewer does otherwise comes behind its input. */
   function afterInput(): Promise<void> {
     assertMayControl(call);
     return within(line.drained(), afterInputWithin, undefined);
   }
 
-  /** Commits a change of control. Resolves when the worker has been notified. */
-  async function change(action: string, run: (tx: Tx, row: ControlRow) => Promise<{ readonly isRenewal: boolean }>) {
+  async function change(transition: ControlChange["transition"]): Promise<void> {
     await afterInput();
-    await db.transaction(async (tx) => {
-      const row = await controls.lock(tx, sessionId, call.principal.accountId);
-      const { isRenewal } = await run(tx, row);
-      if (!isRenewal) audit.append(tx, { call, action, subject: sessionId, data: { client_id: clientId } });
+    const action = transition === "takeover" ? "session.take_over" : "session.hand_back";
+    await changeControl(parts, {
+      transition,
+      call,
+      clientId,
+      commit: (run) => db.transaction(run),
+      lock: async (tx) => ({ row: await controls.lock(tx, sessionId, call.principal.accountId) }),
+      audit: (tx) => audit.append(tx, { call, action, subject: sessionId, data: { client_id: clientId } }),
     });
-    await sessions.tellControl(callerOf(call), sessionId);
   }
 
   async function run({ command }: LiveCommand, caller: SessionCaller): Promise<void> {
@@ -105,18 +102,8 @@ export function createWheel(
   }
 
   return {
-    take: () =>
-      change("session.take_over", async (tx, row) => {
-        const { agent_session_id: agentId, account_id: accountId } = row;
-        const agent = agentId === null ? undefined : await findAgentSession(tx, agentId, accountId);
-        if (agent) assertTakesTurns(agent);
-        return controls.take(tx, row, clientId);
-      }),
-    handBack: () =>
-      change("session.hand_back", async (tx, row) => {
-        await controls.giveBack(tx, row, clientId);
-        return { isRenewal: false };
-      }),
+    take: () => change("takeover"),
+    handBack: () => change("handback"),
     send({ events }) {
       assertMayControl(call);
       return line.send({ events, sequence: 0 });

@@ -23,10 +23,10 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { callerOf, type SessionCaller } from "../../sessions/commands/session-caller.ts";
 import type { Controls } from "../../sessions/control/control.ts";
 import { splitLabel } from "../../sessions/launch/split-label.ts";
-import { toControlMessage } from "../../sessions/session-control.ts";
 import { toStoredStatus } from "../../sessions/session-message.ts";
 import { toAgentSessionMessage, toModeMessage, toStoredMode } from "./agent-session-message.ts";
-import { agentSessionId, assertTakesTurns, clientIdOf, findAny, findRunning } from "./agent-sessions.ts";
+import { agentSessionId, clientIdOf, findAny, findRunning } from "./agent-sessions.ts";
+import { type ControlChange, changeControl } from "./control-change.ts";
 import { type CreationParts, createCreation } from "./creation.ts";
 import { endAgentSession, listAgentSessions, writeMode } from "./store.ts";
 
@@ -38,6 +38,7 @@ export interface AgentSessionServiceParts extends CreationParts {
 
 const defaultPage = 20;
 
+/** Makes the implementation of AgentSessionService. */
 export function createAgentSessionService(
   parts: AgentSessionServiceParts,
 ): ServiceImplementation<typeof AgentSessionService> {
@@ -54,45 +55,27 @@ export function createAgentSessionService(
     return create(ListAgentSessionsResponseSchema, { data: rows.map(toAgentSessionMessage), ...position });
   }
 
-  /** Locks the browser session of an agent session, and returns both as of then. */
+  /** Locks the browser session of an agent session, and reads both as they are then. */
   async function lock(tx: Tx, call: Call, id: string) {
     const { session_id: sessionId } = await findRunning(tx, call, id);
     const row = await controls.lock(tx, sessionId, call.principal.accountId);
     return { row, agent: await findRunning(tx, call, id) };
   }
 
-  function takeOver(call: Call, { id, clientId: said }: TakeOverRequest): Promise<Control> {
+  async function change(
+    call: Call,
+    transition: ControlChange["transition"],
+    { id, clientId: said }: TakeOverRequest | HandBackRequest,
+  ): Promise<Control> {
     const clientId = clientIdOf(call, said);
-    return change(call, async (tx) => {
-      const { row, agent } = await lock(tx, call, id);
-      assertTakesTurns(agent);
-      const { row: taken, isRenewal } = await controls.take(tx, row, clientId);
-      if (isRenewal) call.markUnchanged();
-      else call.audit(tx, { subject: id, data: { client_id: clientId, session_id: row.id } });
-      return taken;
+    return changeControl(parts, {
+      transition,
+      call,
+      clientId,
+      commit: (run) => call.commit(run),
+      lock: (tx) => lock(tx, call, id),
+      audit: (tx, row) => call.audit(tx, { subject: id, data: { client_id: clientId, session_id: row.id } }),
     });
-  }
-
-  function handBack(call: Call, { id, clientId: said }: HandBackRequest): Promise<Control> {
-    const clientId = clientIdOf(call, said);
-    return change(call, async (tx) => {
-      const { row } = await lock(tx, call, id);
-      const given = await controls.giveBack(tx, row, clientId);
-      call.audit(tx, { subject: id, data: { client_id: clientId, session_id: row.id } });
-      return given;
-    });
-  }
-
-  /** Commits a change of control. Resolves when the worker has been notified. */
-  async function change(call: Call, run: (tx: Tx) => ReturnType<Controls["giveBack"]>): Promise<Control> {
-    let sessionId = "";
-    const control = await call.commit(async (tx) => {
-      const row = await run(tx);
-      sessionId = row.id;
-      return toControlMessage(row);
-    });
-    await sessions.tellControl(callerOf(call), sessionId);
-    return control;
   }
 
   async function setMode(call: Call, { id, mode: wanted }: SetAgentModeRequest) {
@@ -106,7 +89,7 @@ export function createAgentSessionService(
       if (mode === "agent" && row.control_holder !== null) {
         const held = { from: "human_control", transition: "mode", holder_client_id: row.control_holder } as const;
         throw fail("pair-mode-invalid-transition", held, {
-          detail: "a person holds control: hand control back first",
+          detail: "a person holds control: it is to be handed back first",
         });
       }
       await writeMode(tx, id, mode);
@@ -123,7 +106,7 @@ export function createAgentSessionService(
     });
   }
 
-  /** Ends an agent session while its browser session continues, and releases control. */
+  /** Takes an agent session off a browser session that goes on, and control from who holds it. */
   async function detach(call: Call, id: string): Promise<void> {
     const sessionId = await db.transaction(async (tx) => {
       const { row, agent } = await lock(tx, call, id);
@@ -163,8 +146,8 @@ export function createAgentSessionService(
     list,
     get: async (call, { id }) => toAgentSessionMessage(await findRunning(db, call, id)),
     setMode,
-    takeOver,
-    handBack,
+    takeOver: (call, request) => change(call, "takeover", request),
+    handBack: (call, request) => change(call, "handback", request),
     destroy,
     watch,
   };
