@@ -1,3 +1,4 @@
+import type { ModelMessage } from "ai";
 import type { BundledLlmConfig } from "../../platform/llm-config.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
@@ -8,7 +9,7 @@ import type { Page } from "./page.ts";
 import type { TurnRow } from "./store.ts";
 import type { TurnEndParts } from "./turn-end.ts";
 
-/** Dependencies of turns. */
+/** What turns are made of. */
 export interface TurnParts extends TurnEndParts {
   readonly sealer: Sealer;
   readonly sessions: Sessions;
@@ -16,16 +17,20 @@ export interface TurnParts extends TurnEndParts {
   readonly config: TurnEndParts["config"] & { readonly bundledLlm: BundledLlmConfig | undefined };
 }
 
-/** State of one run of a turn. A run on another gateway resumes at the last commit. */
+/** What one run of a turn has; another gateway's run begins where its last commit was. */
 export interface Run {
   readonly signal: AbortSignal;
-  /** LLM key of the request header, if it pays for the turn. */
+  /** The key of the header, of a turn that is paid with it. */
   readonly header: string | undefined;
   readonly page: Page;
-  /** Caller of session commands, with the step identifier if given. */
+  /** On whose behalf the page is acted upon. */
   caller(stepId?: string): SessionCaller;
   /** Runs a transaction on the turn, which is locked and has not ended. */
   write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
-  /** Milliseconds of work since the previous call. */
+  /** Reads the conversation, without what waits. Each message is read and opened once in a run. */
+  messages(): Promise<readonly ModelMessage[]>;
+  /** Frees the memory of the conversation. */
+  forget(): void;
+  /** Milliseconds of work since it was last asked. */
   takeTime(): number;
 }

@@ -10,13 +10,12 @@ import { credentialOf } from "../llm/payer.ts";
 import { priceOf } from "../llm/prices.ts";
 import { costOf, type Reservation, reserve, settle } from "../llm/spending.ts";
 import { noteUse } from "../llm/store.ts";
-import { openCalls, openMessages, sealMessage, tokensOf, toPrompt, withOwnIds } from "./conversation.ts";
+import { openCalls, sealMessage, tokensOf, toPrompt, withOwnIds } from "./conversation.ts";
 import type { ModelAnswer, Question } from "./model-step.ts";
 import {
   hasWaitingMessages,
   insertMessage,
   readAgent,
-  readMessages,
   type TurnRow,
   takeWaitingMessages,
   updateTurn,
@@ -52,8 +51,7 @@ export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch
   const credential = payer && (await credentialOf(parts.db, parts, payer, turn.account_id, run.header));
   if (!credential) return run.write((tx, locked) => endLockedTurn(parts, tx, locked, withoutCredential));
   await begin(parts, run, epoch);
-  const sealed = await readMessages(parts.db, turn.agent_session_id);
-  const messages = toPrompt(openMessages(parts.sealer, turn.account_id, sealed));
+  const messages = toPrompt(await run.messages());
   const agent = await readAgent(parts.db, turn.agent_session_id);
   const { instructions, variable_names: variables } = agent;
   const { output_schema: outputSchema } = turn;

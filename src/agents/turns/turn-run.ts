@@ -1,3 +1,4 @@
+import type { ModelMessage } from "ai";
 import { findEntitlement } from "../../accounts/store.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import { asFailure } from "../../platform/errors.ts";
@@ -5,7 +6,7 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { type ControlRow, findControl } from "../../sessions/control/store.ts";
 import { isEnded } from "../../sessions/session-states.ts";
 import { openVariables } from "../sessions/variables.ts";
-import { openCalls, openMessages, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
+import { openCalls, openMessage, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
 import { createPage } from "./page.ts";
 import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
 import { findTurn, insertMessage, lockTurn, readAgent, readMessages, type TurnRow, updateTurn } from "./store.ts";
@@ -15,13 +16,13 @@ import { takenBy } from "./turn-message.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 import { askInTurn } from "./turn-question.ts";
 
-/** Thrown if the turn has ended. */
+/** The turn has ended, or is another gateway's. */
 class TurnOver extends Error {}
 
-/** Milliseconds between checks while a turn waits for a person. */
+/** Milliseconds after which a turn that waits for a person looks whether one has come and gone. */
 const lookEvery = 500;
 
-/** Creates the function that runs turns. Each step is derived from the rows, so any gateway can resume any turn. */
+/** Runs turns: what each does next is read from its rows, so that any gateway can go on with any turn. */
 export function createTurnRunner(parts: TurnParts) {
   const { db, bus, sealer } = parts;
 
@@ -29,6 +30,8 @@ export function createTurnRunner(parts: TurnParts) {
     const principal = { accountId: turn.account_id, ...(await findEntitlement(db, turn.account_id)) };
     const agent = await readAgent(db, turn.agent_session_id);
     const variables = openVariables(sealer, turn.account_id, agent.variables);
+    let messages: ModelMessage[] = [];
+    let position = 0;
     let mark = performance.now();
     return {
       ...{ signal, header, page: createPage(parts.sessions, turn.session_id) },
@@ -42,6 +45,17 @@ export function createTurnRunner(parts: TurnParts) {
           if (!locked) throw new TurnOver("the turn has ended");
           return run(tx, locked);
         }),
+      async messages() {
+        for (const row of await readMessages(db, turn.agent_session_id, position)) {
+          messages.push(openMessage(sealer, turn.account_id, row.sealed));
+          position = row.position;
+        }
+        return messages;
+      },
+      forget() {
+        messages = [];
+        position = 0;
+      },
       takeTime() {
         const took = performance.now() - mark;
         mark += took;
@@ -52,7 +66,7 @@ export function createTurnRunner(parts: TurnParts) {
 
   const end = (run: Run, how: TurnEnd) => run.write((tx, turn) => endLockedTurn(parts, tx, turn, how));
 
-  /** Answers calls that were not carried out. */
+  /** Tells the model of calls that came to nothing. */
   async function closeCalls(tx: Tx, turn: TurnRow, calls: readonly ToolCall[], text: string): Promise<void> {
     for (const call of calls) await addMessage(tx, turn, resultMessage(call, text));
   }
@@ -62,16 +76,14 @@ export function createTurnRunner(parts: TurnParts) {
     await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
   }
 
-  async function readAll(turn: TurnRow) {
-    return openMessages(sealer, turn.account_id, await readMessages(db, turn.agent_session_id));
-  }
-
-  /** Waits while a person holds control or is to solve a bot check. */
+  /** Waits while a person holds control, or is to solve a bot check. */
   async function waitForPerson(turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
     if (turn.status !== "waiting_for_person") {
-      const calls = openCalls(await readAll(turn));
+      const calls = openCalls(await run.messages());
+      // A person may take long.
+      run.forget();
       return run.write(async (tx) => {
-        await closeCalls(tx, turn, calls, "not done, or only in part: a person took over");
+        await closeCalls(tx, turn, calls, "not done, or not to its end: a person has taken over");
         return updateTurn(tx, turn.id, { status: "waiting_for_person", reason });
       });
     }
@@ -81,13 +93,13 @@ export function createTurnRunner(parts: TurnParts) {
     return findTurn(db, turn.id);
   }
 
-  /** Resumes after a person. Answers a waiting `ask_person` with `note`, and closes other open calls as not done. */
+  /** Goes on after a person. An `ask_person` that waited has its answer; everything else that was under way is closed. */
   async function goOn(turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
-    const calls = openCalls(await readAll(turn));
+    const calls = openCalls(await run.messages());
     const look = await run.page.look(run.caller());
     run.takeTime();
     return run.write(async (tx) => {
-      const text = turn.waits_until === null ? "not done, or only in part: a person took over" : note;
+      const text = turn.waits_until === null ? "not done, or not to its end: a person had taken over" : note;
       await closeCalls(tx, turn, calls, text);
       await addMessage(tx, turn, {
         role: "user",
@@ -98,7 +110,7 @@ export function createTurnRunner(parts: TurnParts) {
     });
   }
 
-  /** Waits for or resumes after a person if needed; "go on" if the next step can run. */
+  /** What stands between a turn and its next step, if anything does. */
   async function besidePerson(turn: TurnRow, run: Run, control: ControlRow): Promise<TurnRow | undefined | "go on"> {
     const { control_holder: holder, control_epoch: epoch } = control;
     if (holder !== null) return waitForPerson(turn, run, "takeover");
@@ -106,26 +118,26 @@ export function createTurnRunner(parts: TurnParts) {
     if (turn.control_epoch !== null && turn.control_epoch !== epoch)
       return goOn(turn, run, epoch, "A person had control, and has handed it back.");
     if (turn.waits_until !== null) {
-      if (parts.clock.now() >= turn.waits_until.getTime()) return goOn(turn, run, epoch, "No person came in time.");
+      if (parts.clock.now() >= turn.waits_until.getTime()) return goOn(turn, run, epoch, "No person has come in time.");
       return waitForPerson(turn, run, "person_needed");
     }
-    if (turn.status === "waiting_for_person") return goOn(turn, run, epoch, "A person is no longer needed.");
+    if (turn.status === "waiting_for_person") return goOn(turn, run, epoch, "What a person was needed for is over.");
     return "go on";
   }
 
-  /** Runs one step, and returns the turn after it. */
+  /** Takes one step, and gives the turn as it is then. */
   async function step(turn: TurnRow, run: Run): Promise<TurnRow | undefined> {
     const control = await findControl(db, turn.session_id, turn.account_id);
     if (!control || isEnded(control.status)) return end(run, endOfSession(control?.ended_reason));
     const beside = await besidePerson(turn, run, control);
     if (beside !== "go on") return beside;
-    const messages = await readAll(turn);
+    const messages = await run.messages();
     const [call, ...rest] = openCalls(messages);
     if (call?.name === "resume_recipe") return resumeRecipe(parts, run, call, rest);
     if (call) return doCall(parts, turn, run, messages, call);
     const limit = limitReached(turn);
     const { recipe } = turn;
-    // A recipe step uses time, but no model steps or tokens.
+    // It takes time, and no step and no token of a model.
     if (recipe && !recipe.isBroken && limit !== "seconds")
       return takeRecipeStep(parts, turn, run, control.control_epoch, recipe);
     if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });
@@ -139,7 +151,7 @@ export function createTurnRunner(parts: TurnParts) {
       const look = async () => {
         if ((await findTurn(db, turnId))?.ended_at !== null) over.abort(new TurnOver("the turn has ended"));
       };
-      // If this check fails, the next step notices the end.
+      // Whatever is not seen now is seen at the next step.
       look().catch(() => undefined);
     });
     try {
@@ -149,7 +161,7 @@ export function createTurnRunner(parts: TurnParts) {
       while (turn && turn.ended_at === null) {
         run.signal.throwIfAborted();
         turn = await step(turn, run).catch((error: unknown) => {
-          // The session has ended, which the next step notices.
+          // The session has ended meanwhile, which the next look at it tells.
           if (asFailure(error).slug !== "session-destroyed") throw error;
           return findTurn(db, turnId);
         });
@@ -162,7 +174,7 @@ export function createTurnRunner(parts: TurnParts) {
   };
 }
 
-/** How a turn ends if its browser session has ended. */
+/** How a turn ends whose browser session has. */
 export function endOfSession(reason: string | null | undefined): TurnEnd {
   const isOrderly = reason === "destroyed" || reason === null || reason === undefined;
   return { status: isOrderly ? "cancelled" : "failed", reason: isOrderly ? "session_ended" : reason };
