@@ -5,18 +5,13 @@ import {
   type Command,
   CommandContextSchema,
   FileListSchema,
-  type InputPart,
-  type InputProgress,
   LaunchRequestSchema,
-  type LendRequest,
   PutFileAnswerSchema,
   SelectionSchema,
   StepPictureSchema,
-  type ViewRequest,
   WorkerService,
 } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { JoinResponse } from "../src/gen/pilothouse/v1/live_pb.ts";
-import { CaptureStreamResponseSchema, type CdpResponse } from "../src/gen/pilothouse/v1/session_pb.ts";
+import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
 import { fleetCommands } from "../src/platform/grpc/fleet-commands.ts";
@@ -125,16 +120,7 @@ function makeHandlers(
     return (call, { context = create(CommandContextSchema), request: bytes }) => {
       const session = sessions.find(context);
       const onReplay = (): void => call.trailer.set(fleetMetadata.replayed, "true");
-      const request = fromBinary(schema, bytes);
-      return run(session, {
-        context,
-        request,
-        bytes,
-        onReplay,
-        get caller() {
-          return call.signal;
-        },
-      });
+      return run(session, { context, request: fromBinary(schema, bytes), bytes, caller: call.signal, onReplay });
     };
   }
 
@@ -203,9 +189,19 @@ function makeHandlers(
     sendInput: onSession(fleetCommands.sendInput, async ({ input }, { context, request }) =>
       input.take(context, request),
     ),
-    streamInput: ({ signal }, parts) => streamInput(sessions, parts, signal),
-    lend: ({ signal }, requests) => lend(sessions, requests, signal),
-    view: (_call, requests) => view(sessions, requests),
+    async *streamInput({ signal }, parts) {
+      const { first, all } = await peekFirst(parts);
+      yield* sessions.find(first?.context).input.follow(all, signal);
+    },
+    async *lend({ signal }, requests) {
+      const { first, rest } = await peekFirst(requests);
+      yield* sessions.find(first?.context).lend(rest, signal);
+    },
+    async *view(_call, requests) {
+      const { first, rest } = await peekFirst(requests);
+      const isHidden = first?.request?.join?.hidden ?? false;
+      yield* sessions.find(first?.context).view({ who: given(first?.viewer), isHidden, requests: rest });
+    },
     checkProxy: async ({ signal }, command) => {
       await observe("check_proxy", checkProxy(slots.guard, command, signal));
       return create(EmptySchema);
@@ -222,40 +218,17 @@ function makeHandlers(
   };
 }
 
-/** The first message of a client says whose browser it is to have. */
-async function* lend(
-  sessions: SessionTable,
-  requests: AsyncIterable<LendRequest>,
-  signal: AbortSignal,
-): AsyncGenerator<CdpResponse> {
-  const all = requests[Symbol.asyncIterator]();
-  const { value: first } = await all.next();
-  const rest = { [Symbol.asyncIterator]: () => all };
-  yield* sessions.find(first?.context).lend(rest, signal);
-}
-
-/** The first part of somebody's input says which session it is for. */
-async function* streamInput(
-  sessions: SessionTable,
-  parts: AsyncIterable<InputPart>,
-  signal: AbortSignal,
-): AsyncGenerator<InputProgress> {
-  const rest = parts[Symbol.asyncIterator]();
-  const { value: first } = await rest.next();
-  async function* all(): AsyncGenerator<InputPart> {
+/** Reads the first message of a stream, which names the session. */
+async function peekFirst<Message>(messages: AsyncIterable<Message>) {
+  const iterator = messages[Symbol.asyncIterator]();
+  const next = await iterator.next();
+  const first = next.done ? undefined : next.value;
+  const rest: AsyncIterable<Message> = { [Symbol.asyncIterator]: () => iterator };
+  async function* all(): AsyncGenerator<Message> {
     if (first) yield first;
-    yield* { [Symbol.asyncIterator]: () => rest };
+    yield* rest;
   }
-  yield* sessions.find(first?.context).input.follow(all(), signal);
-}
-
-/** The first message of a viewer says which session it is to see. */
-async function* view(sessions: SessionTable, requests: AsyncIterable<ViewRequest>): AsyncGenerator<JoinResponse> {
-  const all = requests[Symbol.asyncIterator]();
-  const { value: first } = await all.next();
-  const { context, viewer, request }: Partial<ViewRequest> = first ?? {};
-  const isHidden = request?.join?.hidden ?? false;
-  yield* sessions.find(context).view({ who: given(viewer), isHidden, requests: { [Symbol.asyncIterator]: () => all } });
+  return { first, rest, all: all() };
 }
 
 function given<Request>(request: Request | undefined): Request {
