@@ -38,12 +38,12 @@ import type { Session } from "./session/session.ts";
 import type { ReceivedCommand } from "./session/session-commands.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
-/** Code of a failure that nobody foresaw. */
+/** Code of an unexpected failure. */
 const internal = errorTable.internal.code;
 
 type WorkerHandlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 
-/** How long calls that run may take to end when the server stops. */
+/** Milliseconds for running calls to end when the server stops. */
 const stopMs = 2_000;
 
 export interface WorkerServerOptions {
@@ -52,11 +52,11 @@ export interface WorkerServerOptions {
   readonly log: Log;
   readonly profiles?: ProfileShelf | undefined;
   readonly metrics?: Pick<WorkerMetrics, "commands">;
-  /** Hex SHA-256 of the secret that gateways have to know; undefined until the worker is registered. */
+  /** Hex SHA-256 of the secret that gateways must present; undefined until the worker is registered. */
   secretHash(): string | undefined;
 }
 
-/** The gRPC service by which gateways command a worker. */
+/** The gRPC service through which gateways command a worker. */
 export class WorkerServer {
   readonly #server = createLinkServer();
 
@@ -71,12 +71,12 @@ export class WorkerServer {
     });
   }
 
-  /** Listens on `host:port` or `unix:/path`, with certificates to those that have one, too; gives the port. */
+  /** Listens on `host:port` or `unix:/path`, with TLS if certificates are given. Returns the port. */
   listen(address: string, tls?: FleetTlsFiles): Promise<number> {
     return listenGrpc(this.#server, address, fleetServerCredentials(tls));
   }
 
-  /** Lets running calls end, for a while, and takes no more. */
+  /** Refuses new calls, and waits up to `stopMs` for running ones. */
   stop(): Promise<void> {
     return stopGrpcServer(this.#server, stopMs);
   }
@@ -86,7 +86,7 @@ function admit({ metadata }: GrpcCall, hash: string | undefined): void {
   const [shown] = metadata.get(fleetMetadata.workerSecretHash);
   const wanted = Buffer.from(hash ?? "");
   const given = Buffer.from(shown ?? "");
-  // An unregistered worker has no secret that anybody could know.
+  // An unregistered worker has no secret, so no caller can present it.
   const isKnown = wanted.length > 0 && wanted.length === given.length && timingSafeEqual(wanted, given);
   if (!isKnown) throw new WrongAddressee("the caller does not know this worker");
 }
@@ -146,7 +146,7 @@ function makeHandlers(
       const { header, captured } = await observe("capture", commands.capture(command));
       await using _captured = captured;
       const chunks = captured.chunks();
-      // In one message, which most captures then are: another one would wait until this one is written.
+      // Sent together with the header, so that most captures are one message.
       const { value: data = new Uint8Array() } = await chunks.next();
       yield create(CaptureStreamResponseSchema, { header, data });
       for await (const data of chunks) yield create(CaptureStreamResponseSchema, { data });

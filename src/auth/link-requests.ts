@@ -15,7 +15,7 @@ const most = { strangers: 5, knownNetwork: 5, what: "links were requested for th
 /** A request for a mailed link; the address may not belong to a user. */
 export interface LinkRequest {
   readonly kind: "verify-email" | "magic-link" | "password-reset";
-  /** The canonical address. */
+  /** Canonical address. */
   readonly email: string;
 }
 

@@ -28,32 +28,35 @@ export interface SteeringParts {
   readonly audit: AuditLog;
 }
 
-/** Milliseconds for which what a viewer does otherwise waits for its input: a page that hangs may be left, or be reloaded. */
+/**
+ * Milliseconds for which commands wait for earlier input. After that they run, so that a hanging page can be left or
+ * reloaded.
+ */
 const afterInputWithin = 1_000;
 
-/** What one viewer does to the session that it watches. Whether it may is decided by the row of the session, and its worker. */
+/** Actions of one viewer on its session. The session's row and the worker decide whether they are allowed. */
 export interface Wheel {
-  /** Takes control, or renews it. Throws `pair-mode-conflict` with who holds it. */
+  /** Takes or renews control. Throws `pair-mode-conflict` with the current holder. */
   take(): Promise<void>;
   /** Hands control back. Throws `pair-mode-invalid-transition`. */
   handBack(): Promise<void>;
-  /** Sends input. A promise says that enough of it waits, and resolves when it does not. */
+  /** Sends input. Returns a promise if the queue is full; it resolves when there is room. */
   send(input: LiveInput): Promise<void> | undefined;
-  /** Does something with a page as a whole, in place of what it does so far; resolves when it has, or other things to do. */
+  /** Runs a page command, replacing one that is still running. Resolves when the command is finished or replaced. */
   command(command: LiveCommand): Promise<void>;
-  /** Reads the text that is selected. */
+  /** Reads the selected text. */
   copy(): Promise<string>;
-  /** Answers what a page asks. */
+  /** Answers a dialog of the page. */
   answer(answer: LiveAnswer): Promise<void>;
-  /** Hears who steers, as all viewers are told. */
+  /** Updates the known control holder, as sent to all viewers. */
   hear(control: Control | undefined): void;
-  /** Hears that the viewer is there: that keeps its control. */
+  /** Records a heartbeat of the viewer, which renews its control. */
   noteLife(): void;
-  /** Ends: the last input is sent, and what the viewer holds down is released. */
+  /** Ends: sends remaining input and releases pressed keys and buttons. */
   letGo(): Promise<void>;
 }
 
-/** Gives a viewer what it may come to steer with, under its own name; the listener hears what becomes of its input. */
+/** Creates the actions of a viewer under its client name. The listener is notified about its input. */
 export function createWheel(
   parts: SteeringParts,
   call: Call,
@@ -72,7 +75,7 @@ export function createWheel(
     },
   });
 
-  /** What a viewer does otherwise comes behind its input. */
+  /** Waits until earlier input is sent. */
   function afterInput(): Promise<void> {
     assertMayControl(call);
     return within(line.drained(), afterInputWithin, undefined);

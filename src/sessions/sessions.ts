@@ -30,27 +30,33 @@ export interface SessionsParts extends SessionLaunchParts {
   readonly log: Log;
 }
 
-/** The sessions of all accounts, for SessionService and for every feature that works with them. */
+/** Sessions of all accounts, as used by SessionService and other features. */
 export interface Sessions extends SessionCommands {
-  /** Launches a session, whose pages may reach all hosts or `allowedDomains` alone; it is live then. */
+  /**
+   * Launches a session, and resolves when it is live. Its pages may reach only `allowedDomains`, or all hosts if that
+   * is empty.
+   */
   launch(caller: SessionMaker, request: CreateSessionRequest, allowedDomains?: readonly string[]): Promise<Session>;
-  /** Reads a session. Throws `not-found`, or `session-destroyed` with how it ended. */
+  /** Returns a running session. Throws `not-found`, or `session-destroyed` with how it ended. */
   find(caller: SessionCaller, id: string): Promise<SessionRow>;
-  /** Throws the same, from what this gateway knew at most 5 s ago. */
+  /** Throws like `find`, based on a cache of at most 5 s. */
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
-  /** The agent session that drives a session, likewise; null while none does. */
+  /** Returns the agent session that drives a session, from the same cache; null if there is none. */
   agentOf(caller: SessionCaller, id: string): Promise<string | null>;
-  /** What is done with the files of sessions. */
+  /** Commands on files of sessions. */
   readonly files: FileCommands;
   /** Follows a session's events until it ends. */
   readonly follow: SessionEvents;
   /** Ends sessions whose accounts have no minutes left. */
   readonly quotaJob: RepeatedWork;
-  /** Ends a session, and has its worker end the browser. Throws `not-found`, or `session-destroyed` when it had ended. */
+  /** Ends a session and its browser. Throws `not-found`, or `session-destroyed` if the session had already ended. */
   end(caller: SessionCaller, id: string, cause: Pick<EndCause, "reason" | "detail">): Promise<void>;
 }
 
-/** Milliseconds that an end waits for the worker to take note. It is committed before; a heartbeat heals the rest. */
+/**
+ * Milliseconds to wait for the worker after an end is committed. If the worker misses the command, its next heartbeat
+ * corrects that.
+ */
 const endPatience = 2_000;
 
 const sessionId = idPattern("ses");
@@ -61,21 +67,21 @@ export function createSessions(parts: SessionsParts): Sessions {
   const launch = createSessionLaunch(parts);
   const workerCommands = createWorkerCommands(routes, channels);
 
-  /** The limits of the caller's account; read anew where those that this gateway knows would refuse the request. */
+  /** Limits of the caller's account, read again if the cached limits would reject the request. */
   async function limitsFor({ principal }: SessionCaller, { timeoutSeconds = 0 }: CreateSessionRequest): Promise<Tier> {
     const known = limits.of(principal);
     if (timeoutSeconds <= known.longestSessionSeconds) return known;
     return limits.of(await findEntitlement(db, principal.accountId));
   }
 
-  /** Has the worker end the browser. When it cannot be told now, the next heartbeat tells it. */
+  /** Tells the worker to end the browser. If that fails, the next heartbeat does so. */
   async function tellWorker(caller: SessionCaller, route: SessionRoute): Promise<void> {
     const link = channels.to(route.worker);
     const context = commandContext(caller, route.row.id, route, endPatience);
     const { destroy } = fleetCommands;
     const options = { metadata: link.metadata, timeoutMs: endPatience };
     await callUnary(link.client, destroy.method, toCommand(destroy, context, {}), options).catch((error: unknown) => {
-      log.debug({ err: error, session_id: route.row.id }, "a worker could not be told of a session's end");
+      log.debug({ err: error, session_id: route.row.id }, "failed to notify the worker of the end of a session");
     });
   }
 

@@ -36,7 +36,7 @@ function seccompOf(pid: number): string | undefined {
   try {
     return /^Seccomp:\t(\d)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   } catch {
-    // It has ended since it was listed.
+    // The process has ended.
     return undefined;
   }
 }

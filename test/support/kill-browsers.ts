@@ -18,7 +18,7 @@ function kill(matches: (command: string) => boolean): void {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It has ended meanwhile.
+      // The process has ended.
     }
   }
 }

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 
 /** Where a request is to be held: before one of its statements, or when that was carried out and is not yet answered. */
 export interface HoldPoint {
-  /** Counts from 1. */
+  /** Starts at 1. */
   readonly statement: number;
   readonly when: "before" | "after";
   /** Only statements with such a text count; all without it. */

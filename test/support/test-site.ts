@@ -26,7 +26,7 @@ export abstract class TestSite {
     return this.hosts[0];
   }
 
-  /** Ends every connection. */
+  /** Stops listening and closes all connections. */
   async stop(): Promise<void> {
     this.#server.close();
     this.#server.closeAllConnections();

@@ -53,7 +53,7 @@ export class VendorSite {
     return `http://127.0.0.1:${portOf(this.#plain)}${path}`;
   }
 
-  /** Ends every connection. */
+  /** Stops listening and closes all connections. */
   async stop(): Promise<void> {
     for (const server of [this.#plain, this.#vendors]) {
       server.close();

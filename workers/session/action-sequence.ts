@@ -3,21 +3,21 @@ import { asFailure } from "../../src/platform/errors.ts";
 import { type ActionResult, type ActionScene, interact } from "../driver/actions/interact.ts";
 import { type ObserveScene, observe, settle } from "../driver/observe/observe.ts";
 
-/** What the work of a command adds to its answer. */
+/** Result of a command's work, added to its answer. */
 export interface WorkResult extends ActionResult {
   readonly httpStatus?: number;
-  /** The download that a navigation became. */
+  /** The download, if the navigation started one. */
   readonly download?: { readonly fileName: string };
-  /** How many of several actions were done, and why the next one was not. */
+  /** Number of actions done, and the reason why the next one was not. */
   readonly done?: number;
   readonly stopped?: { readonly slug: string; readonly detail: string };
   readonly observation?: Observation;
 }
 
-/** What actions act upon, and what is looked at after them. */
+/** Targets of actions, and of the observation after them. */
 type SequenceScene = ActionScene & ObserveScene;
 
-/** Does one action after the other, for as long as the page stays the same, and looks at it then, if that is asked for. */
+/** Runs actions in sequence while the page stays the same. Then observes the page if requested. */
 export async function actAndLook(scene: SequenceScene, request: InteractRequest): Promise<WorkResult> {
   const { tab } = scene.sessionPage;
   const { started } = tab;
@@ -46,7 +46,7 @@ export async function actAndLook(scene: SequenceScene, request: InteractRequest)
   return { ...result, done, ...(looked && { observation: looked }) };
 }
 
-/** What the active page shows once it has come to rest; undefined where it cannot be looked at. What was done stays done. */
+/** Observes the active page once it has settled. Resolves with undefined if that fails, because the actions are done. */
 export async function lookAfter(before: SequenceScene, options: ObserveOptions): Promise<Observation | undefined> {
   const { progress, pages } = before;
   const scene = { ...before, sessionPage: pages.active };

@@ -2,26 +2,26 @@ import { createHash } from "node:crypto";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { asFailure, fail } from "../../src/platform/errors.ts";
 
-/** A command that may have been sent before. */
+/** A command that may be a retry. */
 export interface KeyedCommand {
-  /** Empty when there is none. */
+  /** Empty without a key. */
   readonly key: string;
   readonly method: string;
   /** The request as it came. */
   readonly bytes: Uint8Array;
-  /** Hears that the answer is an earlier one's. */
+  /** Called if the answer is replayed. */
   onReplay(): void;
-  /** Only asks for the answer: a command that is not known is not run, whatever its request is. */
+  /** Only retrieves the stored answer. An unknown command is not run, and the request is not compared. */
   readonly isRecall?: boolean;
 }
 
-/** What a memory keeps. */
+/** Options of a store of answers. */
 interface MemoryOptions {
-  /** What a command names itself by, in plain words. */
+  /** Name of the key in error messages. */
   readonly called: string;
-  /** How many answers it keeps; those that are still awaited are kept besides. */
+  /** Maximum number of stored answers. Pending ones are kept in addition. */
   readonly capacity: number;
-  /** Whether a failure is the command's answer for good. */
+  /** Returns whether a failure is final and stored as the answer. */
   keeps(thrown: unknown): boolean;
 }
 
@@ -32,7 +32,7 @@ interface Remembered {
   isSettled: boolean;
 }
 
-/** Remembers the answers of the last commands that had a name, so that a retried tap is not a second tap. */
+/** Stores the answers of recent commands by key, so that a retry is not executed twice. */
 export class AnswerMemory {
   readonly #options: MemoryOptions;
   readonly #answers = new Map<string, Remembered>();
@@ -41,12 +41,12 @@ export class AnswerMemory {
     this.#options = options;
   }
 
-  /** Whether a command of this name was begun, and is not forgotten. */
+  /** Returns whether a command with this key has started and is still stored. */
   knows(key: string): boolean {
     return this.#answers.has(key);
   }
 
-  /** Runs the work, or gives the answer of the same request under the same key: that which runs, if it still does. */
+  /** Runs the work, or returns the pending or stored answer to the same request with the same key. */
   run<Value>(command: KeyedCommand, work: () => Promise<Value>): Promise<Value> {
     const { key, method, bytes, onReplay, isRecall = false } = command;
     const { called, keeps } = this.#options;
@@ -57,7 +57,7 @@ export class AnswerMemory {
       const isOther = known.method !== method || (!isRecall && known.fingerprint !== fingerprint);
       if (isOther) return Promise.reject(otherRequest(called));
       onReplay();
-      // A method has one type of answer.
+      // Each method has one answer type.
       return known.answer as Promise<Value>;
     }
     if (isRecall) return Promise.reject(notKnown(called));
@@ -82,7 +82,7 @@ export class AnswerMemory {
   }
 }
 
-/** What remembers commands by their Idempotency-Key. A failure that a retry may cure is forgotten, and the retry runs. */
+/** Creates the store by Idempotency-Key. Retryable failures are not stored, so that a retry runs. */
 export function idempotencyMemory(): AnswerMemory {
   return new AnswerMemory({
     called: "Idempotency-Key",
@@ -91,14 +91,14 @@ export function idempotencyMemory(): AnswerMemory {
   });
 }
 
-/** What remembers the steps of turns. A step that has failed is done, too: what is tried again is another step. */
+/** Creates the store by turn step. Failures are final, because a retry is a new step. */
 export function stepMemory(): AnswerMemory {
   return new AnswerMemory({ called: "step", capacity: 32, keeps: () => true });
 }
 
 function isWorthAnotherTry(thrown: unknown): boolean {
   const { slug, extensions } = asFailure(thrown);
-  // What may have been done is not done again.
+  // A command that may have had effects must not run again.
   if ("in_doubt" in extensions) return false;
   return slug === "conflict" || errorTable[slug].status >= 500;
 }

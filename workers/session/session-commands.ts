@@ -36,7 +36,7 @@ import type { IdleClock } from "./idle-clock.ts";
 import { inDoubt, isCut, type SessionControl } from "./session-control.ts";
 import { StepAlbum } from "./step-album.ts";
 
-/** Timeouts of commands whose request says nothing. */
+/** Default timeouts in milliseconds. */
 const navigateMs = 30_000;
 const interactMs = 5_000;
 const waitMs = 30_000;
@@ -44,7 +44,7 @@ const captureMs = 60_000;
 const observeMs = 5_000;
 const selectionMs = 2_000;
 
-/** What the commands of a session share with the rest of it. */
+/** Parts of a session that its commands use. */
 export interface SessionCommandsOptions {
   readonly browser: SessionBrowser;
   readonly queue: CommandQueue;
@@ -52,9 +52,9 @@ export interface SessionCommandsOptions {
   readonly pause: ChallengePause;
   readonly control: SessionControl;
   readonly variables: VariableBook;
-  /** Aborts, with what a running command is answered then, when the session ends. */
+  /** Aborts with the failure for running commands when the session ends. */
   readonly ended: AbortSignal;
-  /** Refusals of addresses say how the operator lets them through. */
+  /** Includes the operator's remedy in address refusals. */
   readonly showRemedy: boolean;
 }
 
@@ -62,28 +62,28 @@ export interface SessionCommandsOptions {
 export interface ReceivedCommand<Request> {
   readonly context: CommandContext;
   readonly request: Request;
-  /** The request as it came, by which a command that is sent again is told from another one. */
+  /** Received bytes of the request. Distinguish a repeated command from another command with the same id. */
   readonly bytes: Uint8Array;
   /** Aborts when the caller has gone away. */
   readonly caller: AbortSignal;
-  /** Hears that the answer is an earlier one's. */
+  /** Called if the answer is replayed. */
   onReplay(): void;
 }
 
-/** What a command needs besides its work. */
+/** Common options of a command. */
 interface CommandWork {
   readonly kind: QueuedKind;
   readonly context: CommandContext;
   readonly caller: AbortSignal;
   readonly timeoutMs: number;
   readonly pageId: string | undefined;
-  /** Runs although the session is paused. */
+  /** Runs even while the session is paused. */
   readonly whilePaused?: boolean;
-  /** Nothing but input of its own reaches the page. */
+  /** The command reaches the page only through input events. */
   readonly isByHand?: boolean;
 }
 
-/** What every command answers. */
+/** Common answer of all commands. */
 interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
   readonly pageId: string;
   readonly url: string;
@@ -91,15 +91,15 @@ interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
   readonly durationMs: number;
 }
 
-/** Actions that are input of the mouse, the keyboard or the touch screen alone. */
+/** Actions that consist only of mouse, keyboard or touch input. */
 const byHand: ReadonlySet<InteractRequest["action"]["case"]> = new Set(["tap", "hover", "key", "drag", "swipe"]);
 
-/** Characters of an address that an error repeats. */
+/** Maximum characters of an address in an error. */
 const longestAddress = 200;
 
 const noResult = (): WorkResult => ({});
 
-/** What clients have a session do: each command in its turn, within its time, while nobody else steers. */
+/** Runs client commands: queued, with a timeout, and only while no other client holds control. */
 export class SessionCommands {
   readonly #options: SessionCommandsOptions;
   readonly #browser: SessionBrowser;
@@ -125,11 +125,11 @@ export class SessionCommands {
     this.#ended = options.ended;
   }
 
-  /** Loads an address. */
+  /** Navigates to an address. */
   navigate(received: ReceivedCommand<NavigateRequest>): Promise<NavigateResponse> {
     const { context, request, caller } = received;
     const { pageId, timeoutMs = navigateMs } = request;
-    // A person may leave a bot check by the address.
+    // A person may navigate away from a bot check.
     const whilePaused = context.clientId !== "";
     const command = { kind: "navigate", context, caller, timeoutMs, pageId, whilePaused } as const;
     const work = () =>
@@ -146,7 +146,7 @@ export class SessionCommands {
     );
   }
 
-  /** Does one thing to the page. */
+  /** Runs actions on a page. */
   interact(received: ReceivedCommand<InteractRequest>): Promise<InteractResponse> {
     const { context, request, caller } = received;
     const { pageId, whilePaused, timeoutMs = interactMs } = request;
@@ -165,7 +165,7 @@ export class SessionCommands {
     return this.#tell(context, async () => create(WaitResponseSchema, await work()));
   }
 
-  /** Looks at a page. */
+  /** Observes a page. */
   async observe({ context, request, caller }: ReceivedCommand<ObserveRequest>): Promise<Observation> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();
@@ -179,12 +179,12 @@ export class SessionCommands {
     });
   }
 
-  /** The picture of the page before a step. */
+  /** Returns the screenshot taken before a step. */
   pictureBefore(stepId: string): Buffer | undefined {
     return this.#album.find(stepId);
   }
 
-  /** Makes a capture to its end. */
+  /** Creates a complete capture. */
   async capture({ context, request, caller }: ReceivedCommand<CaptureRequest>): Promise<FinishedCapture> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();
@@ -199,7 +199,7 @@ export class SessionCommands {
     try {
       return await raceSignal(made, progress.signal);
     } catch (thrown) {
-      // One that comes too late has nobody to read it.
+      // Disposes of a capture that completes after the deadline.
       made.then(
         ({ captured }) => captured[Symbol.asyncDispose](),
         () => undefined,
@@ -208,17 +208,17 @@ export class SessionCommands {
     }
   }
 
-  /** Reads the text that is selected, for the person who steers. */
+  /** Returns the selected text for the control holder. */
   async readSelection(context: CommandContext, caller: AbortSignal): Promise<string> {
     this.#admit(context);
     using progress = new CommandProgress(selectionMs, [caller, this.#ended]);
     const { active } = this.#browser.pages;
-    // What was typed before may be what selects.
+    // Earlier input may still change the selection.
     await progress.race(inputOf(active.cdp).tally.settled());
     return await readSelection(active, progress);
   }
 
-  /** Tells what a command has come to by the names of secrets, which it may be the first to bring. */
+  /** Masks secrets in the answer or failure of a command, including secrets that the command introduces. */
   async #tell<Answer extends object>({ variables }: CommandContext, work: () => Promise<Answer>): Promise<Answer> {
     this.#variables.learn(variables);
     try {
@@ -228,7 +228,7 @@ export class SessionCommands {
     }
   }
 
-  /** Does what has a name once: a command with an Idempotency-Key, or a step. */
+  /** Deduplicates commands by Idempotency-Key or step id. */
   #once<Answer extends object>(
     method: string,
     { context, bytes, onReplay }: ReceivedCommand<unknown>,
@@ -237,7 +237,7 @@ export class SessionCommands {
     const { idempotencyKey, stepId, recall: isRecall } = context;
     return this.#tell(context, () => {
       if (stepId === "") return this.#memory.run({ key: idempotencyKey, method, bytes, onReplay }, work);
-      // One that is refused for who steers was not begun, and may come again.
+      // A command that is refused because of control has not started, so a retry is allowed.
       if (!isRecall && !this.#steps.knows(stepId)) this.#admit(context);
       return this.#steps.run({ key: stepId, method, bytes, onReplay, isRecall }, work);
     });
@@ -248,7 +248,7 @@ export class SessionCommands {
     this.#control.assertFree(context);
   }
 
-  /** A bot check may never come to the end of its load: the session has paused for it, and that is the answer. */
+  /** Turns a navigation timeout at a bot check into a result, because a check may never finish loading. */
   #landedAt({ sessionPage }: Scene, thrown: unknown): ReturnType<typeof landingOf> {
     const isHeld = this.#pause.reason !== undefined && this.#browser.challengeWatch.isShownBy(sessionPage);
     if (!isHeld || asFailure(thrown).slug !== "session-timeout") throw thrown;
@@ -267,7 +267,7 @@ export class SessionCommands {
     return await this.#queue.run({ kind, whilePaused: command.whilePaused === true, dropped }, async () => {
       const { signal: taken } = this.#control;
       const signals = [isFinishedAnyway ? patience.signal : dropped, taken];
-      // A wait holds up whoever gets through the check.
+      // A pending wait would block the commands that solve the check.
       if (kind === "wait") signals.push(this.#pause.signal);
       using progress = new CommandProgress(Math.min(command.timeoutMs, patience.remaining()), signals);
       const sessionPage = this.#browser.pages.find(pageId);
@@ -292,10 +292,10 @@ export class SessionCommands {
     });
   }
 
-  /** Adds to a timeout on which page it was: often it is another one than the caller thinks. */
+  /** Adds the page's address to a timeout, because the page is often not the one that the caller expects. */
   #onPage({ address }: SessionPage, thrown: unknown): unknown {
     if (!(thrown instanceof Failure) || thrown.slug !== "session-timeout" || thrown.detail === undefined) return thrown;
-    // Masked before it is cut: half a secret would not be found.
+    // Masked before truncation, because part of a secret would not be recognized.
     const { text } = this.#variables.mask({ text: address });
     const shown = text.length > longestAddress ? `${text.slice(0, longestAddress)}...` : text;
     const detail = `${thrown.detail} (on the page ${shown})`;
@@ -309,7 +309,7 @@ export class SessionCommands {
   }
 }
 
-/** Milliseconds that the caller still waits; without a word from it, longer than any command may take. */
+/** Returns the caller's remaining timeout in milliseconds. Default: 10 minutes, longer than any command. */
 function patienceOf(context: CommandContext): number {
   return context.timeoutMs || 10 * 60_000;
 }

@@ -16,32 +16,32 @@ import { SessionProfile } from "../profiles/session-profile.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { Session } from "./session.ts";
 
-/** How long a launch may take when the caller does not say. */
+/** Default launch timeout in milliseconds. */
 const launchMs = 30_000;
 
-/** How long a session may last whose creator does not say. */
+/** Default session lifetime: 24 hours. */
 const longestLifetimeMs = 86_400_000;
 
-/** What the sessions of a worker have in common. */
+/** Options shared by all sessions of a worker. */
 export interface SessionTableOptions {
   readonly browsers: BrowserPool;
-  /** Major version of each runtime that is installed. */
+  /** Major versions of the installed runtimes. */
   readonly runtimes: ReadonlyMap<BrowserRuntime, number>;
-  /** Refusals of addresses say how the operator lets them through. */
+  /** Includes the operator's remedy in address refusals. */
   readonly showRemedy: boolean;
   readonly log: Log;
-  /** Ends sessions that take more of the machine than they may. */
+  /** Ends sessions that exceed their resource bounds. */
   readonly watchdog: BoundsWatchdog;
-  /** Where profiles lie on their way to and from sessions; without it sessions have none. */
+  /** Store of profiles in transit. Without it, sessions have no profiles. */
   readonly profiles?: ProfileShelf;
-  /** Hears what becomes of sessions by itself: their ends, bot checks, changes of their way out. */
+  /** Called for spontaneous session events: ends, bot checks and egress changes. */
   onEvent(placement: Placement, event: Happening): void;
-  /** Hears that a worker that was full can take a session again. */
+  /** Called when a full worker can accept a session again. */
   onRoom(): void;
 }
 
 interface Entry extends Placement {
-  /** Absent while its browser is launched. */
+  /** Absent during the launch. */
   session?: Session;
   readonly ending: AbortController;
 }
@@ -50,48 +50,48 @@ interface Entry extends Placement {
 export class SessionTable {
   readonly #options: SessionTableOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Sessions that have ended and still have their slots. */
+  /** Ended sessions that still hold their slots. */
   readonly #teardowns = new Map<Promise<void>, Placement>();
-  /** The worker takes no new sessions. */
+  /** Whether the worker refuses new sessions because it drains. */
   isDraining = false;
-  /** Which pressure of the machine closes the worker to new sessions; undefined while it is open. */
+  /** Pressure that closes the worker to new sessions, or undefined. */
   closedBy: string | undefined;
 
   constructor(options: SessionTableOptions) {
     this.#options = options;
   }
 
-  /** All sessions, those whose browser is launched among them. */
+  /** All sessions, including those being launched. */
   get running(): readonly Placement[] {
     return [...this.#entries.values()];
   }
 
-  /** All sessions that have a slot: those that run, and those of which something is left. */
+  /** All sessions that hold a slot: running sessions and teardowns in progress. */
   get held(): readonly Placement[] {
     return [...this.running, ...this.#teardowns.values()];
   }
 
-  /** How many sessions could begin now. */
+  /** Number of sessions that could start now. */
   get free(): number {
     return this.isOpen ? this.#options.browsers.free : 0;
   }
 
-  /** Says whether browsers cannot be launched at the moment, as far as that was tried ahead. */
+  /** Whether the last launch ahead of demand failed. */
   get launchFails(): boolean {
     return this.#options.browsers.launchFails;
   }
 
-  /** How many commands wait for their turn. */
+  /** Number of queued commands of all sessions. */
   get queued(): number {
     return [...this.#entries.values()].reduce((sum, { session }) => sum + (session?.queued ?? 0), 0);
   }
 
-  /** Whether sessions are taken. */
+  /** Whether the worker accepts new sessions. */
   get isOpen(): boolean {
     return !this.isDraining && this.closedBy === undefined;
   }
 
-  /** Finds the session that a command is for; one of another placement is unknown here. */
+  /** Returns the session of a command. Throws `session-destroyed` if the placement does not match. */
   find(context: CommandContext | undefined): Session {
     const entry = this.#entries.get(context?.sessionId ?? "");
     if (!entry?.session || entry.placementEpoch !== context?.placementEpoch) {
@@ -100,7 +100,7 @@ export class SessionTable {
     return entry.session;
   }
 
-  /** Launches a browser for a session; resolves when its first page is open. */
+  /** Launches a browser for a session. Resolves when its first page is open. */
   async create(context: CommandContext, request: LaunchRequest): Promise<void> {
     const { plan } = request;
     if (!plan) throw failFields("validation-failed", { plan: "is required" });
@@ -133,7 +133,7 @@ export class SessionTable {
     }
   }
 
-  /** Ends a session, if it is there; what is left of it is cleared behind the answer. */
+  /** Ends a session, if present. The teardown continues in the background. */
   destroy(placement: Placement, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void {
     const entry = this.#entries.get(placement.sessionId);
     if (!entry || entry.placementEpoch !== placement.placementEpoch) return;
@@ -142,7 +142,7 @@ export class SessionTable {
     if (entry.session) this.#track(entry, entry.session.end(reason));
   }
 
-  /** Ends all sessions because the worker stops, and tells of those that run. Those being launched can be elsewhere. */
+  /** Ends all sessions because the worker stops. Reports running ones; pending launches fail and may be retried. */
   async stop(reason: SessionEndedReason): Promise<void> {
     const detail = "the worker was stopped";
     for (const entry of this.#entries.values()) {
@@ -152,13 +152,13 @@ export class SessionTable {
     await this.endAll(reason);
   }
 
-  /** Ends all sessions; resolves when nothing is left of them. */
+  /** Ends all sessions. Resolves when all teardowns are complete. */
   async endAll(reason: SessionEndedReason): Promise<void> {
     for (const entry of this.running) this.destroy(entry, reason);
     await Promise.allSettled(this.#teardowns.keys());
   }
 
-  /** Ends a launch that another gateway has taken over: the next one may need its slot. */
+  /** Ends a launch that another gateway took over. Resolves when its slot is free. */
   async #giveWay(earlier: Entry): Promise<void> {
     this.destroy(earlier);
     const mine = [...this.#teardowns].filter(([, { sessionId }]) => sessionId === earlier.sessionId);
@@ -178,13 +178,13 @@ export class SessionTable {
       if (entry.ending.signal.aborted) throw entry.ending.signal.reason;
       this.#options.log.error({ err: thrown, runtime: wish.runtime }, "a browser could not be launched");
       const detail = signal.aborted ? "the browser did not start in time" : "the browser could not be launched";
-      // What goes wrong later may be the profile's doing, or the plan's: another worker would not do better.
+      // Other failures may be caused by the profile or the plan, and would occur on another worker too.
       const isWorkers = signal.aborted || thrown instanceof LaunchFailure;
       throw fail("driver-error", isWorkers ? { launch_failed: true } : {}, { detail, cause: thrown });
     }
   }
 
-  /** Makes the profile that a session is created with, where it has one, in its slot. */
+  /** Returns a factory for the session's profile, or undefined if the session has none. */
   #profileMaker(
     { sessionId, placementEpoch }: CommandContext,
     { plan, profileVersion }: LaunchRequest,
@@ -219,7 +219,7 @@ export class SessionTable {
     throw fail("driver-not-integrated", {}, { detail: `this worker does not have the runtime ${name}` });
   }
 
-  /** Keeps a teardown until it is over: a worker that stops waits for it, and so does the slot. */
+  /** Tracks a teardown until it is complete, so that `endAll` waits for it and the slot counts as held. */
   #track({ sessionId, placementEpoch }: Placement, teardown: Promise<void>): void {
     const settled = teardown.catch((error: unknown) => {
       this.#options.log.error({ err: error }, "a session could not be torn down");

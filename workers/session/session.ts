@@ -27,7 +27,7 @@ import { SessionCommands } from "./session-commands.ts";
 import { SessionControl } from "./session-control.ts";
 import { describeSession } from "./session-state.ts";
 
-/** How a session ends by itself or is ended. */
+/** Reason and detail of a session's end. */
 export interface SessionEnd {
   readonly reason: SessionEndedReason;
   readonly detail: string;
@@ -37,26 +37,26 @@ export interface SessionOptions {
   readonly id: string;
   readonly placementEpoch: bigint;
   readonly browser: SessionBrowser;
-  /** How long it may last at the most. */
+  /** Maximum lifetime. */
   readonly lifetimeMs: number;
   readonly idleTimeoutMs: number;
-  /** Refusals of addresses say how the operator lets them through. */
+  /** Includes the operator's remedy in address refusals. */
   readonly showRemedy: boolean;
-  /** What a bot check does to the session. */
+  /** Reaction to bot checks. */
   readonly onChallenge: OnChallenge;
-  /** Hears of bot checks. */
+  /** Called for bot checks. */
   onEvent(event: Happening): void;
-  /** Hears once that the session has ended by itself. */
+  /** Called once if the session ends spontaneously. */
   onEnded(end: SessionEnd): void;
 }
 
-/** One browser that clients drive and watch: who steers it, its clocks, and its end. */
+/** A session: one browser with its control state, timers and end. */
 export class Session {
   readonly id: string;
   readonly placementEpoch: bigint;
-  /** What clients have it do. */
+  /** Client commands. */
   readonly commands: SessionCommands;
-  /** What people do to its pages. */
+  /** Input of people. */
   readonly input: InputIntake;
   readonly #options: SessionOptions;
   readonly #browser: SessionBrowser;
@@ -113,12 +113,12 @@ export class Session {
     this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));
   }
 
-  /** How many commands wait for their turn. */
+  /** Number of queued commands of all sessions. */
   get queued(): number {
     return this.#queue.length;
   }
 
-  /** Reads what the session shows, whatever its page does. */
+  /** Resolves with the session's state, even if its page hangs. */
   async state(context: CommandContext): Promise<SessionState> {
     this.#ended.signal.throwIfAborted();
     this.#variables.learn(context.variables);
@@ -126,7 +126,7 @@ export class Session {
     return this.#variables.mask(await raceSignal(described, this.#ended.signal));
   }
 
-  /** The session's files, for the API or for the person who holds control. Using them is use of the session, and ends with it. */
+  /** Returns the session's files for the API or the control holder. Counts as activity until disposed of. */
   useFiles(
     context: CommandContext,
     caller: AbortSignal,
@@ -143,17 +143,17 @@ export class Session {
     return { files: this.#browser.files, signal, [Symbol.dispose]: () => uses.dispose() };
   }
 
-  /** All files of the session, those that changed last first. */
+  /** All files of the session, most recently changed first. */
   get files(): readonly KeptFile[] {
     return this.#browser.files.all;
   }
 
-  /** Gives what happens in the browser from now on. */
+  /** Yields events of the browser from now on. */
   async *watch(signal: AbortSignal): AsyncIterable<Event> {
     for await (const event of this.#browser.feed.read(this.id, signal)) yield this.#variables.mask(event);
   }
 
-  /** Lends the browser to a client that speaks the DevTools protocol, until it leaves. */
+  /** Serves a CDP client until it disconnects. */
   lend(requests: AsyncIterable<LendRequest>, signal: AbortSignal): AsyncIterable<CdpResponse> {
     return this.#browser.lendDesk.lend(
       requests,
@@ -162,7 +162,7 @@ export class Session {
     );
   }
 
-  /** Shows the session to a viewer, until it leaves. */
+  /** Serves a live viewer until it disconnects. */
   view(arrival: Arrival): AsyncIterable<JoinResponse> {
     if (this.#ended.signal.aborted) throw this.#ended.signal.reason;
     return this.#browser.liveDesk.view(arrival, {
@@ -179,7 +179,7 @@ export class Session {
     });
   }
 
-  /** Answers what a page asks, for the person who holds control. */
+  /** Answers a dialog of the page, for the client that holds control. */
   async answer(context: CommandContext, answer: LiveAnswer): Promise<void> {
     this.#control.learn(context);
     this.#control.assertFree(context);
@@ -187,16 +187,16 @@ export class Session {
     await this.#browser.questionDesk.answer(answer);
   }
 
-  /** Takes note of who holds control; resolves when nothing of who held it before reaches a page any more. */
+  /** Applies a change of control. Resolves when no input of the previous holder can reach a page any longer. */
   async setControl(context: CommandContext): Promise<void> {
     this.#control.learn(context);
     await this.#control.quiet;
   }
 
-  /** Ends the session: what runs and what waits fails at once, and resolves when nothing is left of the browser. */
+  /** Ends the session. Running and queued commands fail immediately. Resolves when the browser is disposed of. */
   async end(reason: SessionEndedReason): Promise<void> {
     this.#close(endedFailure(reason), endedFailure(reason));
-    // Behind the answer of a destroy: to begin with the teardown holds the worker for some 20 ms.
+    // Lets the answer of a destroy go out first, because the teardown blocks the worker for 20 ms.
     await setImmediate();
     await this.#browser.dispose();
   }
@@ -233,7 +233,7 @@ export class Session {
     await this.#browser.lendDesk.resume();
   }
 
-  /** Resolves when what commands, people and CDP clients have sent to the pages was handled. */
+  /** Resolves when the pages have handled all input of commands, people and CDP clients. */
   #settled(): Promise<unknown> {
     const sent = this.#browser.pages.all.map(({ cdp }) => inputOf(cdp).tally.settled());
     return Promise.all([...sent, this.#browser.lendDesk.giveWay()]);

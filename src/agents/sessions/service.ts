@@ -55,7 +55,7 @@ export function createAgentSessionService(
     return create(ListAgentSessionsResponseSchema, { data: rows.map(toAgentSessionMessage), ...position });
   }
 
-  /** Locks the browser session of an agent session, and reads both as they are then. */
+  /** Locks the browser session of an agent session, and returns both as of then. */
   async function lock(tx: Tx, call: Call, id: string) {
     const { session_id: sessionId } = await findRunning(tx, call, id);
     const row = await controls.lock(tx, sessionId, call.principal.accountId);
@@ -89,7 +89,7 @@ export function createAgentSessionService(
       if (mode === "agent" && row.control_holder !== null) {
         const held = { from: "human_control", transition: "mode", holder_client_id: row.control_holder } as const;
         throw fail("pair-mode-invalid-transition", held, {
-          detail: "a person holds control: it is to be handed back first",
+          detail: "a person holds control and must hand it back first",
         });
       }
       await writeMode(tx, id, mode);
@@ -106,7 +106,7 @@ export function createAgentSessionService(
     });
   }
 
-  /** Takes an agent session off a browser session that goes on, and control from who holds it. */
+  /** Ends an agent session while its browser session continues, and releases control. */
   async function detach(call: Call, id: string): Promise<void> {
     const sessionId = await db.transaction(async (tx) => {
       const { row, agent } = await lock(tx, call, id);

@@ -11,14 +11,14 @@ export interface ToolCall {
 
 const contextOf = (accountId: string) => ({ accountId, purpose: "agent-message" });
 
-/** Seals a message: what a page says, and a person tells an agent, is read by the provider alone. */
+/** Encrypts a message. Page content and the person's text are readable to the LLM provider only. */
 export function sealMessage(sealer: Sealer, accountId: string, message: ModelMessage): Buffer {
   return sealer.seal(Buffer.from(JSON.stringify(message)), contextOf(accountId));
 }
 
 /** Opens a message of a conversation. */
 export function openMessage(sealer: Sealer, accountId: string, sealed: Buffer): ModelMessage {
-  // The boundary at which JSON is read again that `sealMessage` has written.
+  // The boundary at which JSON written by `sealMessage` is read back.
   return JSON.parse(sealer.open(sealed, contextOf(accountId)).toString()) as ModelMessage;
 }
 
@@ -32,7 +32,7 @@ const callsOf = ({ content }: AssistantModelMessage): ToolCall[] =>
 const resultIdsOf = ({ content }: ToolModelMessage): string[] =>
   content.flatMap((part) => (part.type === "tool-result" ? part.toolCallId : []));
 
-/** The calls of tools that have no result yet, in their order. */
+/** Tool calls without a result, in order. */
 export function openCalls(messages: readonly ModelMessage[]): ToolCall[] {
   const done = new Set(messages.flatMap((message) => (message.role === "tool" ? resultIdsOf(message) : [])));
   return messages
@@ -41,8 +41,8 @@ export function openCalls(messages: readonly ModelMessage[]): ToolCall[] {
 }
 
 /**
- * Gives calls of an answer identifiers of their own where earlier ones had theirs: some providers number the calls of each
- * answer anew, and one that had a result, or was begun, would be taken for the other.
+ * Replaces call identifiers that earlier messages already use. Some providers restart numbering in each response, so a
+ * new call could be mistaken for one that has a result.
  */
 export function withOwnIds(answer: readonly ModelMessage[], earlier: readonly ModelMessage[]): ModelMessage[] {
   const taken = new Set(
@@ -71,7 +71,7 @@ export function withOwnIds(answer: readonly ModelMessage[], earlier: readonly Mo
 
 type Output = Extract<ToolModelMessage["content"][number], { readonly type: "tool-result" }>["output"];
 
-/** The text of a result; a picture stands beside it. */
+/** Text of a tool result, without its picture. */
 function textOfOutput(output: Output): string {
   if (output.type === "text") return output.value;
   if (output.type !== "content") return "";
@@ -84,7 +84,7 @@ const textsOf = ({ role, content }: ModelMessage): string[] => {
   return content.flatMap((part) => (part.type === "tool-result" ? textOfOutput(part.output) : []));
 };
 
-/** What the last look that has shown an element says that it is: its role and its name, and never its value. */
+/** Role and name of an element, from the last look that showed it; never its value. */
 export function elementOf(messages: readonly ModelMessage[], ref: string): string | undefined {
   if (!/^s\d+e\d+$/.test(ref)) return undefined;
   const line = new RegExp(`^ *[-*] (\\w+(?: "(?:[^"\\\\]|\\\\.)*")?) ref=${ref}\\b`, "m");
@@ -96,7 +96,7 @@ export function elementOf(messages: readonly ModelMessage[], ref: string): strin
   return undefined;
 }
 
-/** Writes the result of a call, with a picture, a JPEG, where there is one. */
+/** Creates the result message of a call, with a JPEG picture if given. */
 export function resultMessage({ id, name }: ToolCall, text: string, picture?: Uint8Array): ToolModelMessage {
   const data = picture && { type: "data" as const, data: Buffer.from(picture).toString("base64") };
   const shown = data && { type: "file" as const, mediaType: "image/jpeg", data };
@@ -106,11 +106,11 @@ export function resultMessage({ id, name }: ToolCall, text: string, picture?: Ui
   return { role: "tool", content: [{ type: "tool-result", toolCallId: id, toolName: name, output }] };
 }
 
-/** Bytes of text that are a token, at least, and tokens that a picture of ours is, at most. */
+/** Estimates: minimum bytes per token of text, and maximum tokens per picture. */
 const bytesPerToken = 3;
 const tokensPerPicture = 2_000;
 
-/** How many tokens a model is sent, at most, in what has pictures as `data`. */
+/** Upper bound of the tokens of a value; strings under the key `data` count as pictures. */
 export function tokensOf(sent: unknown): number {
   let pictures = 0;
   const text = JSON.stringify(sent, (key, value) => {
@@ -121,19 +121,19 @@ export function tokensOf(sent: unknown): number {
   return Math.ceil(Buffer.byteLength(text) / bytesPerToken) + pictures * tokensPerPicture;
 }
 
-/** What begins a look at a page, wherever it stands. */
+/** Start of every look at a page. */
 export const lookMark = "<page ";
 
-/** What stands in place of a look that was folded away. */
-const folded = "<page folded: an older look, of which nothing holds any more>";
+/** Replaces an old look. */
+const folded = "<page folded: an older look, no longer valid>";
 
 /**
- * Looks that the model still sees, at least. Ten more at a time are folded away, so that providers' caches hold meanwhile: five
- * sixths of what long turns send is from there. Eleven looks of 24 KiB stay below 100,000 tokens.
+ * Folding of old looks: at least `least` stay, and `step` are folded at a time, to keep the provider's cache valid.
+ * Five sixths of the input of long turns comes from that cache. Eleven looks of 24 KiB stay below 100,000 tokens.
  */
 const kept = { least: 2, step: 10 };
 
-/** Makes what the model is sent: results of one answer stand together, and old looks are folded away. */
+/** Builds the prompt: merges tool results of one response, and folds old looks. */
 export function toPrompt(messages: readonly ModelMessage[]): ModelMessage[] {
   const merged: ModelMessage[] = [];
   for (const message of messages) {

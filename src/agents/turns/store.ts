@@ -2,7 +2,7 @@ import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
 import type { Database, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { AgentTurnsTable } from "./tables.ts";
 
-/** A turn as its row says it. */
+/** Row of a turn. */
 export type TurnRow = Selectable<AgentTurnsTable>;
 
 /** Inserts a turn. */
@@ -10,7 +10,7 @@ export async function insertTurn(tx: Tx, turn: Insertable<AgentTurnsTable>): Pro
   return tx.sql.insertInto("agent_turns").values(turn).returningAll().executeTakeFirstOrThrow();
 }
 
-/** Finds a turn of an agent session. */
+/** Finds a turn, optionally only within an agent session. */
 export function findTurn(db: Queryable, id: string, agentSessionId?: string): Promise<TurnRow | undefined> {
   const turn = db.sql.selectFrom("agent_turns").selectAll().where("id", "=", id);
   return (agentSessionId === undefined ? turn : turn.where("agent_session_id", "=", agentSessionId)).executeTakeFirst();
@@ -22,7 +22,7 @@ export function lockRunningTurn(tx: Tx, agentSessionId: string): Promise<TurnRow
   return turn.where("ended_at", "is", null).forUpdate().executeTakeFirst();
 }
 
-/** Locks a turn that has not ended. */
+/** Locks a turn if it has not ended. */
 export function lockTurn(tx: Tx, id: string): Promise<TurnRow | undefined> {
   const turn = tx.sql.selectFrom("agent_turns").selectAll().where("id", "=", id).where("ended_at", "is", null);
   return turn.forUpdate().executeTakeFirst();
@@ -33,14 +33,14 @@ export async function updateTurn(tx: Tx, id: string, changes: Updateable<AgentTu
   return tx.sql.updateTable("agent_turns").set(changes).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
 }
 
-/** A message of a conversation, sealed. */
+/** An encrypted message of a conversation. */
 export interface SealedMessage {
   readonly agentSessionId: string;
   readonly turnId: string;
   readonly sealed: Buffer;
 }
 
-/** Adds a message that the model's next step reads. */
+/** Adds a message for the model's next step to read. */
 export async function insertWaitingMessage(tx: Tx, { agentSessionId, turnId, sealed }: SealedMessage): Promise<void> {
   const row = { agent_session_id: agentSessionId, turn_id: turnId, position: null, sealed };
   await tx.sql.insertInto("agent_messages").values(row).execute();
@@ -49,13 +49,13 @@ export async function insertWaitingMessage(tx: Tx, { agentSessionId, turnId, sea
 const nextPosition = (agentSessionId: string) =>
   sql<number>`(select coalesce(max(position), 0) + 1 from agent_messages where agent_session_id = ${agentSessionId})`;
 
-/** Adds a message at the end of the conversation. */
+/** Appends a message to the conversation. */
 export async function insertMessage(tx: Tx, { agentSessionId, turnId, sealed }: SealedMessage): Promise<void> {
   const row = { agent_session_id: agentSessionId, turn_id: turnId, position: nextPosition(agentSessionId), sealed };
   await tx.sql.insertInto("agent_messages").values(row).execute();
 }
 
-/** Puts the messages that wait at the end of the conversation, in their order. */
+/** Appends the waiting messages to the conversation, in their order. */
 export async function takeWaitingMessages(tx: Tx, agentSessionId: string): Promise<void> {
   await sql`update agent_messages set position = ${nextPosition(agentSessionId)} - 1 + waiting.place
     from (select id, row_number() over (order by id) as place from agent_messages
@@ -63,7 +63,7 @@ export async function takeWaitingMessages(tx: Tx, agentSessionId: string): Promi
     where agent_messages.id = waiting.id`.execute(tx.sql);
 }
 
-/** Says whether messages wait for the model's next step. */
+/** Returns whether messages wait for the model's next step. */
 export async function hasWaitingMessages(db: Queryable, agentSessionId: string): Promise<boolean> {
   const waiting = db.sql.selectFrom("agent_messages").select("id").where("agent_session_id", "=", agentSessionId);
   return (await waiting.where("position", "is", null).limit(1).executeTakeFirst()) !== undefined;
@@ -76,7 +76,7 @@ export function readMessages(db: Queryable, agentSessionId: string, after: numbe
   return found.orderBy("position").$narrowType<{ position: number }>().execute();
 }
 
-/** Notes that a call of a tool begins; gives the identifier that it had if it had begun before. */
+/** Records the start of a tool call. Returns the earlier identifier if the call had started before. */
 export async function beginAction(tx: Tx, turnId: string, callId: string, id: string): Promise<string> {
   const begun = tx.sql.selectFrom("agent_actions").select("id").where("turn_id", "=", turnId);
   const known = await begun.where("call_id", "=", callId).executeTakeFirst();
@@ -85,25 +85,25 @@ export async function beginAction(tx: Tx, turnId: string, callId: string, id: st
   return id;
 }
 
-/** Says whether an agent session has done such a step. */
+/** Returns whether the action belongs to the agent session. */
 export async function hasAction(db: Queryable, agentSessionId: string, id: string): Promise<boolean> {
   const action = db.sql.selectFrom("agent_actions as a").innerJoin("agent_turns as t", "t.id", "a.turn_id");
   const own = action.select("a.id").where("a.id", "=", id).where("t.agent_session_id", "=", agentSessionId);
   return (await own.executeTakeFirst()) !== undefined;
 }
 
-/** Says that the gateway which has the key of a turn's header is alive. */
+/** Records a heartbeat of the gateway that holds the header key of these turns. */
 export async function beatTurns(db: Database, ids: readonly string[], at: Date): Promise<void> {
   await db.sql.updateTable("agent_turns").set({ beat_at: at }).where("id", "in", ids).execute();
 }
 
-/** Lists turns whose key was in the memory of a gateway that is gone. */
+/** Lists up to 100 turns whose key was held by a gateway that is gone. */
 export async function findLostTurns(db: Database, before: Date): Promise<string[]> {
   const lost = db.sql.selectFrom("agent_turns").select("id").where("ended_at", "is", null);
   return (await lost.where("beat_at", "<", before).limit(100).execute()).map(({ id }) => id);
 }
 
-/** Lists turns whose agent or browser session has ended, and says how. */
+/** Lists up to 100 running turns whose agent or browser session has ended, with the reason. */
 export function findOrphans(db: Database) {
   return db.sql
     .selectFrom("agent_turns as t")
@@ -116,7 +116,7 @@ export function findOrphans(db: Database) {
     .execute();
 }
 
-/** Reads what an agent session was told for all its turns. */
+/** Reads the settings of an agent session that apply to all its turns. */
 export async function readAgent(db: Queryable, agentSessionId: string) {
   const columns = ["instructions", "model", "limits", "recipe_id", "variable_names", "variables"] as const;
   const row = db.sql.selectFrom("agent_sessions").select(columns).where("id", "=", agentSessionId);

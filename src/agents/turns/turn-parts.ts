@@ -9,7 +9,7 @@ import type { Page } from "./page.ts";
 import type { TurnRow } from "./store.ts";
 import type { TurnEndParts } from "./turn-end.ts";
 
-/** What turns are made of. */
+/** Dependencies of turns. */
 export interface TurnParts extends TurnEndParts {
   readonly sealer: Sealer;
   readonly sessions: Sessions;
@@ -17,13 +17,13 @@ export interface TurnParts extends TurnEndParts {
   readonly config: TurnEndParts["config"] & { readonly bundledLlm: BundledLlmConfig | undefined };
 }
 
-/** What one run of a turn has; another gateway's run begins where its last commit was. */
+/** State of one run of a turn. A run on another gateway resumes at the last commit. */
 export interface Run {
   readonly signal: AbortSignal;
-  /** The key of the header, of a turn that is paid with it. */
+  /** LLM key of the request header, if it pays for the turn. */
   readonly header: string | undefined;
   readonly page: Page;
-  /** On whose behalf the page is acted upon. */
+  /** Caller of session commands, with the step identifier if given. */
   caller(stepId?: string): SessionCaller;
   /** Runs a transaction on the turn, which is locked and has not ended. */
   write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
@@ -31,6 +31,6 @@ export interface Run {
   messages(): Promise<readonly ModelMessage[]>;
   /** Frees the memory of the conversation. */
   forget(): void;
-  /** Milliseconds of work since it was last asked. */
+  /** Milliseconds of work since the previous call. */
   takeTime(): number;
 }

@@ -16,13 +16,13 @@ import { takenBy } from "./turn-message.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 import { askInTurn } from "./turn-question.ts";
 
-/** The turn has ended, or is another gateway's. */
+/** Thrown if the turn has ended. */
 class TurnOver extends Error {}
 
-/** Milliseconds after which a turn that waits for a person looks whether one has come and gone. */
+/** Milliseconds between checks while a turn waits for a person. */
 const lookEvery = 500;
 
-/** Runs turns: what each does next is read from its rows, so that any gateway can go on with any turn. */
+/** Creates the function that runs turns. Each step is derived from the rows, so any gateway can resume any turn. */
 export function createTurnRunner(parts: TurnParts) {
   const { db, bus, sealer } = parts;
 
@@ -66,7 +66,7 @@ export function createTurnRunner(parts: TurnParts) {
 
   const end = (run: Run, how: TurnEnd) => run.write((tx, turn) => endLockedTurn(parts, tx, turn, how));
 
-  /** Tells the model of calls that came to nothing. */
+  /** Answers calls that were not carried out. */
   async function closeCalls(tx: Tx, turn: TurnRow, calls: readonly ToolCall[], text: string): Promise<void> {
     for (const call of calls) await addMessage(tx, turn, resultMessage(call, text));
   }
@@ -76,7 +76,7 @@ export function createTurnRunner(parts: TurnParts) {
     await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
   }
 
-  /** Waits while a person holds control, or is to solve a bot check. */
+  /** Waits while a person holds control or is to solve a bot check. */
   async function waitForPerson(turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
     if (turn.status !== "waiting_for_person") {
       const calls = openCalls(await run.messages());
@@ -93,7 +93,7 @@ export function createTurnRunner(parts: TurnParts) {
     return findTurn(db, turn.id);
   }
 
-  /** Goes on after a person. An `ask_person` that waited has its answer; everything else that was under way is closed. */
+  /** Resumes after a person. Answers a waiting `ask_person` with `note`, and closes other open calls as not done. */
   async function goOn(turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
     const calls = openCalls(await run.messages());
     const look = await run.page.look(run.caller());
@@ -110,7 +110,7 @@ export function createTurnRunner(parts: TurnParts) {
     });
   }
 
-  /** What stands between a turn and its next step, if anything does. */
+  /** Waits for or resumes after a person if needed; "go on" if the next step can run. */
   async function besidePerson(turn: TurnRow, run: Run, control: ControlRow): Promise<TurnRow | undefined | "go on"> {
     const { control_holder: holder, control_epoch: epoch } = control;
     if (holder !== null) return waitForPerson(turn, run, "takeover");
@@ -125,7 +125,7 @@ export function createTurnRunner(parts: TurnParts) {
     return "go on";
   }
 
-  /** Takes one step, and gives the turn as it is then. */
+  /** Runs one step, and returns the turn after it. */
   async function step(turn: TurnRow, run: Run): Promise<TurnRow | undefined> {
     const control = await findControl(db, turn.session_id, turn.account_id);
     if (!control || isEnded(control.status)) return end(run, endOfSession(control?.ended_reason));
@@ -137,7 +137,7 @@ export function createTurnRunner(parts: TurnParts) {
     if (call) return doCall(parts, turn, run, messages, call);
     const limit = limitReached(turn);
     const { recipe } = turn;
-    // It takes time, and no step and no token of a model.
+    // A recipe step uses time, but no model steps or tokens.
     if (recipe && !recipe.isBroken && limit !== "seconds")
       return takeRecipeStep(parts, turn, run, control.control_epoch, recipe);
     if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });
@@ -151,7 +151,7 @@ export function createTurnRunner(parts: TurnParts) {
       const look = async () => {
         if ((await findTurn(db, turnId))?.ended_at !== null) over.abort(new TurnOver("the turn has ended"));
       };
-      // Whatever is not seen now is seen at the next step.
+      // If this check fails, the next step notices the end.
       look().catch(() => undefined);
     });
     try {
@@ -161,7 +161,7 @@ export function createTurnRunner(parts: TurnParts) {
       while (turn && turn.ended_at === null) {
         run.signal.throwIfAborted();
         turn = await step(turn, run).catch((error: unknown) => {
-          // The session has ended meanwhile, which the next look at it tells.
+          // The session has ended, which the next step notices.
           if (asFailure(error).slug !== "session-destroyed") throw error;
           return findTurn(db, turnId);
         });
@@ -174,7 +174,7 @@ export function createTurnRunner(parts: TurnParts) {
   };
 }
 
-/** How a turn ends whose browser session has. */
+/** How a turn ends if its browser session has ended. */
 export function endOfSession(reason: string | null | undefined): TurnEnd {
   const isOrderly = reason === "destroyed" || reason === null || reason === undefined;
   return { status: isOrderly ? "cancelled" : "failed", reason: isOrderly ? "session_ended" : reason };

@@ -10,7 +10,7 @@ const knownFor = 30 * 86_400_000;
 export interface AddressTry {
   /** Kind of attempt, such as `password`. */
   readonly kind: string;
-  /** The canonical address. */
+  /** Canonical address. */
   readonly email: string;
   readonly userId: string | undefined;
   readonly network: string;

@@ -14,7 +14,7 @@ const wrongPassword = "no user has this address and this password: try again, or
 export interface PasswordClaim {
   /** Undefined for an unknown address: the check takes as long and fails. */
   readonly user: Pick<UserRow, "id" | "password_hash"> | undefined;
-  /** The canonical address. */
+  /** Canonical address. */
   readonly email: string;
   readonly password: string;
   readonly client: Client;

@@ -13,7 +13,7 @@ export interface Invoice {
   /** Upper case. */
   readonly currency: string;
   readonly checkoutLink: string;
-  /** Milliseconds since the Unix epoch. */
+  /** Unix time in milliseconds. */
   readonly expiresAt: number;
 }
 

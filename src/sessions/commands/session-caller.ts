@@ -2,41 +2,41 @@ import type { SecretVariable } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Attempt, AuditEntry, Call, Principal } from "../../kernel/call.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 
-/** On whose behalf something is done with a session, and for how long. Every call of a client is one. */
+/** Caller of a session command: every client call, and internal callers. */
 export interface SessionCaller {
   readonly principal: Pick<Principal, "accountId" | "tier" | "overrides">;
-  /** Aborts when nobody waits any more. */
+  /** Aborts when the result is no longer needed. */
   readonly signal: AbortSignal;
-  /** When nobody waits any more, in milliseconds of `performance.now()`; `Infinity` when that is not known. */
+  /** When the result is no longer needed, in milliseconds of `performance.now()`; `Infinity` if unknown. */
   readonly deadline: number;
   readonly requestId: string;
   /** W3C trace context. */
   readonly traceparent: string;
   readonly idempotencyKey?: string | undefined;
-  /** The step of a turn that the command is: its session does a step once, and answers it again when asked again. */
+  /** Agent step of the command. A session runs a step once, and repeats its response on retries. */
   readonly stepId?: string;
-  /** The person who commands, who must hold control; without one it is the API, which commands while nobody does. */
+  /** Client that must hold control. If undefined, the command requires that no client holds control. */
   readonly clientId?: string;
-  /** Secrets that it may type, and that its session then shows by their names alone. */
+  /** Secrets that the command may type. The session's output shows their names instead of their values. */
   readonly variables?: readonly SecretVariable[];
-  /** Hears that an answer is that of an earlier command with the same Idempotency-Key. */
+  /** Marks the response as that of an earlier command with the same Idempotency-Key. */
   markReplayed?(): void;
-  /** Writes the caller's entry of the audit log, where what it does to the session is the whole of its call. */
+  /** Writes the audit entry, if the session command is the whole call. */
   audit?(tx: Tx, entry: AuditEntry): void;
-  /** Counts a stream among those of the session. Throws `tier-limit` when there are too many. */
+  /** Counts a stream towards the session's limit. Throws `tier-limit` if there are too many. */
   joinSession?(sessionId: string): Promise<void>;
 }
 
 /** A person who commands. */
 export type PersonCaller = SessionCaller & Required<Pick<SessionCaller, "clientId">>;
 
-/** The same for what makes a session: it is made once, however often it is attempted. */
+/** Caller that creates a session. The session is created once, however often it is attempted. */
 export interface SessionMaker extends SessionCaller, Attempt {
-  /** Hears that the session has a slot: from now on its launch costs something, even when it fails. */
+  /** Charges for the launch once the session has a slot, even if the launch then fails. */
   charge?(): void;
 }
 
-/** The call without its key: a worker remembers commands by it, and what is done for the call is none of them. */
+/** Strips the idempotency key: internal commands must not be deduplicated against the client's call. */
 export function callerOf({ principal, signal, deadline, requestId, traceparent }: Call): SessionCaller {
   return { principal, signal, deadline, requestId, traceparent };
 }

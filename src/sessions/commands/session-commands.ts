@@ -39,7 +39,7 @@ import type { PersonCaller, SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
 import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 
-/** Milliseconds in which a worker's report is applied, at the latest. It mostly takes 20 to 120. */
+/** Milliseconds within which a worker's report is applied; usually 20 to 120. */
 const reportPatience = 1_000;
 
 /** The commands of a session. Those of SessionService find the session by the `id` of the request. */
@@ -50,21 +50,21 @@ export interface SessionCommands {
   observe(caller: SessionCaller, request: ObserveRequest): Promise<Observation>;
   getState(caller: SessionCaller, request: Pick<GetSessionStateRequest, "id">): Promise<SessionState>;
   captureStream(caller: SessionCaller, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
-  /** Gives the picture of the page before a step, a JPEG, where the session has one. */
+  /** Returns the screenshot (JPEG) taken before a step; undefined if there is none. */
   stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
-  /** Tells the worker who holds control; resolves when nothing of who held it before reaches the page any more. */
+  /** Notifies the worker of the control holder. Resolves when no input of the previous holder can reach the page. */
   tellControl(caller: SessionCaller, id: string): Promise<void>;
-  /** Hands a person's input to the page, as far as there is room, and says how much of it. */
+  /** Sends a person's input to the page, and returns how much was accepted. */
   sendInput(caller: PersonCaller, id: string, request: SendInputRequest): Promise<SendInputResponse>;
-  /** Opens a line for the input of a person who sends much; it begins with the first of it. */
+  /** Opens a line for continuous input of a client. */
   openInput(caller: SessionCaller, id: string, clientId: string, listener: InputListener): InputLine;
-  /** Reads the text that is selected, for the person who holds control. */
+  /** Reads the selected text, for the client that holds control. */
   readSelection(caller: SessionCaller, id: string): Promise<Selection>;
-  /** Answers what a page asks, for the person who holds control. */
+  /** Answers a dialog of the page, for the client that holds control. */
   answerQuestion(caller: SessionCaller, id: string, answer: LiveAnswer): Promise<void>;
-  /** Lends the browser to a client that speaks the DevTools protocol; the first answer says that it is there. */
+  /** Connects a CDP client to the browser. The first response confirms the connection. */
   lend(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
-  /** Shows the session to a viewer; its first message joins. */
+  /** Shows the session to a viewer, whose first message joins. */
   view(
     caller: SessionCaller,
     id: string,
@@ -73,16 +73,16 @@ export interface SessionCommands {
   ): AsyncIterable<JoinResponse>;
 }
 
-/** A message of a viewer for the session's machine; where it wants pictures over LiveKit, with the machine's own token. */
+/** A message of a viewer for the worker, with the worker's LiveKit token if the viewer subscribes to video. */
 export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken">>;
 
-/** A part of a message of such a client. */
+/** A part of a message of a CDP client. */
 export interface MessagePart {
   readonly data: Uint8Array;
   readonly last: boolean;
 }
 
-/** Only a client that closes its connection is said to have closed it. */
+/** `closed` is sent only if the client closed its connection. */
 async function* lendRequests(context: CommandContext, parts: AsyncIterable<MessagePart>): AsyncGenerator<LendRequest> {
   yield create(LendRequestSchema, { context });
   for await (const { data, last } of parts) {
@@ -91,7 +91,7 @@ async function* lendRequests(context: CommandContext, parts: AsyncIterable<Messa
   yield create(LendRequestSchema, { closed: true });
 }
 
-/** Each worker hears of a change of control by all that it is sent: input that has to know of one says it. */
+/** Attaches the command context to the first part, and whenever the control epoch has increased. */
 async function* inputParts(
   names: Pick<InputPart, "streamId" | "clientId">,
   parts: AsyncIterable<SentPart>,
@@ -120,7 +120,7 @@ async function* viewRequests(
   }
 }
 
-/** Clients get the header by itself, which a worker sends with the first chunk: most captures are one message on their way here. */
+/** Splits the header from the first chunk: clients expect it separately, but workers send both in one message. */
 async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncGenerator<CaptureStreamResponse> {
   for await (const { header, data } of parts) {
     if (header) yield create(CaptureStreamResponseSchema, { header });
@@ -136,14 +136,14 @@ export function createSessionCommands(
   const { method } = WorkerService;
   const conflictsWithTurn = { conflictsWithTurn: true };
 
-  /** The worker has said that the session is paused, and its report of that is on its way: GET is to say the same. */
+  /** The worker has reported a pause: waits until the row shows it, so that a GET agrees. */
   async function awaitPause({ principal: { accountId } }: SessionCaller, id: string): Promise<void> {
     const which = { id, accountId, milliseconds: reportPatience };
-    // The page was navigated all the same.
+    // The navigation has succeeded in any case.
     await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
   }
 
-  /** What a command to the worker would say now of who steers. Throws once the session has ended. */
+  /** Current command context. Throws if the session has ended. */
   async function contextNow(caller: SessionCaller, id: string): Promise<CommandContext> {
     return commandContext(caller, id, await routes.findRunning(id, caller.principal.accountId), 0);
   }
@@ -163,7 +163,7 @@ export function createSessionCommands(
       const state = await commands.run(caller, id, fleetCommands.getState, { id });
       const { accountId } = caller.principal;
       if (state.control?.state === "human_control") {
-        // The worker knows who holds control, and the row until when.
+        // The worker knows the control holder, and the row knows the expiry.
         const row = await findSession(db, id, accountId).catch(() => undefined);
         if (row?.control_lapses_at) state.control.lapsesAt = timestampFromDate(row.control_lapses_at);
       } else if (state.control) {
@@ -178,7 +178,7 @@ export function createSessionCommands(
       return (await commands.run(caller, id, fleetCommands.getStepPicture, { stepId })).data;
     },
     async tellControl(caller, id) {
-      // The route that this gateway knows may be of the epoch before.
+      // The cached route may have the previous epoch.
       routes.forget(id);
       await commands.run(caller, id, fleetCommands.setControl, {});
     },
@@ -186,7 +186,7 @@ export function createSessionCommands(
     openInput(caller, id, clientId, listener) {
       const open: OpenInput = (streamId, parts, signal) =>
         commands.exchange({
-          // The last of the input is that of a client which has gone.
+          // Input is still sent after its client has left.
           caller: { ...caller, signal, deadline: Number.POSITIVE_INFINITY },
           id,
           method: method.streamInput,

@@ -26,19 +26,19 @@ import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
 
 /** Milliseconds. */
 const times = {
-  /** The longest that a command may take, its time in the queue included, for clients that do not say how long they wait. */
+  /** Maximum duration of a command including its queue time, for clients without a deadline. */
   command: 600_000,
-  /** The worker ends a command at its deadline by itself; only a silent one is cut off by us. */
+  /** Margin after which a command is cancelled here. The worker normally enforces the deadline. */
   margin: 2_000,
-  /** A worker that is lost is known to be so within its lease of 8 s and a sweep. */
+  /** Time until the loss of a worker is known: its lease of 8 s and a sweep. */
   verdict: 10_000,
-  /** A worker that came back registers, and so ends its old sessions, within this. */
+  /** Time for a restarted worker to register, which ends its old sessions. */
   registration: 1_500,
 };
 
 /** Sends commands to the workers of sessions. */
 export interface WorkerCommands {
-  /** Runs a command and gives its answer. */
+  /** Runs a command and returns its response. */
   run<I extends DescMessage, O extends DescMessage>(
     caller: SessionCaller,
     id: string,
@@ -46,7 +46,7 @@ export interface WorkerCommands {
     request: MessageInitShape<I>,
     how?: Pick<CommandTraits, "conflictsWithTurn">,
   ): Promise<MessageShape<O>>;
-  /** Runs a command whose answer is a stream. */
+  /** Runs a command with a streamed response. */
   stream<I extends DescMessage, O extends DescMessage>(
     caller: SessionCaller,
     id: string,
@@ -54,43 +54,46 @@ export interface WorkerCommands {
     request: MessageInitShape<I>,
     how?: StreamTraits,
   ): AsyncIterable<MessageShape<O>>;
-  /** Runs a command that comes as a stream, for as long as it comes. A failure of that stream is the command's. */
+  /** Runs a command with a streamed request. An error of the request stream fails the command. */
   send<I extends DescMessage, O extends DescMessage>(
     command: StreamedCommand<"client_streaming", I, O>,
   ): Promise<MessageShape<O>>;
-  /** Runs a command that is a conversation, for as long as its session and its client go on. */
+  /** Runs a bidirectional command, until its session ends or its client leaves. */
   exchange<I extends DescMessage, O extends DescMessage>(
     command: StreamedCommand<"bidi_streaming", I, O>,
   ): AsyncIterable<MessageShape<O>>;
 }
 
-/** One command that is a stream of messages. */
+/** A command with a streamed request. */
 export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMessage> {
   readonly caller: SessionCaller;
   /** Identifier of the session. */
   readonly id: string;
   readonly method: TypedMethod<Kind, I, O> & DescMethod;
-  /** Makes the messages, as fast as the worker takes them. */
+  /** Creates the request messages, as fast as the worker reads them. */
   build(context: CommandContext): AsyncIterable<MessageShape<I>>;
 }
 
-/** What holds for a command of some kind. */
+/** Properties of a kind of command. */
 interface CommandTraits {
-  /** It goes on for as long as its session and its client do. */
+  /** The command has no time limit, and runs until its session ends or its client leaves. */
   readonly isEndless?: boolean;
   /** Clients get `conflict` while an agent's turn acts on the page. */
   readonly conflictsWithTurn?: boolean;
 }
 
-/** How long an answer that is a stream goes on. */
+/** Duration of a streamed response. */
 export interface StreamTraits extends Pick<CommandTraits, "isEndless"> {
   /** Ends the stream in place of the caller's own signal, when its reader may leave before the client does. */
   readonly until?: AbortSignal;
-  /** What has begun to arrive is made: neither the end of its session nor its time cuts it off, however slow its reader. */
+  /**
+   * Once the response has started, neither the end of the session nor a timeout interrupts it, because its data is
+   * complete.
+   */
   readonly outlivesSession?: boolean;
 }
 
-/** Makes what comes with every command. */
+/** Creates the context sent with every command. */
 export function commandContext(
   caller: SessionCaller,
   sessionId: string,
@@ -105,8 +108,8 @@ export function commandContext(
 }
 
 /**
- * Says whether a call ended without an answer of the worker: it could not be reached, or the connection broke. A
- * cancellation counts when it was not ours: a server that goes down at once cancels what it runs.
+ * Returns whether a call failed without a response of the worker: the worker was unreachable, or the connection broke.
+ * A foreign cancellation counts too, because a server that shuts down cancels its calls.
  */
 export function brokeOnTheWay(error: unknown): boolean {
   const isProblem = !isServiceError(error) || statusToFailure(error).cause !== error;
@@ -121,7 +124,7 @@ function assertNoTurn({ stepId, clientId }: SessionCaller, { row, holderClientId
   throw fail("conflict", { running_turn_id: turn }, { detail });
 }
 
-/** One command while it runs: it ends when its client goes away, and when its session or its time ends. */
+/** A running command. Aborts when its client leaves, its session ends or its time is up. */
 class Running {
   readonly options: GrpcCallOptions;
   readonly context: CommandContext;
@@ -152,7 +155,7 @@ class Running {
       this.sessionEnded = true;
       cancel();
     });
-    // Not gRPC's own deadline: that cannot be lifted from a stream that runs.
+    // gRPC's own deadline cannot be lifted from a running stream.
     const expire = (): void => {
       this.isLate = true;
       cancel();
@@ -168,7 +171,7 @@ class Running {
     };
   }
 
-  /** From now on only its client's going away ends it. */
+  /** Lifts the time limit and the end of the session; only the client leaving still aborts the command. */
   settle(): void {
     this.#settle();
   }
@@ -178,7 +181,7 @@ class Running {
   }
 }
 
-/** Resolves when the session ends or the signal aborts; at the latest when the time is up. */
+/** Resolves when the session ends, the signal aborts or the time is up. */
 function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, milliseconds: number): Promise<void> {
   const ended = new AbortController();
   const unlisten = routes.onEnd(id, () => ended.abort());
@@ -187,13 +190,16 @@ function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, mi
 
 /** Makes what sends commands. */
 export function createWorkerCommands(routes: SessionRoutes, channels: Channels): WorkerCommands {
-  /** Reads the session anew: throws `session-destroyed` when it has ended. */
+  /** Rereads the session. Throws `session-destroyed` if it has ended. */
   async function assertRunning(id: string, { principal }: SessionCaller): Promise<void> {
     routes.forget(id);
     await routes.findRunning(id, principal.accountId);
   }
 
-  /** The connection broke: what became of the command is unknown until the fleet has a verdict or the worker is back. */
+  /**
+   * After a broken connection, waits until the worker is known to be lost or back. Returns a failure, because the
+   * result of the command is unknown.
+   */
   async function awaitVerdict(caller: SessionCaller, id: string, link: WorkerLink): Promise<Failure> {
     await assertRunning(id, caller);
     const patience = Math.max(0, Math.min(times.verdict, caller.deadline - performance.now()));
@@ -206,7 +212,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     return fail("driver-error", { worker_lost: true }, { detail });
   }
 
-  /** Finds out what a failed command has to answer. */
+  /** Determines the failure that a failed command reports. */
   async function explain(
     error: unknown,
     caller: SessionCaller,
@@ -221,7 +227,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     if (brokeOnTheWay(error)) return awaitVerdict(caller, id, link);
     const failure = statusToFailure(error);
     if (failure.slug === "session-destroyed") {
-      // The worker knows of the end before we do: its report is on its way.
+      // The worker learns of the end first, and its report is still in transit.
       await assertRunning(id, caller);
       await waitForEnd(routes, id, caller, times.registration);
       await assertRunning(id, caller);
@@ -239,8 +245,8 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   }
 
   /**
-   * Whether the worker has refused a command because this gateway had yet to hear of a change of control, which is over:
-   * nothing was begun then, and the command can be sent again.
+   * Returns whether the worker rejected a command only because this gateway's control epoch was outdated and control is
+   * free again. The command has not started, so it can be sent again.
    */
   async function isOutdated(failure: Failure, caller: SessionCaller, id: string, sent: bigint): Promise<boolean> {
     if (failure.slug !== "conflict" || Object.keys(failure.extensions).length > 0) return false;

@@ -21,7 +21,7 @@ export interface ActionScene extends Scene {
   readonly pages: PageBook;
 }
 
-/** What an action adds to the response of its command. */
+/** Fields that an action adds to the response of its command. */
 export interface ActionResult {
   /** Identifiers of the pages that the action opened. */
   readonly opened?: string[];
