@@ -1,6 +1,7 @@
 #!/bin/sh
-# Generates src/gen from proto, and the page scripts from gateway/web. Replaces the old directory at the end, so that
-# readers never see a partial one. With --compare, only reports whether src/gen is up to date.
+# Generates src/gen from proto, the scripts of our pages from gateway/web, and those for other pages from workers/injected.
+# Replaces the old code at the end, so that readers never see partial code. With --compare, only reports whether src/gen is
+# up to date.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p src
@@ -16,6 +17,7 @@ buf build proto --output "$work/src/gen/image.binpb"
 for page in live livekit; do
   PAGE=$page vite build gateway/web --outDir "$PWD/$work/src/gen/web"
 done
+node tools/bundle-injected.ts "$work/src/gen/injected"
 
 if [ "${1:-}" = --compare ]; then
   diff -r -x .stamp "$work/src/gen" src/gen

@@ -3,4 +3,4 @@
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools
-step "generating code from proto" sh tools/generate-code.sh
+step "generating code" sh tools/generate-code.sh

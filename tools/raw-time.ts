@@ -5,8 +5,8 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 /** Modules that implement time. */
 const own = ["clock", "bounded-wait", "deadline"].map((name) => `src/platform/${name}.ts`);
 
-/** Generated code, and code that runs in browsers of people. */
-const foreign = /^(src\/gen|gateway\/web)\//;
+/** Generated code, and code that runs in browsers. */
+const foreign = /^(src\/gen|gateway\/web|workers\/injected)\//;
 
 /** `setImmediate` is allowed, since it waits for a turn of the event loop and not for time. */
 const rawTime = new RegExp(

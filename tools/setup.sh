@@ -96,11 +96,13 @@ need_node() {
 
 # Also compares directories, so that a removed proto file counts.
 need_code() {
-  if [ -f src/gen/.stamp ] && [ -z "$(find proto gateway/web buf.gen.yaml package-lock.json -newer src/gen/.stamp)" ]; then
+  code_sources="proto gateway/web workers/injected tools/bundle-injected.ts buf.gen.yaml package-lock.json"
+  # shellcheck disable=SC2086
+  if [ -f src/gen/.stamp ] && [ -z "$(find $code_sources -newer src/gen/.stamp)" ]; then
     return 0
   fi
-  step "generating code from proto" sh tools/generate-code.sh ||
-    stop "the code could not be generated from proto; buf's reason is above."
+  step "generating code" sh tools/generate-code.sh ||
+    stop "the code could not be generated; the reason is above."
 }
 
 # Reports that no browser can be installed, before packages are installed.

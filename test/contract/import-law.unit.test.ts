@@ -20,6 +20,10 @@ const sound: Record<string, string> = {
   "workers/drain.ts": 'import { session } from "./session/session.ts"; export const drained = session;',
   "workers/base/log.ts": "export const log = 1;",
   "workers/injected/sight.ts": "export const sight = 1;",
+  "workers/injected/text.ts": 'import { sight } from "./sight.ts"; export const text = sight;',
+  "workers/injected/plain-text.ts": "export const plain = 1;",
+  "workers/pages/world.ts":
+    'import type { text } from "../injected/text.ts"; import { plain } from "../injected/plain-text.ts"; export type Text = typeof text; console.log(plain);',
   "workers/isolation/slot.ts": 'import { log } from "../base/log.ts"; export const slot = log;',
   "workers/session/session.ts": 'import { slot } from "../isolation/slot.ts"; export const session = slot;',
   "src/agents/turn.ts":
@@ -94,6 +98,16 @@ const broken: [rule: string, path: string, text: string][] = [
     "injected-code-imports-only-itself",
     "workers/injected/text.ts",
     'import { clock } from "../../src/platform/clock.ts";',
+  ],
+  [
+    "injected-code-is-bundled",
+    "workers/base/look.ts",
+    'import { sight } from "../injected/sight.ts"; export const look = sight;',
+  ],
+  [
+    "modules-are-not-circular",
+    "workers/injected/sight.ts",
+    'import type { text } from "./text.ts"; export const sight = 1; export type Text = typeof text;',
   ],
   ["modules-are-not-circular", "src/platform/clock.ts", 'import "./postgres/database.ts"; export const clock = 1;'],
   [

@@ -1,7 +1,7 @@
 import { chromium, type Page } from "playwright-core";
+import { pageScript } from "../../src/gen/injected/page-script.ts";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { type Service, startService } from "../../test/support/service.ts";
-import { serializeDocument } from "../../workers/injected/dom-script.ts";
 import { type Bench, boundVerdict, type Row, ratioVerdict, type Scale } from "./bench.ts";
 import { browserPath, sandboxFlags } from "./browsers.ts";
 import { Client } from "./client.ts";
@@ -117,7 +117,7 @@ function byCdp({ client }: Stage, session: string, raw: RawBrowser, page: RawPag
       name: "dom_snapshot",
       bar: browserWork,
       ours: capture("dom_snapshot"),
-      bare: () => evaluate(`(${serializeDocument})({ token: "frame-", limit: 1e8 }).html`),
+      bare: () => evaluate(`${pageScript}.readDocument({ token: "frame-", limit: 1e8 }, { from: 0, size: 1e8 }).html`),
     },
     {
       name: "state",

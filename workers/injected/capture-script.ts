@@ -1,3 +1,6 @@
+// The script of our extension's page, which knows no token. It captures a tab and sends the video to the peer that the
+// worker selects.
+
 /** The extension APIs that are used. The `id` of a target is the protocol's. */
 declare const chrome: {
   readonly debugger: { getTargets(): Promise<{ readonly id: string; readonly tabId?: number }[]> };
@@ -12,87 +15,79 @@ export interface ShownTab {
   readonly height: number;
 }
 
-/** Functions of the extension's page. */
-export interface CaptureControl {
-  /** Starts capturing a tab. */
-  offer(tab: ShownTab): Promise<{ readonly sdp: string; readonly trackId: string }>;
-  answer(sdp: string): Promise<void>;
-  addCandidate(candidate: string): Promise<void>;
-  /** Switches to another tab, or to a new size of the tab. */
-  show(tab: ShownTab): Promise<void>;
-  /** Resolves with the reason when capturing has ended by itself. */
-  readonly ended: Promise<string>;
-}
+const rate = 30;
+const mostBits = 3_000_000;
+const connection = new RTCPeerConnection();
+const ending = Promise.withResolvers<string>();
+
+/** Resolves with the reason when capturing has ended by itself. */
+export const ended = ending.promise;
+
+let sender: RTCRtpSender | undefined;
+let shown: { readonly targetId: string; readonly track: MediaStreamTrack } | undefined;
+
+connection.addEventListener("connectionstatechange", () => {
+  if (connection.connectionState === "failed" || connection.connectionState === "closed")
+    ending.resolve("the connection to the media server was lost");
+});
 
 /**
- * Runs in the page of our extension, which knows no token. Captures a tab and sends the video to the peer that the
- * worker selects.
+ * Captures a tab. If the tab navigates to another site at that moment, capturing fails and the browser keeps the tab
+ * marked as captured. Reloading the extension, which ends this page, resets that.
  */
-export function captureScript(): CaptureControl {
-  const rate = 30;
-  const mostBits = 3_000_000;
-  const connection = new RTCPeerConnection();
-  const { promise: ended, resolve: end } = Promise.withResolvers<string>();
-  let sender: RTCRtpSender | undefined;
-  let shown: { readonly targetId: string; readonly track: MediaStreamTrack } | undefined;
-
-  connection.addEventListener("connectionstatechange", () => {
-    if (connection.connectionState === "failed" || connection.connectionState === "closed")
-      end("the connection to the media server was lost");
+function capture(tab: ShownTab): Promise<MediaStreamTrack> {
+  return begin(tab).catch((error: unknown) => {
+    chrome.runtime.reload();
+    throw error;
   });
+}
 
-  /**
-   * Captures a tab. If the tab navigates to another site at that moment, capturing fails and the browser keeps the tab
-   * marked as captured. Reloading the extension, which ends this page, resets that.
-   */
-  function capture(tab: ShownTab): Promise<MediaStreamTrack> {
-    return begin(tab).catch((error: unknown) => {
-      chrome.runtime.reload();
-      throw error;
-    });
-  }
-
-  async function begin({ targetId, width, height }: ShownTab): Promise<MediaStreamTrack> {
-    const tabId = (await chrome.debugger.getTargets()).find(({ id }) => id === targetId)?.tabId;
-    if (tabId === undefined) throw new Error("the tab is closed");
-    const mandatory = {
-      chromeMediaSource: "tab",
-      chromeMediaSourceId: await chrome.tabCapture.getMediaStreamId({ targetTabId: tabId }),
-      // Any other size would be scaled, which costs a CPU core.
-      ...{ minWidth: width, maxWidth: width, minHeight: height, maxHeight: height },
-      maxFrameRate: rate,
-    };
-    // Constraints of Chromium outside of any standard.
-    const constraints = { video: { mandatory } } as MediaStreamConstraints;
-    const [track] = (await navigator.mediaDevices.getUserMedia(constraints)).getVideoTracks();
-    if (!track) throw new Error("expected a video track of the tab, got none");
-    track.contentHint = "detail";
-    return track;
-  }
-
-  return {
-    ended,
-    async offer(tab) {
-      const track = await capture(tab);
-      shown = { targetId: tab.targetId, track };
-      const sendEncodings = [{ maxBitrate: mostBits, maxFramerate: rate }];
-      const transceiver = connection.addTransceiver(track, { direction: "sendonly", sendEncodings });
-      sender = transceiver.sender;
-      const { codecs = [] } = RTCRtpSender.getCapabilities("video") ?? {};
-      transceiver.setCodecPreferences(codecs.filter(({ mimeType }) => /\/(vp8|rtx)$/i.test(mimeType)));
-      const offer = await connection.createOffer();
-      await connection.setLocalDescription(offer);
-      return { sdp: offer.sdp ?? "", trackId: track.id };
-    },
-    answer: (sdp) => connection.setRemoteDescription({ type: "answer", sdp }),
-    addCandidate: (candidate) => connection.addIceCandidate({ candidate, sdpMid: "0", sdpMLineIndex: 0 }),
-    async show(tab) {
-      // A tab can be captured only once at a time.
-      if (shown?.targetId === tab.targetId) shown.track.stop();
-      const track = await capture(tab);
-      await sender?.replaceTrack(track);
-      shown?.track.stop();
-      shown = { targetId: tab.targetId, track };
-    },
+async function begin({ targetId, width, height }: ShownTab): Promise<MediaStreamTrack> {
+  const tabId = (await chrome.debugger.getTargets()).find(({ id }) => id === targetId)?.tabId;
+  if (tabId === undefined) throw new Error("the tab is closed");
+  const mandatory = {
+    chromeMediaSource: "tab",
+    chromeMediaSourceId: await chrome.tabCapture.getMediaStreamId({ targetTabId: tabId }),
+    // Any other size would be scaled, which costs a CPU core.
+    ...{ minWidth: width, maxWidth: width, minHeight: height, maxHeight: height },
+    maxFrameRate: rate,
   };
+  // Constraints of Chromium outside of any standard.
+  const constraints = { video: { mandatory } } as MediaStreamConstraints;
+  const [track] = (await navigator.mediaDevices.getUserMedia(constraints)).getVideoTracks();
+  if (!track) throw new Error("expected a video track of the tab, got none");
+  track.contentHint = "detail";
+  return track;
+}
+
+/** Starts capturing a tab. */
+export async function offer(tab: ShownTab): Promise<{ readonly sdp: string; readonly trackId: string }> {
+  const track = await capture(tab);
+  shown = { targetId: tab.targetId, track };
+  const sendEncodings = [{ maxBitrate: mostBits, maxFramerate: rate }];
+  const transceiver = connection.addTransceiver(track, { direction: "sendonly", sendEncodings });
+  sender = transceiver.sender;
+  const { codecs = [] } = RTCRtpSender.getCapabilities("video") ?? {};
+  transceiver.setCodecPreferences(codecs.filter(({ mimeType }) => /\/(vp8|rtx)$/i.test(mimeType)));
+  const offered = await connection.createOffer();
+  await connection.setLocalDescription(offered);
+  return { sdp: offered.sdp ?? "", trackId: track.id };
+}
+
+export function answer(sdp: string): Promise<void> {
+  return connection.setRemoteDescription({ type: "answer", sdp });
+}
+
+export function addCandidate(candidate: string): Promise<void> {
+  return connection.addIceCandidate({ candidate, sdpMid: "0", sdpMLineIndex: 0 });
+}
+
+/** Switches to another tab, or to a new size of the tab. */
+export async function show(tab: ShownTab): Promise<void> {
+  // A tab can be captured only once at a time.
+  if (shown?.targetId === tab.targetId) shown.track.stop();
+  const track = await capture(tab);
+  await sender?.replaceTrack(track);
+  shown?.track.stop();
+  shown = { targetId: tab.targetId, track };
 }

@@ -1,31 +1,14 @@
-import type { Target } from "./page-guard.ts";
-import type { Seen, Wish } from "./page-wait.ts";
-
-/*
- * Aiming at elements. These functions run in the page together with the modules declared below; `page-script.ts` sends
- * their source there.
- */
-
-declare const sight: typeof import("./page-sight.ts");
-declare const waits: typeof import("./page-wait.ts");
-declare const guards: typeof import("./page-guard.ts");
-declare const refs: typeof import("./page-refs.ts");
-declare const state: { frame: Element | undefined; kept: readonly Offset[] | undefined };
-
-/** A point of the viewport, in CSS pixels. */
-export interface Point {
-  readonly x: number;
-  readonly y: number;
-}
+import { guard, type Target, takes } from "./page-guard.ts";
+import { allNamed, firstNamed, staleness } from "./page-refs.ts";
+import type { Point } from "./page-sight.ts";
+import * as sight from "./page-sight.ts";
+import { type Seen, until, type Wish } from "./page-wait.ts";
 
 /** A rectangle of the viewport, in CSS pixels. */
 export interface Box extends Point {
   readonly width: number;
   readonly height: number;
 }
-
-/** Acts on an element, or returns a hindrance. */
-export type Act<Args, Value> = (element: Element, args: Args) => Seen<Value>;
 
 /** State kept between two attempts on an element. */
 interface Look {
@@ -45,11 +28,15 @@ interface Offset {
   readonly top: number;
 }
 
+/** The last found frame. */
+let lastFrame: Element | undefined;
+let keptOffsets: readonly Offset[] | undefined;
+
 /** Returns the element once it is visible, and enabled if requested. */
-export function findReady({ selector, isEnabled }: Wish): Seen<Element> {
-  const stale = typeof selector === "string" ? undefined : refs.staleness(selector);
+function findReady({ selector, isEnabled }: Wish): Seen<Element> {
+  const stale = typeof selector === "string" ? undefined : staleness(selector);
   if (stale !== undefined) return { hindrance: stale, isFinal: true };
-  const element = sight.findFirst(selector);
+  const element = firstNamed(selector);
   if (!element) return { hindrance: "" };
   if (!sight.isVisible(element)) return { hindrance: "is not visible" };
   if (isEnabled && sight.isDisabled(element)) return { hindrance: "is disabled" };
@@ -59,11 +46,11 @@ export function findReady({ selector, isEnabled }: Wish): Seen<Element> {
 /** Waits until an element can be hit, installs a guard for it, and returns the point to hit. */
 export function aim(wish: Wish & Target): Promise<Seen<Point>> {
   const look = newLook(wish.isDoubtful);
-  return waits.until(wish.timeoutMs, () => {
+  return until(wish.timeoutMs, () => {
     const found = findReady(wish);
     if ("hindrance" in found) return found;
     const seen = pointAt(found.value, () => middleOf(found.value), look);
-    if ("value" in seen) guards.guard({ expected: found.value, point: seen.value }, wish);
+    if ("value" in seen) guard({ expected: found.value, point: seen.value }, wish);
     return seen;
   });
 }
@@ -75,12 +62,12 @@ export function aim(wish: Wish & Target): Promise<Seen<Point>> {
 export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): Promise<Seen<Point | null>> {
   const { point, timeoutMs, isDoubtful } = wish;
   const look = { ...newLook(isDoubtful), scrolls: Number.POSITIVE_INFINITY };
-  return waits.until<Point | null>(timeoutMs, () => {
-    const { frame } = state;
+  return until<Point | null>(timeoutMs, () => {
+    const frame = lastFrame;
     if (!frame?.isConnected) return { hindrance: "" };
     if (!sight.hitAt(outerPoint(frame, point))) return { value: null };
     const seen = pointAt(frame, () => outerPoint(frame, point), look);
-    if ("value" in seen) guards.guard(undefined, wish);
+    if ("value" in seen) guard(undefined, wish);
     return seen;
   });
 }
@@ -88,7 +75,7 @@ export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): 
 /** Waits until an element is stable and in view, and returns its box. */
 export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>> {
   const look = newLook(false);
-  return waits.until(wish.timeoutMs, () => {
+  return until(wish.timeoutMs, () => {
     const found = findReady(wish);
     if ("hindrance" in found) return found;
     if (wish.keepsOffsets) keepOffsets(found.value);
@@ -101,28 +88,28 @@ export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>
 }
 
 /** Saves the scroll offsets of an element's ancestors (default: those of the last found frame) until `putBack`. */
-export function keepOffsets(element: Element | undefined = state.frame): void {
-  if (state.kept) return;
+export function keepOffsets(element: Element | undefined = lastFrame): void {
+  if (keptOffsets) return;
   const kept: Offset[] = [];
   for (let at = element; at; at = sight.shownIn(at)) {
     const left = sight.read(Element.prototype, "scrollLeft", at);
     const top = sight.read(Element.prototype, "scrollTop", at);
     kept.push({ element: at, left, top });
   }
-  state.kept = kept;
+  keptOffsets = kept;
 }
 
 /** Restores the saved scroll offsets. */
 export function putBack(): void {
-  for (const { element, left, top } of state.kept ?? []) {
+  for (const { element, left, top } of keptOffsets ?? []) {
     Reflect.apply(Element.prototype.scrollTo, element, [{ left, top, behavior: "instant" }]);
   }
-  state.kept = undefined;
+  keptOffsets = undefined;
 }
 
 /** Converts a box of the last found frame to the document that contains the frame. */
 export function outerBox({ x, y, width, height }: Box): Box | null {
-  const { frame } = state;
+  const frame = lastFrame;
   if (!frame) return null;
   const corner = outerPoint(frame, { x, y });
   const opposite = outerPoint(frame, { x: x + width, y: y + height });
@@ -131,20 +118,20 @@ export function outerBox({ x, y, width, height }: Box): Box | null {
 
 /** Scrolls an element to the middle of all its scroll containers, including those of outer documents. */
 export function reveal({ selector }: Pick<Wish, "selector">): void {
-  const element = sight.findFirst(selector);
+  const element = firstNamed(selector);
   if (element) scrollIntoView(element, "center");
 }
 
-export function newLook(isDoubtful: boolean): Look {
+function newLook(isDoubtful: boolean): Look {
   return { isDoubtful, scrolls: 0, scrollsAgainAt: 0 };
 }
 
 /** Returns the point at which to hit an element once it is stable, in view and uncovered. */
-export function pointAt(element: Element, place: () => Point | undefined, look: Look): Seen<Point> {
+function pointAt(element: Element, place: () => Point | undefined, look: Look): Seen<Point> {
   if (mayMove(element, look)) return { hindrance: "keeps moving", isUnsettled: true };
   const point = place();
   const hit = point && sight.hitAt(point);
-  if (point && hit && guards.takes(element, hit)) return { value: point };
+  if (point && hit && takes(element, hit)) return { value: point };
   if (bringIntoView(element, look)) return { hindrance: "is outside of the viewport", isUnsettled: true };
   return { hindrance: hit ? `is covered by ${sight.nameOf(hit)}` : "is outside of the viewport" };
 }
@@ -153,7 +140,7 @@ export function pointAt(element: Element, place: () => Point | undefined, look: 
  * Whether an element may move before the next frame: it is animated or was scrolled, and its box changed since the last
  * attempt.
  */
-export function mayMove(element: Element, look: Look): boolean {
+function mayMove(element: Element, look: Look): boolean {
   const last = look.element === element ? look.box : undefined;
   const shownBefore = look.shownAt;
   look.element = element;
@@ -168,7 +155,7 @@ export function mayMove(element: Element, look: Look): boolean {
 }
 
 /** Scrolls to an element. If it is covered there, later attempts use other edges. Returns whether the element moved. */
-export function bringIntoView(element: Element, look: Look, first: "needed" | "start" = "needed"): boolean {
+function bringIntoView(element: Element, look: Look, first: "needed" | "start" = "needed"): boolean {
   const now = performance.now();
   const block = ([first, "end", "center", "start"] as const)[look.scrolls];
   if (!block || now < look.scrollsAgainAt) return false;
@@ -183,12 +170,12 @@ export function bringIntoView(element: Element, look: Look, first: "needed" | "s
 }
 
 /** Whether an element is larger than the viewport. */
-export function isLarge(element: Element): boolean {
+function isLarge(element: Element): boolean {
   const { width, height } = sight.boxOf(element);
   return width > innerWidth || height > innerHeight;
 }
 
-export function scrollIntoView(element: Element, block: "needed" | "end" | "center" | "start"): void {
+function scrollIntoView(element: Element, block: "needed" | "end" | "center" | "start"): void {
   if (block !== "needed") {
     Element.prototype.scrollIntoView.call(element, { block, inline: block, behavior: "instant" });
     return;
@@ -199,7 +186,7 @@ export function scrollIntoView(element: Element, block: "needed" | "end" | "cent
 }
 
 /** Returns the running animations and transitions of an element and its ancestors. */
-export function* animationsOf(element: Element): Generator<Animation> {
+function* animationsOf(element: Element): Generator<Animation> {
   for (let at: Element | undefined = element; at; at = sight.shownIn(at)) {
     for (const animation of Element.prototype.getAnimations.call(at)) {
       if (animation.playState === "running") yield animation;
@@ -236,40 +223,32 @@ export function outerPoint(frame: Element, { x, y }: Point): Point {
 }
 
 /** Runs `act` on an element once it is visible. `act` returns any further hindrance itself. */
-export function use<Args, Value>(wish: Wish, act: Act<Args, Value>, args: Args): Promise<Seen<Value>> {
-  return waits.until(wish.timeoutMs, () => {
+export function use<Value>(wish: Wish, act: (element: Element) => Seen<Value>): Promise<Seen<Value>> {
+  return until(wish.timeoutMs, () => {
     const found = findReady(wish);
-    return "value" in found ? act(found.value, args) : found;
+    return "value" in found ? act(found.value) : found;
   });
 }
 
-/** Runs a self-contained function. */
-export function run<Args extends unknown[], Value>(work: (...args: Args) => Value, ...args: Args): Value {
-  return work(...args);
-}
-
 /**
- * Returns the first element that `choose` returns for a match, visible or not. Returns false if it returns none, or a
+ * Returns the first match, visible or not, that is a file input or the label of one. Returns false if none is, or a
  * hindrance if nothing matches.
  */
-export async function pick(
-  { selector, timeoutMs }: Wish,
-  choose: (match: Element) => Element | undefined,
-): Promise<Element | false | string> {
-  const seen = await waits.until<Element | false>(timeoutMs, () => {
-    const stale = typeof selector === "string" ? undefined : refs.staleness(selector);
+export async function findFileInput({ selector, timeoutMs }: Wish): Promise<Element | false | string> {
+  const seen = await until<Element | false>(timeoutMs, () => {
+    const stale = typeof selector === "string" ? undefined : staleness(selector);
     if (stale !== undefined) return { hindrance: stale, isFinal: true };
-    const matches = [...sight.allMatches(selector)];
-    const [chosen = false] = matches.flatMap((match) => choose(match) ?? []);
-    return matches.length > 0 ? { value: chosen } : { hindrance: "" };
+    const matches = [...allNamed(selector)].map((match) => sight.labelled(match) ?? match);
+    const isFileInput = (match: Element) => match instanceof HTMLInputElement && match.type === "file";
+    return matches.length > 0 ? { value: matches.find(isFileInput) ?? false } : { hindrance: "" };
   });
   return "value" in seen ? seen.value : seen.hindrance;
 }
 
 /** Returns the element that contains a frame, or a hindrance. */
 export async function findFrame(wish: Wish): Promise<Element | string> {
-  const seen = await waits.until(wish.timeoutMs, () => findReady(wish));
-  state.frame = "value" in seen ? seen.value : undefined;
+  const seen = await until(wish.timeoutMs, () => findReady(wish));
+  lastFrame = "value" in seen ? seen.value : undefined;
   return "value" in seen ? seen.value : seen.hindrance;
 }
 

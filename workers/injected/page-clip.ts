@@ -1,12 +1,7 @@
-/*
- * Visibility of document parts. These functions run in the page together with the modules declared below;
- * `page-script.ts` sends their source there.
- */
-
-declare const sight: typeof import("./page-sight.ts");
-declare const guards: typeof import("./page-guard.ts");
-declare const aiming: typeof import("./page-aim.ts");
-declare const roles: typeof import("./page-role.ts");
+import { middleOf } from "./page-aim.ts";
+import { takes } from "./page-guard.ts";
+import { tagOf } from "./page-role.ts";
+import * as sight from "./page-sight.ts";
 
 /** A part of the viewport. */
 export interface Clip {
@@ -29,7 +24,7 @@ export function isDrawn(element: Element): boolean {
 
 /** Whether a hit test at the element's middle, or at four points nearer to its corners, returns the element. */
 export function isHit(element: Element, isItself: boolean): boolean {
-  const middle = aiming.middleOf(element);
+  const middle = middleOf(element);
   if (!middle || !sight.isVisible(element)) return false;
   const { left, top, width, height } = sight.boxOf(element);
   const points = [0.2, 0.8].flatMap((across) =>
@@ -37,7 +32,7 @@ export function isHit(element: Element, isItself: boolean): boolean {
   );
   return [middle, ...points].some((point) => {
     const hit = sight.hitAt(point);
-    return hit !== undefined && (isItself ? hit === element : guards.takes(element, hit));
+    return hit !== undefined && (isItself ? hit === element : takes(element, hit));
   });
 }
 
@@ -46,7 +41,7 @@ export function viewport(): Clip {
 }
 
 export function isRoot(element: Element): boolean {
-  return element === document.documentElement || roles.tagOf(element) === "body";
+  return element === document.documentElement || tagOf(element) === "body";
 }
 
 export function meets(box: Clip, clip: Clip): boolean {

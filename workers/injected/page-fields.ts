@@ -1,24 +1,17 @@
-/*
- * Fields whose contents must not appear in screenshots. These functions run in the page together with the modules
- * declared below; `page-script.ts` sends their source there.
- */
+import * as sight from "./page-sight.ts";
 
-declare const sight: typeof import("./page-sight.ts");
-declare const state: {
-  /** Fields that hold a secret, or a password that may have become readable. */
-  secret: Set<WeakRef<Element>> | undefined;
-  covers: Animation[] | undefined;
-};
+/** Fields that hold a secret, or a password that may have become readable. */
+const secretFields = new Set<WeakRef<Element>>();
+let covers: readonly Animation[] = [];
 
 /** Marks a field as secret. */
 export function keepSecret(field: Element): void {
-  state.secret ??= new Set();
-  for (const known of state.secret) {
+  for (const known of secretFields) {
     const element = known.deref();
     if (element === field) return;
-    if (!element?.isConnected) state.secret.delete(known);
+    if (!element?.isConnected) secretFields.delete(known);
   }
-  state.secret.add(new WeakRef(field));
+  secretFields.add(new WeakRef(field));
 }
 
 /** Covers the contents of secret fields until `uncoverFields`. Returns whether there are any. */
@@ -34,14 +27,14 @@ export function coverFields(): boolean {
   const cover = (field: Element) =>
     Element.prototype.animate.call(field, [look, look], { duration: 60_000, fill: "both" });
   uncoverFields();
-  state.covers = [...(state.secret ?? [])].flatMap((known) => {
+  covers = [...secretFields].flatMap((known) => {
     const field = known.deref();
     return field?.isConnected ? cover(field) : [];
   });
-  return state.covers.length > 0;
+  return covers.length > 0;
 }
 
 export function uncoverFields(): void {
-  for (const cover of state.covers ?? []) cover.cancel();
-  state.covers = undefined;
+  for (const cover of covers) cover.cancel();
+  covers = [];
 }

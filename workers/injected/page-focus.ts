@@ -1,10 +1,5 @@
-/*
- * Focus handling. These functions run in the page together with the modules declared below; `page-script.ts` sends
- * their source there.
- */
-
-declare const fields: typeof import("./page-fields.ts");
-declare const sight: typeof import("./page-sight.ts");
+import { keepSecret } from "./page-fields.ts";
+import * as sight from "./page-sight.ts";
 
 /** Returns the focused element, searching shadow roots. */
 export function focusedElement(): Element | null {
@@ -33,7 +28,7 @@ export function putText(text: string, wanted: string): boolean | undefined {
     focused instanceof HTMLInputElement &&
     /^(?:color|date|datetime-local|month|range|time|week)$/.test(focused.type)
   ) {
-    fields.keepSecret(focused);
+    keepSecret(focused);
     focused.value = text;
     focused.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
     focused.dispatchEvent(new Event("change", { bubbles: true }));
@@ -43,7 +38,7 @@ export function putText(text: string, wanted: string): boolean | undefined {
   for (const character of text.length > 64 ? [text] : text) {
     const field = focusedElement();
     if (!Document.prototype.execCommand.call(document, "insertText", false, character)) return false;
-    if (field) fields.keepSecret(field);
+    if (field) keepSecret(field);
   }
   return true;
 }

@@ -1,12 +1,5 @@
-import type { Point } from "./page-aim.ts";
-
-/*
- * Guards that observe a hit. These functions run in the page together with `page-sight.ts`; `page-script.ts` sends
- * their source there.
- */
-
-declare const sight: typeof import("./page-sight.ts");
-declare const state: { guard: Guard | undefined };
+import type { Point } from "./page-sight.ts";
+import * as sight from "./page-sight.ts";
 
 /** The observed event: a press, which is blocked for all other elements, or a pointer move. */
 export type Stroke = "press" | "move";
@@ -18,10 +11,10 @@ export interface Target {
 }
 
 /** Observation of the guard. */
-export type Verdict = "unseen" | "hit" | "missed";
+type Verdict = "unseen" | "hit" | "missed";
 
 /** The element to hit, and the point. */
-export interface Mark {
+interface Mark {
   readonly expected: Element;
   readonly point: Point;
 }
@@ -34,6 +27,9 @@ interface Guard {
   readonly presses: number;
   remove(): void;
 }
+
+/** The guard that is installed. */
+let current: Guard | undefined;
 
 /** Whether a hit on `hit` counts for `element`: a descendant, the same button or link, or the element's label. */
 export function takes(element: Element, hit: Element): boolean {
@@ -92,11 +88,11 @@ export function guard(mark: Mark | undefined, wish: Target & { timeoutMs: number
       for (const type of types) removeEventListener(type, onEvent, options);
     },
   };
-  state.guard = own;
+  current = own;
 }
 
 /** Returns what an event hit. For the host of a known closed shadow root, returns the inner element. */
-export function hitBy(event: Event): EventTarget | undefined {
+function hitBy(event: Event): EventTarget | undefined {
   const [hit] = event.composedPath();
   const isHost = hit instanceof Element && sight.shadowOf(hit) !== undefined;
   return isHost && event instanceof MouseEvent ? sight.hitAt({ x: event.clientX, y: event.clientY }) : hit;
@@ -113,8 +109,8 @@ export interface Released {
 
 /** Removes the guard and returns what it observed. */
 export function release(): Released {
-  const last = state.guard;
-  state.guard = undefined;
+  const last = current;
+  current = undefined;
   last?.remove();
   const { verdict = "unseen", pressed } = last ?? {};
   const hasNone = verdict === "unseen" && presses() === last?.presses;
@@ -122,7 +118,7 @@ export function release(): Released {
 }
 
 /** Judges a press that did not arrive here: a frame that moved there received it, or the browser lost it. */
-export function findPress({ expected, point }: Mark): Pick<Released, "verdict" | "lostAt"> {
+function findPress({ expected, point }: Mark): Pick<Released, "verdict" | "lostAt"> {
   const hit = sight.hitAt(point);
   if (!hit || !takes(expected, hit)) return { verdict: "missed" };
   return isFrame(hit)
@@ -133,7 +129,7 @@ export function findPress({ expected, point }: Mark): Pick<Released, "verdict" |
 /**
  * Returns the number of presses that the document received, with or without listeners (Event Timing API, EventCounts).
  */
-export function presses(): number {
+function presses(): number {
   return performance.eventCounts.get("pointerdown") ?? 0;
 }
 

@@ -1,24 +1,16 @@
-/*
- * Closed shadow roots, which only the browser can reveal. These functions run in the page together with the modules
- * declared below; `page-script.ts` sends their source there.
- */
+import * as roles from "./page-role.ts";
+import * as sight from "./page-sight.ts";
 
-declare const sight: typeof import("./page-sight.ts");
-declare const roles: typeof import("./page-role.ts");
-declare const state: {
-  closed: WeakMap<Element, ShadowRoot> | undefined;
-  /** Elements that the browser was asked about. */
-  known: WeakSet<Element> | undefined;
-  doubtful: readonly Element[] | undefined;
-};
+/** Elements that the browser was asked about for a closed shadow root. */
+const known = new WeakSet<Element>();
+let doubtful: readonly Element[] = [];
 
 /**
  * Whether an element may have an unknown closed shadow root: a custom element, or one that shows more than its own
  * children.
  */
 export function isDoubtful(element: Element, box: DOMRect): boolean {
-  state.known ??= new WeakSet();
-  if (state.known.has(element) || sight.shadowOf(element)) return false;
+  if (known.has(element) || sight.shadowOf(element)) return false;
   const tag = roles.tagOf(element);
   const isOwn = tag.includes("-");
   const isPlain = /^(?:article|aside|blockquote|div|footer|h[1-6]|header|main|nav|p|section|span)$/.test(tag);
@@ -39,24 +31,23 @@ export function isDoubtfulAside(element: Element): boolean {
 }
 
 /** Whether none of an element's own children is shown. */
-export function showsNothing(element: Element): boolean {
+function showsNothing(element: Element): boolean {
   const child = sight.read(Node.prototype, "firstChild", element);
   if (!child) return true;
   if (child instanceof Element) return getComputedStyle(child).display === "";
   return !(child instanceof Text) || sight.boxesOf(child).length === 0;
 }
 
-/** Returns and clears the doubtful elements of the last snapshot. */
-export function doubtfulElements(): readonly Element[] {
-  const doubtful = state.doubtful ?? [];
-  state.doubtful = [];
-  // A custom element that is not defined yet may get a shadow root later.
-  for (const element of doubtful) if (Element.prototype.matches.call(element, ":defined")) state.known?.add(element);
-  return doubtful;
+/** Records the doubtful elements of a snapshot. */
+export function keepDoubtful(elements: readonly Element[]): void {
+  doubtful = elements;
 }
 
-/** Registers a closed shadow root, which later snapshots include. */
-export function keepClosed(host: Element, root: ShadowRoot): void {
-  state.closed ??= new WeakMap();
-  state.closed.set(host, root);
+/** Returns and clears the doubtful elements of the last snapshot. */
+export function doubtfulElements(): readonly Element[] {
+  const asked = doubtful;
+  doubtful = [];
+  // A custom element that is not defined yet may get a shadow root later.
+  for (const element of asked) if (Element.prototype.matches.call(element, ":defined")) known.add(element);
+  return asked;
 }

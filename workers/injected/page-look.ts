@@ -1,24 +1,17 @@
 import type { Clip } from "./page-clip.ts";
-import type { Ref } from "./page-refs.ts";
+import * as clips from "./page-clip.ts";
+import { isFrame } from "./page-guard.ts";
+import { isDoubtful, keepDoubtful } from "./page-hosts.ts";
+import { isNews, type Kept, keep, numberFor, numberOf, type Ref } from "./page-refs.ts";
+import * as roles from "./page-role.ts";
+import { innerPoint } from "./page-scroll.ts";
+import { search } from "./page-search.ts";
+import * as sight from "./page-sight.ts";
+import { isSilent } from "./page-text.ts";
+import { watchChanges } from "./page-wait.ts";
+import { plain, quote, says, tidy } from "./plain-text.ts";
 
-/*
- * Text snapshot of a document. These functions run in the page together with the modules declared below;
- * `page-script.ts` sends their source there.
- *
- * The time grows with the content in view and the size of the output, and is bounded by `timeMs`.
- */
-
-declare const sight: typeof import("./page-sight.ts");
-declare const texts: typeof import("./page-text.ts");
-declare const waits: typeof import("./page-wait.ts");
-declare const guards: typeof import("./page-guard.ts");
-declare const clips: typeof import("./page-clip.ts");
-declare const hosts: typeof import("./page-hosts.ts");
-declare const scrolling: typeof import("./page-scroll.ts");
-declare const roles: typeof import("./page-role.ts");
-declare const refs: typeof import("./page-refs.ts");
-declare const searching: typeof import("./page-search.ts");
-declare const state: { doubtful: readonly Element[] | undefined; found: Map<number, Found> | undefined };
+/* The time of a snapshot grows with the content in view and the size of the output, and is bounded by `timeMs`. */
 
 export interface LookWish {
   /** Number for the document if it has none yet. */
@@ -62,7 +55,7 @@ export interface Looked {
 
 /** State of a snapshot in progress. */
 interface Walk {
-  readonly kept: ReturnType<typeof refs.keep>;
+  readonly kept: Kept;
   readonly wish: LookWish;
   readonly find: string;
   readonly endsAt: number;
@@ -110,17 +103,20 @@ interface Place {
   readonly depth: number;
 }
 
+/** Matches of the last search. */
+let lastFound: ReadonlyMap<number, Found> | undefined;
+
 /** Takes a snapshot of the document. */
 export function look(wish: LookWish): Looked {
-  const kept = refs.keep(wish.epoch);
+  const kept = keep(wish.epoch);
   if (!wish.isAgain && wish.find === "") kept.looks += 1;
-  waits.watchChanges();
+  watchChanges();
   const viewport = clips.viewport();
   const clip = wish.clip ?? viewport;
-  const find = texts.plain(wish.find);
+  const find = plain(wish.find);
   const beganAt = performance.now();
   // If the search takes too long, the remaining time is left for visiting all nodes.
-  const found = find === "" ? undefined : searching.search(find, beganAt + 0.75 * wish.timeMs);
+  const found = find === "" ? undefined : search(find, beganAt + 0.75 * wish.timeMs);
   let seen: ReadonlySet<Element> | undefined;
   const walk: Walk = {
     ...{ kept, wish, find, endsAt: beganAt + wish.timeMs, lines: [], frames: [], holders: found?.holders, viewport },
@@ -133,8 +129,8 @@ export function look(wish: LookWish): Looked {
     walk.isInView = false;
     walkThrough(walk, clip);
   }
-  state.doubtful = walk.doubtful;
-  state.found = walk.found;
+  keepDoubtful(walk.doubtful);
+  lastFound = walk.found;
   const page = document.scrollingElement ?? document.documentElement;
   return {
     ...{ epoch: kept.epoch, lines: walk.lines, frames: walk.frames, isCut: walk.isCut, doubtful: walk.doubtful.length },
@@ -144,16 +140,16 @@ export function look(wish: LookWish): Looked {
 
 /** Numbers the matches of the last search in the given lines, then forgets the search. */
 export function numberFound(epoch: number, lines: readonly number[]): (number | undefined)[] {
-  const { found } = state;
-  state.found = undefined;
+  const found = lastFound;
+  lastFound = undefined;
   return lines.map((line) => {
     const { element, told } = found?.get(line) ?? {};
-    return element && told !== undefined ? refs.numberOf(refs.keep(epoch), element, told) : undefined;
+    return element && told !== undefined ? numberOf(keep(epoch), element, told) : undefined;
   });
 }
 
 /** Returns the elements at sample points of the viewport, with their ancestors. */
-export function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
+function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
   const seen = new Set<Element>();
   const endsAt = performance.now() + 40;
   // Samples coarsely first: on a slow page at least the large elements are found.
@@ -169,7 +165,7 @@ export function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
 }
 
 /** Visits the document in the order in which it is rendered. */
-export function walkThrough(walk: Walk, clip: Clip): void {
+function walkThrough(walk: Walk, clip: Clip): void {
   const whole = { left: -scrollX, top: -scrollY, right: Number.POSITIVE_INFINITY, bottom: Number.POSITIVE_INFINITY };
   const start = { nodes: [document.documentElement], index: 0, clip, edge: whole, isTold: false, isHidden: false };
   const places: Place[] = [{ ...start, isPointer: false, isInActive: false, isBlock: true, depth: 0 }];
@@ -195,14 +191,14 @@ export function walkThrough(walk: Walk, clip: Clip): void {
 }
 
 /** Adds the line of an element and returns its contents to visit. */
-export function enter(walk: Walk, place: Place, element: Element): Place | undefined {
-  if (texts.isSilent(element) || passesBy(walk, element)) return undefined;
+function enter(walk: Walk, place: Place, element: Element): Place | undefined {
+  if (isSilent(element) || passesBy(walk, element)) return undefined;
   const box = sight.boxOf(element);
   const isSeen = () => walk.seen().has(element);
   const isEmpty = box.width * box.height === 0;
   if (walk.isInView && !isEmpty && !isSeen() && !clips.meets(box, place.clip)) return undefined;
   if (!roles.isRendered(element)) return undefined;
-  if (!walk.holders && walk.doubtful.length < 64 && hosts.isDoubtful(element, box)) walk.doubtful.push(element);
+  if (!walk.holders && walk.doubtful.length < 64 && isDoubtful(element, box)) walk.doubtful.push(element);
   const style = getComputedStyle(element);
   const isBlock = !isInLine(style);
   if (isBlock) endText(walk);
@@ -220,12 +216,12 @@ export function enter(walk: Walk, place: Place, element: Element): Place | undef
     isInActive: place.isInActive,
   };
   if (isHidden || (isEmpty && !clips.isRoot(element))) return inner;
-  if (guards.isFrame(element)) return void addFrame(walk, place, element, box);
+  if (isFrame(element)) return void addFrame(walk, place, element, box);
   return describe(walk, place, inner, element, box);
 }
 
 /** Whether a search skips an element. Inline elements are never skipped: their text joins that of their siblings. */
-export function passesBy(walk: Walk, element: Element): boolean {
+function passesBy(walk: Walk, element: Element): boolean {
   if (walk.holders?.has(element) ?? true) return false;
   if (!roles.isRendered(element)) return true;
   if (isInLine(getComputedStyle(element))) return false;
@@ -233,12 +229,12 @@ export function passesBy(walk: Walk, element: Element): boolean {
   return true;
 }
 
-export function isInLine({ display }: CSSStyleDeclaration): boolean {
+function isInLine({ display }: CSSStyleDeclaration): boolean {
   return display.startsWith("inline") || display === "contents";
 }
 
 /** Adds the line of a visible element if it has one, and returns its contents to visit. */
-export function describe(walk: Walk, place: Place, inner: Place, element: Element, box: DOMRect): Place | undefined {
+function describe(walk: Walk, place: Place, inner: Place, element: Element, box: DOMRect): Place | undefined {
   const role = roles.roleOf(element);
   if (isActive(place, inner, element, role)) {
     const isDisabled = sight.isDisabled(element);
@@ -247,11 +243,11 @@ export function describe(walk: Walk, place: Place, inner: Place, element: Elemen
       endText(walk);
       const told = roles.tell(element);
       const { kept, wish } = walk;
-      const ref = canAct ? ` ref=s${kept.epoch}e${wish.isTentative ? 0 : refs.numberFor(kept, element)}` : "";
+      const ref = canAct ? ` ref=s${kept.epoch}e${wish.isTentative ? 0 : numberFor(kept, element)}` : "";
       const isAdded = addLine(walk, element, `${told}${ref}${roles.stateOf(element)}`);
       if (canAct && isAdded && wish.isTentative) walk.found.set(walk.lines.length - 1, { element, told });
       // A search does not update the descriptions of elements that it does not return.
-      else if (canAct && (isAdded || wish.find === "")) refs.numberOf(kept, element, told);
+      else if (canAct && (isAdded || wish.find === "")) numberOf(kept, element, told);
       const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
       const isShort = roles.contentOf(element, 160).length < 160;
       return isField ? undefined : { ...inner, isTold: isShort, isInActive: true };
@@ -266,15 +262,15 @@ export function describe(walk: Walk, place: Place, inner: Place, element: Elemen
     }
     return role === "img" && element instanceof HTMLImageElement ? undefined : { ...inner, isTold: true };
   }
-  if (!roles.allRoles().around.has(role) || place.isTold || !walk.isInView) return inner;
+  if (!roles.groupRoles.has(role) || place.isTold || !walk.isInView) return inner;
   endText(walk);
   const name = roles.attribute(element, "aria-label", 160);
-  walk.around.push({ element, line: name === "" ? role : `${role} ${roles.quote(name, 160)}` });
+  walk.around.push({ element, line: name === "" ? role : `${role} ${quote(name, 160)}` });
   return { ...inner, isBlock: true, depth: walk.around.length };
 }
 
 /** Whether a person would expect an element to react to an action. */
-export function isActive(place: Place, inner: Place, element: Element, role: string): boolean {
+function isActive(place: Place, inner: Place, element: Element, role: string): boolean {
   if (element instanceof HTMLLabelElement) {
     const { control } = element;
     if (!control || sight.isDisabled(control)) return false;
@@ -286,7 +282,7 @@ export function isActive(place: Place, inner: Place, element: Element, role: str
 }
 
 /** Whether a person can reach an element: directly if it is in view, else by scrolling. */
-export function isWithinReach(walk: Walk, place: Place, element: Element, box: DOMRect): boolean {
+function isWithinReach(walk: Walk, place: Place, element: Element, box: DOMRect): boolean {
   if (clips.meets(box, place.clip) && clips.isHit(element, false)) return true;
   if (walk.isInView) return false;
   // Scrolling does not uncover an element that is fully in view.
@@ -294,43 +290,43 @@ export function isWithinReach(walk: Walk, place: Place, element: Element, box: D
   return isFarOff && clips.meets(box, place.edge) && clips.isDrawn(element);
 }
 
-export function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): void {
+function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): void {
   // Smaller frames are tracking pixels.
   const isTiny = box.width < 16 || box.height < 16;
   if (isTiny || (!walk.isInView && walk.told.has(element))) return;
   endText(walk);
-  const name = roles.tidy(roles.attribute(element, "title", 160) || roles.attribute(element, "name", 160), 160);
+  const name = tidy(roles.attribute(element, "title", 160) || roles.attribute(element, "name", 160), 160);
   const seen = clips.overlap(box, walk.isInView ? clips.overlap(place.clip, clips.viewport()) : clips.viewport());
   const isSeen = seen.left < seen.right && seen.top < seen.bottom;
-  const from = scrolling.innerPoint(element, { x: seen.left, y: seen.top });
-  const to = scrolling.innerPoint(element, { x: seen.right, y: seen.bottom });
+  const from = innerPoint(element, { x: seen.left, y: seen.top });
+  const to = innerPoint(element, { x: seen.right, y: seen.bottom });
   const clip = isSeen ? { left: from.x, top: from.y, right: to.x, bottom: to.y } : null;
-  const number = refs.numberOf(walk.kept, element, "");
+  const number = numberOf(walk.kept, element, "");
   const line = walk.lines.length;
-  addLine(walk, element, name === "" ? "frame" : `frame ${roles.quote(name, 160)}`, true);
+  addLine(walk, element, name === "" ? "frame" : `frame ${quote(name, 160)}`, true);
   if (walk.lines.length === line) return;
   walk.frames.push({ ref: { epoch: walk.kept.epoch, number }, line, indent: walk.around.length + 1, clip });
 }
 
-export function addText(walk: Walk, place: Place, node: Text): void {
+function addText(walk: Walk, place: Place, node: Text): void {
   if (place.isTold || place.isHidden || walk.text.length > 800) return;
   walk.text += sight.read(CharacterData.prototype, "data", node).slice(0, 4_000);
   walk.textNode ??= node;
 }
 
 /** Adds a line for the collected text. */
-export function endText(walk: Walk): void {
+function endText(walk: Walk): void {
   const { text, textNode } = walk;
   walk.text = "";
   walk.textNode = undefined;
-  const shown = roles.tidy(text, 400);
+  const shown = tidy(text, 400);
   if (textNode && shown !== "") addLine(walk, textNode, `text ${JSON.stringify(shown)}`);
 }
 
 /** Adds a line, preceded by those of its containers. Returns false if the line was skipped or there was no room. */
-export function addLine(walk: Walk, node: Node, body: string, isFrame = false): boolean {
+function addLine(walk: Walk, node: Node, body: string, isFrame = false): boolean {
   if (walk.told.has(node) || walk.isCut) return false;
-  if (!isFrame && walk.find !== "" && !texts.says(body, walk.find)) return false;
+  if (!isFrame && walk.find !== "" && !says(body, walk.find)) return false;
   walk.told.add(node);
   for (const [indent, around] of walk.around.entries()) {
     if (around.line !== "") writeLine(walk, around.element, around.line, indent);
@@ -339,10 +335,10 @@ export function addLine(walk: Walk, node: Node, body: string, isFrame = false): 
   return writeLine(walk, node, body, walk.around.length);
 }
 
-export function writeLine(walk: Walk, node: Node, body: string, indent: number): boolean {
+function writeLine(walk: Walk, node: Node, body: string, indent: number): boolean {
   // Search results are never marked as new.
-  const isNews = walk.find === "" && refs.isNews(walk.kept, node, body);
-  const mark = isNews ? "*" : "-";
+  const isNew = walk.find === "" && isNews(walk.kept, node, body);
+  const mark = isNew ? "*" : "-";
   const line = `${"  ".repeat(Math.min(indent, 12))}${mark} ${body}`;
   walk.room -= new TextEncoder().encode(line).length + 1;
   if (walk.room < 0) walk.isCut = true;

@@ -1,10 +1,6 @@
-/*
- * References to elements. These functions run in the page together with the modules declared below; `page-script.ts`
- * sends their source there.
- */
-
-declare const roles: typeof import("./page-role.ts");
-declare const state: { kept: Kept | undefined };
+import { tell } from "./page-role.ts";
+import { allMatches, findFirst } from "./page-sight.ts";
+import { quote } from "./plain-text.ts";
 
 /** A numbered element of a numbered document. */
 export interface Ref {
@@ -16,7 +12,7 @@ export interface Ref {
 export type Named = string | Ref;
 
 /** State kept across snapshots of a document. */
-interface Kept {
+export interface Kept {
   readonly epoch: number;
   /** Number of snapshots so far. */
   looks: number;
@@ -39,10 +35,12 @@ interface Shown {
   readonly before: string | undefined;
 }
 
+let state: Kept | undefined;
+
 /** Returns the state kept for this document, which keeps its first number. */
 export function keep(epoch: number): Kept {
-  state.kept ??= { epoch, looks: 0, last: 0, elements: new Map(), given: new WeakMap(), shown: new WeakMap() };
-  return state.kept;
+  state ??= { epoch, looks: 0, last: 0, elements: new Map(), given: new WeakMap(), shown: new WeakMap() };
+  return state;
 }
 
 /** Returns the number of an element, or the next free one. */
@@ -73,22 +71,32 @@ export function isNews(kept: Kept, node: Node, body: string): boolean {
   return kept.looks > 1 && before !== body;
 }
 
+/** Returns the element of a reference, or all matches of a selector. */
+export function allNamed(named: Named): Iterable<Element> {
+  if (typeof named === "string") return allMatches(named);
+  const element = elementOf(named);
+  return element ? [element] : [];
+}
+
+/** Returns the element of a reference, or the first visible match of a selector, else the first match. */
+export function firstNamed(named: Named): Element | undefined {
+  return typeof named === "string" ? findFirst(named) : elementOf(named);
+}
+
 /** Returns the element of a reference. Undefined once it has left the document. */
-export function elementOf({ epoch, number }: Ref): Element | undefined {
-  const element = state.kept?.epoch === epoch ? state.kept.elements.get(number)?.deref() : undefined;
+function elementOf({ epoch, number }: Ref): Element | undefined {
+  const element = state?.epoch === epoch ? state.elements.get(number)?.deref() : undefined;
   return element?.isConnected ? element : undefined;
 }
 
 /** Returns why a reference is stale, or undefined if it is valid. */
 export function staleness(ref: Ref): string | undefined {
-  const { kept } = state;
-  if (kept?.epoch !== ref.epoch)
-    return `belongs to an earlier document: ${roles.quote(location.href, 300)} is shown now`;
-  if (ref.number > kept.last) return "is unknown: no snapshot returned it";
+  if (state?.epoch !== ref.epoch) return `belongs to an earlier document: ${quote(location.href, 300)} is shown now`;
+  if (ref.number > state.last) return "is unknown: no snapshot returned it";
   const element = elementOf(ref);
   if (!element) return "is gone from the page";
-  const told = kept.given.get(element)?.told ?? "";
-  const now = told === "" ? "" : roles.tell(element);
+  const told = state.given.get(element)?.told ?? "";
+  const now = told === "" ? "" : tell(element);
   return now === told ? undefined : `was ${told} and is ${now} now`;
 }
 

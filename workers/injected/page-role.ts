@@ -1,46 +1,38 @@
-/*
- * Roles, names and states of elements. These functions run in the page together with the modules declared below;
- * `page-script.ts` sends their source there. They return page text only within quotes.
- */
+import * as sight from "./page-sight.ts";
+import { isSilent } from "./page-text.ts";
+import { quote, tidy } from "./plain-text.ts";
 
-declare const sight: typeof import("./page-sight.ts");
-declare const texts: typeof import("./page-text.ts");
-declare const state: { roles: Roles | undefined };
+/* Page text in the results is always quoted. */
 
-interface Roles {
-  /** Interactive roles. */
-  readonly active: ReadonlySet<string>;
-  /** Roles that group their contents. */
-  readonly around: ReadonlySet<string>;
-  readonly byTag: ReadonlyMap<string, string>;
-  readonly byType: ReadonlyMap<string, string>;
-}
+const words = (text: string) => text.split(" ");
+const pairs = (text: string) => new Map(words(text).map((pair) => pair.split("=") as [string, string]));
 
-/** Returns the reported roles (WAI-ARIA 1.3) and the implicit roles of elements (HTML AAM). */
-export function allRoles(): Roles {
-  const words = (text: string) => text.split(" ");
-  const pairs = (text: string) => new Map(words(text).map((pair) => pair.split("=") as [string, string]));
-  const active =
+/** Interactive roles (WAI-ARIA 1.3). */
+const activeRoles: ReadonlySet<string> = new Set(
+  words(
     "button link checkbox radio switch textbox searchbox combobox listbox option slider spinbutton tab menuitem " +
-    "menuitemcheckbox menuitemradio treeitem";
-  const around =
+      "menuitemcheckbox menuitemradio treeitem",
+  ),
+);
+
+/** Roles that group their contents. */
+export const groupRoles: ReadonlySet<string> = new Set(
+  words(
     "navigation complementary form dialog alertdialog alert status list listitem table grid row cell gridcell " +
-    "columnheader rowheader tablist menu menubar tree group radiogroup toolbar region search article main";
-  const byTag =
-    "button=button summary=button textarea=textbox nav=navigation aside=complementary form=form dialog=dialog ul=list " +
+      "columnheader rowheader tablist menu menubar tree group radiogroup toolbar region search article main",
+  ),
+);
+
+/** Implicit roles of elements (HTML AAM), and those of inputs by type. */
+const rolesByTag: ReadonlyMap<string, string> = pairs(
+  "button=button summary=button textarea=textbox nav=navigation aside=complementary form=form dialog=dialog ul=list " +
     "ol=list li=listitem table=table tr=row td=cell th=columnheader fieldset=group h1=heading h2=heading h3=heading " +
-    "h4=heading h5=heading h6=heading img=img svg=img main=main option=option";
-  const byType =
-    "checkbox=checkbox radio=radio range=slider number=spinbutton search=searchbox button=button submit=button " +
-    "reset=button image=button file=file color=color hidden=";
-  state.roles ??= {
-    active: new Set(words(active)),
-    around: new Set(words(around)),
-    byTag: pairs(byTag),
-    byType: pairs(byType),
-  };
-  return state.roles;
-}
+    "h4=heading h5=heading h6=heading img=img svg=img main=main option=option",
+);
+const rolesByType: ReadonlyMap<string, string> = pairs(
+  "checkbox=checkbox radio=radio range=slider number=spinbutton search=searchbox button=button submit=button " +
+    "reset=button image=button file=file color=color hidden=",
+);
 
 /** Returns an attribute, cut to `most` characters. */
 export function attribute(element: Element, name: string, most = 64): string {
@@ -53,19 +45,18 @@ export function tagOf(element: Element): string {
 
 /** Returns the role of an element, or an empty string. */
 export function roleOf(element: Element): string {
-  const { active, around, byTag, byType } = allRoles();
   const given = attribute(element, "role").trim().toLowerCase().split(/\s/, 1)[0] ?? "";
-  if (active.has(given) || around.has(given) || given === "heading" || given === "img") return given;
-  if (element instanceof HTMLInputElement) return byType.get(element.type) ?? "textbox";
+  if (activeRoles.has(given) || groupRoles.has(given) || given === "heading" || given === "img") return given;
+  if (element instanceof HTMLInputElement) return rolesByType.get(element.type) ?? "textbox";
   if (element instanceof HTMLSelectElement) return element.multiple || element.size > 1 ? "listbox" : "combobox";
   const tag = tagOf(element);
   if (tag === "a" || tag === "area") return Element.prototype.hasAttribute.call(element, "href") ? "link" : "";
   if (isEditor(element)) return "textbox";
-  return byTag.get(tag) ?? "";
+  return rolesByTag.get(tag) ?? "";
 }
 
 /** Whether an element is the root of an editable region. */
-export function isEditor(element: Element): boolean {
+function isEditor(element: Element): boolean {
   if (!(element instanceof HTMLElement) || !sight.read(HTMLElement.prototype, "isContentEditable", element))
     return false;
   const around = sight.parentOf(element);
@@ -79,7 +70,7 @@ export function isActive(element: Element, role: string): boolean {
   if (tag === "button" || tag === "select" || tag === "textarea" || isEditor(element)) return true;
   if (tag === "option") return false;
   if (tag === "summary") return sight.parentOf(element) instanceof HTMLDetailsElement;
-  if (allRoles().active.has(role)) return true;
+  if (activeRoles.has(role)) return true;
   const has = (name: string) => Element.prototype.hasAttribute.call(element, name);
   if (["onclick", "onmousedown", "onpointerdown", "onmouseup", "ondblclick"].some(has)) return true;
   if ((tag === "audio" || tag === "video") && has("controls")) return true;
@@ -96,7 +87,7 @@ export function tell(element: Element): string {
 }
 
 /** Returns the visible name of an element (after accname 1.2), at most 160 characters. */
-export function nameOf(element: Element): string {
+function nameOf(element: Element): string {
   const ids = attribute(element, "aria-labelledby", 200).split(/\s+/).filter(Boolean).slice(0, 4);
   const root = Node.prototype.getRootNode.call(element);
   const named = root instanceof Document || root instanceof ShadowRoot ? root : document;
@@ -113,7 +104,7 @@ export function nameOf(element: Element): string {
 }
 
 /** Returns the text of a field's labels, or the caption of an input button. */
-export function fieldName(element: Element): string {
+function fieldName(element: Element): string {
   const isField =
     element instanceof HTMLInputElement ||
     element instanceof HTMLSelectElement ||
@@ -134,7 +125,7 @@ export function contentOf(root: Node, most: number): string {
     left -= 1;
     if (node instanceof Text) words += sight.read(CharacterData.prototype, "data", node).slice(0, 4 * most);
     if (!(node instanceof Element)) continue;
-    if (node !== root && (texts.isSilent(node) || !isRendered(node))) continue;
+    if (node !== root && (isSilent(node) || !isRendered(node))) continue;
     if (node !== root && /^(?:input|select|textarea)$/.test(tagOf(node))) continue;
     const said = node === root ? "" : attribute(node, "aria-label", most) || attribute(node, "alt", most);
     words += said === "" ? " " : ` ${said} `;
@@ -170,7 +161,7 @@ export function stateOf(element: Element): string {
 }
 
 /** Returns the value of a field. For a password, only whether it is filled. */
-export function fieldState(element: Element): string[] {
+function fieldState(element: Element): string[] {
   const shown = (value: string) => (value === "" ? [] : [`value=${quote(value, 200)}`]);
   if (element instanceof HTMLTextAreaElement) return shown(element.value);
   if (element instanceof HTMLSelectElement) {
@@ -190,7 +181,7 @@ export function fieldState(element: Element): string[] {
 }
 
 /** Returns the current state flags of an element, each a fixed word. */
-export function flagsOf(element: Element): string[] {
+function flagsOf(element: Element): string[] {
   const words: string[] = [];
   if (element instanceof HTMLInputElement && /^(?:checkbox|radio)$/.test(element.type))
     words.push(element.indeterminate ? "mixed" : element.checked ? "checked" : "unchecked");
@@ -213,18 +204,4 @@ export function flagsOf(element: Element): string[] {
   if (is(":user-invalid") || attribute(element, "aria-invalid") === "true") words.push("invalid");
   if (is(":focus") && !is("body")) words.push("focused");
   return words;
-}
-
-/** Returns a page text as a JSON string. No other part of a line is quoted. */
-export function quote(text: string, most: number): string {
-  return JSON.stringify(tidy(text, most));
-}
-
-/** Returns a text on one line, without control and format characters that could reorder or hide other text. */
-export function tidy(text: string, most: number): string {
-  const plain = text
-    .slice(0, 8 * most)
-    .replace(/[\s\p{Cc}\p{Cf}]+/gu, " ")
-    .trim();
-  return plain.length > most ? `${plain.slice(0, most).toWellFormed()}…` : plain.toWellFormed();
 }

@@ -1,13 +1,7 @@
-import type { Point } from "./page-aim.ts";
-
-/*
- * Scroll offsets. These functions run in the page together with the modules declared below; `page-script.ts` sends
- * their source there.
- */
-
-declare const sight: typeof import("./page-sight.ts");
-declare const waits: typeof import("./page-wait.ts");
-declare const aiming: typeof import("./page-aim.ts");
+import { outerPoint, use } from "./page-aim.ts";
+import type { Point } from "./page-sight.ts";
+import * as sight from "./page-sight.ts";
+import { nextFrame, type Seen, type Wish } from "./page-wait.ts";
 
 /**
  * Returns the scroll offsets around a point (default: the middle of the viewport), and the point within the frame shown
@@ -29,7 +23,7 @@ export interface Scrolled {
 
 /** Converts a point of the outer document to the frame's own document. */
 export function innerPoint(frame: Element, { x, y }: Point): Point {
-  const [from, to] = [aiming.outerPoint(frame, { x: 0, y: 0 }), aiming.outerPoint(frame, { x: 1, y: 1 })];
+  const [from, to] = [outerPoint(frame, { x: 0, y: 0 }), outerPoint(frame, { x: 1, y: 1 })];
   return { x: (x - from.x) / (to.x - from.x), y: (y - from.y) / (to.y - from.y) };
 }
 
@@ -38,9 +32,17 @@ export async function settled({ at, offsets, timeoutMs }: Scrolled & { timeoutMs
   const endsAt = performance.now() + timeoutMs;
   let last = offsets;
   for (let still = 0; performance.now() < endsAt && (last === offsets || still < 2); ) {
-    await waits.nextFrame();
+    await nextFrame();
     const now = scrolled(at).offsets;
     still = now === last ? still + 1 : 0;
     last = now;
   }
+}
+
+/** Scrolls an element once it is visible. */
+export function scrollElement(wish: Wish, { dx, dy }: { dx: number; dy: number }): Promise<Seen<null>> {
+  return use(wish, (element) => {
+    element.scrollBy({ left: dx, top: dy, behavior: "instant" });
+    return { value: null };
+  });
 }

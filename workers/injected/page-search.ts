@@ -1,13 +1,10 @@
-/*
- * Text search by content only, because computing styles and boxes makes snapshots slow. These functions run in the
- * page together with the modules declared below; `page-script.ts` sends their source there.
- */
+import { isFrame } from "./page-guard.ts";
+import { isDoubtfulAside } from "./page-hosts.ts";
+import * as roles from "./page-role.ts";
+import * as sight from "./page-sight.ts";
+import { isSilent } from "./page-text.ts";
 
-declare const sight: typeof import("./page-sight.ts");
-declare const roles: typeof import("./page-role.ts");
-declare const texts: typeof import("./page-text.ts");
-declare const guards: typeof import("./page-guard.ts");
-declare const hosts: typeof import("./page-hosts.ts");
+/* Text search by content only, because computing styles and boxes makes snapshots slow. */
 
 /** State of a search. */
 interface Search {
@@ -32,10 +29,10 @@ export function search(find: string, endsAt: number): Search | undefined {
   const found: Search = { wanted: bare(find), holders: new Set(), doubtful: [] };
   const path: Level[] = [];
   const enter = (element: Element) => {
-    if (texts.isSilent(element)) return;
+    if (isSilent(element)) return;
     path.push({ element, nodes: roles.childrenOf(element), index: 0 });
     if (mayName(found, element)) hold(found, path);
-    if (found.doubtful.length < 64 && hosts.isDoubtfulAside(element)) found.doubtful.push(element);
+    if (found.doubtful.length < 64 && isDoubtfulAside(element)) found.doubtful.push(element);
   };
   enter(document.documentElement);
   let visited = 0;
@@ -53,8 +50,8 @@ export function search(find: string, endsAt: number): Search | undefined {
 }
 
 /** Whether an element's attributes, value or frame may contain the text. */
-export function mayName({ wanted }: Search, element: Element): boolean {
-  if (guards.isFrame(element)) return true;
+function mayName({ wanted }: Search, element: Element): boolean {
+  if (isFrame(element)) return true;
   if (element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement) {
     const { type, value } = element;
     const isTold = !/^(?:checkbox|radio|hidden|image|password)$/.test(type);
@@ -68,7 +65,7 @@ export function mayName({ wanted }: Search, element: Element): boolean {
 }
 
 /** Records an element and its ancestors. Fields and their labels are recorded together. */
-export function hold({ holders }: Search, path: readonly Level[]): void {
+function hold({ holders }: Search, path: readonly Level[]): void {
   const holdAlone = (element: Element | null) => {
     for (let at = element ?? undefined; at && !holders.has(at); at = sight.shownIn(at)) holders.add(at);
   };
@@ -84,7 +81,7 @@ export function hold({ holders }: Search, path: readonly Level[]): void {
 }
 
 /** Whether a text contains `wanted` or ends with a prefix of it, which the next text may continue. */
-export function mayBegin(wanted: string, text: string): boolean {
+function mayBegin(wanted: string, text: string): boolean {
   const written = bare(text.slice(0, 4_000));
   if (written === "") return false;
   if (written.includes(wanted)) return true;
@@ -96,7 +93,7 @@ export function mayBegin(wanted: string, text: string): boolean {
 }
 
 /** Returns a text without white space and in lower case. A final sigma becomes a plain one. */
-export function bare(text: string): string {
+function bare(text: string): string {
   return text
     .toLowerCase()
     .replace(/[\s\p{Cc}\p{Cf}]+/gu, "")

@@ -1,19 +1,19 @@
-import type { Point } from "./page-aim.ts";
-import type { Named } from "./page-refs.ts";
-
 /*
- * Reads a document. These functions run in the page in an isolated world: `page-script.ts` sends their source there, so
- * they can use each other and the DOM only.
- *
  * Forms and documents expose elements as own members in every world (`<input name="closest">`). Members of page nodes
  * are therefore read through their prototypes.
  */
 
-declare const refs: typeof import("./page-refs.ts");
-declare const state: {
-  closed: WeakMap<Element, ShadowRoot> | undefined;
-  getters: Map<object, Map<PropertyKey, () => unknown>> | undefined;
-};
+/** A point of the viewport, in CSS pixels. */
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Getters by prototype and key. */
+const getters = new Map<object, Map<PropertyKey, () => unknown>>();
+
+/** Closed shadow roots that the browser revealed. */
+const closedRoots = new WeakMap<Element, ShadowRoot>();
 
 /** One step of a selector: `a > b` has two, the second with `>`. */
 interface SelectorStep {
@@ -27,12 +27,11 @@ export function read<Prototype extends object, Key extends keyof Prototype>(
   key: Key,
   node: Prototype,
 ): Prototype[Key] {
-  state.getters ??= new Map();
-  const known = state.getters.get(prototype);
+  const known = getters.get(prototype);
   const get = known?.get(key) ?? Object.getOwnPropertyDescriptor(prototype, key)?.get;
   if (!get) return Reflect.get(prototype, key, node);
   if (known) known.set(key, get);
-  else state.getters.set(prototype, new Map([[key, get]]));
+  else getters.set(prototype, new Map([[key, get]]));
   return get.call(node) as Prototype[Key];
 }
 
@@ -55,7 +54,12 @@ export function shownIn(element: Element): Element | undefined {
 
 /** Returns the shadow root of an element, including a closed one that the browser revealed. */
 export function shadowOf(element: Element): ShadowRoot | undefined {
-  return read(Element.prototype, "shadowRoot", element) ?? state.closed?.get(element);
+  return read(Element.prototype, "shadowRoot", element) ?? closedRoots.get(element);
+}
+
+/** Registers a closed shadow root, which later snapshots include. */
+export function keepClosed(host: Element, root: ShadowRoot): void {
+  closedRoots.set(host, root);
 }
 
 /** Returns all matches in a root, in document order. Throws if the selector is invalid. */
@@ -82,12 +86,7 @@ export function* shadowRoots(): Generator<ShadowRoot> {
  * Returns all matches: first those of the document, then those in shadow roots. `a b` also matches across shadow
  * boundaries.
  */
-export function* allMatches(selector: Named): Generator<Element> {
-  if (typeof selector !== "string") {
-    const element = refs.elementOf(selector);
-    if (element) yield element;
-    return;
-  }
+export function* allMatches(selector: string): Generator<Element> {
   yield* queryAll(document, selector);
   let alternatives: SelectorStep[][] | undefined;
   for (const root of shadowRoots()) {
@@ -100,7 +99,7 @@ export function* allMatches(selector: Named): Generator<Element> {
 }
 
 /** Returns the first visible match, else the first match. */
-export function findFirst(selector: Named): Element | undefined {
+export function findFirst(selector: string): Element | undefined {
   let first: Element | undefined;
   for (const element of allMatches(selector)) {
     if (isVisible(element)) return element;
@@ -110,7 +109,7 @@ export function findFirst(selector: Named): Element | undefined {
 }
 
 /** Splits a valid selector at its commas and combinators. */
-export function splitSelector(selector: string): SelectorStep[][] {
+function splitSelector(selector: string): SelectorStep[][] {
   const tokens = /\\[\s\S]|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|\/\*[\s\S]*?\*\/|[\s\S]/g;
   const alternatives: SelectorStep[][] = [];
   let steps: SelectorStep[] = [];
@@ -140,7 +139,7 @@ export function splitSelector(selector: string): SelectorStep[][] {
 }
 
 /** Whether an element matches the steps up to index `at`. */
-export function matchesSteps(element: Element, steps: readonly SelectorStep[], at: number): boolean {
+function matchesSteps(element: Element, steps: readonly SelectorStep[], at: number): boolean {
   const step = steps[at];
   if (!step || !Element.prototype.matches.call(element, step.compound)) return false;
   if (at === 0) return true;
@@ -197,7 +196,7 @@ export function isDisabled(element: Element): boolean {
 }
 
 /** Returns the control that an element belongs to: a field, an enclosing button or link, or its label's control. */
-export function controlOf(element: Element): Element | undefined {
+function controlOf(element: Element): Element | undefined {
   const own = closest(element, "button, input, select, textarea, option, a, [role=button], [role=link]");
   return own ?? labelled(element);
 }

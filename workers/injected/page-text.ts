@@ -1,9 +1,5 @@
-/*
- * Visible texts. These functions run in the page together with `page-sight.ts`; `page-script.ts` sends their source
- * there.
- */
-
-declare const sight: typeof import("./page-sight.ts");
+import * as sight from "./page-sight.ts";
+import { plain } from "./plain-text.ts";
 
 /** Returns up to `most` visible elements that contain a text, ignoring case and runs of white space. */
 export function findText(wanted: string, most: number): Element[] {
@@ -41,7 +37,7 @@ export function wordsAround(element: Element): string {
 }
 
 /** Returns the child elements that contain a text. */
-export function childrenWith(node: Node, text: string): Element[] {
+function childrenWith(node: Node, text: string): Element[] {
   const children: Element[] = [];
   for (const child of sight.read(Node.prototype, "childNodes", node)) {
     if (!(child instanceof Element) || isSilent(child)) continue;
@@ -51,7 +47,7 @@ export function childrenWith(node: Node, text: string): Element[] {
 }
 
 /** Returns the text in an element, without scripts and styles. */
-export function wordsOf(element: Element): string {
+function wordsOf(element: Element): string {
   const walker = Document.prototype.createTreeWalker.call(document, element, NodeFilter.SHOW_TEXT);
   let words = "";
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -63,17 +59,4 @@ export function wordsOf(element: Element): string {
 
 export function isSilent(element: Element): boolean {
   return /^(?:head|script|noscript|style|template)$/.test(sight.read(Element.prototype, "localName", element));
-}
-
-export function plain(text: string): string {
-  return text
-    .replace(/[\s\u200b\u00ad]+/g, " ")
-    .trim()
-    .toLowerCase();
-}
-
-/** Whether the quoted parts of a snapshot line contain a text. The other parts are neither names nor values. */
-export function says(line: string, text: string): boolean {
-  const quoted = line.match(/"(?:[^"\\]|\\.)*"/g) ?? [];
-  return quoted.some((each) => plain(JSON.parse(each)).includes(text));
 }

@@ -1,13 +1,6 @@
-import type { Named } from "./page-refs.ts";
-
-/*
- * Waiting for document changes. These functions run in the page together with `page-sight.ts` and `page-text.ts`;
- * `page-script.ts` sends their source there.
- */
-
-declare const sight: typeof import("./page-sight.ts");
-declare const texts: typeof import("./page-text.ts");
-declare const state: { changedAt: number | undefined };
+import { allNamed, firstNamed, type Named } from "./page-refs.ts";
+import * as sight from "./page-sight.ts";
+import { findText, wordsAround } from "./page-text.ts";
 
 /** The wanted value, or the hindrance. */
 export type Seen<Value> = { readonly value: Value } | Hindrance;
@@ -61,7 +54,7 @@ export function nextFrame(most = 2_000): Promise<void> {
 }
 
 /** Resolves when the document has changed, after at least `least` and at most `most` milliseconds. */
-export function change(most: number, least: number): Promise<void> {
+function change(most: number, least: number): Promise<void> {
   return new Promise((resolve) => {
     const observer = new MutationObserver(() => {
       observer.disconnect();
@@ -94,30 +87,34 @@ export function waitForElement({
   });
 }
 
-export function hasMatch(selector: Named): boolean {
-  return sight.allMatches(selector).next().done !== true;
+function hasMatch(selector: Named): boolean {
+  for (const _ of allNamed(selector)) return true;
+  return false;
 }
 
-export function hasVisible(selector: Named): boolean {
-  const element = sight.findFirst(selector);
+function hasVisible(selector: Named): boolean {
+  const element = firstNamed(selector);
   return element !== undefined && sight.isVisible(element);
 }
 
 /** Waits until a text is visible. Returns the texts of at most `most` places that contain it. */
 export function waitForText(wish: { text: string; timeoutMs: number; most: number }): Promise<Seen<string[]>> {
   return until(wish.timeoutMs, () => {
-    const found = texts.findText(wish.text, Math.max(1, wish.most));
+    const found = findText(wish.text, Math.max(1, wish.most));
     if (found.length === 0) return { hindrance: "did not appear within the timeout" };
-    return { value: found.slice(0, wish.most).map(texts.wordsAround) };
+    return { value: found.slice(0, wish.most).map(wordsAround) };
   });
 }
 
+/** Time of the last document change. Undefined until it is recorded. */
+let changedAt: number | undefined;
+
 /** Records the time of each later document change. */
 export function watchChanges(): void {
-  if (state.changedAt !== undefined) return;
-  state.changedAt = performance.now();
+  if (changedAt !== undefined) return;
+  changedAt = performance.now();
   const note = () => {
-    state.changedAt = performance.now();
+    changedAt = performance.now();
   };
   const options = { subtree: true, childList: true, attributes: true, characterData: true };
   new MutationObserver(note).observe(document, options);
@@ -131,7 +128,7 @@ export async function quiet({ quietMs, timeoutMs }: { quietMs: number; timeoutMs
   await nextFrame(quietMs);
   for (;;) {
     const now = performance.now();
-    const left = Math.min((state.changedAt ?? 0) + quietMs, endsAt) - now;
+    const left = Math.min((changedAt ?? 0) + quietMs, endsAt) - now;
     if (left <= 0) return;
     await new Promise((resolve) => setTimeout(resolve, left));
   }

@@ -1,6 +1,7 @@
+import { captureScript } from "../../src/gen/injected/capture-script.ts";
 import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { Targets } from "../cdp/targets.ts";
-import { type CaptureControl, captureScript } from "../injected/capture-script.ts";
+import type * as capture from "../injected/capture-script.ts";
 import type { HiddenPage } from "../isolation/hidden-page.ts";
 
 /** The browser with our extension. */
@@ -9,7 +10,8 @@ export interface CaptureBrowser {
   readonly targets: Targets;
 }
 
-type Ask = Exclude<keyof CaptureControl, "ended">;
+type CaptureScript = typeof capture;
+type Ask = Exclude<keyof CaptureScript, "ended">;
 
 /** The page of our extension. Open only while the session is published. */
 export class CapturePage implements AsyncDisposable {
@@ -41,7 +43,7 @@ export class CapturePage implements AsyncDisposable {
       for (const tab of (await tabs()).targetInfos) if (isOurs(tab)) hide(tab.targetId);
       return { targetId, session };
     });
-    const expression = `globalThis.capture = (${captureScript})(); undefined`;
+    const expression = `globalThis.capture = ${captureScript}; undefined`;
     const { exceptionDetails } = await session.send("Runtime.evaluate", { expression });
     if (exceptionDetails) throw new Error(`failed to start the capture: ${exceptionDetails.exception?.description}`);
     return new CapturePage(browserSession, session, targetId);
@@ -50,8 +52,8 @@ export class CapturePage implements AsyncDisposable {
   /** Calls a function of the page. */
   ask<Name extends Ask>(
     name: Name,
-    argument: Parameters<CaptureControl[Name]>[0],
-  ): Promise<Awaited<ReturnType<CaptureControl[Name]>>> {
+    argument: Parameters<CaptureScript[Name]>[0],
+  ): Promise<Awaited<ReturnType<CaptureScript[Name]>>> {
     return this.#evaluate(`capture.${name}(${JSON.stringify(argument)})`);
   }
 

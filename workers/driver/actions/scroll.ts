@@ -1,10 +1,9 @@
 import type { Scroll } from "../../../src/gen/pilothouse/v1/session_pb.ts";
-import type { Point } from "../../injected/page-aim.ts";
 import type { Scrolled } from "../../injected/page-scroll.ts";
-import type { Seen } from "../../injected/page-wait.ts";
+import type { Point } from "../../injected/page-sight.ts";
 import { inputOf } from "../../input/page-input.ts";
 import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFrame } from "../elements/page-world.ts";
-import { frameHeldBy, persist, useElement } from "../elements/reach.ts";
+import { frameHeldBy, persist, reach } from "../elements/reach.ts";
 import { aimOf, type Scene } from "./scene.ts";
 
 /** Longest wait for a wheel event to take effect. A page without scrollable content shows none. */
@@ -15,7 +14,9 @@ export async function scroll(scene: Scene, request: Scroll): Promise<void> {
   const { dx, dy } = request;
   const aim = aimOf(scene, request, "action");
   if (aim) {
-    await useElement(scene, aim, { act: scrollElement, args: { dx, dy } });
+    await reach(scene, aim, ({ inner }, timeoutMs) =>
+      callPage(scene, inner, "scrollElement", { selector: aim.selector, timeoutMs }, { dx, dy }),
+    );
     return;
   }
   const { progress, sessionPage } = scene;
@@ -50,10 +51,4 @@ async function lookAround(scene: Scene, frame: Frame, at?: Point): Promise<[Watc
 /** Ignores that the wheel event made the frame navigate. */
 function unlessLeft(thrown: unknown): void {
   if (!(thrown instanceof DocumentLeft)) throw thrown;
-}
-
-/** Runs in the page. */
-function scrollElement(element: Element, { dx, dy }: { dx: number; dy: number }): Seen<null> {
-  element.scrollBy({ left: dx, top: dy, behavior: "instant" });
-  return { value: null };
 }

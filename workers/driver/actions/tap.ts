@@ -1,7 +1,7 @@
 import { type Hover, MouseButton, type Tap } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../../src/platform/errors.ts";
-import type { Point } from "../../injected/page-aim.ts";
 import type { Stroke } from "../../injected/page-guard.ts";
+import type { Point } from "../../injected/page-sight.ts";
 import type { Button } from "../../input/mouse.ts";
 import { inputOf, type PageInput } from "../../input/page-input.ts";
 import type { TouchScreen } from "../../input/touch-screen.ts";

@@ -3,7 +3,9 @@ import { type Tap, TapSchema, type Upload } from "../../../src/gen/pilothouse/v1
 import { unlessLate } from "../../../src/platform/deadline.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
 import { type FileInput, giveFiles, inputOfChooser } from "../../files/file-input.ts";
-import { holdElement } from "../elements/reach.ts";
+import type { Aim } from "../elements/aim.ts";
+import { callForObject } from "../elements/page-world.ts";
+import { reach } from "../elements/reach.ts";
 import { neededAim, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
@@ -18,7 +20,7 @@ export async function upload(scene: Scene, request: Upload): Promise<void> {
     const fault = `the session has no file ${JSON.stringify(name)}`;
     throw failFields("validation-failed", { [`action.files[${index}]`]: fault });
   });
-  const named = await holdElement(scene, neededAim(scene, request, "action"), fileInputOf);
+  const named = await holdFileInput(scene, neededAim(scene, request, "action"));
   const input =
     named ?? (await inputBehind(scene, create(TapSchema, { frame, ...(ref === undefined ? { selector } : { ref }) })));
   await giveFiles(input, paths, scene.progress);
@@ -39,8 +41,13 @@ async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
   return inputOfChooser(await progress.race(opened), progress);
 }
 
-/** Runs in the page: returns the element or its label's control, if that is a file input. */
-function fileInputOf(match: Element): Element | undefined {
-  const control = match.closest("label")?.control ?? match;
-  return control instanceof HTMLInputElement && control.type === "file" ? control : undefined;
+/** Waits for a match, visible or not, and holds the first that is a file input or its label. Null if none is. */
+function holdFileInput(scene: Scene, aim: Aim): Promise<FileInput | null> {
+  return reach<FileInput | null>(scene, aim, async ({ inner }, timeoutMs) => {
+    const wish = { selector: aim.selector, timeoutMs };
+    const { objectId, value } = await callForObject(scene, inner, "findFileInput", wish);
+    if (objectId !== undefined) return { value: { cdp: inner.cdp, objectId } };
+    if (value === false) return { value: null };
+    return { hindrance: String(value), isFinal: value !== "" };
+  });
 }

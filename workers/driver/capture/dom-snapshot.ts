@@ -1,7 +1,6 @@
 import { within } from "../../../src/platform/deadline.ts";
-import { type SerializedDocument, type SerializeOptions, serializeDocument } from "../../injected/dom-script.ts";
 import type { Scene } from "../actions/scene.ts";
-import { childFrame, DocumentLeft, type Frame, mainFrame, runForObject, runInPage } from "../elements/page-world.ts";
+import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFrame } from "../elements/page-world.ts";
 import { persist } from "../elements/reach.ts";
 import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
 import { encodeText, escapeAttribute } from "./text-parts.ts";
@@ -26,7 +25,7 @@ export async function snapshotDom(scene: Scene): Promise<RawCapture> {
 }
 
 class DomSnapshot {
-  /** Marks frames in the output, and is the name of the stored output in each world. */
+  /** Marks frames in the output, and names the stored output in each world. The page cannot read it. */
   readonly #token = `frame-${crypto.randomUUID()}-`;
   readonly #scene: Scene;
   #frames = 0;
@@ -45,7 +44,7 @@ class DomSnapshot {
       if (this.#length > maxBytes) throw tooLarge(this.#length);
       return await this.#inline(frame, html, depth);
     } finally {
-      if (isKept) runInPage(this.#scene, frame, forget, this.#token).catch(() => undefined);
+      if (isKept) callPage(this.#scene, frame, "forgetDocument", this.#token).catch(() => undefined);
     }
   }
 
@@ -69,7 +68,7 @@ class DomSnapshot {
     this.#frames += 1;
     if (depth > maxDepth || this.#frames > maxFrames) return "";
     const write = async () => {
-      const { objectId } = await runForObject(this.#scene, parent, holderOf, this.#token, index);
+      const { objectId } = await callForObject(this.#scene, parent, "frameHolder", this.#token, index);
       if (objectId === undefined) return "";
       const { node } = await parent.cdp.send("DOM.describeNode", { objectId });
       return node.frameId === undefined ? "" : await this.write(childFrame(this.#scene, node.frameId), depth);
@@ -83,7 +82,7 @@ class DomSnapshot {
     const slices: string[] = [];
     for (let from = 0; ; ) {
       const slice = { from, size: sliceLength };
-      const read = await runInPage(this.#scene, frame, readWritten, serializeDocument, options, slice);
+      const read = await callPage(this.#scene, frame, "readDocument", options, slice);
       if (!read) throw new DocumentLeft("the document was left while it was read");
       if (read.length > maxBytes) throw tooLarge(read.length);
       slices.push(read.html);
@@ -91,41 +90,4 @@ class DomSnapshot {
       if (read.html === "" || from >= read.length) return { html: slices.join(""), isWhole: read.isWhole };
     }
   }
-}
-
-/** Serialized documents that are still needed, by token. */
-type Kept = Record<string, SerializedDocument | undefined>;
-
-/** A part of a serialized document. */
-interface Slice extends Pick<SerializedDocument, "length" | "html"> {
-  /** Whether this is the whole document, without frames, so that nothing needs to be stored. */
-  readonly isWhole: boolean;
-}
-
-/** Runs in the page: serializes the document at offset 0, and returns a slice that does not split a surrogate pair. */
-function readWritten(
-  serialize: (options: SerializeOptions) => SerializedDocument,
-  options: SerializeOptions,
-  { from, size }: { from: number; size: number },
-): Slice | undefined {
-  const kept = globalThis as unknown as Kept;
-  const written = from === 0 ? serialize(options) : kept[options.token];
-  if (!written) return undefined;
-  const { length, frames } = written;
-  const last = written.html.charCodeAt(from + size - 1);
-  const isHalf = last >= 0xd800 && last <= 0xdbff;
-  const html = written.html.slice(from, from + size - (isHalf ? 1 : 0));
-  const isWhole = html.length === length && frames.length === 0;
-  if (!isWhole) kept[options.token] = written;
-  return { length, html, isWhole };
-}
-
-/** Runs in the page: returns the element that contains a frame. */
-function holderOf(token: string, index: number): Element | undefined {
-  return (globalThis as unknown as Kept)[token]?.frames[index];
-}
-
-/** Runs in the page. */
-function forget(token: string): void {
-  delete (globalThis as unknown as Kept)[token];
 }

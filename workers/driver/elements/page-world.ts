@@ -1,10 +1,14 @@
+import { pageScript } from "../../../src/gen/injected/page-script.ts";
 import type { CdpSession } from "../../cdp/cdp-session.ts";
 import { isDocumentLeft, isTargetClosed } from "../../cdp/target-faults.ts";
-import { type PageScript, pageScript } from "../../injected/page-script.ts";
+import type * as pageFunctions from "../../injected/page-script.ts";
 import { ownWorld } from "../../pages/own-world.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import { closedFailure } from "../../pages/tab.ts";
+
+/** Functions that our script exposes in a document. */
+export type PageScript = typeof pageFunctions;
 
 /** Dependencies of element operations. */
 export interface ElementScene {
@@ -69,28 +73,6 @@ export async function callPage<Name extends keyof PageScript>(
   return value as Awaited<ReturnType<PageScript[Name]>>;
 }
 
-/** Runs a self-contained function in the page. Its arguments may include functions. */
-export async function runInPage<Args extends unknown[], Value>(
-  { progress }: Pick<ElementScene, "progress">,
-  frame: Frame,
-  work: (...args: Args) => Value,
-  ...args: Args
-): Promise<Value> {
-  const { value } = await call(progress, frame, { name: "run", args: [work, ...args], byValue: true });
-  // The boundary where the function's result gets its type.
-  return value as Value;
-}
-
-/** Same as `runInPage`, but returns a remote object, which the caller must release. */
-export function runForObject<Args extends unknown[]>(
-  { progress }: Pick<ElementScene, "progress">,
-  frame: Frame,
-  work: (...args: Args) => unknown,
-  ...args: Args
-): Promise<Answer> {
-  return call(progress, frame, { name: "run", args: [work, ...args], byValue: false });
-}
-
 /** Registers a closed shadow root with the document's script. Both objects must be from the script's world. */
 export async function keepClosed(
   { progress }: Pick<ElementScene, "progress">,
@@ -129,7 +111,7 @@ export async function callIfKnown<Name extends "release" | "title" | "coverField
 
 interface PageCall {
   readonly name: keyof PageScript;
-  /** Functions run in the page and must be self-contained. Held objects are passed by reference. */
+  /** Held objects are passed by reference. */
   readonly args: readonly unknown[];
   readonly byValue: boolean;
 }
@@ -185,17 +167,13 @@ async function ask(
   script: string,
   { name, args, byValue }: PageCall,
 ) {
-  const values = args.filter((argument) => typeof argument !== "function");
-  const passed = args.map((argument) => (typeof argument === "function" ? `(${argument})` : "values.shift()"));
   const functionDeclaration = `(home, ...values) => {
     const script = ${script};
-    return script ? script.${name}(${passed.join(", ")}) : ${JSON.stringify(absent)};
+    return script ? script.${name}(...values) : ${JSON.stringify(absent)};
   }`;
   const called = cdp.send("Runtime.callFunctionOn", {
     functionDeclaration,
-    arguments: [home, ...values].map((value) =>
-      value instanceof HeldObject ? { objectId: value.objectId } : { value },
-    ),
+    arguments: [home, ...args].map((value) => (value instanceof HeldObject ? { objectId: value.objectId } : { value })),
     executionContextId: contextId,
     awaitPromise: true,
     returnByValue: byValue,

@@ -1,10 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { within } from "../../../src/platform/deadline.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
-import type { CdpSession } from "../../cdp/cdp-session.ts";
-import type { Act, Box } from "../../injected/page-aim.ts";
+import type { Box } from "../../injected/page-aim.ts";
 import type { Named } from "../../injected/page-refs.ts";
-import type { PageScript } from "../../injected/page-script.ts";
 import type { Hindrance, Seen } from "../../injected/page-wait.ts";
 import { type Aim, notParsed, quoted, selectorsOf, subjectOf } from "./aim.ts";
 import {
@@ -16,6 +14,7 @@ import {
   type Frame,
   InvalidSelector,
   mainFrame,
+  type PageScript,
 } from "./page-world.ts";
 
 /** Longest wait inside the page. An abandoned wait ends after this time. */
@@ -79,19 +78,6 @@ export function reach<Value>(
   });
 }
 
-/** Runs a self-contained function in the page on an element once it is visible. */
-export function useElement<Args, Value>(
-  scene: ElementScene,
-  aim: Aim,
-  { act, args, isEnabled = false }: { act: Act<Args, Value>; args: Args; isEnabled?: boolean },
-): Promise<Value> {
-  return reach(scene, aim, ({ inner }, timeoutMs) => {
-    const wish = { selector: aim.selector, timeoutMs, isEnabled };
-    // The boundary where the result of a function that runs in the page gets its type.
-    return callPage(scene, inner, "use", wish, act as Act<unknown, unknown>, args) as Promise<Seen<Value>>;
-  });
-}
-
 /** Scrolls an element into view and returns its box in the page's viewport once it is stable. */
 export function showElement(scene: ElementScene, aim: Aim): Promise<Box> {
   return reach(scene, aim, (way, timeoutMs) => show(scene, way, { selector: aim.selector, timeoutMs }));
@@ -129,32 +115,6 @@ async function show(
     seen = value ? { value } : { hindrance: "" };
   }
   return seen;
-}
-
-/** A remote element with its CDP session. The caller must release it. */
-export interface HeldElement {
-  readonly cdp: CdpSession;
-  readonly objectId: string;
-}
-
-/** Waits for a match, visible or not, and holds the first element that `choose` returns. Null if it returns none. */
-export function holdElement(
-  scene: ElementScene,
-  aim: Aim,
-  choose: (match: Element) => Element | undefined,
-): Promise<HeldElement | null> {
-  return reach<HeldElement | null>(scene, aim, async ({ inner }, timeoutMs) => {
-    const { objectId, value } = await callForObject(
-      scene,
-      inner,
-      "pick",
-      { selector: aim.selector, timeoutMs },
-      choose,
-    );
-    if (objectId !== undefined) return { value: { cdp: inner.cdp, objectId } };
-    if (value === false) return { value: null };
-    return { hindrance: String(value), isFinal: value !== "" };
-  });
 }
 
 /** Resolves the frames that lead to an element. */

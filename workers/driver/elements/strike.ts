@@ -1,6 +1,6 @@
 import { fail } from "../../../src/platform/errors.ts";
-import type { Point } from "../../injected/page-aim.ts";
 import type { Released, Stroke } from "../../injected/page-guard.ts";
+import type { Point } from "../../injected/page-sight.ts";
 import type { Seen, Wish } from "../../injected/page-wait.ts";
 import { type Aim, subjectOf } from "./aim.ts";
 import { callIfKnown, callPage, type ElementScene } from "./page-world.ts";

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { tidy } from "../../injected/page-role.ts";
-import { plain } from "../../injected/page-text.ts";
 import type { Seen } from "../../injected/page-wait.ts";
+import { plain, tidy } from "../../injected/plain-text.ts";
 import { type Aim, wholeFrame } from "./aim.ts";
 import { callPage, type ElementScene } from "./page-world.ts";
 import { reach } from "./reach.ts";

@@ -1,7 +1,7 @@
 import { within } from "../../../src/platform/deadline.ts";
 import type { Looked, LookedFrame, LookWish } from "../../injected/page-look.ts";
 import type { Ref } from "../../injected/page-refs.ts";
-import { plain, says } from "../../injected/page-text.ts";
+import { plain, says } from "../../injected/plain-text.ts";
 import type { TextMask } from "../../variables/text-mask.ts";
 import { callForObject, callPage, childFrame, type ElementScene, type Frame } from "../elements/page-world.ts";
 import { frameHeldBy } from "../elements/reach.ts";

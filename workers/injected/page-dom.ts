@@ -1,4 +1,4 @@
-export interface SerializeOptions {
+interface SerializeOptions {
   /** Prefix of a frame's placeholder: the token, the frame's index in `frames`, and `;`. */
   token: string;
   /** Characters after which serializing stops. */
@@ -6,21 +6,54 @@ export interface SerializeOptions {
 }
 
 /** A serialized document. Above the limit, `html` is empty and `length` a lower bound. */
-export interface SerializedDocument {
+interface SerializedDocument {
   html: string;
   length: number;
   /** Elements that contain frames. */
   frames: HTMLIFrameElement[];
 }
 
+/** Serialized documents that are still needed, by token. */
+const kept = new Map<string, SerializedDocument>();
+
+/** A part of a serialized document. */
+interface Slice extends Pick<SerializedDocument, "length" | "html"> {
+  /** Whether this is the whole document, without frames, so that nothing needs to be stored. */
+  readonly isWhole: boolean;
+}
+
+/** Serializes the document at offset 0, and returns a slice that does not split a surrogate pair. */
+export function readDocument(
+  options: SerializeOptions,
+  { from, size }: { from: number; size: number },
+): Slice | undefined {
+  const written = from === 0 ? serializeDocument(options) : kept.get(options.token);
+  if (!written) return undefined;
+  const { length, frames } = written;
+  const last = written.html.charCodeAt(from + size - 1);
+  const isHalf = last >= 0xd800 && last <= 0xdbff;
+  const html = written.html.slice(from, from + size - (isHalf ? 1 : 0));
+  const isWhole = html.length === length && frames.length === 0;
+  if (!isWhole) kept.set(options.token, written);
+  return { length, html, isWhole };
+}
+
+/** Returns the element that contains a frame of a serialized document. */
+export function frameHolder(token: string, index: number): Element | undefined {
+  return kept.get(token)?.frames[index];
+}
+
+export function forgetDocument(token: string): void {
+  kept.delete(token);
+}
+
 /**
- * Runs in the page in an isolated world, where the page cannot read the token or change the output. Documents expose
- * elements as own members in every world. The document is therefore read through its prototype.
- *
  * Serializes the document with current form values and open shadow roots. Only elements that contain any of these are
  * written here, iteratively. The browser serializes the rest, which is many times faster.
+ *
+ * Documents expose elements as own members in every world. The document is therefore read through its prototype.
  */
-export function serializeDocument({ token, limit }: SerializeOptions): SerializedDocument {
+function serializeDocument({ token, limit }: SerializeOptions): SerializedDocument {
   const voidTags = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;
   const rawTextTags = /^(?:style|script|xmp|iframe|noembed|noframes|plaintext|noscript)$/;
   const fixedTypes = /^(?:file|password|checkbox|radio|button|submit|reset|image|hidden)$/;

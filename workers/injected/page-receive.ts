@@ -1,0 +1,81 @@
+import { use } from "./page-aim.ts";
+import type { Seen, Wish } from "./page-wait.ts";
+
+/** How an element can receive a text. */
+export type Reception =
+  /** The element has focus and any text to clear is selected: keys can be sent. */
+  | { readonly outcome: "ready" }
+  /** The control holds a single value, which was set to the text. */
+  | { readonly outcome: "set" }
+  /** The element accepts no text, or not this one. `type` is that of the control. */
+  | { readonly outcome: "takesNone" | "refused"; readonly type: string };
+
+/** The requested change of the element. */
+interface Wanted {
+  readonly text: string;
+  readonly clear: boolean;
+}
+
+/** Prepares an element for key input once it accepts text, or sets its value. */
+export function receiveText(wish: Wish, wanted: Wanted): Promise<Seen<Reception>> {
+  return use(wish, (element) => receive(element, wanted));
+}
+
+function receive(element: Element, { text, clear }: Wanted): Seen<Reception> {
+  const textless = ["button", "checkbox", "file", "hidden", "image", "radio", "reset", "submit"];
+  const valued = ["color", "date", "datetime-local", "month", "range", "time", "week"];
+  const hindered = (hindrance: string) => ({ hindrance });
+
+  const hasFocus = () => {
+    const root = element.getRootNode();
+    return (root instanceof Document || root instanceof ShadowRoot) && root.activeElement === element;
+  };
+
+  const setValue = (input: HTMLInputElement): Reception => {
+    const before = input.value;
+    input.value = text;
+    const isTaken = text === "" || isValue(input);
+    if (!isTaken) input.value = before;
+    if (!isTaken) return { outcome: "refused", type: input.type };
+    input.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    return { outcome: "set" };
+  };
+
+  // The browser sanitizes an invalid colour or number, and empties other inputs.
+  const isValue = ({ type, value }: HTMLInputElement) => {
+    if (type === "range") return Number(value) === Number(text);
+    return type === "color" ? value === text.trim().toLowerCase() : value !== "";
+  };
+
+  const select = (field: HTMLInputElement | HTMLTextAreaElement | undefined) => {
+    if (field) field.select();
+    else getSelection()?.selectAllChildren(element);
+  };
+
+  const moveToEnd = (field: HTMLInputElement | HTMLTextAreaElement | undefined) => {
+    if (!field) {
+      getSelection()?.selectAllChildren(element);
+      getSelection()?.collapseToEnd();
+    } else if (field.selectionStart === null) getSelection()?.modify("move", "forward", "documentboundary");
+    else field.setSelectionRange(field.value.length, field.value.length);
+  };
+
+  if (!(element instanceof HTMLElement)) return hindered("takes no text");
+  const input = element instanceof HTMLInputElement ? element : undefined;
+  const field = element instanceof HTMLTextAreaElement ? element : input;
+  const isTextless = element instanceof HTMLButtonElement || element instanceof HTMLSelectElement;
+  if (isTextless || (input && textless.includes(input.type)))
+    return { value: { outcome: "takesNone", type: input?.type ?? element.localName } };
+  if (element.matches(":disabled")) return hindered("is disabled");
+  if (!field && !element.isContentEditable) return hindered("takes no text");
+  if (field?.readOnly) return hindered("is read-only");
+
+  const hadFocus = hasFocus();
+  if (!hadFocus) element.focus();
+  if (!hasFocus()) return hindered("does not accept focus");
+  if (input && valued.includes(input.type)) return { value: setValue(input) };
+  if (clear) select(field);
+  else if (!hadFocus) moveToEnd(field);
+  return { value: { outcome: "ready" } };
+}

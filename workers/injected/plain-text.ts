@@ -1,0 +1,29 @@
+/* Rules for texts of pages. The only module of this folder that runs in the worker too. */
+
+/** Returns a text as searches compare it. */
+export function plain(text: string): string {
+  return text
+    .replace(/[\s\u200b\u00ad]+/g, " ")
+    .trim()
+    .toLowerCase();
+}
+
+/** Whether the quoted parts of a snapshot line contain a text. The other parts are neither names nor values. */
+export function says(line: string, text: string): boolean {
+  const quoted = line.match(/"(?:[^"\\]|\\.)*"/g) ?? [];
+  return quoted.some((each) => plain(JSON.parse(each)).includes(text));
+}
+
+/** Returns a page text as a JSON string. No other part of a line is quoted. */
+export function quote(text: string, most: number): string {
+  return JSON.stringify(tidy(text, most));
+}
+
+/** Returns a text on one line, without control and format characters that could reorder or hide other text. */
+export function tidy(text: string, most: number): string {
+  const plain = text
+    .slice(0, 8 * most)
+    .replace(/[\s\p{Cc}\p{Cf}]+/gu, " ")
+    .trim();
+  return plain.length > most ? `${plain.slice(0, most).toWellFormed()}…` : plain.toWellFormed();
+}
