@@ -96,9 +96,8 @@ need_node() {
 
 # Also compares directories, so that a removed proto file counts.
 need_code() {
-  code_sources="proto gateway/web workers/injected tools/bundle-injected.ts buf.gen.yaml package-lock.json"
-  # shellcheck disable=SC2086
-  if [ -f src/gen/.stamp ] && [ -z "$(find $code_sources -newer src/gen/.stamp)" ]; then
+  if [ -f src/gen/.stamp ] &&
+    [ -z "$(find proto gateway/web workers/injected tools/bundle-injected.ts buf.gen.yaml package-lock.json -newer src/gen/.stamp)" ]; then
     return 0
   fi
   step "generating code" sh tools/generate-code.sh ||

@@ -1,8 +1,9 @@
 import { within } from "../../src/platform/deadline.ts";
+import type { DocumentReport } from "../injected/check-script.ts";
 import { shownAddress } from "../pages/shown-text.ts";
 import type { Frame, Tab } from "../pages/tab.ts";
 import { isUnsolved } from "./check-frame.ts";
-import { type DocumentReport, reportDocument } from "./document-report.ts";
+import { reportDocument } from "./document-report.ts";
 import { LookTimer } from "./look-timer.ts";
 import { isAboutBeingHuman } from "./purpose.ts";
 import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } from "./vendors.ts";

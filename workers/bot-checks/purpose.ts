@@ -1,4 +1,4 @@
-import type { DocumentReport } from "./document-report.ts";
+import type { DocumentReport } from "../injected/check-script.ts";
 
 /** More links indicate a site's navigation. */
 const maxLinks = 8;

@@ -4,7 +4,7 @@ import { ownWorld } from "../pages/own-world.ts";
 import { callOn, type PageElement } from "../pages/page-element.ts";
 import type { Progress } from "../pages/progress.ts";
 
-/** Characters kept of an input's `accept` attribute. */
+/** How much is kept of the types of files that an input is for. */
 const acceptLength = 1_000;
 
 /** A file chooser that a page has opened for an input. */
@@ -17,7 +17,7 @@ export interface FileChooser {
 /** A file input of a document. */
 export type FileInput = PageElement<HTMLInputElement>;
 
-/** Resolves with the input of a file chooser. The input may be detached from the document. */
+/** The input that a file chooser was opened for: it need not be in the document. */
 export async function inputOfChooser(
   { session: cdp, frameId, backendNodeId }: FileChooser,
   progress: Progress,
@@ -25,48 +25,27 @@ export async function inputOfChooser(
   const world = { frameId, worldName: ownWorld };
   const { executionContextId } = await progress.race(cdp.send("Page.createIsolatedWorld", world));
   const { object } = await progress.race(cdp.send("DOM.resolveNode", { backendNodeId, executionContextId }));
-  if (object.objectId === undefined) throw fail("driver-error", {}, { detail: "the file input no longer exists" });
+  if (object.objectId === undefined) throw fail("driver-error", {}, { detail: "the file input has left the page" });
   return { cdp, objectId: object.objectId };
 }
 
-/** Resolves with an input's accepted types and whether the input selects a folder. */
+/** Says what an input takes. */
 export function readInput(input: FileInput, progress: Progress): Promise<{ accept: string; isFolder: boolean }> {
-  return callOn(input, describeInput, [acceptLength], progress);
+  return callOn(input, "describeInput", [acceptLength], progress);
 }
 
-/** Dispatches `cancel` on an input, as browsers do if no file is chosen. */
+/** Tells the page of an input that a person has chosen nothing, as browsers do. */
 export function giveNothing(input: FileInput, progress: Progress): Promise<void> {
-  return callOn(input, cancelInput, [], progress);
+  return callOn(input, "cancelInput", [], progress);
 }
 
-/** Replaces the files of an input. The browser dispatches `input` and `change`, as after a user's choice. */
+/** Gives an input files in place of those that it has; it tells its page as when a person has chosen them. */
 export async function giveFiles(
   { cdp, objectId }: FileInput,
   paths: readonly string[],
   progress: Progress,
 ): Promise<void> {
-  const fault = await callOn({ cdp, objectId }, emptyInput, [paths.length], progress);
+  const fault = await callOn({ cdp, objectId }, "emptyInput", [paths.length], progress);
   if (fault) throw failFields("validation-failed", fault);
   await progress.race(cdp.send("DOM.setFileInputFiles", { objectId, files: [...paths] }));
-}
-
-/**
- * Runs in the page. Returns a fault if the input cannot take `count` files; otherwise clears the input. Without
- * clearing, setting the same files again dispatches no events.
- */
-function emptyInput(this: HTMLInputElement, count: number): Record<string, string> | null {
-  if (this.webkitdirectory) return { "action.selector": "takes a directory" };
-  if (count > 1 && !this.multiple) return { "action.files": "must be one file: the input does not accept several" };
-  this.value = "";
-  return null;
-}
-
-/** Runs in the page. */
-function describeInput(this: HTMLInputElement, length: number): { accept: string; isFolder: boolean } {
-  return { accept: this.accept.slice(0, length), isFolder: this.webkitdirectory };
-}
-
-/** Runs in the page. */
-function cancelInput(this: HTMLInputElement): void {
-  this.dispatchEvent(new Event("cancel", { bubbles: true }));
 }

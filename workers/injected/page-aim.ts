@@ -34,7 +34,7 @@ let keptOffsets: readonly Offset[] | undefined;
 
 /** Returns the element once it is visible, and enabled if requested. */
 function findReady({ selector, isEnabled }: Wish): Seen<Element> {
-  const stale = typeof selector === "string" ? undefined : staleness(selector);
+  const stale = staleness(selector);
   if (stale !== undefined) return { hindrance: stale, isFinal: true };
   const element = firstNamed(selector);
   if (!element) return { hindrance: "" };
@@ -236,7 +236,7 @@ export function use<Value>(wish: Wish, act: (element: Element) => Seen<Value>): 
  */
 export async function findFileInput({ selector, timeoutMs }: Wish): Promise<Element | false | string> {
   const seen = await until<Element | false>(timeoutMs, () => {
-    const stale = typeof selector === "string" ? undefined : staleness(selector);
+    const stale = staleness(selector);
     if (stale !== undefined) return { hindrance: stale, isFinal: true };
     const matches = [...allNamed(selector)].map((match) => sight.labelled(match) ?? match);
     const isFileInput = (match: Element) => match instanceof HTMLInputElement && match.type === "file";

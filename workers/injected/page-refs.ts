@@ -72,10 +72,10 @@ export function isNews(kept: Kept, node: Node, body: string): boolean {
 }
 
 /** Returns the element of a reference, or all matches of a selector. */
-export function allNamed(named: Named): Iterable<Element> {
-  if (typeof named === "string") return allMatches(named);
+export function* allNamed(named: Named): Generator<Element> {
+  if (typeof named === "string") return yield* allMatches(named);
   const element = elementOf(named);
-  return element ? [element] : [];
+  if (element) yield element;
 }
 
 /** Returns the element of a reference, or the first visible match of a selector, else the first match. */
@@ -84,13 +84,14 @@ export function firstNamed(named: Named): Element | undefined {
 }
 
 /** Returns the element of a reference. Undefined once it has left the document. */
-function elementOf({ epoch, number }: Ref): Element | undefined {
+export function elementOf({ epoch, number }: Ref): Element | undefined {
   const element = state?.epoch === epoch ? state.elements.get(number)?.deref() : undefined;
   return element?.isConnected ? element : undefined;
 }
 
-/** Returns why a reference is stale, or undefined if it is valid. */
-export function staleness(ref: Ref): string | undefined {
+/** Returns why a reference is stale. Undefined for a valid one and for a selector. */
+export function staleness(ref: Named): string | undefined {
+  if (typeof ref === "string") return undefined;
   if (state?.epoch !== ref.epoch) return `belongs to an earlier document: ${quote(location.href, 300)} is shown now`;
   if (ref.number > state.last) return "is unknown: no snapshot returned it";
   const element = elementOf(ref);
@@ -98,9 +99,4 @@ export function staleness(ref: Ref): string | undefined {
   const told = state.given.get(element)?.told ?? "";
   const now = told === "" ? "" : tell(element);
   return now === told ? undefined : `was ${told} and is ${now} now`;
-}
-
-/** Returns the element of a reference. */
-export function elementFor(ref: Ref): Element | null {
-  return elementOf(ref) ?? null;
 }

@@ -19,7 +19,7 @@ export { release } from "./page-guard.ts";
 export { doubtfulElements } from "./page-hosts.ts";
 export { look, numberFound } from "./page-look.ts";
 export { receiveText } from "./page-receive.ts";
-export { elementFor } from "./page-refs.ts";
+export { elementOf } from "./page-refs.ts";
 export { scrollElement, scrolled, settled } from "./page-scroll.ts";
 export { chooseOptions } from "./page-select.ts";
 export { hitAt, keepClosed, title } from "./page-sight.ts";

@@ -88,8 +88,7 @@ export function waitForElement({
 }
 
 function hasMatch(selector: Named): boolean {
-  for (const _ of allNamed(selector)) return true;
-  return false;
+  return allNamed(selector).next().done !== true;
 }
 
 function hasVisible(selector: Named): boolean {

@@ -1,4 +1,6 @@
+import { controlScript } from "../../src/gen/injected/control-script.ts";
 import type { CdpSession } from "../cdp/cdp-session.ts";
+import type * as controlFunctions from "../injected/control-script.ts";
 import type { Progress } from "./progress.ts";
 
 /** A remote element, held in an isolated world. */
@@ -9,16 +11,19 @@ export interface PageElement<E extends Element> {
   readonly element?: E;
 }
 
-/** Calls a function on an element in its document. */
-export async function callOn<E extends Element, Args extends readonly (number | string)[], Value>(
-  { cdp, objectId }: PageElement<E>,
-  act: (this: E, ...args: Args) => Value,
-  args: Args,
+type Functions = typeof controlFunctions;
+
+/** Calls a function of our script on an element in its document. */
+export async function callOn<Name extends Exclude<keyof Functions, "findOpen">>(
+  { cdp, objectId }: PageElement<Parameters<Functions[Name]>[0]>,
+  name: Name,
+  args: (Parameters<Functions[Name]> extends [Element, ...infer Args] ? Args : never) & readonly (number | string)[],
   progress: Progress,
-): Promise<Value> {
+): Promise<ReturnType<Functions[Name]>> {
+  const functionDeclaration = `function (...values) { return ${controlScript}.${name}(this, ...values); }`;
   const values = args.map((value) => ({ value }));
-  const call = { objectId, functionDeclaration: String(act), arguments: values, returnByValue: true };
+  const call = { objectId, functionDeclaration, arguments: values, returnByValue: true };
   const { result } = await progress.race(cdp.send("Runtime.callFunctionOn", call));
   // The boundary where the function's result gets its type.
-  return result.value as Value;
+  return result.value as ReturnType<Functions[Name]>;
 }

@@ -95,7 +95,7 @@ async function lookIntoFrame(
   // An invisible frame is part of whole-page snapshots and searches only.
   if (!clip && !sight.wish.isWhole && sight.wish.find === "") return undefined;
   try {
-    const { objectId } = await callForObject(scene, frame, "elementFor", ref);
+    const { objectId } = await callForObject(scene, frame, "elementOf", ref);
     const frameId = objectId && (await frameHeldBy(scene, frame, objectId));
     return frameId ? await lookInto(sight, childFrame(scene, frameId), way, clip) : undefined;
   } catch (thrown) {

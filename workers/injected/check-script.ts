@@ -1,0 +1,94 @@
+// Functions that detect checks of whether a visitor is human.
+
+/** What a document shows of whether it is a check. */
+export interface DocumentReport {
+  /** The document has not been read to its end. */
+  readonly isLoading: boolean;
+  readonly title: string;
+  readonly headings: readonly string[];
+  /** All visible text; absent when there is more than a page needs that is nothing but a check. */
+  readonly text: string | undefined;
+  /** What can be clicked or filled in. */
+  readonly controls: number;
+  readonly links: number;
+  /** It asks for what a check does not: a password, an address, a search. */
+  readonly hasForm: boolean;
+  readonly isCloudflare: boolean;
+  readonly isPerimeterX: boolean;
+}
+
+/** Describes the document once it has loaded. */
+export async function describeLoaded(): Promise<DocumentReport> {
+  if (document.readyState !== "complete") await new Promise((resolve) => addEventListener("load", resolve));
+  return describeDocument();
+}
+
+/**
+ * Describes the document. Documents expose elements as own members in every world (`<img name="querySelectorAll">`), so
+ * the document is read through its prototype.
+ */
+export function describeDocument(): DocumentReport {
+  const maxText = 1_500;
+  const maxNodes = 1_000;
+  const maxLine = 200;
+  const silentTags = /^(?:script|style|noscript|template|option|title)$/i;
+  const all = (selector: string): Element[] => [...Document.prototype.querySelectorAll.call(document, selector)];
+  const isVisible = (element: Element) => element.checkVisibility({ visibilityProperty: true });
+  const lineOf = (element: Element) => (element.textContent ?? "").replace(/\s+/g, " ").trim().slice(0, maxLine);
+
+  const readText = (root: Element): string | undefined => {
+    const walker = Document.prototype.createTreeWalker.call(document, root, NodeFilter.SHOW_TEXT);
+    let text = "";
+    let nodes = 0;
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      nodes += 1;
+      if (nodes > maxNodes) return undefined;
+      const parent = node.parentElement;
+      const line = (node.nodeValue ?? "").trim();
+      if (line === "" || !parent || silentTags.test(parent.localName) || !isVisible(parent)) continue;
+      text += `${line} `;
+      if (text.length > maxText) return undefined;
+    }
+    return text;
+  };
+
+  const [title] = all("head > title");
+  const [body] = all("body");
+  const [px] = all("#px-captcha");
+  const text = body ? readText(body) : "";
+  // A document that says much is no check, whatever else there is on it: the rest need not be counted.
+  const few = text === undefined ? () => [] : (selector: string) => all(selector).filter(isVisible);
+  return {
+    isLoading: document.readyState === "loading",
+    title: title ? lineOf(title) : "",
+    headings: few("h1, h2, h3, [role=heading]").slice(0, 5).map(lineOf),
+    text,
+    controls: few("button, input:not([type=hidden]), textarea, canvas, iframe, [role=button], [role=checkbox]").length,
+    links: few("a[href]").length,
+    hasForm: few("input:is([type=password], [type=email], [type=tel], [type=search])").length > 0,
+    isCloudflare: all('script[src*="/cdn-cgi/challenge-platform/"][src*="/orchestrate/"]').length > 0,
+    isPerimeterX: px !== undefined && isVisible(px) && px.getBoundingClientRect().height > 0,
+  };
+}
+
+/** Whether the element that holds a frame is visible and has at least a size. */
+export function showsAtLeast(holder: Element, minWidth: number, minHeight: number): boolean {
+  const { width, height, right } = holder.getBoundingClientRect();
+  // What lies left of the page cannot be scrolled to.
+  return width >= minWidth && height >= minHeight && right > 0 && holder.checkVisibility({ visibilityProperty: true });
+}
+
+/** Whether a field has a value. Forms expose fields as own members in every world, so roots are read by their prototypes. */
+export function hasValue(selector: string, most: number): boolean {
+  const fields: Element[] = [];
+  const roots: (Document | ShadowRoot)[] = [document];
+  for (let root = roots.pop(); root && fields.length < most; root = roots.pop()) {
+    const { querySelectorAll } = root instanceof Document ? Document.prototype : DocumentFragment.prototype;
+    fields.push(...querySelectorAll.call(root, selector));
+    for (const element of querySelectorAll.call(root, "*")) {
+      const shadow: ShadowRoot | null = Reflect.get(Element.prototype, "shadowRoot", element);
+      if (shadow) roots.push(shadow);
+    }
+  }
+  return fields.slice(0, most).some((field) => "value" in field && field.value !== "");
+}

@@ -1,0 +1,103 @@
+// Functions for form controls, which run in the isolated world that holds the control.
+
+/** An option shown in the list. */
+export interface ShownOption {
+  readonly index: number;
+  readonly label: string;
+  readonly group: string;
+  readonly disabled: boolean;
+  readonly selected: boolean;
+}
+
+export interface SelectText {
+  readonly name: string;
+  readonly options: ShownOption[];
+}
+
+/**
+ * Returns a `<select>` with an open list that the page does not draw itself. Otherwise returns the
+ * focused frame.
+ */
+export function findOpen(): Element | null {
+  const focusOf = (root: Document | ShadowRoot): Element | null => {
+    const { activeElement: focused } = root;
+    return focused?.shadowRoot ? focusOf(focused.shadowRoot) : focused;
+  };
+  const focused = focusOf(document);
+  const open = focused?.matches("select:open") ? focused : document.querySelector("select:open");
+  if (open) return getComputedStyle(open).appearance === "base-select" ? null : open;
+  return focused?.matches("iframe, frame") ? focused : null;
+}
+
+export function isListOpen(select: HTMLSelectElement): boolean {
+  return select.matches(":open");
+}
+
+export function describeOptions(
+  select: HTMLSelectElement,
+  most: number,
+  labelLength: number,
+  nameLength: number,
+): SelectText {
+  const options: ShownOption[] = [];
+  for (let index = 0; index < select.options.length && options.length < most; index += 1) {
+    const option = select.options[index];
+    if (!option || !isShown(option)) continue;
+    const group = option.closest("optgroup");
+    if (group && !isShown(group)) continue;
+    options.push({
+      index,
+      label: option.label.slice(0, labelLength).toWellFormed(),
+      group: (group?.label ?? "").slice(0, labelLength).toWellFormed(),
+      disabled: option.matches(":disabled"),
+      selected: option.selected,
+    });
+  }
+  // A label may contain its control, including all options.
+  const parts = [...(select.labels[0]?.childNodes ?? [])].filter((node) => !node.contains(select));
+  const name = select.ariaLabel || parts.map(({ textContent }) => textContent).join("") || select.title;
+  return { name: name.trim().slice(0, nameLength).toWellFormed(), options };
+}
+
+/** The list omits hidden options and options of hidden groups, and skips disabled ones. */
+export function countSteps(
+  select: HTMLSelectElement,
+  index: number,
+  label: string,
+  labelLength: number,
+): number | null {
+  const canBeChosen = (option: HTMLOptionElement | undefined): boolean => {
+    if (!option || option.matches(":disabled") || !isShown(option)) return false;
+    const group = option.closest("optgroup");
+    return !group || isShown(group);
+  };
+  const wanted = select.options[index];
+  if (!select.matches(":open") || !canBeChosen(wanted)) return null;
+  if (wanted?.label.slice(0, labelLength).toWellFormed() !== label) return null;
+  let steps = 0;
+  for (let before = 0; before < index; before += 1) if (canBeChosen(select.options[before])) steps += 1;
+  return steps;
+}
+
+function isShown(element: Element): boolean {
+  return getComputedStyle(element).display !== "none";
+}
+
+/**
+ * Returns what is wrong with so many files, or removes those of the input. Setting the same files again would fire no
+ * event.
+ */
+export function emptyInput(input: HTMLInputElement, count: number): Record<string, string> | null {
+  if (input.webkitdirectory) return { "action.selector": "takes a directory" };
+  if (count > 1 && !input.multiple) return { "action.files": "are several, and the input takes one" };
+  input.value = "";
+  return null;
+}
+
+export function describeInput(input: HTMLInputElement, length: number): { accept: string; isFolder: boolean } {
+  return { accept: input.accept.slice(0, length), isFolder: input.webkitdirectory };
+}
+
+export function cancelInput(input: HTMLInputElement): void {
+  input.dispatchEvent(new Event("cancel", { bubbles: true }));
+}

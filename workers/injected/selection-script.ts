@@ -1,0 +1,16 @@
+/** Returns the selected text. Fields keep a selection of their own; that of a password field is never returned. */
+export function selectedText(length: number): string {
+  const focusOf = (root: Document | ShadowRoot): Element | null => {
+    const { activeElement: focused } = root;
+    if (focused instanceof HTMLIFrameElement && focused.contentDocument) return focusOf(focused.contentDocument);
+    return focused?.shadowRoot ? focusOf(focused.shadowRoot) : focused;
+  };
+  const focused = focusOf(document);
+  // Elements of another frame are not instances of this realm's classes.
+  const field = focused as Partial<HTMLInputElement> | null;
+  const { value, selectionStart: start, selectionEnd: end } = field ?? {};
+  if (typeof value === "string" && typeof start === "number" && typeof end === "number")
+    return field?.type === "password" ? "" : value.slice(start, end).slice(0, length);
+  const shown = focused?.ownerDocument ?? document;
+  return String(shown.getSelection() ?? "").slice(0, length);
+}
