@@ -82,9 +82,10 @@ describe.each(runtimes)("a screenshot in %s", (runtime) => {
     });
   });
 
-  test("leaves the page unchanged", async () => {
+  test("leaves the page unchanged after an observation", async () => {
     const session = await worker.open({ runtime, viewport: { width: 600, height: 400 } });
     await session.navigate({ url: site.url("/pictures.html") });
+    await session.observe();
     await session.interact({ action: { case: "scroll", value: { dy: 321 } } });
     await session.capture({ kind: SCREENSHOT, fullPage: true });
     for (const [, { selector, ...inside }] of elements) {

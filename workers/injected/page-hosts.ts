@@ -1,4 +1,4 @@
-import * as roles from "./page-role.ts";
+import { tagOf } from "./page-role.ts";
 import * as sight from "./page-sight.ts";
 
 /** Elements that the browser was asked about for a closed shadow root. */
@@ -11,7 +11,7 @@ let doubtful: readonly Element[] = [];
  */
 export function isDoubtful(element: Element, box: DOMRect): boolean {
   if (known.has(element) || sight.shadowOf(element)) return false;
-  const tag = roles.tagOf(element);
+  const tag = tagOf(element);
   const isOwn = tag.includes("-");
   const isPlain = /^(?:article|aside|blockquote|div|footer|h[1-6]|header|main|nav|p|section|span)$/.test(tag);
   return isOwn || (isPlain && box.width * box.height > 0 && showsNothing(element));
@@ -22,7 +22,7 @@ export function isDoubtful(element: Element, box: DOMRect): boolean {
  * too long.
  */
 export function isDoubtfulAside(element: Element): boolean {
-  if (!roles.tagOf(element).includes("-")) {
+  if (!tagOf(element).includes("-")) {
     const child = sight.read(Element.prototype, "firstElementChild", element);
     if (child && Element.prototype.checkVisibility.call(child)) return false;
     if (!child && /\S/.test(sight.read(Node.prototype, "textContent", element) ?? "")) return false;
