@@ -3,12 +3,12 @@ import { ownWorld } from "../pages/own-world.ts";
 import type { Frame, Tab } from "../pages/tab.ts";
 import type { CheckFrame } from "./vendors.ts";
 
-/** A document has one field for each widget; more are not looked at. */
+/** Answer fields examined per document. Each widget has one. */
 const maxFields = 5;
 
 /**
- * Says whether a check's frame is before the person's eyes and still to be passed. It is looked at from the element that
- * holds it, also in closed shadow roots, where Turnstile has its own.
+ * Resolves with whether a check's frame is visible and unsolved. Visibility is measured on the frame's owner element,
+ * even in a closed shadow root, as Turnstile uses.
  */
 export async function isUnsolved(tab: Tab, frame: Frame, check: CheckFrame): Promise<boolean> {
   for (let at = frame; at.parentId !== undefined; ) {

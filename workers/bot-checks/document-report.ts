@@ -3,12 +3,12 @@ import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { DocumentReport } from "../injected/check-script.ts";
 import { ownWorld } from "../pages/own-world.ts";
 
-/** Milliseconds after which the browser ends the script: it takes 1 on an ordinary page. */
+/** Script timeout in milliseconds. An ordinary page takes 1 ms. */
 const scriptMs = 500;
 
 /**
- * Looks at the main document of a page, whose main frame goes by the name of its target, from a world of its own: now, or
- * when it has loaded. Asked for ahead, the report comes with the load, and not two rounds to a busy renderer later.
+ * Describes the main document of a page from an isolated world, now or at its load event. A report requested before the
+ * load arrives with the load event, which saves two round trips to a busy renderer.
  */
 export async function reportDocument(cdp: CdpSession, frameId: string, when: "now" | "load"): Promise<DocumentReport> {
   const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });

@@ -4,7 +4,7 @@ import { ownWorld } from "../pages/own-world.ts";
 import { callOn, type PageElement } from "../pages/page-element.ts";
 import type { Progress } from "../pages/progress.ts";
 
-/** How much is kept of the types of files that an input is for. */
+/** Characters kept of an input's `accept` attribute. */
 const acceptLength = 1_000;
 
 /** A file chooser that a page has opened for an input. */
@@ -17,7 +17,7 @@ export interface FileChooser {
 /** A file input of a document. */
 export type FileInput = PageElement<HTMLInputElement>;
 
-/** The input that a file chooser was opened for: it need not be in the document. */
+/** Resolves with the input of a file chooser. The input may be detached from the document. */
 export async function inputOfChooser(
   { session: cdp, frameId, backendNodeId }: FileChooser,
   progress: Progress,
@@ -29,17 +29,17 @@ export async function inputOfChooser(
   return { cdp, objectId: object.objectId };
 }
 
-/** Says what an input takes. */
+/** Resolves with an input's accepted types and whether the input selects a folder. */
 export function readInput(input: FileInput, progress: Progress): Promise<{ accept: string; isFolder: boolean }> {
   return callOn(input, "describeInput", [acceptLength], progress);
 }
 
-/** Tells the page of an input that a person has chosen nothing, as browsers do. */
+/** Dispatches `cancel` on an input, as browsers do if no file is chosen. */
 export function giveNothing(input: FileInput, progress: Progress): Promise<void> {
   return callOn(input, "cancelInput", [], progress);
 }
 
-/** Gives an input files in place of those that it has; it tells its page as when a person has chosen them. */
+/** Replaces the files of an input. The browser dispatches `input` and `change`, as after a user's choice. */
 export async function giveFiles(
   { cdp, objectId }: FileInput,
   paths: readonly string[],

@@ -1,17 +1,17 @@
 // Functions that detect checks of whether a visitor is human.
 
-/** What a document shows of whether it is a check. */
+/** Properties of a document that indicate a bot check. */
 export interface DocumentReport {
-  /** The document has not been read to its end. */
+  /** Whether the document is still being parsed. */
   readonly isLoading: boolean;
   readonly title: string;
   readonly headings: readonly string[];
-  /** All visible text; absent when there is more than a page needs that is nothing but a check. */
+  /** All visible text, or undefined if the text is too long for a check page. */
   readonly text: string | undefined;
-  /** What can be clicked or filled in. */
+  /** Number of elements that can be clicked or filled in. */
   readonly controls: number;
   readonly links: number;
-  /** It asks for what a check does not: a password, an address, a search. */
+  /** Whether the document has inputs that checks do not have: password, email, phone or search. */
   readonly hasForm: boolean;
   readonly isCloudflare: boolean;
   readonly isPerimeterX: boolean;
@@ -56,7 +56,7 @@ export function describeDocument(): DocumentReport {
   const [body] = all("body");
   const [px] = all("#px-captcha");
   const text = body ? readText(body) : "";
-  // A document that says much is no check, whatever else there is on it: the rest need not be counted.
+  // A document with much text is not a check, so the rest is not counted.
   const few = text === undefined ? () => [] : (selector: string) => all(selector).filter(isVisible);
   return {
     isLoading: document.readyState === "loading",
@@ -74,7 +74,7 @@ export function describeDocument(): DocumentReport {
 /** Whether the element that holds a frame is visible and has at least a size. */
 export function showsAtLeast(holder: Element, minWidth: number, minHeight: number): boolean {
   const { width, height, right } = holder.getBoundingClientRect();
-  // What lies left of the page cannot be scrolled to.
+  // Elements to the left of the page cannot be scrolled into view.
   return width >= minWidth && height >= minHeight && right > 0 && holder.checkVisibility({ visibilityProperty: true });
 }
 
