@@ -69,8 +69,9 @@ need_packages() {
   packages_are_current && return 0
   { command -v node && command -v npm; } >/dev/null ||
     stop "Node.js or npm is missing: install both from https://nodejs.org and start again."
-  # Shows only errors: with an older Node, npm warns about engines that are not used.
-  step "installing packages" npm ci --loglevel=error --no-audit --no-fund ||
+  # Shows only errors: with an older Node, npm warns about engines that are not used. PREPARE=off: need_code generates the
+  # code, as its own step.
+  step "installing packages" env PREPARE=off npm ci --loglevel=error --no-audit --no-fund ||
     stop "the packages could not be installed; npm's reason is above."
   cp package-lock.json node_modules/.installed-lock.json
 }

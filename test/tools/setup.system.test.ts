@@ -64,6 +64,22 @@ test("what npm has just installed by hand counts as installed", async () => {
   );
 });
 
+test("the prepare script generates code once, and only if the generators are installed", async () => {
+  await cp(join(root, "tools/prepare.sh"), join(machine, "tools/prepare.sh"));
+  await writeFile(
+    join(machine, "tools/generate-code.sh"),
+    "mkdir -p src/gen; touch src/gen/.stamp; echo generated >> calls",
+  );
+  await command("node", 'echo "24"');
+  const { status, stdout, stderr } = shell(
+    "sh tools/prepare.sh; ls; mkdir -p node_modules/.bin proto gateway/web; touch buf.gen.yaml" +
+      "; cp bin/node node_modules/.bin/buf; PREPARE=off sh tools/prepare.sh; echo --; sh tools/prepare.sh; sh tools/prepare.sh; cat calls",
+  );
+  expect(stdout).toBe("bin\npackage-lock.json\ntools\n--\ngenerated\n");
+  expect(stderr).toMatch(/^pilothouse: generating code from proto \.\.\. \d s\n$/);
+  expect(status).toBe(0);
+});
+
 test("packages that cannot be had end in one sentence below npm's reason", async () => {
   await command("npm", "echo npm error network; exit 1");
   const { status, stderr } = shell("need_packages; echo went on >&2");

@@ -25,7 +25,7 @@ export async function inputOfChooser(
   const world = { frameId, worldName: ownWorld };
   const { executionContextId } = await progress.race(cdp.send("Page.createIsolatedWorld", world));
   const { object } = await progress.race(cdp.send("DOM.resolveNode", { backendNodeId, executionContextId }));
-  if (object.objectId === undefined) throw fail("driver-error", {}, { detail: "the file input has left the page" });
+  if (object.objectId === undefined) throw fail("driver-error", {}, { detail: "the file input no longer exists" });
   return { cdp, objectId: object.objectId };
 }
 

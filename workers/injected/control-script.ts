@@ -89,7 +89,7 @@ function isShown(element: Element): boolean {
  */
 export function emptyInput(input: HTMLInputElement, count: number): Record<string, string> | null {
   if (input.webkitdirectory) return { "action.selector": "takes a directory" };
-  if (count > 1 && !input.multiple) return { "action.files": "are several, and the input takes one" };
+  if (count > 1 && !input.multiple) return { "action.files": "must be one file: the input does not accept several" };
   input.value = "";
   return null;
 }
