@@ -10,26 +10,29 @@ import { LlmProvider } from "../support/llm-provider.ts";
 
 const root = join(import.meta.dirname, "../..");
 const readme = sectionsOf("../README.md");
+const examples = sectionsOf("examples.md");
+const [startCommand = ""] = readme.find(({ heading }) => heading === "Run it")?.blocks[0]?.text.split("#") ?? [];
 
 let provider: LlmProvider;
 let scene: OwnLendScene;
 beforeAll(async () => {
   provider = await new LlmProvider().start();
-  scene = await startLendScene({ ...provider.env, WEBHOOK_ALLOW: "127.0.0.1" });
+  scene = await startLendScene({ ...provider.env, WEBHOOK_ALLOW: "127.0.0.1" }, startCommand.trim().split(" "));
 }, 120_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
   await provider?.[Symbol.asyncDispose]();
 });
 
-/** The blocks below a heading, for the addresses of the test's own service and site. */
-function blocksBelow(heading: string, language: string): string[] {
-  const section = readme.find((each) => each.heading === heading);
-  return (section?.blocks ?? []).flatMap((block) =>
-    block.language === language
-      ? block.text
+/** The shell blocks below a heading, for the addresses of the test's own service and site. */
+function blocksBelow(page: typeof readme, heading: string): string[] {
+  const section = page.find((each) => each.heading === heading);
+  return (section?.blocks ?? []).flatMap(({ language, text }) =>
+    language === "sh"
+      ? text
           .replaceAll("http://localhost:8080", scene.service.url)
           .replaceAll("ws://localhost:8080", scene.service.url.replace("http", "ws"))
+          .replaceAll("localhost:8081", scene.service.grpcAddress)
           .replaceAll("/var/lib/pilothouse", scene.service.dataDir)
           .replaceAll("https://example.com/hooks", "http://127.0.0.1:1025/hooks")
           .replaceAll("https://example.com/", scene.site.url("/popups.html"))
@@ -38,44 +41,57 @@ function blocksBelow(heading: string, language: string): string[] {
   );
 }
 
-/** Runs shell blocks one after the other, as somebody who pastes them into one shell. */
-async function paste(...blocks: readonly string[]): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "readme-"));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  // What the machine may lack, and what runs in the checkout.
-  const stand = `grpcurl() { :; }; npm() { shift 3; node --no-warnings ${root}/tools/agent.ts "$@"; }`;
+/** Runs shell blocks one after the other in one shell, as a reader pastes them. */
+async function paste(cwd: string, ...blocks: readonly string[]): Promise<string> {
   const env = { ...process.env, PILOTHOUSE_URL: scene.service.url };
-  const options = { cwd: directory, env, timeout: 60_000 };
-  const { stdout, stderr } = await promisify(execFile)("sh", ["-c", [stand, ...blocks].join("\n")], options);
+  const { stdout, stderr } = await promisify(execFile)("sh", ["-c", blocks.join("\n")], { cwd, env, timeout: 60_000 });
   // A stream that is followed for some seconds ends so.
   expect(stderr.replaceAll(/^curl: \(28\).*\n/gm, "")).toBe("");
   return stdout;
 }
 
-const first = () => blocksBelow("A session by REST", "sh");
+/** Runs blocks of the examples behind the first one, in a directory of their own. */
+async function pasteExamples(...blocks: readonly string[]): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "readme-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  // npm runs in the checkout.
+  const npm = `npm() { shift 3; node --no-warnings ${root}/tools/agent.ts "$@"; }`;
+  return await paste(directory, npm, ...blocksBelow(examples, "A session"), ...blocks);
+}
 
-test.each(["Connect and gRPC", "Files", "A person", "An agent", "A recipe", "Events"])(
-  "the README's commands below %s work as they are pasted",
+test("the README's requests work as they are pasted, on each protocol", async () => {
+  const blocks = blocksBelow(readme, "One request on each protocol");
+  expect(blocks).toHaveLength(4);
+  const output = (await paste(root, blocks.join("\necho; echo --\n"))).split("\n--\n");
+  expect(output[0]).toContain('"control":true');
+  expect(output[1]).toMatch(/"id":"ses_\w{26}","status":"live"/);
+  expect(output[2]).toMatch(/"status": "SESSION_STATUS_LIVE"/);
+  expect(output[3]).toContain(`"url":"${scene.site.url("/popups.html")}"`);
+}, 90_000);
+
+test("each request of the README works alone", async () => {
+  const output = await Promise.all(
+    blocksBelow(readme, "One request on each protocol").map((block) => paste(root, block)),
+  );
+  expect(output.join("")).not.toContain("/errors/");
+}, 90_000);
+
+test.each(["Files", "A person", "An agent", "A recipe", "Events"])(
+  "the examples below %s work as they are pasted",
   async (heading) => {
-    const blocks = blocksBelow(heading, "sh");
+    const blocks = blocksBelow(examples, heading);
     expect(blocks).not.toEqual([]);
-    const output = await paste(...first(), ...blocks);
+    const output = await pasteExamples(...blocks);
     expect(output).toMatch(/^ses_\w{26}$/m);
     expect(output).not.toContain("/errors/");
   },
   90_000,
 );
 
-test("the README's program drives a session over a WebSocket", async () => {
-  const [program = ""] = blocksBelow("WebSocket", "js");
-  const output = await paste(...first(), "export KEY ID", `node --input-type=module -e '${program}'`);
-  expect(output).toContain(`"url":"${scene.site.url("/popups.html")}"`);
-}, 60_000);
-
-test("the README's commands make an account, which pays with what its pages have", async () => {
-  const [account = "", card = "", crypto = ""] = blocksBelow("Accounts", "sh");
+test("the examples create an account, which pays on the pages of the payment sandbox", async () => {
+  const [account = "", card = "", crypto = ""] = blocksBelow(examples, "Accounts");
   const [signUp = "", logIn = ""] = account.split(/^# Open the mail .*$/m);
-  await paste(...first(), signUp);
+  await pasteExamples(signUp);
   const outbox = /http\S+\/dev\/mail\?key=\S+/.exec(scene.service.output())?.[0] ?? "";
   const links = async (): Promise<string[]> => {
     const { mails } = await (await fetch(outbox.replace("localhost", "127.0.0.1"))).json();
@@ -84,18 +100,18 @@ test("the README's commands make an account, which pays with what its pages have
   await expect.poll(links, { timeout: 20_000 }).toHaveLength(1);
   const [, token] = (await links())[0]?.split("#") ?? [];
   await scene.rest("/v1/auth/verify-email", { token });
-  const output = await paste(...first(), signUp.split("\n")[0] ?? "", logIn, card, crypto.replace("--fail ", ""));
+  const output = await pasteExamples(signUp.split("\n")[0] ?? "", logIn, card, crypto.replace("--fail ", ""));
   expect(output).toMatch(/"key":"phk_/);
   expect(output).toContain('"url":"');
   // Before somebody has paid there is no portal.
   expect(output.match(/\/errors\/[\w-]+/g)).toEqual(["/errors/conflict"]);
 }, 90_000);
 
-test("every block of the README is tested", () => {
-  const untested = ["Pilothouse", "Run it"];
-  const here = readme.filter(({ heading, blocks }) => blocks.length > 0 && !untested.includes(heading));
-  expect(here.map(({ heading }) => heading)).toEqual([
-    ...["A session by REST", "Connect and gRPC", "Files", "A person", "An agent", "A recipe", "Events", "WebSocket"],
-    "Accounts",
+test("every block of the README and the examples is tested", () => {
+  const headings = [...readme, ...examples].filter(({ blocks }) => blocks.length > 0).map(({ heading }) => heading);
+  expect(startCommand.trim()).toBe("npm start");
+  expect(headings).toEqual([
+    ...["Run it", "One request on each protocol"],
+    ...["A session", "Files", "A person", "An agent", "A recipe", "Events", "Accounts"],
   ]);
 });

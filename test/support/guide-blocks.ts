@@ -34,7 +34,7 @@ export interface Section {
 export function sectionsOf(page: string): Section[] {
   const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), "utf8");
   // A comment in a block begins as a heading does.
-  const parts = text.split(/^(?:##+ |# (?=Pilothouse$))/m);
+  const parts = text.split(/^(?:##+ |# (?=(?:Pilothouse|Examples)$))/m);
   return parts.map((part) => ({
     heading: part.split("\n", 1)[0] ?? "",
     blocks: [...part.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = "", block = ""]) => ({

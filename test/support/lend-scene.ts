@@ -21,10 +21,13 @@ export interface OwnLendScene extends LendScene {
   readonly service: Service;
 }
 
-/** Starts a scene with a service of its own; `env` adds to its environment. */
-export async function startLendScene(env: Record<string, string> = {}): Promise<OwnLendScene> {
+/** Starts a scene with a service of its own; `env` adds to its environment, `command` starts the service. */
+export async function startLendScene(
+  env: Record<string, string> = {},
+  command?: readonly string[],
+): Promise<OwnLendScene> {
   const site = await new FixtureSite().start();
-  const service = await startService({ EGRESS_ALLOW: site.host, ...env });
+  const service = await startService({ EGRESS_ALLOW: site.host, ...env }, undefined, command);
   return { ...sceneOf(service, site), service };
 }
 

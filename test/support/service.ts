@@ -40,14 +40,19 @@ export const serviceEnv = (dataDir: string): Record<string, string | undefined> 
 });
 
 /** Starts a service of its own for a test; `env` adds to its environment, `directory` is where its data is put. */
-export async function startService(env: Record<string, string> = {}, directory?: string): Promise<Service> {
+export async function startService(
+  env: Record<string, string> = {},
+  directory?: string,
+  command: readonly string[] = [process.execPath, "gateway/main.ts"],
+): Promise<Service> {
   const dataDir = directory ?? (await makeClusterDirectory());
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
-  return run(dataDir, { ...variables, ...env }, ports);
+  return run(command, dataDir, { ...variables, ...env }, ports);
 }
 
 async function run(
+  command: readonly string[],
   dataDir: string,
   env: Record<string, string>,
   ports: Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT", number>,
@@ -55,7 +60,8 @@ async function run(
 ): Promise<Service> {
   let printed = "";
   recordLogFile(join(dataDir, "worker.log"));
-  const supervisor = spawn(process.execPath, ["gateway/main.ts"], {
+  const [program = "", ...parameters] = command;
+  const supervisor = spawn(program, parameters, {
     env: { ...serviceEnv(dataDir), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -90,7 +96,7 @@ async function run(
     supervisor,
     pidOf: (process) => pidOf(dataDir, process),
     output: () => printed,
-    restart: (more = {}, onPrint) => run(dataDir, { ...env, ...more }, ports, onPrint),
+    restart: (more = {}, onPrint) => run(command, dataDir, { ...env, ...more }, ports, onPrint),
     stop: async () => {
       await end(supervisor);
       await rm(dataDir, { recursive: true, force: true });
