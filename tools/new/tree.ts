@@ -1,5 +1,5 @@
 import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, extname } from "node:path";
 
 /** Changes of files that are written together, so that a refused command leaves the checkout as it was. */
 export class Tree {
@@ -22,7 +22,7 @@ export class Tree {
   /** Finds the files of a pattern, also those not yet saved, whose text matches. */
   find(pattern: string, text: RegExp): string[] {
     const files = new Set([...globSync(pattern), ...this.#changed.keys()]);
-    return [...files].filter((file) => file.endsWith(pattern.slice(-3)) && text.test(this.read(file)));
+    return [...files].filter((file) => extname(file) === extname(pattern) && text.test(this.read(file)));
   }
 
   /** Inserts text before the last occurrence of a mark. */
