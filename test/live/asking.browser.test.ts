@@ -315,16 +315,16 @@ test("who steers may give no file, and what a page asks for does not outlast its
   const page = await join(opened, "Ada");
   await takeControl(page);
   await clickOn(page, "file");
-  await asks(page, "asks for a file");
+  await asks(page, "asks for one of your files");
   await page.keyboard.press("Escape");
   await titled(opened, "cancel");
   await asksNothing(page);
   expect(await opened.dialogs()).toMatchObject([{ answer: "dismissed" }]);
   // Another one takes its place.
   await clickOn(page, "file");
-  await asks(page, "asks for a file");
+  await asks(page, "asks for one of your files");
   await clickOn(page, "files");
-  await asks(page, "asks for files");
+  await asks(page, "asks for your files");
   expect(await opened.dialogs()).toMatchObject([{}, { answer: "dismissed" }, { answer: "pending" }]);
   await page.getByRole("button", { name: "Reload" }).click();
   await asksNothing(page);
@@ -332,7 +332,7 @@ test("who steers may give no file, and what a page asks for does not outlast its
   // It has its title before it has its parts.
   await expect.poll(async () => (await opened.state()).loading, patient).toBe(false);
   await clickOn(page, "files");
-  await asks(page, "asks for files");
+  await asks(page, "asks for your files");
   await handBack(page);
   await asksNothing(page);
   await clickOn(page, "files");

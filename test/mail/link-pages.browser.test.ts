@@ -119,7 +119,7 @@ test("who is invited joins by signing up on the page, or by logging in there", a
   await joining.locator("#outcome.fault").waitFor();
   await loggingIn.getByLabel("Password").fill(ada.password);
   await loggingIn.getByRole("button", { name: "Log in and join" }).click();
-  await outcome(joining).getByText("You belong to the team").waitFor();
+  await outcome(joining).getByText("You have joined the team").waitFor();
   const [access = ""] = await joining.locator("pre code").allTextContents();
   const { body: members } = await restClient({ url: gateway.url, key: access })("/v1/team/members");
   expect(members.data.map(({ email }: Record<string, string>) => email)).toEqual([ada.email, grace]);
