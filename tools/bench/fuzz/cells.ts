@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { longestBody, longestFrame, longestMessage } from "../../../gateway/message-size.ts";
 import type { ServedMethod } from "../../../src/kernel/registry.ts";
 import { builtServices } from "../../described-services.ts";
-import { connectCall, type Doors, grpcCall, type Sent } from "./doors.ts";
+import { atOnce, connectCall, type Doors, grpcCall, type Sent } from "./doors.ts";
 import { binaryFieldShapes, binaryShapes, heads, jsonFieldShapes, jsonShapes, queries, type Shape } from "./shapes.ts";
 
 /** A kind of message for one transport. */
@@ -25,8 +25,6 @@ export interface Target {
   /** A session of that account. */
   readonly session: string;
 }
-
-const atOnce = 4;
 
 /** Methods that launch a browser, which costs more than the message. */
 const dear: ReadonlySet<string> = new Set(["SessionService.Create", "AgentSessionService.Create"]);

@@ -5,7 +5,10 @@ import { WebSocket } from "ws";
 import { envelope } from "../../../test/hostile-bytes/bytes.ts";
 
 /** Milliseconds to wait for a response. */
-const patience = 3_000;
+const patience = 1_000;
+
+/** Messages under way at once. */
+export const atOnce = 4;
 
 /** A client request, for any transport. */
 export interface Sent {
@@ -96,24 +99,37 @@ export class Doors implements Disposable {
       const socket = new WebSocket(`${this.#url.replace("http", "ws")}${path}`, ["pilothouse.v1"], options);
       const over = Promise.withResolvers<void>();
       let answered = 0;
-      const deadline = setTimeout(over.resolve, patience);
+      let isLate = false;
+      const deadline = setTimeout(() => {
+        isLate = true;
+        over.resolve();
+      }, patience);
       socket.on("error", () => over.resolve());
       socket.on("close", (code) => {
         answers = String(code);
         over.resolve();
       });
+      let left = times - sent;
+      const sendNext = (): void => {
+        if (left > 0) socket.send(message, { binary: false });
+        left -= 1;
+      };
+      // After a message that closes the connection, few others are sent at once.
       socket.on("open", () => {
-        for (let left = times - sent; left > 0; left -= 1) socket.send(message, { binary: false });
+        for (let burst = sent === 0 ? times : atOnce; burst > 0; burst -= 1) sendNext();
       });
       socket.on("message", (data) => {
         answered += 1;
+        deadline.refresh();
+        sendNext();
         answers = /errors\/([\w-]+)/.exec(String(data).slice(0, 500))?.[1] ?? "answered";
         if (answered >= times - sent) over.resolve();
       });
       await over.promise;
       clearTimeout(deadline);
       socket.terminate();
-      sent += Math.max(1, answered);
+      // Messages without a response are sent once.
+      sent += isLate ? times : Math.max(1, answered);
     }
     return answers;
   }

@@ -47,6 +47,7 @@ async function measure(meter: Meter, cells: readonly Cell[], until: number): Pro
     };
     const first = await run(few);
     measured.push(first.ms > bars[cell.who] / 2 ? await run(many) : first);
+    if (measured.length % 500 === 0) process.stderr.write(`${measured.length} of ${cells.length} measured\n`);
   }
   return measured;
 }
