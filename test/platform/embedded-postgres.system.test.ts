@@ -125,7 +125,7 @@ test("should refuse a directory of another major version in words that say what 
   await first.stop();
   await writeFile(join(directory, "postgres", "data", "PG_VERSION"), "15\n");
 
-  await expect(serverIn(directory).start()).rejects.toThrow(/made by PostgreSQL 15, .*copy-database.*DATABASE_URL/);
+  await expect(serverIn(directory).start()).rejects.toThrow(/created by PostgreSQL 15, .*copy-database.*DATABASE_URL/);
 });
 
 test("should start anew after an initialisation that was cut off", async () => {
