@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . tools/test-servers.sh
 need_tools
 # shellcheck disable=SC2034
-test_servers="podman:podman runc:runc"
+test_servers="podman:podman runc:runc maven:mvn default-jdk-headless:javac"
 need_test_servers
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT

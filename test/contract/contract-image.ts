@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import {
   createFileRegistry,
   type DescEnum,
+  type DescFile,
   type DescMessage,
   type DescMethod,
   type DescService,
@@ -17,6 +18,7 @@ const root = join(import.meta.dirname, "../..");
 
 /** What the rules look at: the services of one package with every message and enum of it, comments included. */
 export interface Contract {
+  readonly files: readonly DescFile[];
   readonly services: readonly DescService[];
   readonly methods: readonly DescMethod[];
   readonly messages: readonly DescMessage[];
@@ -36,6 +38,7 @@ export async function buildContracts(directory = join(root, "proto")): Promise<(
       const messages = own.flatMap((file) => file.messages).flatMap(withNested);
       const services = own.flatMap((file) => file.services);
       return {
+        files: own,
         services,
         methods: services.flatMap((service) => service.methods),
         messages,

@@ -38,6 +38,7 @@ const sentences: Readonly<Record<keyof typeof rules, string>> = {
   updateMasks: "should end the request of PATCH, and no other, with an update mask",
   secrets: "should keep what is secret by its name out of logs",
   eventPayloads: "should have one payload message for every event type of the interface",
+  filePackages: "should name the packages of generated code for Go, Java and C#",
   requestBounds: "should bound every string, list, map and enum that a client can send",
 };
 

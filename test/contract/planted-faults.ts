@@ -175,6 +175,10 @@ export const plantedFaults = {
     source: "message Thing { string client_secret = 1; string password = 2; string token = 3 [debug_redact = true]; }",
     faults: ["Thing.client_secret: ", "Thing.password: "],
   },
+  filePackages: {
+    source: 'option java_outer_classname = "Planted"; message Thing { string id = 1; }',
+    faults: ["planted/filePackages: "],
+  },
   requestBounds: {
     source: `
     enum Size { SIZE_UNSPECIFIED = 0; }

@@ -106,7 +106,18 @@ function eventPayloads(contract: Contract): string[] {
   ];
 }
 
-/** The rules that look at the shape of messages, enums and lists. */
+/** Every file says in which packages its code is generated. An outer class must not have the name of any message. */
+function filePackages(contract: Contract): string[] {
+  return contract.files
+    .filter(({ proto: { options } }) => {
+      const { goPackage, javaPackage, javaMultipleFiles, javaOuterClassname, csharpNamespace } = options ?? {};
+      const named = goPackage && javaPackage && csharpNamespace;
+      return !(named && javaMultipleFiles && javaOuterClassname?.endsWith("Proto"));
+    })
+    .map(({ name }) => `${name}: lacks a package option for Go, Java or C#`);
+}
+
+/** The rules that look at the shape of files, messages, enums and lists. */
 export const shapeRules = {
   kindIsFree,
   enumZeros,
@@ -116,4 +127,5 @@ export const shapeRules = {
   updateMasks,
   secrets,
   eventPayloads,
+  filePackages,
 };
