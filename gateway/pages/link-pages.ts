@@ -135,7 +135,7 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
       {
         button: "Restore the account",
         path: "/v1/auth/account/restore",
-        done: "The account is restored, and its members are notified.",
+        done: "The account is restored. Its members are notified by e-mail.",
       },
     ],
   },
@@ -151,26 +151,26 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
     ],
   },
   "status/confirm": {
-    title: "Subscribe to the status",
-    about: "You receive a mail when an incident opens, changes and ends. Each mail has a link to unsubscribe.",
+    title: "Subscribe to status updates",
+    about: "You receive an e-mail when an incident opens, changes or ends. Each e-mail has a link to unsubscribe.",
     forms: [
       {
         button: "Subscribe",
         path: "/v1/status/subscribe/confirm",
         verb: "GET",
-        done: "You are subscribed. You will receive a mail for each incident.",
+        done: "You are subscribed. You receive an e-mail for each incident from now on.",
       },
     ],
   },
   "status/unsubscribe": {
-    title: "Unsubscribe from the status",
-    about: "The address that received the mail will receive no more mails about incidents.",
+    title: "Unsubscribe from status updates",
+    about: "The address that received the e-mail gets no more e-mails about incidents.",
     forms: [
       {
         button: "Unsubscribe",
         path: "/v1/status/subscribe/unsubscribe",
         verb: "GET",
-        done: "You will receive no more mails about incidents.",
+        done: "You are unsubscribed. You receive no more e-mails about incidents.",
       },
     ],
   },

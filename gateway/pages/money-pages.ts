@@ -32,7 +32,7 @@ export async function mountMoneyPages(fastify: FastifyInstance, processors: Proc
 /** Mounts the default pages to return to after a payment. */
 function mountReturnPages(fastify: FastifyInstance): void {
   const pages = {
-    done: ["Thank you", "The payment is being processed. The tier of your account changes when it is complete."],
+    done: ["Thank you", "Your payment is being processed. The tier of your account changes as soon as it arrives."],
     back: ["No payment was made", "You can close this page."],
   } as const;
   for (const [name, [title, text]] of Object.entries(pages)) {
@@ -87,6 +87,6 @@ function sandboxPage({ title, lines, actions, backUrl }: SandboxPage): string {
   );
   const body = html`<main class="single"><p class="status">Sandbox</p><h1>${title}</h1>
 ${lines.map((line) => html`<p>${line}</p>\n`)}<form method="post">${buttons}</form>
-${backUrl !== undefined && html`<p><a href="${backUrl}">Back to the shop</a></p>`}</main>`;
+${backUrl !== undefined && html`<p><a href="${backUrl}">Back to the website</a></p>`}</main>`;
   return page(title, body, { style: ownStyle, script: "" });
 }

@@ -14,10 +14,10 @@ import { style } from "./style.ts";
 
 /** Headlines by state of the whole service. */
 const headlines: Readonly<Record<Health, string>> = {
-  operational: "All systems operational",
-  maintenance: "Maintenance in progress",
-  degraded: "Degraded performance",
-  partial_outage: "Partial outage",
+  operational: "All systems are operational",
+  maintenance: "Maintenance is in progress",
+  degraded: "Some parts of the service are degraded",
+  partial_outage: "Some parts of the service are down",
   major_outage: "Major outage",
 };
 
@@ -47,7 +47,7 @@ function minutesOf(seconds: number): string {
 
 function sayDay({ date, health, downSeconds }: Day): string {
   if (!health) return `${date}: no data`;
-  return `${date}: ${downSeconds > 0 ? `${minutesOf(downSeconds)} out` : healthWords[health]}`;
+  return `${date}: ${downSeconds > 0 ? `down for ${minutesOf(downSeconds)}` : healthWords[health]}`;
 }
 
 /** Renders days as bars. To screen readers they are one image, instead of ninety labels in a row. */
@@ -57,10 +57,10 @@ function barsOf({ days, percent }: DayHistory): Html {
       html`<rect class="${day.health ?? "none"}" x="${index * 10}" width="7" height="34"><title>${sayDay(day)}</title></rect>`,
   );
   const bad = days.filter(({ downSeconds }) => downSeconds > 0);
-  const uptime = percent === undefined ? "No data" : `Up ${percent} %`;
-  const summary = `${uptime} in 90 days. ${bad.length === 0 ? "No outages." : bad.map(sayDay).join(". ")}`;
+  const uptime = percent === undefined ? "No data" : `${percent} % uptime`;
+  const summary = `${uptime} in the last 90 days. ${bad.length === 0 ? "No outages." : bad.map(sayDay).join(". ")}`;
   return html`<svg role="img" aria-label="${summary}" viewBox="0 0 897 34" preserveAspectRatio="none">${bars}</svg>
-<p class="scale"><span>90 days ago</span><span>${percent === undefined ? "no data" : `${percent} % up`}</span><span>today</span></p>`;
+<p class="scale"><span>90 days ago</span><span>${percent === undefined ? "no data" : `${percent} % uptime`}</span><span>today</span></p>`;
 }
 
 const emptyDays: DayHistory = { days: [], percent: undefined };
@@ -72,7 +72,7 @@ function incidentOf(incident: StoredIncident, at: number): Html {
   const end = resolvedAt !== undefined && html` to ${timeOf(resolvedAt)}`;
   return html`<article id="${id}" class="incident ${isOn || startedAt > at ? health : "operational"}">
 <h3>${title}</h3>
-<p class="rule">${isOn ? badges[health] : startedAt > at ? "Announced" : "Over"} · ${labels} · ${timeOf(startedAt)}${end}</p>
+<p class="rule">${isOn ? badges[health] : startedAt > at ? "Scheduled" : "Resolved"} · ${labels} · ${timeOf(startedAt)}${end}</p>
 <ul>${updates.map(({ text, at: said }) => html`<li>${timeOf(said)} ${text}</li>`)}</ul>
 </article>`;
 }
@@ -97,8 +97,8 @@ function renderStatus(snapshot: Snapshot, histories: ReadonlyMap<string, DayHist
   ];
   const away =
     isAway &&
-    html`<p class="notice" role="status">The service cannot reach its database. Current states are those that this server
-measures; all other data may be outdated.</p>`;
+    html`<p class="notice" role="status">The service cannot reach its database. The current state is what this server
+observes; everything else is the last known state.</p>`;
   const rows = components.map(
     ({ component, health: own, since }) => html`<section class="component ${own}">
 <h3>${componentLabels[component]}</h3><p class="badge" title="since ${clockOf(since)}">${badges[own]}</p>
@@ -111,20 +111,20 @@ ${barsOf(histories.get(component) ?? emptyDays)}
 <p class="rule">As of ${timeOf(at)}. <span id="live"></span></p>
 ${away}
 ${incidentsOf("Current incidents", now, at)}
-${incidentsOf("Planned", coming, at)}
+${incidentsOf("Scheduled maintenance", coming, at)}
 <h2>Components</h2>
-${components.length === 0 ? html`<p>No data yet.</p>` : rows}
+${components.length === 0 ? html`<p>There is no data yet.</p>` : rows}
 <h2>Past incidents</h2>
-${past.length === 0 ? html`<p>None in the last 90 days.</p>` : past.map((incident) => incidentOf(incident, at))}
+${past.length === 0 ? html`<p>No incidents in the last 90 days.</p>` : past.map((incident) => incidentOf(incident, at))}
 </main>
 <section class="single subscribe" aria-labelledby="subscribe">
-<h2 id="subscribe">Subscribe by mail</h2>
-<p>You receive a mail when an incident opens, changes and ends. Confirm the link in the first mail.</p>
+<h2 id="subscribe">Get updates by e-mail</h2>
+<p>You receive an e-mail when an incident opens, changes or ends. First we send a link to confirm your address.</p>
 <form method="post" action="/status/subscribe"><label for="email">E-mail address</label>
 <input id="email" name="email" type="email" autocomplete="email" maxlength="254" required>
 <button>Subscribe</button></form>
 <p id="outcome" role="status"${outcome?.isFault && html` class="fault"`}>${outcome?.text}</p>
-<p class="rule">For programs: <a href="/v1/status">JSON</a>, its <a href="/docs">stream and report</a>.</p>
+<p class="rule">For programs: the status as <a href="/v1/status">JSON</a>, and its event stream in the <a href="/docs">API reference</a>.</p>
 </section>`;
   return page(`Status: ${headlines[health]}`, body, { style: statusStyle, script: statusScript });
 }
@@ -139,13 +139,13 @@ const isEmail = (text: string): boolean => text.length <= 254 && /^[^\s@<>,;]{1,
 
 async function subscribe(status: Status, request: FastifyRequest, clientAddress: string): Promise<Outcome> {
   const email = emailOf(request.body);
-  if (!isEmail(email)) return { text: "This is not an e-mail address.", isFault: true };
+  if (!isEmail(email)) return { text: "Enter a valid e-mail address, such as ada@example.com.", isFault: true };
   try {
     await status.subscriptions.subscribe(email, clientAddress);
-    return { text: `We have sent a confirmation link to ${email}.`, isFault: false };
+    return { text: `We have sent a link to confirm the subscription to ${email}.`, isFault: false };
   } catch (thrown) {
     const { detail, slug } = asFailure(thrown);
-    if (slug === "internal") request.log.error({ err: thrown }, "failed to create a status subscription");
+    if (slug === "internal") request.log.error({ err: thrown }, "a subscription has failed");
     return { text: `The subscription failed: ${detail ?? "try again later"}.`, isFault: true };
   }
 }

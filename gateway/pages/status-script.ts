@@ -28,7 +28,7 @@ stream.onmessage = ({ data }) => {
   clearTimeout(soon);
   soon = setTimeout(() => renew().catch(() => undefined), Math.random() * 1000);
 };
-stream.onerror = () => { live().textContent = "Not live."; };
+stream.onerror = () => { live().textContent = "Updates are interrupted; the page reconnects by itself."; };
 document.querySelector("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const button = event.target.querySelector("button");
@@ -42,10 +42,10 @@ document.querySelector("form").addEventListener("submit", async (event) => {
     const headers = { "Content-Type": "application/json" };
     const answer = await fetch("/v1/status/subscribe", { method: "POST", headers, body });
     const { email, detail, title } = await answer.json();
-    if (answer.ok) say("We have sent a confirmation link to " + email + ".", false);
+    if (answer.ok) say("We have sent a link to confirm the subscription to " + email + ".", false);
     else say("The subscription failed: " + (detail ?? title) + ".", true);
   } catch {
-    say("The service cannot be reached.", true);
+    say("The service cannot be reached. Try again later.", true);
   }
   button.disabled = false;
 });

@@ -89,8 +89,8 @@ const isSame = (left: SubscriptionRow, right: SubscriptionRow): boolean =>
 
 /** Mail subjects for a subscription that became active, by previous status. */
 const activeSubjects: Readonly<Partial<Record<Status, string>>> = {
-  past_due: "We received your payment",
-  cancelling: "Your subscription continues",
+  past_due: "We have received your payment",
+  cancelling: "Your subscription goes on",
 };
 
 /** Mail about a change of a subscription; undefined if there is nothing to report. */
@@ -101,19 +101,19 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
     if (now.tier !== before.tier)
       return {
         subject: "Your subscription has changed",
-        lines: [`It is ${tier} now, for ${cost}, paid until ${until}.`],
+        lines: [`Your tier is ${tier} now. It costs ${cost} and is paid until ${until}.`],
       };
     if (now.period_ends_at <= before.period_ends_at) return undefined;
-    const lines = [`We received the payment of ${cost} for ${tier}. It is paid until ${until}.`];
-    return { subject: "We received your payment", lines };
+    const lines = [`We have received your payment of ${cost} for ${tier}. The subscription is paid until ${until}.`];
+    return { subject: "We have received your payment", lines };
   }
   switch (now.status) {
     case "past_due":
       return {
         subject: "A payment has failed",
         lines: [
-          `The card was declined for ${tier}, ${cost}. We will try again; you keep the tier for 14 days.`,
-          "Open the billing portal to enter another card.",
+          `The card was declined for ${tier}, ${cost}. We try it again. You keep the tier for 14 days.`,
+          "Open the billing portal to use another card.",
         ],
       };
     case "ended":
@@ -121,7 +121,7 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
     case "cancelling":
       return {
         subject: "Your subscription will end",
-        lines: [`${tier} is paid until ${until} and ends then.`],
+        lines: [`Your subscription to ${tier} is paid until ${until}. It ends then.`],
       };
     case "active":
       return {

@@ -95,9 +95,9 @@ function irregularityOf(order: OrderRow, paid: string): Irregularity | null {
 }
 
 const irregularWords: Readonly<Record<Irregularity, string>> = {
-  too_little: "Less than the price of the order was received, so the order was not paid.",
-  too_much: "More than the price of the order was received.",
-  too_late: "The payment was received after the order had ended, so the order was not paid.",
+  too_little: "We received less than the order costs, so the order was not paid.",
+  too_much: "We received more than the order costs.",
+  too_late: "The payment arrived after the order had ended, so the order was not paid.",
 };
 
 const orderText = ({ id, tier, months, amount_cents, currency }: OrderRow): string =>
@@ -141,8 +141,8 @@ export function createOrders(parts: OrderSyncParts): Orders {
       ...{ paidAt: timestampFromDate(paidAt), livemode: order.livemode },
     });
     await events.append(tx, { accountId, subject: id }, CryptoOrderPaidEventSchema, data);
-    // The mail has no link: a browser would open the receipt without an API key.
-    const receipt = `Receipt number ${order.receipt_number} is available from the order as JSON, text and PDF.`;
+    // An address in a line is none that can be opened, and who opens it in a browser shows no key.
+    const receipt = `Its receipt has the number ${order.receipt_number}; the API serves it as JSON, text and PDF.`;
     const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. ${receipt}`];
     await tell(tx, accountId, { subject: "Your order is paid", lines });
   }
@@ -157,7 +157,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
     await events.append(tx, { accountId, subject: id }, CryptoOrderFailedEventSchema, data);
     const why = {
       expired: "It was not paid in time.",
-      processor_failed: "The payment failed.",
+      processor_failed: "The payment has failed.",
       refunded: "The payment was returned.",
     };
     await tell(tx, accountId, { subject: "Your order was not paid", lines: [orderText(order), why[reason]] });
@@ -225,7 +225,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
       const lines = [
         orderText(row),
         irregularWords[irregularity],
-        `${paid} ${coin.toUpperCase()} received. We will review it.`,
+        `${paid} ${coin.toUpperCase()} was received. We will look at it.`,
       ];
       await tell(tx, accountId, { subject: "A payment needs review", lines });
       await tellOperator(tx, row, irregularity);

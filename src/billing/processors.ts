@@ -64,12 +64,16 @@ export const longestNotice = 262_144;
 
 /** The failure for a missing processor. */
 export const noProcessor = (): Error =>
-  fail("feature-unavailable", {}, { detail: "this deployment does not accept payments of this kind" });
+  fail("feature-unavailable", {}, { detail: "this deployment takes no such payments: ask its operator" });
 
 /** Converts an error of a processor. Only its message is logged, because its request contains keys. */
 export function asProcessorFailure(error: unknown): Error {
-  const cause = new Error(error instanceof Error ? error.message : "the payment processor failed");
-  return fail("internal", {}, { detail: "the payment processor does not respond", retryAfter: 5, cause });
+  const cause = new Error(error instanceof Error ? error.message : "a payment processor has failed");
+  return fail(
+    "internal",
+    {},
+    { detail: "the payment processor does not answer: try again in 5 s", retryAfter: 5, cause },
+  );
 }
 
 export interface ProcessorsParts {

@@ -22,9 +22,9 @@ export type Health = (typeof healths)[number];
 export const healthWords: Readonly<Record<Health, string>> = {
   operational: "operational",
   maintenance: "under maintenance",
-  degraded: "degraded performance",
-  partial_outage: "partial outage",
-  major_outage: "major outage",
+  degraded: "slow, or failing at times",
+  partial_outage: "down for some users",
+  major_outage: "down for all users",
 };
 
 /** Returns whether `one` is worse than `other`. */

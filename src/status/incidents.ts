@@ -13,10 +13,10 @@ import type { States } from "./judgement.ts";
 
 /** Title of an automatic incident with one component. */
 const titles: Readonly<Record<ComponentName, string>> = {
-  api: "API requests fail",
-  sessions: "Problems with starting sessions",
+  api: "Requests fail",
+  sessions: "Sessions fail to start",
   agent_sessions: "Agent sessions fail",
-  live_view: "Problems with the live view",
+  live_view: "The live view fails",
   webhooks: "Webhooks are delivered late",
   billing: "Payments fail",
 };
@@ -66,7 +66,7 @@ export function keepIncident(
     return;
   }
   if (failing.length === 0) {
-    changeIncident(tx, open.id, "All components are operational again.", at, { resolved: true });
+    changeIncident(tx, open.id, "The problem is resolved.", at, { resolved: true });
     return;
   }
   const changed = componentNames.filter((name) => healthOf(before, name) !== healthOf(after, name));
@@ -79,6 +79,6 @@ export function keepIncident(
 /** Adds a closed incident for a time without samples. */
 export function insertAbsence(tx: Tx, components: readonly ComponentName[], from: Date, to: Date, ids: Ids): void {
   const text = `The service did not respond from ${from.toISOString()} to ${to.toISOString()}.`;
-  const incident = { origin: "automatic", title: "Service outage", health: "major_outage" } as const;
+  const incident = { origin: "automatic", title: "The service was unavailable", health: "major_outage" } as const;
   insertIncident(tx, { ...incident, id: ids.next("inc"), components, from, to, text }, to);
 }

@@ -63,7 +63,11 @@ export interface Invites {
 }
 
 const invalidToken = () =>
-  fail("invalid-auth-token", {}, { detail: "the invite is malformed, used, revoked, expired, or for another address" });
+  fail(
+    "invalid-auth-token",
+    {},
+    { detail: "the invite is malformed, used, revoked, expired, or for another address: ask for another" },
+  );
 
 /** Makes the invites. */
 export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invites {

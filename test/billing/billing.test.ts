@@ -63,7 +63,7 @@ test("a payment that fails keeps the tier for 14 days", async () => {
   await mailAbout(gateway.mailbox, ada.email, "A payment has failed");
   await pressPortal(ada.rest, "renew");
   await billingUntil(ada.rest, ({ subscription }) => subscription.status === "active");
-  await mailAbout(gateway.mailbox, ada.email, "We received your payment");
+  await mailAbout(gateway.mailbox, ada.email, "We have received your payment");
   await pressPortal(ada.rest, "fail");
   await billingUntil(ada.rest, ({ subscription }) => subscription.status === "past_due");
   const grants = gateway.app.db.sql.selectFrom("tier_grants").select("until").where("account_id", "=", ada.accountId);

@@ -258,7 +258,7 @@ test.each(runtimes)(
     const same = [1_000, 2_000].map((size) => ({ name: "photo.jpg", buffer: randomBytes(size) }));
 
     await clickOn(page, "file");
-    await asks(page, /Asking asks for one of your files\.\s+Accepted types: \.txt,image\/\*\./);
+    await asks(page, /Asking asks you for a file\.\s+It is for \.txt,image\/\*\./);
     expect(await opened.dialogs()).toMatchObject([{ kind: "file_chooser", answer: "pending" }]);
     await choose(page, [one]);
     await titled(opened, "change Grüße _ 1.txt:3000000");
@@ -268,7 +268,7 @@ test.each(runtimes)(
     await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
 
     await clickOn(page, "files");
-    await asks(page, "asks for your files.");
+    await asks(page, "asks you for files.");
     await choose(page, same);
     await titled(opened, "change photo.jpg:1000,photo (1).jpg:2000");
     await clickOn(page, "send");
@@ -291,7 +291,7 @@ test.each(runtimes)(
     const page = await join(opened, "Ada");
     await takeControl(page);
     await clickOn(page, "file");
-    await asks(page, "Framed asks for one of your files.");
+    await asks(page, "Framed asks you for a file.");
     await choose(page, [{ name: "a.txt", buffer: Buffer.from("abc") }]);
     await titled(opened, "change a.txt:3");
     await clickOn(page, "land");
@@ -303,7 +303,7 @@ test.each(runtimes)(
     await says(page, "title", "Asking");
     await expect.poll(async () => (await opened.state()).loading, patient).toBe(false);
     await clickOn(page, "file");
-    await asks(page, "Asking asks for one of your files.");
+    await asks(page, "Asking asks you for a file.");
     await choose(page, [{ name: "b.txt", buffer: Buffer.from("abcd") }]);
     await titled(opened, "change b.txt:4");
   },

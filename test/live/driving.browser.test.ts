@@ -192,15 +192,15 @@ test("tabs, the address, back and reload are those of the session's browser", as
 test("who wants control that another has is told who, and sees how it goes on", async () => {
   const { page } = await steer();
   const { page: other } = await openLink(browser, await makeLink({ control: true, name: "Ben" }));
-  await says(other, "steering", /^Ada has control \(since \d/);
+  await says(other, "steering", /^Ada has control since \d/);
   await other.clock.install();
   await other.clock.pauseAt(new Date(Date.now() + 10_000));
   await other.getByRole("button", { name: "Take control" }).click();
-  await says(other, "notice", "Ada has control now.");
+  await says(other, "notice", "Ada has control at the moment.");
   await other.clock.runFor(3_000);
-  expect(await other.locator("#notice").textContent()).toContain("Ada has control now.");
+  expect(await other.locator("#notice").textContent()).toContain("Ada has control at the moment.");
   await other.clock.runFor(10_000);
-  await says(other, "notice", /^(?!Ada has control now)/);
+  await says(other, "notice", /^(?!Ada has control at)/);
   await other.clock.resume();
   const watching = await openLink(browser, await makeLink({ name: "Cleo" }));
   await says(watching.page, "viewers", "3 watching: Ada, Ben, you");
@@ -228,7 +228,7 @@ test("control is taken, used and handed back by keys alone", async () => {
   await page.keyboard.press("Shift+Escape");
   expect(await focused()).toBe("Hand back");
   await page.keyboard.press("Enter");
-  await says(page, "steering", "No person has control");
+  await says(page, "steering", "Nobody has control");
   await page.context().close();
 }, 60_000);
 

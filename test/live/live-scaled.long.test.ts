@@ -76,7 +76,7 @@ test("who watches and who steers come back by themselves after a gateway was kil
   await says(cleo.page, "steering", "Ada has control");
 
   await deployment.worker(0).kill();
-  for (const page of all) await says(page, "notice", "Its machine failed.");
+  for (const page of all) await says(page, "notice", "The machine that ran its browser was lost.");
   await deployment.worker(0).start();
   for (const { page } of [ada, ben, cleo]) await page.context().close();
   await expect.poll(async () => (await other.rest(`${path}/view-links`)).status, { timeout: 30_000 }).toBe(410);

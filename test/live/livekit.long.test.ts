@@ -64,7 +64,7 @@ testLive(
     await takeControl(ada);
     await says(ben, "steering", "Ada has control");
     await ben.getByRole("button", { name: "Take control" }).click();
-    await says(ben, "notice", "Ada has control now.");
+    await says(ben, "notice", "Ada has control at the moment.");
     await clickLink(ben);
     await clickLink(ada);
     await both((page) => sees(page, "blue", "video"));

@@ -63,13 +63,13 @@ test("an incident opens with what fails, changes with it, and closes when all is
   const { incidents } = await board();
   expect(incidents).toHaveLength(1);
   expect(incidents[0]).toMatchObject({
-    ...{ title: "Problems with starting sessions", health: "major_outage", components: ["api", "sessions"] },
+    ...{ title: "Sessions fail to start", health: "major_outage", components: ["api", "sessions"] },
     ...{ startedAt: begin + 20_000, resolvedAt: begin + 70_000 },
   });
   expect(incidents[0]?.updates.map(({ text }) => text)).toEqual([
-    "All components are operational again.",
-    "API: degraded performance.",
-    "Sessions: major outage.",
+    "The problem is resolved.",
+    "API: slower, or failing at times.",
+    "Sessions: failing for all.",
   ]);
   expect(await spans("sessions", 80)).toEqual([
     ["operational", 0, 20],
@@ -96,7 +96,7 @@ test("time in which nobody sampled was a major outage of all, and an incident th
     ]);
   const { incidents } = await board();
   expect(incidents.map(({ title, startedAt, resolvedAt }) => [title, startedAt, resolvedAt])).toEqual([
-    ["Service outage", begin, begin + 600_000],
+    ["The service was unavailable", begin, begin + 600_000],
   ]);
 });
 

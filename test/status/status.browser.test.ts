@@ -161,7 +161,7 @@ test("without a worker sessions are out, and with one they are back; an incident
   await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
   expect(await componentOf("api")).toBe("operational");
   const { incidents } = await read();
-  expect(incidents).toMatchObject([{ title: "Problems with starting sessions", components: ["sessions"] }]);
+  expect(incidents).toMatchObject([{ title: "Sessions fail to start", components: ["sessions"] }]);
   worker = await startWorker();
   await expect.poll(() => componentOf("sessions"), patience).toBe("operational");
   await expect.poll(async () => (await read()).incidents, patience).toEqual([]);
@@ -344,17 +344,17 @@ async function openPage(javaScriptEnabled: boolean): Promise<{ page: Page; fault
 
 test("the page shows what changes while it is open, and takes a subscription", async () => {
   const { page, faults } = await openPage(true);
-  await page.getByRole("heading", { name: "All systems operational" }).waitFor();
+  await page.getByRole("heading", { name: "All systems are operational" }).waitFor();
   await page.getByText("Live.").waitFor();
   const { id, end } = await declare("Pictures stand still", "live_view", "partial_outage", "We look at <b>it</b>.");
-  await page.getByRole("heading", { name: "Partial outage" }).waitFor();
+  await page.getByRole("heading", { name: "Some parts of the service are down" }).waitFor();
   await page.locator(".component.partial_outage").getByRole("heading", { name: "Live view" }).waitFor();
   await page.locator(`#${id}`).getByText("We look at <b>it</b>.").waitFor();
-  expect(await page.title()).toBe("Status: Partial outage");
+  expect(await page.title()).toBe("Status: Some parts of the service are down");
   const email = freshEmail();
   await page.getByLabel("E-mail address").fill(email);
   await page.getByRole("button", { name: "Subscribe" }).click();
-  await page.locator("#outcome").getByText(`confirmation link to ${email}`).waitFor();
+  await page.locator("#outcome").getByText(`link to confirm the subscription to ${email}`).waitFor();
   await gateway.mailbox.next(email);
 
   // Without scripts it shows the same, and takes it as well.
@@ -366,11 +366,11 @@ test("the page shows what changes while it is open, and takes a subscription", a
   const other = freshEmail();
   await plain.page.getByLabel("E-mail address").fill(other);
   await plain.page.getByRole("button", { name: "Subscribe" }).click();
-  await plain.page.locator("#outcome").getByText(`confirmation link to ${other}`).waitFor();
+  await plain.page.locator("#outcome").getByText(`link to confirm the subscription to ${other}`).waitFor();
   await gateway.mailbox.next(other);
 
   await end();
-  await page.getByRole("heading", { name: "All systems operational" }).waitFor();
+  await page.getByRole("heading", { name: "All systems are operational" }).waitFor();
   expect([...faults, ...plain.faults]).toEqual([]);
   await Promise.all([page.context().close(), plain.page.context().close()]);
 });
@@ -388,7 +388,7 @@ test("the page is shown from what was known while PostgreSQL is away, and says s
   } finally {
     between.isAway = false;
   }
-  await page.getByRole("heading", { name: "All systems operational" }).waitFor();
+  await page.getByRole("heading", { name: "All systems are operational" }).waitFor();
   await page.getByText("cannot reach its database").waitFor({ state: "detached" });
   expect(faults).toEqual([]);
   await page.context().close();

@@ -11,7 +11,7 @@ export interface ClipboardParts {
   complain(why: string): void;
 }
 
-const overHttps = "The clipboard needs HTTPS: ";
+const overHttps = "A page can use the clipboard only over https: ";
 
 /** Connects the clipboards of the viewer and of the page. */
 export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
@@ -38,8 +38,8 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
     /** Copies the link to the viewer's clipboard. The address bar lacks the token. */
     async share(link: string): Promise<void> {
       const written = navigator.clipboard?.writeText(link).then(
-        () => "The link was copied. Anyone with the link has the same access as you.",
-        () => "The browser denied access to the clipboard.",
+        () => "The link was copied. Whoever opens it can do what you can.",
+        () => "The browser does not let this page use the clipboard.",
       );
       complain((await written) ?? `${overHttps}the link was not copied.`);
     },

@@ -6,20 +6,20 @@ const times = { firstRetry: 500, lastRetry: 10_000, beat: 10_000, silence: 25_00
 /** Reasons why a connection is refused permanently. */
 const over: Readonly<Record<string, string>> = {
   "session-destroyed": "The session has ended.",
-  "expired-key": "This link has expired. Ask for a new one.",
+  "expired-key": "This link has expired. Ask for another one.",
   "revoked-key": "This link was revoked.",
-  "invalid-key": "This link is invalid, or its session has ended. Copy all of it, or ask for a new one.",
-  "not-found": "This link does not give access to the session.",
-  conflict: "The session is open in another of your tabs. Reload this page to continue here.",
+  "invalid-key": "This link is not valid, or its session ended some time ago. Copy all of it, or ask for another one.",
+  "not-found": "This link is not valid for the session.",
+  conflict: "The session is shown in another tab of yours. Load this page again to go on here.",
 };
 
 const endings: Readonly<Record<string, string>> = {
-  destroyed: "Its owner ended it.",
+  destroyed: "It was ended by its owner.",
   expired: "Its time limit was reached.",
   idle: "It was idle for too long.",
   quota: "The account has no session time left.",
   crashed: "Its browser has crashed.",
-  worker_lost: "Its machine failed.",
+  worker_lost: "The machine that ran its browser was lost.",
 };
 
 export interface ConnectionOptions {
@@ -65,7 +65,7 @@ export function connect(options: ConnectionOptions): Connection {
     const slug = type.split("/").at(-1) ?? "";
     const { [slug]: words } = over;
     if (words) finish(words);
-    else if (slug === "tier-limit") why = `Too many viewers: ${detail}.`;
+    else if (slug === "tier-limit") why = `Too many viewers are connected: ${detail}.`;
   }
 
   /** Browsers hide why a handshake failed, so another request with the token finds the reason. */

@@ -6,9 +6,9 @@ import { find, type Shown, steers } from "./view.ts";
 const savingMs = 60_000;
 
 const endings: Readonly<Record<string, string>> = {
-  running: "is downloading",
-  failed: "was interrupted",
-  refused: "was refused: it is too large",
+  running: "is being downloaded",
+  failed: "failed",
+  refused: "was refused: it is too much",
 };
 
 function sizeOf(bytes: number): string {

@@ -72,7 +72,7 @@ function complain(refusal: string): void {
 function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "" }: Problem): void {
   clipboard.giveUp();
   const who = winner ?? holder;
-  complain(who === undefined ? `The request failed: ${detail}.` : `${nameOf(who, shown)} has control now.`);
+  complain(who === undefined ? `That did not work: ${detail}.` : `${nameOf(who, shown)} has control at the moment.`);
 }
 
 function hear({ hello, state, viewers, refused, clipboard: copied, room }: Told): void {
@@ -118,7 +118,7 @@ function measure(): void {
     before = picture.shown;
     const roundTrip = connection.roundTrip();
     const way = roundTrip === undefined ? "" : `${Math.round(roundTrip)} ms round trip, `;
-    output.textContent = `${way}${Math.round(rate)} pictures per second`;
+    output.textContent = `${way}${Math.round(rate)} fps`;
   }, measureMs);
 }
 
@@ -134,7 +134,7 @@ function attach(): void {
   canvas.addEventListener("click", () => {
     const { own, state, trouble } = shown;
     if (steers(shown) || !state || trouble) return;
-    complain(own?.can_control ? "Press Take control to use the page." : "This link does not allow control.");
+    complain(own?.can_control ? "Press Take control first." : "This link is for watching only.");
   });
   wheel.addEventListener("click", () => {
     connection.send(steers(shown) ? { hand_back: {} } : { take_control: {} });

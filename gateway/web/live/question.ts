@@ -15,10 +15,10 @@ const wordings: Readonly<Record<string, Wording>> = {
   prompt: { heading: "asks:", yes: "OK", no: "Cancel" },
   beforeunload: { heading: "is being left. What was entered may be lost.", yes: "Leave", no: "Stay" },
   select: { heading: "offers a choice.", yes: "Choose", no: "Cancel" },
-  file_chooser: { heading: "asks for one of your files.", yes: "Choose a file", no: "Cancel" },
+  file_chooser: { heading: "asks you for a file.", yes: "Choose a file", no: "Cancel" },
 };
 
-const forFiles: Wording = { heading: "asks for your files.", yes: "Choose files", no: "Cancel" };
+const forFiles: Wording = { heading: "asks you for files.", yes: "Choose files", no: "Cancel" };
 
 const wordingOf = ({ kind, multiple }: Question): Wording | undefined =>
   kind === "file_chooser" && multiple ? forFiles : wordings[kind];
@@ -116,7 +116,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     try {
       const names: string[] = [];
       for (const file of chosen) {
-        message.textContent = `Uploading ${file.name}, ${names.length + 1} of ${chosen.length}.`;
+        message.textContent = `${file.name} is being uploaded, ${names.length + 1} of ${chosen.length}.`;
         names.push(await giveFile(file, signal));
       }
       signal.throwIfAborted();

@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { type Month, monthAt } from "../../limits/month.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { counted } from "../../platform/counted.ts";
 import { type Failure, fail } from "../../platform/errors.ts";
 import type { LlmPrice } from "../../platform/llm-config.ts";
 import type { Queryable, Tx } from "../../platform/postgres/database.ts";
@@ -31,7 +32,7 @@ export const costOf = ({ input, cached, written, output }: LlmUsage, price: LlmP
 /** The failure for a monthly cap (in US cents) that is reached. */
 export function capReached(cap: number, { endsAt }: Month): Failure {
   const resetsAt = new Date(endsAt).toISOString();
-  const detail = `the bundled LLM has cost its cap of ${cap} cents this month: raise monthly_cap_cents, store a key of your own, or wait until ${resetsAt}`;
+  const detail = `the bundled LLM has cost its cap of ${counted(cap, "cent")} this month: raise monthly_cap_cents, store a key of your own, or wait until ${resetsAt}`;
   return fail("bundled-llm-budget-exhausted", {}, { detail });
 }
 

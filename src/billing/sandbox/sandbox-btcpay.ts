@@ -133,13 +133,13 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
   }
 
   function actionsOf({ status }: Thing): Record<string, string> {
-    if (status === "Processing") return { settle: "Confirm the payment", fail: "Make the payment fail" };
+    if (status === "Processing") return { settle: "Confirm the payment", fail: "Fail the payment" };
     if (status === "New")
       return {
         ...{ pay: "Pay", over: "Pay twice as much", little: "Pay too little" },
-        ...{ expire: "Let the invoice expire", fail: "Make the invoice fail" },
+        ...{ expire: "Let the invoice expire", fail: "Fail the invoice" },
       };
-    return { pay: "Pay too late" };
+    return { pay: "Pay after the end" };
   }
 
   return {
@@ -151,8 +151,8 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
       return {
         title: "Pay an order",
         lines: [
-          `${amount} ${currency} to ${address}.`,
-          `Status: ${status}${additionalStatus === "None" ? "" : ` (${additionalStatus})`}; ${paid} ${currency} has been paid.`,
+          `Pay ${amount} ${currency} to ${address}.`,
+          `Status: ${status}${additionalStatus === "None" ? "" : ` (${additionalStatus})`}. Paid so far: ${paid} ${currency}.`,
           "This is a sandbox: no money moves.",
         ],
         ...{ actions: actionsOf(invoice), backUrl: redirectURL },

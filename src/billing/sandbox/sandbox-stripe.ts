@@ -280,19 +280,19 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
       ...page,
       lines: [
         `${price.nickname}: ${money(price)}`,
-        `Status: ${status}${ends ? ", ending" : ""}; paid until ${until}.`,
+        `Status: ${status}. It is paid until ${until}${ends ? ", and ends then" : ""}.`,
         ...(next ? [`From then on ${next.nickname}: ${money(next)}.`] : []),
         ...lines,
       ],
       actions: {
-        ...(ends ? { resume: "Resume the subscription" } : { cancel: "End after the paid period" }),
+        ...(ends ? { resume: "Resume the subscription" } : { cancel: "Cancel at the end of the paid period" }),
         ...{ renew: "Make the next payment succeed", fail: "Make the next payment fail" },
         ...((await priceBeside(subscription, true)) && {
-          ...{ raise: "Change to a higher tier", raise_declined: "Change to a higher tier, with the card declined" },
+          ...{ raise: "Change to a higher tier", raise_declined: "Change to a higher tier, and decline the card" },
         }),
         ...((await priceBeside(subscription, false)) && { lower: "Change to a lower tier" }),
         ...(invoiced !== "paid" && { settle: "Pay the open invoice" }),
-        ...{ refund: "Refund the last payment", dispute: "Lose the last payment in a dispute", end: "End now" },
+        ...{ refund: "Refund the last payment", dispute: "Lose the last payment in a dispute", end: "Cancel at once" },
       },
     };
   }
