@@ -45,7 +45,7 @@ export async function mountOutbox(fastify: FastifyInstance, outbox: Outbox): Pro
 /** Responds the same with and without an outbox. */
 function refuse(reply: FastifyReply): FastifyReply {
   const body = html`<main class="single"><p class="status">HTTP 404</p><h1>Nothing here</h1>
-<p>To see mails, open the link that the service printed when it started, on the same machine.</p></main>`;
+<p>To read the mails, open the link that the service printed at its start, on the same machine.</p></main>`;
   return reply.code(404).headers(pageHeaders).send(page("Nothing here", body));
 }
 
@@ -63,7 +63,7 @@ function listPage(mails: readonly OutboxMail[], key: string): string {
   return page(
     "Mails of this service",
     html`<main class="single"><h1>Mails of this service</h1>
-<p>Without <code>SMTP_URL</code> mails are not sent. The latest are listed here, also as JSON for requests that do not accept HTML.</p>
-${mails.length === 0 ? html`<p>No mails yet.</p>` : html`<table>${rows}</table>`}</main>`,
+<p>Without <code>SMTP_URL</code> mails are not sent. The latest ones are here, also as JSON for programs.</p>
+${mails.length === 0 ? html`<p>There are none yet.</p>` : html`<table>${rows}</table>`}</main>`,
   );
 }

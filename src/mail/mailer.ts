@@ -117,7 +117,12 @@ export function createMailer({ config, db, clock, ids, sealer, work, linkSecret 
   return {
     async send(tx, mail) {
       if (!(await isWanted(tx, mail))) return;
-      if (!post && !outbox) throw fail("feature-unavailable", {}, { detail: "this deployment sends no mails" });
+      if (!post && !outbox)
+        throw fail(
+          "feature-unavailable",
+          {},
+          { detail: "this deployment sends no mails: its operator has to set SMTP_URL" },
+        );
       const id = ids.next("eml");
       const content = sealer.seal(Buffer.from(JSON.stringify(checkedMail(mail))), contextOf(id));
       insertMail(tx, { id, userId: mail.userId, kind: mail.kind, content });

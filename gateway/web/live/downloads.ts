@@ -8,10 +8,11 @@ const savingMs = 60_000;
 const endings: Readonly<Record<string, string>> = {
   running: "is being downloaded",
   failed: "failed",
-  refused: "was refused: it is too much",
+  refused: "was refused: it is too large",
 };
 
 function sizeOf(bytes: number): string {
+  if (bytes === 1) return "1 byte";
   const power = Math.min(3, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
   const digits = power > 0 && bytes / 1_000 ** power < 10 ? 1 : 0;
   return `${(bytes / 1_000 ** power).toFixed(digits)} ${["bytes", "kB", "MB", "GB"][power]}`;
