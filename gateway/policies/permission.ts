@@ -21,7 +21,13 @@ export const permission: AdmissionPolicy = {
     const { scope, loginOnly, sessionBearer } = call.served.rules;
     const { kind, scopes, sessionId, allowsAddress } = call.principal;
     if (allowsAddress?.(call.clientAddress) === false) {
-      throw fail("forbidden", {}, { detail: `the ${kind} does not allow the address ${call.clientAddress}` });
+      throw fail(
+        "forbidden",
+        {},
+        {
+          detail: `the ${kind} cannot be used from the address ${call.clientAddress}: use it from those in its addresses`,
+        },
+      );
     }
     if (sessionId !== undefined && !sessionBearer) {
       throw fail("forbidden", {}, { detail: "a session token allows only the methods for that session" });
@@ -30,10 +36,14 @@ export const permission: AdmissionPolicy = {
       throw fail("forbidden", {}, { detail: "a path accepts only session tokens; send keys in Authorization" });
     }
     if (scope !== "" && !scopes.has(scope)) {
-      throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${scope}` });
+      throw fail("forbidden", {}, { detail: `the ${kind} lacks the scope ${scope}: use one that has it` });
     }
     if (loginOnly && kind !== "login") {
-      throw fail("forbidden", {}, { detail: "this method requires a login; API keys are not accepted" });
+      throw fail(
+        "forbidden",
+        {},
+        { detail: "a person has to log in for this, an API key may not do it: post to /v1/auth/login" },
+      );
     }
   },
 };

@@ -75,9 +75,10 @@ async function refuseUnknown(
   reply.headers(rateLimitHeaders(state));
   refuseEmpty(state, whose);
   const allowed = allowedVerbs(routes, url);
-  if (allowed.length === 0) throw fail("not-found", {}, { detail: "no endpoint has this path" });
+  if (allowed.length === 0)
+    throw fail("not-found", {}, { detail: "no endpoint has this path: /docs lists those that there are" });
   reply.header("allow", allowed.join(", "));
-  throw fail("method-not-allowed", {}, { detail: `${method} is not one of ${allowed.join(", ")}` });
+  throw fail("method-not-allowed", {}, { detail: `this path takes ${allowed.join(", ")}, not ${method}` });
 }
 
 /** Passes bodies on as bytes. The message reader parses them after the policies have run. */

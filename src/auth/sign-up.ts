@@ -68,7 +68,11 @@ export function createSignUp(parts: AuthServiceParts) {
     async signUp(call: Call, request: SignUpRequest): Promise<SignUpResponse> {
       const { inviteToken, acceptedRevisionId: acceptedRevision } = request;
       if (config.signup === "closed" && inviteToken === undefined)
-        throw fail("feature-unavailable", {}, { detail: "sign-up needs an invite here" });
+        throw fail(
+          "feature-unavailable",
+          {},
+          { detail: "sign-up takes an invite here: ask the owner of an account for one" },
+        );
       const email = canonicalEmail(request.email);
       const { network } = clientOf(call);
       await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups came from your network");

@@ -123,10 +123,10 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
   /** Throws `conflict` if the account has another open order or an active card subscription. */
   async function assertFree(on: Tx | Database, { accountId }: Call["principal"], but?: string): Promise<void> {
     const open = await findOpenOrder(on, accountId);
-    if (open !== undefined && open !== but) throw conflict(`the order ${open} is still open: pay or cancel it first`);
+    if (open !== undefined && open !== but) throw conflict(`the order ${open} is open: pay or cancel it first`);
     const paid = await listSubscriptions(on, accountId, processors.countsSandbox);
     if (paid.some(({ status }) => status === "active" || status === "past_due"))
-      throw conflict("the account has a card subscription: end it in the portal first");
+      throw conflict("the account pays by card: end the subscription in the portal first");
   }
 
   async function quote(call: Call, request: CryptoQuoteRequest): Promise<CryptoOrder> {
@@ -145,10 +145,11 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     const newId = call.ids.next("ord");
     if (request.orderId === undefined) return { order: await priced(crypto, accountId, newId, request), isNew: true };
     const order = await own(call, request.orderId);
-    if (order.sandbox !== crypto.isSandbox) throw conflict("the quote is from another processor");
+    if (order.sandbox !== crypto.isSandbox)
+      throw conflict("the quote is of another payment processor: ask for a new quote");
     if (order.status !== "quoted") throw conflict(`the order is ${order.status}`);
     if (!order.quote_expires_at || order.quote_expires_at.getTime() <= clock.now())
-      throw conflict("the quote has expired");
+      throw conflict("the quote has expired: ask for a new one");
     return { order, isNew: false };
   }
 
@@ -184,7 +185,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       const row = isNew
         ? await insertOrder(tx, { ...order, ...opened, quote_expires_at: null })
         : await changeOrder(tx, order.id, ["quoted"], opened);
-      if (!row) throw conflict("the order is no longer quoted");
+      if (!row) throw conflict("the quote was used meanwhile: ask for a new one");
       const { id: subject, tier, months, amount_cents, crypto_currency, crypto_amount } = row;
       call.audit(tx, { subject, data: { tier, months, amount_cents, crypto_currency, crypto_amount } });
       return toOrderMessage(row);
@@ -243,7 +244,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
 
   async function receipt(call: Call, id: string) {
     const found = receiptOf(await own(call, id));
-    if (!found) throw conflict("the order is not paid");
+    if (!found) throw conflict("the order is not paid: it has a receipt once it is");
     return found;
   }
 

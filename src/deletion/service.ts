@@ -64,7 +64,8 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
   async function deleteAccount(call: Call, { password }: DeleteAccountRequest): Promise<AccountDeletion> {
     const login = loginOf(call);
     const { accountId, userId } = login;
-    if (login.role !== "owner") throw fail("forbidden", {}, { detail: "only an owner can delete the account" });
+    if (login.role !== "owner")
+      throw fail("forbidden", {}, { detail: "only an owner deletes an account: ask one of its owners" });
     const user = await findUserOfLogin(db, login);
     await provePassword({ user, email: user.email, password, client: clientOf(call) });
     const now = clock.now();

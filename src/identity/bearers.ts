@@ -47,9 +47,14 @@ export interface BearersParts {
   readonly registry: Registry;
 }
 
-const revoked = "the bearer was revoked: use another key, or log in again";
-const expired = "the bearer has expired: use its replacement, refresh the login, or request a new one";
-const unknownBearer = () => fail("invalid-key", {}, { detail: "no key has this identifier and secret" });
+const revoked = "what the bearer belongs to has ended: use another key, or log in again";
+const expired = "the bearer is past its end: use the key that replaced it, refresh the login, or ask for a new one";
+const unknownBearer = () =>
+  fail(
+    "invalid-key",
+    {},
+    { detail: "no API key has this name and secret: check that the whole key was copied, or create another" },
+  );
 
 /** Parses an Authorization header. Throws `unauthorized` or `invalid-key`. */
 export function readBearer<Kind extends Pick<BearerKind, "prefix" | "parse">>(
@@ -60,7 +65,12 @@ export function readBearer<Kind extends Pick<BearerKind, "prefix" | "parse">>(
   if (text === undefined) throw fail("unauthorized", {}, { detail: "send the header Authorization: Bearer <API key>" });
   const kind = kinds.find(({ prefix }) => text.startsWith(prefix));
   const token = kind?.parse(text);
-  if (!kind || !token) throw fail("invalid-key", {}, { detail: "the bearer is not an API key of this service" });
+  if (!kind || !token)
+    throw fail(
+      "invalid-key",
+      {},
+      { detail: "the bearer is not a key or a token of this service: send an API key, which begins with phk_" },
+    );
   return { kind, id: token.id, secret: token.secret };
 }
 

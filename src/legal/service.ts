@@ -29,7 +29,11 @@ export function createLegalService({ clock, legal }: LegalServiceParts): Service
         const { principal } = call;
         const { accountId } = principal;
         if (principal.kind === "login" && principal.role === "member")
-          throw fail("forbidden", {}, { detail: "only an owner or admin can accept the terms of the account" });
+          throw fail(
+            "forbidden",
+            {},
+            { detail: "only an owner or an admin of the account accepts its terms: ask one of them" },
+          );
         if (!(await legal.acceptable(revisionId))) throw notAcceptable();
         const acceptedAt = await insertAcceptance(tx, { accountId, revisionId, at: new Date(clock.now()) });
         call.audit(tx, { subject: revisionId });

@@ -19,7 +19,8 @@ export function mayControl({ principal }: Pick<Call, "principal">): boolean {
 
 /** Throws `forbidden` if the caller may only watch. */
 export function assertMayControl(call: Pick<Call, "principal">): void {
-  if (!mayControl(call)) throw fail("forbidden", {}, { detail: "the link is for watching only" });
+  if (!mayControl(call))
+    throw fail("forbidden", {}, { detail: "the link is for watching only: ask for one that controls" });
 }
 
 /** Throws `not-found` if the caller's link is for another session. */

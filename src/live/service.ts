@@ -185,4 +185,4 @@ interface Place {
   readonly seat: Seat | undefined;
 }
 
-const noMediaServer = "this deployment has no media server: frames are served";
+const noMediaServer = "this deployment has no media server: subscribe to frames";

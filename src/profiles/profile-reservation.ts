@@ -27,7 +27,11 @@ export const noProfile = (): Failure => fail("not-found", {}, { detail: "no prof
 
 /** The failure for a profile that another session holds. */
 export const profileInUse = (sessionId: string): Failure =>
-  fail("profile-in-use", { active_session_id: sessionId }, { detail: `the session ${sessionId} uses the profile` });
+  fail(
+    "profile-in-use",
+    { active_session_id: sessionId },
+    { detail: `the session ${sessionId} uses the profile: end it first, or leave profile_id out` },
+  );
 
 /** Reserves a profile for a session that is inserted in the same transaction. The account must be locked. */
 export async function reserveProfile(
@@ -37,7 +41,7 @@ export async function reserveProfile(
   const profile = await lockProfile(tx, profileId, accountId);
   if (!profile) throw noProfile();
   if (profile.engine !== null && profile.engine !== engineOf(runtime)) {
-    const detail = `the profile belongs to ${profile.engine}, which ${runtime} cannot read`;
+    const detail = `the profile is one of ${profile.engine}, which ${runtime} cannot read: use a runtime of ${profile.engine}`;
     throw fail("driver-not-integrated", { runtime }, { detail });
   }
   const holder = await findHolder(tx, profileId);

@@ -20,7 +20,9 @@ export function sessionGone(end: SessionEnd): Failure {
     ended_at: (end.ended_at ?? new Date(0)).toISOString(),
     duration_ms: durationOf(end),
   };
-  return fail("session-destroyed", extensions, { detail: `the session has ended: ${extensions.ended_reason}` });
+  return fail("session-destroyed", extensions, {
+    detail: `the session has ended (${extensions.ended_reason}): create another`,
+  });
 }
 
 /** The failure for an unknown session, or one of another account. */

@@ -7,6 +7,7 @@ import { findDueLooks, lookBy, setLook, takeLook } from "../limits/store.ts";
 import { findUsage, type MonthUsage } from "../limits/usage.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
+import { counted } from "../platform/counted.ts";
 import { fail } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
@@ -74,8 +75,8 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
     const [now, month] = [clock.now(), monthAt(clock.now())];
     const { usedMs, running } = await findUsage(tx, accountId, month);
     if (usedMs >= quota) {
-      const detail = `the account has used the ${quota / aMinute} session minutes of its month`;
       const resetsAt = new Date(month.endsAt).toISOString();
+      const detail = `the account has used its ${counted(quota / aMinute, "session minute")} of this month: wait until ${resetsAt}, or change the tier`;
       throw fail("tier-limit", { quota: "session_minutes", limit: quota / aMinute, resets_at: resetsAt }, { detail });
     }
     const crossing = nextCrossing(amountsToldOf(quota), usedMs, running.length + 1, now);

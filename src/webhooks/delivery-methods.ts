@@ -51,7 +51,7 @@ export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
   async function lockActive(tx: Tx, { principal }: Call, id: string): Promise<EndpointRow> {
     const row = await lockEndpoint(tx, { id, accountId: principal.accountId });
     if (!row) throw noEndpoint();
-    if (!row.active) throw conflict("the webhook is not active");
+    if (!row.active) throw conflict("the webhook is not active: set active to true first");
     return row;
   }
 
@@ -94,8 +94,9 @@ export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
   async function findReplayable(tx: Tx, { principal }: Call, id: string): Promise<DeliveryRow> {
     const original = await findDelivery(tx, { id, accountId: principal.accountId });
     if (!original) throw fail("not-found", {}, { detail: "no delivery has this id" });
-    if (original.is_test) throw conflict("a test cannot be replayed: send another test");
-    if (!(await hasEvent(tx, original.event_id))) throw conflict("the event is no longer stored");
+    if (original.is_test) throw conflict("a test is not replayed: send another one");
+    if (!(await hasEvent(tx, original.event_id)))
+      throw conflict("the event is no longer kept, and cannot be sent again");
     return original;
   }
 

@@ -231,7 +231,9 @@ describe.each(runtimes)("a wait in %s", (runtime) => {
     await driver.run("navigate", { url: site.url("/busy.html") });
     const hasty = await driver.run("wait", { condition: { kind: "network_idle" }, timeout_ms: 300 });
     expect(hasty.problem).toMatchObject({
-      detail: expect.stringMatching(/^the network did not become idle within the timeout \(on the page http/),
+      detail: expect.stringMatching(
+        /^the network did not become idle within the timeout: wait for .* \(on the page http/,
+      ),
     });
     const { answer } = await driver.run("wait", { condition: { kind: "network_idle" } });
     expect(answer?.title).toBe("Quiet");

@@ -130,7 +130,7 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
     await session.navigate({ url: site.url("/tall?pixels=50000") });
     await expect(session.capture({ kind: SCREENSHOT, fullPage: true, timeoutMs: 1 })).rejects.toMatchObject({
       slug: "session-timeout",
-      detail: "the page did not answer within 1 ms",
+      detail: "the page did not answer within 1 ms: try again, or allow more time",
     });
   });
 });

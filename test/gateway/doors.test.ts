@@ -311,7 +311,7 @@ describe("other protocols that a client offers", () => {
         `Upgrade: h2c\r\nUser-Agent: Java-http-client/21\r\nContent-Type: application/json\r\n\r\n${body}`,
     );
     const [first] = await once(socket, "data");
-    expect(String(first)).toMatch(/^HTTP\/1\.1 404 [^\0]*"detail":"no endpoint has this path"/);
+    expect(String(first)).toMatch(/^HTTP\/1\.1 404 [^\0]*"detail":"no endpoint has this path: /);
     socket.write("GET /docs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     const [second] = await once(socket, "data");
     expect(String(second)).toMatch(/^HTTP\/1\.1 200 /);
@@ -374,7 +374,11 @@ describe("answers", () => {
     const headers = { "content-type": "text/plain" };
     expect((await ask({ method: "HEAD", path: "/v1/things/t/events", headers })).status).toBe(200);
     const answer = await ask({ path: "/v1/things/t/files/" });
-    expectProblem(answer, { status: 404, slug: "not-found", detail: "no endpoint has this path" });
+    expectProblem(answer, {
+      status: 404,
+      slug: "not-found",
+      detail: "no endpoint has this path: /docs lists those that there are",
+    });
   });
 
   test("connections are kept for longer than clients keep them", async () => {

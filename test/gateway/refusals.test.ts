@@ -2,24 +2,56 @@ import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { errorTable } from "../../src/platform/error-table.ts";
+import { type ErrorSlug, errorTable } from "../../src/platform/error-table.ts";
 import type { DoorName } from "../support/door-calls.ts";
-import { FakeWorker } from "../support/fake-worker.ts";
+import type { FakeWorker } from "../support/fake-worker.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { type Answer, restClient } from "../support/rest.ts";
 import { forDoor } from "./walk/methods.ts";
-import { refusals } from "./walk/refusals.ts";
+import { type Refusal, refusals } from "./walk/refusals.ts";
+import { failingWorker, refusalsEnv, sessionRefusals, termsRefusal } from "./walk/session-refusals.ts";
 
 const workerToken = "a token of the tests alone";
 
-/** What sessions, their browsers and later parts refuse, and what the walk over the registry meets at every method. */
-const elsewhere: readonly string[] = [
-  ...["legal-acceptance-required", "validation-failed", "method-not-allowed", "internal", "feature-unavailable"],
-  ...["profile-in-use", "session-destroyed", "session-timeout", "proxy-validation-failed", "capacity-unavailable"],
-  ...["driver-error", "driver-not-integrated", "pair-mode-conflict", "pair-mode-invalid-transition"],
-  ...["bundled-llm-budget-exhausted", "bundled-llm-consent-required", "byok-llm-required"],
-];
+/** What the details of an error say that a client has to do, or to look at. */
+const nextSteps: Readonly<Record<ErrorSlug, RegExp>> = {
+  "bad-request": /must be|log in again/,
+  "validation-failed": /^name: (?:is required|must )/,
+  unauthorized: /send the header|check client_id/,
+  "invalid-key": /check that|send an API key/,
+  "revoked-key": /use another key, or log in again/,
+  "expired-key": /use the key that replaced it, refresh the login, or ask for a new one/,
+  "invalid-auth-token": /ask for another|log in again/,
+  "email-not-verified": /open the link in the mail/,
+  "invalid-credentials": /try again|wait for the next one/,
+  forbidden: /use one that has it|post to|use it from/,
+  "mfa-step-up-required": /\/v1\/auth\/mfa\/step-up/,
+  "legal-acceptance-required": /\/v1\/legal\/accept/,
+  "not-found": /no key has this id/,
+  "method-not-allowed": /^this path takes POST, GET, HEAD, not PUT$/,
+  conflict: /remove it first|read GET /,
+  "storage-quota-exceeded": /delete one, or leave profile_id out/,
+  "profile-in-use": /end it first, or leave profile_id out/,
+  "pair-mode-conflict": /wait until/,
+  "pair-mode-invalid-transition": /there is nothing to hand back/,
+  "email-already-registered": /log in/,
+  "session-destroyed": /create another/,
+  "proxy-validation-failed": /correct the proxy's settings/,
+  "concurrency-limit": /^the account runs 1 session, .*: end one first$/,
+  "tier-limit": /revoke one first|delete one first|wait until/,
+  "rate-limited": /wait \d+ s/,
+  "bundled-llm-budget-exhausted": /raise monthly_cap_cents/,
+  "bundled-llm-consent-required": /bundled_llm_consent true/,
+  internal: /[Tt]ry again/,
+  "driver-error": /check the address/,
+  "byok-llm-required": /leave model out/,
+  "driver-not-integrated": /create one of chromium/,
+  "feature-unavailable": /watch by a view link/,
+  "capacity-unavailable": /try again in a moment/,
+  "session-timeout": /try again/,
+};
 
+const refusedAt: readonly DoorName[] = ["REST", "gRPC on GRPC_PORT"];
 const sold = "personal, api_builder, api_scale";
 const input = "/v1/agent-sessions/ags_01jd2z5r1v7k9m3q8t4w6x0y2b/input-event";
 const lan = "https://10.0.0.1/v1";
@@ -27,8 +59,9 @@ const lan = "https://10.0.0.1/v1";
 let gateway: PeopleGateway;
 let worker: FakeWorker;
 beforeAll(async () => {
-  gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
-  worker = new FakeWorker({ control: `unix:${gateway.app.config.dataDir}/fleet.sock`, token: workerToken, slots: 20 });
+  gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken, ...refusalsEnv });
+  const control = `unix:${gateway.app.config.dataDir}/fleet.sock`;
+  worker = failingWorker({ control, token: workerToken });
   await worker.start();
 }, 60_000);
 afterAll(async () => {
@@ -36,28 +69,43 @@ afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();
 });
 
-test("every error of the table is met here, or is known to be met elsewhere", () => {
-  const met = new Set([...refusals.map(({ slug }) => slug), ...elsewhere]);
+/** Methods that a path does not take: gRPC has no such thing. */
+const onRestAlone: ErrorSlug = "method-not-allowed";
+
+test("every error of the table is met here", () => {
+  const met = new Set([...refusals, ...sessionRefusals, termsRefusal].map(({ slug }) => slug)).add(onRestAlone);
   expect([...met].toSorted()).toEqual(Object.keys(errorTable).toSorted());
 });
 
-describe.each<DoorName>(["REST", "gRPC on GRPC_PORT"])("over %s", (door) => {
-  test.each(refusals)("$why is $slug", async ({ slug, extensions = {}, comesAgain, prepare }) => {
-    const { method, request = {}, shown } = await prepare(gateway);
-    const refused = await gateway.call(door, method, forDoor(door, method, request), shown);
-    expect({ slug: refused.slug, extensions: refused.extensions }).toEqual({ slug, extensions });
-    // What is in the table says nothing of this request.
-    const { detail = refused.answer.rawMessage } = refused.answer;
-    expect([undefined, "", errorTable[slug].title, errorTable[slug].about]).not.toContain(detail);
-    expect(String(refused.retryAfter)).toBe(String(comesAgain && refused.extensions.retry_after_seconds));
-    if (door !== "REST") return;
-    const { status, title } = errorTable[slug];
-    expect(refused.headers.get("content-type")).toBe("application/problem+json");
-    expect(refused.answer).toMatchObject({
-      ...{ status, title, type: `${gateway.app.config.errorsBase}/${slug}` },
-      instance: refused.headers.get("x-request-id"),
-    });
+describe.each(refusedAt)("over %s", (door) => {
+  test.each([...refusals, ...sessionRefusals])("$why is $slug", (refusal) => expectRefusal(door, refusal));
+});
+
+async function expectRefusal(door: DoorName, refusal: Refusal): Promise<void> {
+  const { slug, extensions = {}, comesAgain, prepare } = refusal;
+  const { method, request = {}, shown } = await prepare(gateway);
+  const refused = await gateway.call(door, method, forDoor(door, method, request), shown);
+  expect({ slug: refused.slug, extensions: refused.extensions }).toEqual({ slug, extensions });
+  const { detail = refused.answer.rawMessage } = refused.answer;
+  expect(detail).toMatch(nextSteps[slug]);
+  // What is in the table says nothing of this request; of a fault of the service nothing else is said.
+  if (slug !== "internal") expect([errorTable[slug].title, errorTable[slug].about]).not.toContain(detail);
+  const wait = comesAgain === true ? refused.extensions.retry_after_seconds : comesAgain;
+  expect(String(refused.retryAfter)).toBe(String(wait));
+  if (door !== "REST") return;
+  const { status, title } = errorTable[slug];
+  expect(refused.headers.get("content-type")).toBe("application/problem+json");
+  expect(refused.answer).toMatchObject({
+    ...{ status, title, type: `${gateway.app.config.errorsBase}/${slug}` },
+    instance: refused.headers.get("x-request-id"),
   });
+}
+
+test("a method that a path does not take is method-not-allowed", async () => {
+  const rest = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
+  const { status, body } = await rest("/v1/sessions", {}, { method: "PUT" });
+  expect([status, body.type.split("/").at(-1)]).toEqual([405, onRestAlone]);
+  expect(body.detail).toMatch(nextSteps[onRestAlone]);
 });
 
 test.each<[string, [string, object?, string?], string, string?]>([
@@ -119,3 +167,8 @@ test.each([
   if (response.headers["content-length"] !== undefined)
     expect(Number(response.headers["content-length"])).toBe(Buffer.byteLength(body));
 });
+
+// Behind all others: from then on everybody is asked to accept terms.
+test.each(refusedAt)("terms that are not accepted are legal-acceptance-required over %s", (door) =>
+  expectRefusal(door, termsRefusal),
+);

@@ -148,7 +148,7 @@ test("a link for watching takes no control, and sends no input", async () => {
   const viewer = await join(0, {}, await makeKey({ control: false }));
   viewer.send({ take_control: {} });
   const { refused } = await viewer.hear((message) => message.refused);
-  expect([refused.status, refused.detail]).toEqual([403, "the link is for watching only"]);
+  expect([refused.status, refused.detail]).toEqual([403, "the link is for watching only: ask for one that controls"]);
   viewer.send({ input: { events: click(60, 300) } });
   viewer.send({ heartbeat: {} });
   await viewer.hear(({ heartbeat }) => heartbeat);

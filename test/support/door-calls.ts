@@ -17,6 +17,7 @@ import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error
 import { rules } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import { httpRouteOf } from "../../src/kernel/http-route.ts";
 import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-table.ts";
+import { watchForParsers } from "./leaks.ts";
 
 /** The doors of a gateway. Bidirectional methods have WebSocket for REST, and none by Connect over HTTP/1.1. */
 export const doors = ["REST", "Connect", "gRPC", "gRPC on GRPC_PORT"] as const;
@@ -82,6 +83,7 @@ async function callRest(url: string, method: DescMethod, request: JsonValue, hea
     return { slug: "", extensions: {}, answer: "", headers: received };
   }
   const text = await response.text();
+  if (!response.ok) watchForParsers(text);
   const isJson = /[/+]json/.test(received.get("content-type") ?? "");
   const answer = isJson ? JSON.parse(text) : text === "" ? {} : text;
   return response.ok
@@ -139,6 +141,7 @@ async function callRpc(transport: Transport, method: DescMethod, request: JsonVa
     const [info] = error.findDetails(ErrorInfoSchema);
     if (!info) throw thrown;
     expect(info.domain).toBe("pilothouse");
+    watchForParsers(error.rawMessage);
     const slug = info.reason;
     expect(isErrorSlug(slug) && errorTable[slug].code).toBe(error.code);
     const [retry] = error.findDetails(RetryInfoSchema);

@@ -12,6 +12,16 @@ export function watchForSecrets(text: string): void {
   if (at >= 0) found.push(text.slice(Math.max(0, at - shown), at + shown));
 }
 
+/** What the parsers of V8, Node and the HTTP framework say of a request that they cannot read. */
+const ofParsers =
+  /Unexpected (?:token|end of|non-whitespace|string|number)|(?:Expected|Bad|Unterminated) .{1,40} in JSON|JSON at position|is not valid JSON|HPE_[A-Z]|FST_ERR_|Parse Error|node:internal/;
+
+/** Looks for texts of parsers in what a client is answered. A test file that finds one fails. */
+export function watchForParsers(text: string): void {
+  const at = text.search(ofParsers);
+  if (at >= 0) found.push(text.slice(Math.max(0, at - shown), at + shown));
+}
+
 /** What was found since it was last asked. */
 export function takeLeaks(): string[] {
   return found.splice(0);

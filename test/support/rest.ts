@@ -1,3 +1,5 @@
+import { watchForParsers } from "./leaks.ts";
+
 /** An answer of the REST API. */
 export interface Answer {
   readonly status: number;
@@ -23,6 +25,7 @@ export function restClient({ url, key }: { url: string; key: string }): Rest {
       },
     });
     const text = await response.text();
+    if (!response.ok) watchForParsers(text);
     const isJson = response.headers.get("content-type")?.includes("json");
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
   };

@@ -83,7 +83,8 @@ test("deactivating an endpoint abandons its pending deliveries, which can be rep
     rest(`/v1/webhooks/${id}`, undefined, {
       ...{ method: "PATCH", body: JSON.stringify({ active }), headers: { "content-type": "application/json" } },
     });
-  await setActive(false);
+  // Its answer is of after the change.
+  expect((await setActive(false)).body.delivery_counts).toMatchObject({ failed: 0, dlq: 30 });
   // No time has passed: their next attempts are due in a minute.
   await untilCounted(id, { dlq: 30 });
   expect(new Set((await readLog(rest, id)).map(({ reason }) => reason))).toEqual(new Set(["endpoint_inactive"]));

@@ -18,6 +18,10 @@ export async function checkProxy(guard: EgressGuard, command: CheckProxyCommand,
     (await new Upstream(proxy, guard).tunnel(target, ask)).destroy();
   } catch (thrown) {
     if (!(thrown instanceof ProxyFailure)) throw thrown;
-    throw fail("proxy-validation-failed", { reason: thrown.reason }, { detail: thrown.message });
+    throw fail(
+      "proxy-validation-failed",
+      { reason: thrown.reason },
+      { detail: `${thrown.message}: correct the proxy's settings, or use another` },
+    );
   }
 }

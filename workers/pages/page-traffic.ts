@@ -80,7 +80,11 @@ export class PageTraffic {
       const quietFor = this.#inFlight.size > 0 ? 0 : performance.now() - this.#quietSince;
       if (quietFor >= idleMs) return;
       if (progress.remaining() <= 1)
-        throw fail("session-timeout", {}, { detail: "the network did not become idle within the timeout" });
+        throw fail(
+          "session-timeout",
+          {},
+          { detail: "the network did not become idle within the timeout: wait for a selector, or longer" },
+        );
       await this.#changes.until(() => undefined, progress, Math.max(idleMs - quietFor, 10));
     }
   }

@@ -47,5 +47,9 @@ export class CommandProgress implements Progress {
 
 /** Creates the failure of a command that ran out of time without a more specific error. */
 function timeoutFailure(timeoutMs: number): Error {
-  return fail("session-timeout", {}, { detail: `the page did not answer within ${timeoutMs} ms` });
+  return fail(
+    "session-timeout",
+    {},
+    { detail: `the page did not answer within ${timeoutMs} ms: try again, or allow more time` },
+  );
 }

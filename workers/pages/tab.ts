@@ -295,5 +295,5 @@ export function crashedFailure(): Failure {
 
 /** Creates the failure for a page that closed during a command. */
 export function closedFailure(): Failure {
-  return fail("driver-error", { target_closed: true }, { detail: "the page has closed" });
+  return fail("driver-error", { target_closed: true }, { detail: "the page has closed: open another by navigate" });
 }

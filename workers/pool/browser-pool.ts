@@ -113,7 +113,7 @@ export class BrowserPool {
     const { slots, most } = this.#options;
     const [runtime = defaultRuntime] = this.#demand.keys();
     const slot = slots.acquire();
-    if (!slot) throw new Error("the worker has no free slot");
+    if (!slot) throw new Error("the worker has no free slot: try again in a moment");
     const signal = AbortSignal.timeout(launchMs);
     const warm = await this.#launchIn(slot, { runtime, device: this.#device, signal });
     try {
@@ -194,7 +194,12 @@ export class BrowserPool {
 
   async #launch(wish: BrowserWish): Promise<{ how: Readiness; browser: SessionBrowser }> {
     const slot = this.#options.slots.acquire() ?? (await this.#evict());
-    if (!slot) throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker has no free slot" });
+    if (!slot)
+      throw fail(
+        "capacity-unavailable",
+        {},
+        { retryAfter: 1, detail: "the worker has no free slot: try again in a moment" },
+      );
     const warm = await this.#launchIn(slot, wish, wish.makeProfile?.(slot));
     return { how: "launched", browser: await warm.adopt(wish.device) };
   }

@@ -111,7 +111,11 @@ export class SessionTable {
     if (earlier && earlier.placementEpoch < placementEpoch) await this.#giveWay(earlier);
     if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
     if (!this.isOpen) {
-      throw fail("capacity-unavailable", {}, { retryAfter: 1, detail: "the worker takes no session now" });
+      throw fail(
+        "capacity-unavailable",
+        {},
+        { retryAfter: 1, detail: "the worker takes no session now: try again in a moment" },
+      );
     }
     const entry: Entry = { sessionId, placementEpoch, ending: new AbortController() };
     this.#entries.set(sessionId, entry);
@@ -144,7 +148,7 @@ export class SessionTable {
 
   /** Ends all sessions because the worker stops. Reports running ones; pending launches fail and may be retried. */
   async stop(reason: SessionEndedReason): Promise<void> {
-    const detail = "the worker was stopped";
+    const detail = "the worker was stopped: try again in a moment";
     for (const entry of this.#entries.values()) {
       if (entry.session) this.#options.onEvent(entry, { case: "ended", value: { reason, detail } });
       else entry.ending.abort(fail("capacity-unavailable", {}, { retryAfter: 1, detail }));

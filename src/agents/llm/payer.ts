@@ -70,9 +70,23 @@ export async function choosePayer(
     return { source: "byok", provider, model: modelOf(provider, wanted.model, key.model) };
   }
   const { bundledLlm: bundled } = config;
-  if (!bundled) throw fail("byok-llm-required", {}, { detail: "the account has no LLM key for this model" });
+  if (!bundled)
+    throw fail(
+      "byok-llm-required",
+      {},
+      {
+        detail:
+          "the account has no LLM key for this model: store one at /v1/account/me/byok-llm-key, or send one in x-byok-llm-api-key",
+      },
+    );
   if (wanted.model !== undefined && wanted.model !== bundled.model)
-    throw fail("byok-llm-required", {}, { detail: `without a key of your own the model is ${bundled.model}` });
+    throw fail(
+      "byok-llm-required",
+      {},
+      {
+        detail: `the bundled LLM is ${bundled.model}: leave model out, or store a key of your own for ${wanted.model}`,
+      },
+    );
   const settings = await readSettings(db, accountId);
   if (!settings.consent) {
     const detail =

@@ -48,7 +48,11 @@ const noKey = (): Failure => fail("not-found", {}, { detail: "the account has no
 /** Throws `forbidden` for members: only owners and admins may change settings that cost money. */
 function assertMayChange({ principal }: Call): void {
   if (principal.role === "member")
-    throw fail("forbidden", {}, { detail: "only owners and admins can change the LLM settings of the account" });
+    throw fail(
+      "forbidden",
+      {},
+      { detail: "only an owner or an admin of the account changes what its LLM costs: ask one of them" },
+    );
 }
 
 function readChanges(request: UpdateBundledLlmSettingsRequest, now: Date): Partial<LlmSettings> {

@@ -150,13 +150,18 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
       });
     return call.commit(async (tx) => {
       const row = await controls.lock(tx, sessionId, call.principal.accountId);
-      if (row.status === "provisioning") throw fail("conflict", {}, { detail: "the session is being launched" });
+      if (row.status === "provisioning")
+        throw fail("conflict", {}, { detail: "the session is being launched: wait until its status is live" });
       if (row.runtime !== runtime) {
-        const detail = `agents drive sessions of runtime ${runtime}, and this one's is ${row.runtime}`;
+        const detail = `agents drive sessions of runtime ${runtime}, and that of this one is ${row.runtime}: create one of ${runtime}`;
         throw fail("driver-not-integrated", {}, { detail });
       }
       if (row.agent_session_id !== null) {
-        throw fail("conflict", {}, { detail: `the agent session ${row.agent_session_id} already drives the session` });
+        throw fail(
+          "conflict",
+          {},
+          { detail: `the agent session ${row.agent_session_id} drives it already: use that one, or delete it first` },
+        );
       }
       call.audit(tx, { subject: id, data: { session_id: sessionId } });
       return insert(tx, call, request, { id, sessionId, ownsSession: false, allowedDomains: [] }, turn);

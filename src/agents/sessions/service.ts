@@ -89,7 +89,7 @@ export function createAgentSessionService(
       if (mode === "agent" && row.control_holder !== null) {
         const held = { from: "human_control", transition: "mode", holder_client_id: row.control_holder } as const;
         throw fail("pair-mode-invalid-transition", held, {
-          detail: "a person holds control and must hand it back first",
+          detail: `the client ${row.control_holder} holds control: hand it back first`,
         });
       }
       await writeMode(tx, id, mode);

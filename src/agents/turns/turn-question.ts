@@ -32,7 +32,7 @@ const patience = { whole: 60_000, first: 500, longest: 15_000 };
 /** How a failed model call ends the turn. */
 function endOf({ kind, message }: ModelFault): TurnEnd {
   if (kind === "wrong_key") {
-    const detail = `the provider rejected the key: ${message}`;
+    const detail = `the provider refuses the key: ${message}; store or send another`;
     return { status: "failed", reason: "byok-llm-required", failure: fail("byok-llm-required", {}, { detail }) };
   }
   const isRefused = kind === "refused" || kind === "model_refused";
@@ -42,7 +42,11 @@ function endOf({ kind, message }: ModelFault): TurnEnd {
 
 const withoutCredential: TurnEnd = {
   ...{ status: "failed", reason: "byok-llm-required" },
-  failure: fail("byok-llm-required", {}, { detail: "the LLM key of the turn is no longer available" }),
+  failure: fail(
+    "byok-llm-required",
+    {},
+    { detail: "the LLM key of the turn was deleted: store another, and send the message again" },
+  ),
 };
 
 /** Asks the model for the next step and commits its response. */

@@ -53,7 +53,11 @@ const failed: TurnEnd = { status: "failed", reason: "internal", failure: fail("i
 
 const keyLost: TurnEnd = {
   ...{ status: "failed", reason: "byok-llm-required" },
-  failure: fail("byok-llm-required", {}, { detail: "the gateway that held the key of the request has stopped" }),
+  failure: fail(
+    "byok-llm-required",
+    {},
+    { detail: "the key of the request was lost with its gateway: send the message again" },
+  ),
 };
 
 export function createTurns(parts: TurnsParts): Turns {

@@ -52,7 +52,12 @@ export interface MfaServiceParts {
   readonly mailer: Mailer;
 }
 
-const wrongCode = (): Failure => fail("invalid-credentials", {}, { detail: "the code is wrong or was already used" });
+const wrongCode = (): Failure =>
+  fail(
+    "invalid-credentials",
+    {},
+    { detail: "the code is wrong, or was used before: wait for the next one, or send a recovery code" },
+  );
 const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
 export function createMfaService(parts: MfaServiceParts): ServiceImplementation<typeof MfaService> {
@@ -84,7 +89,8 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const login = loginOf(call);
       const user = await findUserOfLogin(db, login);
       const { totp_seed: sealed, totp_enrolled_at: enrolledAt } = user;
-      if (!sealed || !enrolledAt) throw conflict("the user has no second factor");
+      if (!sealed || !enrolledAt)
+        throw conflict("the user has no second factor: enrol one with POST /v1/auth/mfa/totp");
       const now = clock.now();
       return tryCode(user, async (tx) => {
         await take(tx, user, sealed, code);
@@ -105,7 +111,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       await db.transaction(async (tx) => {
         const sealed = sealer.seal(seed, contextOf(user.id));
         if (!(await beginEnrolment(tx, user.id, sealed, new Date(now))))
-          throw conflict("the user already has a second factor");
+          throw conflict("the user has a second factor: remove it first with DELETE /v1/auth/mfa/totp");
         call.audit(tx, { subject: user.id });
       });
       const { secret, url } = describeSeed(seed, user.email);
@@ -117,7 +123,8 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const user = await findUserOfLogin(db, login);
       const { totp_seed: sealed, totp_begun_at: begunAt } = user;
       const now = clock.now();
-      const nothingBegun = () => conflict("no enrolment was started within 10 minutes");
+      const nothingBegun = () =>
+        conflict("no enrolment was begun within 10 minutes: begin with POST /v1/auth/mfa/totp");
       if (!sealed || !begunAt || user.totp_enrolled_at || now - begunAt.getTime() >= enrolmentWaits)
         throw nothingBegun();
       return tryCode(user, async (tx) => {
@@ -141,7 +148,11 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
       const user = await findUserOfLogin(db, loginOf(call));
       await db.transaction(async (tx) => {
         if (!(await removeWithMail(parts, tx, user)))
-          throw fail("not-found", {}, { detail: "the user has no second factor" });
+          throw fail(
+            "not-found",
+            {},
+            { detail: "the user has no second factor: enrol one with POST /v1/auth/mfa/totp" },
+          );
         call.audit(tx, { subject: user.id });
       });
       return create(EmptySchema);

@@ -20,7 +20,7 @@ export function readClient(call: Pick<Call, "header">, { clientId, clientSecret 
   const [first = "", ...rest] = Buffer.from(encoded, "base64").toString().split(":");
   const id = decode(first);
   if (clientSecret || (clientId && clientId !== id))
-    throw oauthError("invalid_request", "send credentials either in the header or in the body, not in both");
+    throw oauthError("invalid_request", "credentials stand in the header and in the body: send them in one of the two");
   return { id, secret: decode(rest.join(":")) };
 }
 

@@ -10,5 +10,9 @@ export function oauthError(error: RequestError, detail: string): Failure {
 
 /** The failure for every invalid client; which part was wrong is not disclosed. */
 export function invalidClient(): Failure {
-  return fail("unauthorized", { error: "invalid_client" }, { detail: "no API key has this id and secret" });
+  return fail(
+    "unauthorized",
+    { error: "invalid_client" },
+    { detail: "no API key has this id and secret: check client_id and client_secret" },
+  );
 }

@@ -64,7 +64,8 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     await brakes.giveBack(counted);
     const asked = new Set(request.scope?.split(" ").filter(Boolean));
     const [beyond] = asked.difference(principal.scopes);
-    if (beyond !== undefined) throw oauthError("invalid_scope", `the key lacks the scope ${beyond}`);
+    if (beyond !== undefined)
+      throw oauthError("invalid_scope", `the key lacks the scope ${beyond}: leave it out of scope`);
     const scopes = [...(asked.size > 0 ? asked : principal.scopes)];
     const [id, secret, now] = [ids.next("tok"), newTokenSecret(), clock.now()];
     const ends = Math.min(now + lifetime, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY);
@@ -84,7 +85,7 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
   }
 
   async function refresh({ refreshToken, scope }: TokenRequest): Promise<TokenResponse> {
-    if (!refreshToken) throw oauthError("invalid_request", "refresh_token is missing");
+    if (!refreshToken) throw oauthError("invalid_request", "refresh_token is required");
     if (scope) throw oauthError("invalid_scope", "a login keeps the scopes of its role: leave scope out");
     const issued = await logins.refresh(refreshToken, undefined).catch((thrown: unknown) => {
       const isRefused = thrown instanceof Failure && ["invalid-auth-token", "forbidden"].includes(thrown.slug);
@@ -103,7 +104,8 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     async token(call, request) {
       if (request.grantType === "client_credentials") return issueForKey(call, request);
       if (request.grantType === "refresh_token") return refresh(request);
-      if (request.grantType === "") throw oauthError("invalid_request", "grant_type is missing");
+      if (request.grantType === "")
+        throw oauthError("invalid_request", "grant_type is required: send client_credentials or refresh_token");
       throw oauthError("unsupported_grant_type", "grant_type must be client_credentials or refresh_token");
     },
   };

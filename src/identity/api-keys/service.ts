@@ -57,7 +57,7 @@ async function findOwn(tx: Tx, { principal }: Call, id: string): Promise<ApiKeyR
   const row = keyId.test(id) ? await lockKey(tx, id, principal.accountId) : undefined;
   if (!row) throw fail("not-found", {}, { detail: "no key has this id" });
   if (principal.role === "member" && row.created_by !== principal.userId)
-    throw fail("forbidden", {}, { detail: "members rotate and revoke only their own keys" });
+    throw fail("forbidden", {}, { detail: "members rotate and revoke only their own keys: ask an owner or an admin" });
   return row;
 }
 

@@ -46,7 +46,7 @@ export function statusToFailure(error: unknown): Failure {
     return fail("session-timeout", {}, { detail, cause: error });
   }
   if (error.code === status.UNAVAILABLE) {
-    const detail = "the worker is not reachable; try again in 1 s";
+    const detail = "the worker does not answer: try again in a moment";
     return fail("capacity-unavailable", {}, { detail, retryAfter: 1, cause: error });
   }
   return asFailure(error);

@@ -26,7 +26,7 @@ export async function collectCapture(
     file.set(part.data, size);
     size += part.data.length;
   }
-  if (!header || size !== file.length) throw fail("driver-error", {}, { detail: "the capture was truncated" });
+  if (!header || size !== file.length) throw fail("driver-error", {}, { detail: "the capture broke off: try again" });
   const { $typeName: _typeName, $unknown: _unknown, ...said } = header;
   return create(CaptureResponseSchema, { ...said, data: file });
 }

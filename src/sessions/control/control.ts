@@ -108,7 +108,11 @@ export function createControls({ db, events, bus, clock, ids, audit, work }: Con
       const { control_holder: holder } = row;
       if (holder === clientId) return { row: await renew(tx, row), isRenewal: true };
       if (holder !== null) {
-        throw fail("pair-mode-conflict", { winner_client_id: holder }, { detail: "another client holds control" });
+        throw fail(
+          "pair-mode-conflict",
+          { winner_client_id: holder },
+          { detail: `the client ${holder} holds control: wait until it hands it back` },
+        );
       }
       return { row: await change(tx, row, clientId, "takeover"), isRenewal: false };
     },
@@ -117,7 +121,10 @@ export function createControls({ db, events, bus, clock, ids, audit, work }: Con
       if (holder === clientId) return release(tx, row);
       const from = controlState(row);
       const held = holder === null ? {} : { holder_client_id: holder };
-      const detail = "only the client that holds control can hand it back";
+      const detail =
+        holder === null
+          ? "nobody holds control: there is nothing to hand back"
+          : `the client ${holder} holds control: only that client can hand it back`;
       throw fail("pair-mode-invalid-transition", { from, transition: "handback", ...held }, { detail });
     },
     release,

@@ -8,4 +8,8 @@ export const noCapacity = (detail: string): Failure => fail("capacity-unavailabl
 
 /** The failure if no worker has the runtime. */
 export const notIntegrated = (runtime: string): Failure =>
-  fail("driver-not-integrated", { runtime }, { detail: `no worker can launch ${runtime}` });
+  fail(
+    "driver-not-integrated",
+    { runtime },
+    { detail: `no worker can launch ${runtime}: choose another runtime, or ask the operator to install it` },
+  );

@@ -141,7 +141,9 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const attempt = await tryPlace(order, id);
       if (typeof attempt === "object" && "row" in attempt) return attempt;
       if (performance.now() >= deadline) {
-        throw typeof attempt === "object" ? profileInUse(attempt.sessionId) : noCapacity("no worker has a free slot");
+        throw typeof attempt === "object"
+          ? profileInUse(attempt.sessionId)
+          : noCapacity("no worker has a free slot: try again in a moment");
       }
       // The session does not exist yet, so it is not launched for a client that has left.
       if (order.caller.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
@@ -173,7 +175,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     if (!row) return undefined;
     return db.transaction(async (tx) => {
       const moved = await moveSession(tx, { id, placementEpoch: BigInt(row.placement_epoch) }, row.worker_id);
-      if (!moved) throw (await findEnd(row)) ?? noCapacity("the session was lost during its launch");
+      if (!moved)
+        throw (await findEnd(row)) ?? noCapacity("the session was lost during its launch: try again in a moment");
       const worker = await findWorker(tx, row.worker_id);
       if (!worker) throw new Error(`the worker of the session ${id} does not exist`);
       const profileVersion = await findUsedVersion(tx, id);
@@ -230,7 +233,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const placementEpoch = BigInt(row.placement_epoch);
     return caller.commit(async (tx) => {
       const live = await transition(tx, row.id, "launched", livePatch(), { placementEpoch });
-      if (!live) return (await findEnd(row)) ?? noCapacity("the worker was lost during the launch");
+      if (!live)
+        return (await findEnd(row)) ?? noCapacity("the worker was lost during the launch: try again in a moment");
       const data = create(SessionLiveEventSchema, { sessionId: row.id });
       await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionLiveEventSchema, data);
       tx.afterCommit(() => bus.publish("session-changed", row.id));
@@ -246,7 +250,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const failure = statusToFailure(error);
       if (failure.slug === "capacity-unavailable") return { elsewhere: noCapacity(failure.detail ?? failure.message) };
       if (failure.extensions.launch_failed === true && placed.row.profile_id === null) return { elsewhere: failure };
-      if (brokeOnTheWay(error)) return { elsewhere: noCapacity("the worker was lost during the launch") };
+      if (brokeOnTheWay(error))
+        return { elsewhere: noCapacity("the worker was lost during the launch: try again in a moment") };
       return giveUp(order, placed, failure);
     }
     return goLive(order, placed);

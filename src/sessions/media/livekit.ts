@@ -74,7 +74,11 @@ export function createSeats({ url, key, secret }: LiveKitConfig): (sessionId: st
           maxParticipants: mostParticipants,
         };
         await rooms.createRoom(wish).catch((cause: unknown) => {
-          throw fail("feature-unavailable", {}, { detail: "the media server does not respond", cause });
+          throw fail(
+            "feature-unavailable",
+            {},
+            { detail: "the media server does not answer: watch by a view link, or try again later", cause },
+          );
         });
         const viewer = new AccessToken(key, secret, { identity, ttl: joinWithin });
         viewer.addGrant({ ...{ room, roomJoin: true, canSubscribe: true }, ...noPublishing });

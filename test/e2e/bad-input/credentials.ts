@@ -60,7 +60,11 @@ export function credentialTests(scene: GetScene): void {
     const reader = { url: service.url, key: await keyWith("sessions:read") };
     const payer = { url: service.url, key: await keyWith("billing:read") };
     for (const endpoint of guarded) {
-      const expected = { status: 403, slug: "forbidden", detail: `the key lacks the scope ${endpoint.scope}` };
+      const expected = {
+        status: 403,
+        slug: "forbidden",
+        detail: `the key lacks the scope ${endpoint.scope}: use one that has it`,
+      };
       const request = requestTo(endpoint, scene());
       if (endpoint.scope !== "billing:read") expectProblem(await send(payer, request), expected);
       if (endpoint.scope !== "sessions:read") expectProblem(await send(reader, request), expected);

@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { watchForParsers } from "../../support/leaks.ts";
 import type { Service } from "../../support/service.ts";
 
 /** A request as it goes out. */
@@ -54,6 +55,7 @@ export async function send({ url, key }: Pick<Service, "url" | "key">, request: 
   });
   const received = { status: response.status, headers: response.headers, text: await response.text() };
   expectCommonHeaders(received);
+  if (!response.ok) watchForParsers(received.text);
   return received;
 }
 

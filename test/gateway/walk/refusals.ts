@@ -20,7 +20,7 @@ import type { PeopleGateway, Shown } from "../../support/people-gateway.ts";
 import { restClient } from "../../support/rest.ts";
 
 /** A request that is refused, in the JSON of REST. */
-interface Refused {
+export interface Refused {
   readonly method: DescMethod;
   readonly request?: object;
   readonly shown?: Shown;
@@ -32,8 +32,8 @@ export interface Refusal {
   readonly why: string;
   /** Exactly these, as text. */
   readonly extensions?: Readonly<Record<string, unknown>>;
-  /** The answer says when to come again. */
-  readonly comesAgain?: true;
+  /** The answer says when to come again: in so many seconds, or in those of its extension. */
+  readonly comesAgain?: number | true;
   prepare(gateway: PeopleGateway): Promise<Refused>;
 }
 
@@ -62,7 +62,7 @@ async function enrolled(gateway: PeopleGateway): Promise<Person> {
 }
 
 /** Gives an account less than its tier does, as the operator does. */
-async function arrange(
+export async function arrange(
   { app, now }: PeopleGateway,
   { accountId }: Person,
   override: Pick<Override, "limit" | "value" | "refillPerMinute">,

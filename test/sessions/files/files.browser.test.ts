@@ -362,7 +362,8 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
   });
 
   test("reaches into frames, and takes what a page has downloaded", async () => {
-    await rest(`${session}/navigate`, { url: site.url("/download") });
+    const { body: landed } = await rest(`${session}/navigate`, { url: site.url("/download") });
+    expect(landed).toMatchObject({ url: site.url("/upload.html"), download: { file_name: "report.csv" } });
     await expect.poll(() => namesIn(session), { timeout: 10_000 }).toEqual(["report.csv"]);
     await rest(`${session}/navigate`, { url: site.url("/upload.html") });
     const { body } = await upload("#framed", ["report.csv"], { frame: ["iframe"] });

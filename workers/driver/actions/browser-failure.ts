@@ -9,7 +9,8 @@ const netErrorPattern = /net::(ERR_[A-Z0-9_]+)/;
 /** Converts an error of a page operation to the failure that the client receives. */
 export function browserFailure(thrown: unknown): Failure {
   return (
-    pageFailure(thrown) ?? fail("driver-error", {}, { detail: "the browser failed to run the command", cause: thrown })
+    pageFailure(thrown) ??
+    fail("driver-error", {}, { detail: "the browser could not do it: look at the page, and try again", cause: thrown })
   );
 }
 
@@ -29,7 +30,10 @@ export function netFailure(
   { url, proxyFault }: { url?: string; proxyFault?: string | undefined } = {},
 ): Failure {
   const place = url === undefined ? "" : ` at ${shownAddress(url).slice(0, 200)}`;
-  const why = proxyFault === undefined ? `${netError}${place}` : `the session's proxy ${proxyFault}`;
+  const why =
+    proxyFault === undefined
+      ? `${netError}${place}: check the address, or try again`
+      : `the session's proxy ${proxyFault}`;
   return fail("driver-error", { net_error: netError }, { detail: `the page cannot be reached: ${why}` });
 }
 

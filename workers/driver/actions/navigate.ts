@@ -92,7 +92,11 @@ function wasTaken(thrown: unknown): boolean {
 }
 
 function notLoaded(): never {
-  throw fail("session-timeout", {}, { detail: "the page did not load within the timeout" });
+  throw fail(
+    "session-timeout",
+    {},
+    { detail: "the page has not loaded within the timeout: allow more time, or a lesser wait_until" },
+  );
 }
 
 /** Resolves when the document has committed, or when none will. */

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Key, Type } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { counted } from "../../../src/platform/counted.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
 import type { Keyboard } from "../../input/keyboard.ts";
 import { deleteKey, findKey, isModifier } from "../../input/keys.ts";
@@ -82,7 +83,13 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
       if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
       if (progress.isOver) {
         await hearUntil(0);
-        throw fail("session-timeout", {}, { detail: `typed the first ${typed} characters before the timeout` });
+        throw fail(
+          "session-timeout",
+          {},
+          {
+            detail: `only the first ${counted(typed, "character")} could be typed in time: look at the field before you go on`,
+          },
+        );
       }
       const answer = strike(keyboard, stroke);
       // If an earlier key fails, this answer is never awaited.

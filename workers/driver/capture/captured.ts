@@ -53,7 +53,7 @@ export class Captured {
 
 /** Creates the failure for a capture above 64 MiB. */
 export function tooLarge(bytes: number): Error {
-  const detail = `expected a capture of at most ${maxBytes} bytes, got ${bytes}`;
+  const detail = `the capture has ${bytes} bytes, and at most ${maxBytes} are possible: capture a smaller part, or in a smaller format`;
   return fail("driver-error", { capture_bytes: bytes }, { detail });
 }
 
