@@ -68,8 +68,8 @@ test("an incident opens with what fails, changes with it, and closes when all is
   });
   expect(incidents[0]?.updates.map(({ text }) => text)).toEqual([
     "The problem is resolved.",
-    "API: slower, or failing at times.",
-    "Sessions: failing for all.",
+    "API: slow, or failing at times.",
+    "Sessions: down for all users.",
   ]);
   expect(await spans("sessions", 80)).toEqual([
     ["operational", 0, 20],
