@@ -77,7 +77,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     const limit = most[whose];
     const seat = await parts.seats.take(owner, limit);
     if (seat.isGranted) return seat.release;
-    const detail = `the ${whose} has ${seat.taken} open streams, which is the most: close one first`;
+    const detail = `the ${whose} has ${seat.taken} open streams, the maximum: close one first`;
     throw fail("tier-limit", { current_streams: seat.taken, limit }, { detail });
   }
 
@@ -85,7 +85,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     const network = networkOf(clientAddress, { v4: 32, v6: 64 });
     const seat = await parts.seats.take(`address ${network}`, most.address);
     if (seat.isGranted) return seat.release;
-    const detail = `your address has ${seat.taken} open streams, which is the most: close one first`;
+    const detail = `your address has ${seat.taken} open streams, the maximum: close one first`;
     throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
   }
 

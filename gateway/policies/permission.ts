@@ -13,7 +13,7 @@ export const permission: AdmissionPolicy = {
   tells({ rules: { scope, loginOnly, sessionBearer } }) {
     const sentences = [
       scope && `Needs the scope \`${scope}\`${sessionBearer ? ", or a token for the session" : ""}.`,
-      loginOnly && "Takes no API key: a person has to log in.",
+      loginOnly && "Requires a login; API keys are not accepted.",
     ];
     return sentences.filter(Boolean).join(" ");
   },
@@ -42,7 +42,7 @@ export const permission: AdmissionPolicy = {
       throw fail(
         "forbidden",
         {},
-        { detail: "a person has to log in for this, an API key may not do it: post to /v1/auth/login" },
+        { detail: "this method requires a login; API keys are not accepted: post to /v1/auth/login" },
       );
     }
   },

@@ -113,7 +113,7 @@ function mountRoute(
       if (request.body instanceof Buffer) call.buffer?.set("body", request.body.length);
       // The router matches `/v1/sessions/` with an empty session id.
       if (Object.values(request.params as Record<string, string>).includes("")) {
-        throw fail("not-found", {}, { detail: "no endpoint has this path: /docs lists those that there are" });
+        throw fail("not-found", {}, { detail: "no endpoint has this path: /docs lists all endpoints" });
       }
       let isRead = false;
       const readMessage = (): Message => {

@@ -76,7 +76,7 @@ async function refuseUnknown(
   refuseEmpty(state, whose);
   const allowed = allowedVerbs(routes, url);
   if (allowed.length === 0)
-    throw fail("not-found", {}, { detail: "no endpoint has this path: /docs lists those that there are" });
+    throw fail("not-found", {}, { detail: "no endpoint has this path: /docs lists all endpoints" });
   reply.header("allow", allowed.join(", "));
   throw fail("method-not-allowed", {}, { detail: `this path takes ${allowed.join(", ")}, not ${method}` });
 }

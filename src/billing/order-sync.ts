@@ -141,7 +141,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
       ...{ paidAt: timestampFromDate(paidAt), livemode: order.livemode },
     });
     await events.append(tx, { accountId, subject: id }, CryptoOrderPaidEventSchema, data);
-    // An address in a line is none that can be opened, and who opens it in a browser shows no key.
+    // The mail has no link: a browser would open the receipt without an API key.
     const receipt = `Its receipt has the number ${order.receipt_number}; the API serves it as JSON, text and PDF.`;
     const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. ${receipt}`];
     await tell(tx, accountId, { subject: "Your order is paid", lines });

@@ -47,8 +47,8 @@ export interface BearersParts {
   readonly registry: Registry;
 }
 
-const revoked = "what the bearer belongs to has ended: use another key, or log in again";
-const expired = "the bearer is past its end: use the key that replaced it, refresh the login, or ask for a new one";
+const revoked = "the bearer was revoked: use another key, or log in again";
+const expired = "the bearer has expired: use the key that replaced it, refresh the login, or ask for a new one";
 const unknownBearer = () =>
   fail(
     "invalid-key",

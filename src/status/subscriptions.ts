@@ -90,8 +90,8 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
           kind: "status",
           subject: "Confirm your subscription to status updates",
           lines: [
-            "Somebody has subscribed this address to e-mails about incidents. The link confirms the subscription. It works for 24 hours.",
-            "If it was not you, ignore this mail: without the link nobody is subscribed.",
+            "Someone has subscribed this address to e-mails about incidents. The link confirms the subscription. It works for 24 hours.",
+            "If it was not you, ignore this mail: you are only subscribed if you follow the link.",
           ],
           button: { label: "Subscribe", url: mailer.link("status/confirm", token) },
         });

@@ -6,8 +6,8 @@ import type { Tx } from "../platform/postgres/database.ts";
 import type { MemberRow } from "./member-store.ts";
 
 const sentences = {
-  joined: { subject: "Somebody joined your team", done: "has joined" },
-  left: { subject: "Somebody left your team", done: "has left or was removed from" },
+  joined: { subject: "Someone joined your team", done: "has joined" },
+  left: { subject: "Someone left your team", done: "has left or was removed from" },
 } as const;
 
 /** Mails the owners and admins of an account about a member who joined or left, unless they opted out. */

@@ -64,7 +64,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
     const counts = await countEndpoints(tx, accountId);
     const full = kinds.find((kind) => counts[kind] >= most[kind]);
     if (!full) return;
-    const detail = `the account has ${counts[full]} ${full === "active" ? "active webhooks" : "webhooks"}, which is the most: ${full === "active" ? "set active to false on one" : "delete one"} first`;
+    const detail = `the account has ${counts[full]} ${full === "active" ? "active webhooks" : "webhooks"}, the maximum: ${full === "active" ? "set active to false on one" : "delete one"} first`;
     throw fail("tier-limit", { current_webhooks: counts[full], limit: most[full] }, { detail });
   }
 

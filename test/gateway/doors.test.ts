@@ -377,7 +377,7 @@ describe("answers", () => {
     expectProblem(answer, {
       status: 404,
       slug: "not-found",
-      detail: "no endpoint has this path: /docs lists those that there are",
+      detail: "no endpoint has this path: /docs lists all endpoints",
     });
   });
 

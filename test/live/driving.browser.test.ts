@@ -228,7 +228,7 @@ test("control is taken, used and handed back by keys alone", async () => {
   await page.keyboard.press("Shift+Escape");
   expect(await focused()).toBe("Hand back");
   await page.keyboard.press("Enter");
-  await says(page, "steering", "Nobody has control");
+  await says(page, "steering", "No person has control");
   await page.context().close();
 }, 60_000);
 

@@ -46,11 +46,11 @@ test("a viewer learns how to use the page, passes the link on, and is told of a 
   const session = await scene.open();
   const { url } = await makeLink(session, { control: true });
   const { page } = await openLink(browser, url, { permissions: ["clipboard-read", "clipboard-write"] });
-  await says(page, "steering", "Nobody has control");
+  await says(page, "steering", "No person has control");
   await page.locator("#picture").click();
   await says(page, "notice", "Press Take control first.");
   await page.getByRole("button", { name: "Copy link" }).click();
-  await says(page, "notice", "The link was copied. Whoever opens it can do what you can.");
+  await says(page, "notice", "The link was copied. Anyone with the link has the same access as you.");
   expect(new URL(await page.evaluate(() => navigator.clipboard.readText())).hash).toBe(new URL(url).hash);
 
   const { status } = await scene.rest(`${session}/navigate`, { url: "https://127.0.0.1:1025/" });
@@ -60,7 +60,7 @@ test("a viewer learns how to use the page, passes the link on, and is told of a 
   await page.context().close();
 
   const watching = await openLink(browser, (await makeLink(session)).url);
-  await says(watching.page, "steering", "Nobody has control");
+  await says(watching.page, "steering", "No person has control");
   await watching.page.locator("#picture").click();
   await says(watching.page, "notice", "This link is for watching only.");
   await watching.page.context().close();

@@ -110,7 +110,7 @@ export class LendDesk {
 
   #takePlace(): Disposable {
     if (this.#places >= mostClients) {
-      const detail = `the session has ${mostClients} CDP connections, which is the most: close one first`;
+      const detail = `the session has ${mostClients} CDP connections, the maximum: close one first`;
       throw fail("tier-limit", { current_streams: mostClients, limit: mostClients }, { detail });
     }
     this.#places += 1;

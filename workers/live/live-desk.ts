@@ -75,7 +75,7 @@ export class LiveDesk {
   async *view({ who, isHidden, requests }: Arrival, session: LiveSession): AsyncGenerator<JoinResponse> {
     this.#replace(who.id);
     if (this.#viewers.size >= mostViewers) {
-      const detail = `${mostViewers} watch the session, which is the most: wait until one leaves`;
+      const detail = `the session has ${mostViewers} viewers, the maximum: wait until one leaves`;
       throw fail("tier-limit", { current_streams: mostViewers, limit: mostViewers }, { detail });
     }
     const viewer = new Viewer(who, isHidden);

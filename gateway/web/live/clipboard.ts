@@ -38,7 +38,7 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
     /** Copies the link to the viewer's clipboard. The address bar lacks the token. */
     async share(link: string): Promise<void> {
       const written = navigator.clipboard?.writeText(link).then(
-        () => "The link was copied. Whoever opens it can do what you can.",
+        () => "The link was copied. Anyone with the link has the same access as you.",
         () => "The browser does not let this page use the clipboard.",
       );
       complain((await written) ?? `${overHttps}the link was not copied.`);

@@ -10,7 +10,7 @@ const over: Readonly<Record<string, string>> = {
   "revoked-key": "This link was revoked.",
   "invalid-key": "This link is not valid, or its session ended some time ago. Copy all of it, or ask for another one.",
   "not-found": "This link is not valid for the session.",
-  conflict: "The session is shown in another tab of yours. Load this page again to go on here.",
+  conflict: "The session is shown in another tab of yours. Reload this page to continue here.",
 };
 
 const endings: Readonly<Record<string, string>> = {

@@ -39,14 +39,14 @@ function steeringOf(shown: Shown): string {
   if (steers(shown)) return `You have control${since}`;
   if (state.control.state === "human_control")
     return `${nameOf(state.control.holder_client_id, shown)} has control${since}`;
-  return state.control.state === "agent_control" ? `The agent has control${since}` : "Nobody has control";
+  return state.control.state === "agent_control" ? `The agent has control${since}` : "No person has control";
 }
 
 /** Returns how to resolve a pause. */
 function remedyOf(shown: Shown): string {
   if (steers(shown)) return "Solve it to continue the session.";
   if (shown.own?.can_control) return "Take control and solve it to continue the session.";
-  return "The session continues when somebody has solved it.";
+  return "The session continues when a person has solved it.";
 }
 
 function noticeOf(shown: Shown): string {

@@ -20,7 +20,7 @@ export function readClient(call: Pick<Call, "header">, { clientId, clientSecret 
   const [first = "", ...rest] = Buffer.from(encoded, "base64").toString().split(":");
   const id = decode(first);
   if (clientSecret || (clientId && clientId !== id))
-    throw oauthError("invalid_request", "credentials stand in the header and in the body: send them in one of the two");
+    throw oauthError("invalid_request", "the header and the body both have credentials: send only one of them");
   return { id, secret: decode(rest.join(":")) };
 }
 

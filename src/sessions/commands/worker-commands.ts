@@ -209,7 +209,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     await Promise.race([isBack, waitForEnd(routes, id, caller, patience)]);
     await assertRunning(id, caller);
     const detail =
-      "the connection to the browser's machine broke; whether the command was carried out is not known: look at the page before you try again";
+      "the connection to the browser's machine broke; the command may have run: look at the page before you try again";
     return fail("driver-error", { worker_lost: true }, { detail });
   }
 
@@ -227,7 +227,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
       return fail(
         "session-timeout",
         {},
-        { detail: "the worker did not answer in time: the session goes on, try again", cause: error },
+        { detail: "the worker did not answer in time: the session continues, try again", cause: error },
       );
     if (brokeOnTheWay(error)) return awaitVerdict(caller, id, link);
     const failure = statusToFailure(error);
@@ -243,6 +243,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
   async function begin(caller: SessionCaller, gone: AbortSignal, id: string, traits: CommandTraits) {
     const { isEndless = false, conflictsWithTurn = false } = traits;
     const route = await routes.findRunning(id, caller.principal.accountId);
+    if (conflictsWithTurn) assertNoTurn(caller, route);
     if (route.row.status === "provisioning")
       throw fail("conflict", {}, { detail: "the session is being launched: wait until its status is live" });
     const link = channels.to(route.worker);

@@ -123,7 +123,7 @@ export function createControls({ db, events, bus, clock, ids, audit, work }: Con
       const held = holder === null ? {} : { holder_client_id: holder };
       const detail =
         holder === null
-          ? "nobody holds control: there is nothing to hand back"
+          ? "no client holds control, so there is nothing to hand back"
           : `the client ${holder} holds control: only that client can hand it back`;
       throw fail("pair-mode-invalid-transition", { from, transition: "handback", ...held }, { detail });
     },

@@ -6,13 +6,14 @@ import { AgentTurnService } from "../../../src/gen/pilothouse/v1/agent_turn_pb.t
 import { AgentViewService } from "../../../src/gen/pilothouse/v1/agent_view_pb.ts";
 import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
 import { NavigateResponseSchema, SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { fleetCommands } from "../../../src/platform/grpc/fleet-commands.ts";
 import { WrongAddressee } from "../../../src/platform/grpc/grpc-failure.ts";
 import { makeAddressRules } from "../../../src/platform/outgoing/address-rules.ts";
 import { resolveName } from "../../../src/platform/outgoing/target-resolution.ts";
 import { netFailure } from "../../../workers/driver/actions/browser-failure.ts";
 import { checkProxy } from "../../../workers/egress/proxy-check.ts";
 import { CommandProgress } from "../../../workers/pages/progress.ts";
-import { FakeWorker, type FakeWorkerOptions } from "../../support/fake-worker.ts";
+import { FakeWorker, type FakeWorkerOptions, requestOf } from "../../support/fake-worker.ts";
 import type { Person } from "../../support/people.ts";
 import type { PeopleGateway } from "../../support/people-gateway.ts";
 import { bringTermsIntoForce } from "../../support/terms.ts";
@@ -39,20 +40,23 @@ export function failingWorker(options: Pick<FakeWorkerOptions, "control" | "toke
     ...options,
     slots: 60,
     handlers: {
-      async create(_call, { context, plan }) {
+      async create(_call, command) {
+        const { context } = command;
+        const { plan } = requestOf(fleetCommands.create, command);
         // The connection breaks as that to a process that has ended.
         if (plan?.locale === "de-DE") throw new WrongAddressee("not this worker");
         worker.held.set(context?.sessionId ?? "", context?.placementEpoch ?? 0n);
         return create(EmptySchema);
       },
-      async navigate(_call, { request }) {
-        if (request?.url === pageOf("unknown")) throw netFailure("ERR_NAME_NOT_RESOLVED", { url: request.url });
-        if (request?.url === pageOf("broken")) throw new TypeError("a fault of the worker");
-        if (request?.url === pageOf("slow")) {
+      async navigate(_call, command) {
+        const request = requestOf(fleetCommands.navigate, command);
+        if (request.url === pageOf("unknown")) throw netFailure("ERR_NAME_NOT_RESOLVED", { url: request.url });
+        if (request.url === pageOf("broken")) throw new TypeError("a fault of the worker");
+        if (request.url === pageOf("slow")) {
           using progress = new CommandProgress(1, []);
           await progress.race(new Promise(() => undefined));
         }
-        return create(NavigateResponseSchema, { url: request?.url ?? "", httpStatus: 200 });
+        return create(NavigateResponseSchema, { url: request.url, httpStatus: 200 });
       },
       async checkProxy({ signal }, command) {
         await checkProxy(guard, command, signal);

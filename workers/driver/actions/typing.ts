@@ -87,7 +87,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
           "session-timeout",
           {},
           {
-            detail: `only the first ${counted(typed, "character")} could be typed in time: look at the field before you go on`,
+            detail: `only the first ${counted(typed, "character")} could be typed in time: look at the field before you continue`,
           },
         );
       }
