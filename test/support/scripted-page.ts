@@ -29,7 +29,6 @@ export function inPage(functions: Readonly<Record<string, (call: PageCall) => un
 /** A call of our script in a page. */
 export interface PageCall {
   readonly functionDeclaration: string;
-  readonly returnByValue: boolean;
   /** The script's name, and the arguments of its function. */
   readonly arguments: readonly { readonly value: Readonly<Record<string, unknown>> }[];
 }

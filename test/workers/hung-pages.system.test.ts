@@ -160,11 +160,11 @@ const rows: Readonly<Record<string, Begin>> = {
     navigateHung(scene, onOver);
   },
   "driver/capture/dom-snapshot.ts frameMs": () => {
-    const run = ({ returnByValue, arguments: [, options] }: PageCall) => {
+    const readDocument = ({ arguments: [, options] }: PageCall) => {
       const html = `${options?.value.token}0;`;
-      return returnByValue ? { html, length: html.length, isWhole: false } : undefined;
+      return { html, length: html.length, isWhole: false };
     };
-    return snapshotDom(open(inPage({ run })).scene);
+    return snapshotDom(open(inPage({ readDocument })).scene);
   },
   "driver/capture/shown-element.ts elementMs": () => whileShown(open().scene, aim, never),
   "driver/elements/reach.ts sliceMs": (onOver) => {
