@@ -51,7 +51,7 @@ test("delays a large message until others leave room", async () => {
 
 test("rejects a message that finds no room in time", async () => {
   pipeTotals.largeBytes = pipeBounds.allLargeBytes;
-  const refused = expect(open().take(part(2 * mib))).rejects.toThrow("no room");
+  const refused = expect(open().take(part(2 * mib))).rejects.toThrow("no memory");
   await vi.advanceTimersByTimeAsync(29_000);
   expect(slow).toBe(0);
   await vi.advanceTimersByTimeAsync(2_000);
