@@ -1,6 +1,9 @@
-/** Methods that clients can send, by domain, as they stand in their packages. What installed clients do send is compared. */
+/**
+ * Methods that clients can send, by domain, copied from their packages. Tests compare them with the methods that
+ * installed clients send.
+ */
 const clients = {
-  /** playwright-core 1.65.1, and @playwright/mcp 0.0.83, which sends none of its own. */
+  /** playwright-core 1.65.1, and @playwright/mcp 0.0.83, which adds no methods. */
   playwright: {
     Browser: `
         cancelDownload close getVersion getWindowBounds getWindowForTarget grantPermissions resetPermissions
@@ -88,7 +91,10 @@ const clients = {
     Tracing: "end start",
     WebMCP: "enable invokeTool",
   },
-  /** chrome-devtools-mcp 1.11.0: what it adds to Puppeteer, which it is built on. Its DevTools were recorded, too. */
+  /**
+   * Methods that chrome-devtools-mcp 1.11.0 adds to Puppeteer. They include the methods of its DevTools, which were
+   * recorded.
+   */
   chromeDevtoolsMcp: {
     Audits: "disable",
     Autofill: "enable setAddresses",
@@ -129,7 +135,7 @@ const clients = {
         setDiscoverTargets`,
     WebMCP: "cancelInvocation enable invokeTool",
   },
-  /** browser-use 0.13.14, of PyPI. */
+  /** browser-use 0.13.14 from PyPI. */
   browserUse: {
     Accessibility: "getFullAXTree",
     Browser: "getVersion grantPermissions setDownloadBehavior",
@@ -162,7 +168,7 @@ export type ClientName = keyof typeof clients;
 
 export const clientNames = Object.keys(clients) as readonly ClientName[];
 
-/** The methods that a client can send. */
+/** Returns the methods that a client can send. */
 export function methodsOf(client: ClientName): string[] {
   return Object.entries(clients[client]).flatMap(([domain, names]) =>
     names

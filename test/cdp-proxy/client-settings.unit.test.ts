@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ClientSettings } from "../../workers/cdp-proxy/client-settings.ts";
 import { outcomeOf } from "./policy-outcome.ts";
 
-/** Settings of a client, and what the browser is sent of them since the last look. */
+/** Creates the settings of a client, and records the commands sent to the browser since the last read. */
 function openSettings() {
   const sent: string[] = [];
   const settings = new ClientSettings(async ({ method, params, sessionId }) => {

@@ -10,10 +10,10 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-test("Playwright exercises all client features beside REST and leaves Chromium unchanged", async () => {
+test("Playwright exercises all client features alongside REST and leaves Chromium unchanged", async () => {
   await runWhole(scene, "chromium", playwright(2 * mib));
 }, 60_000);
 
-test("Puppeteer exercises all client features beside REST and leaves headless shell unchanged", async () => {
+test("Puppeteer exercises all client features alongside REST and leaves headless shell unchanged", async () => {
   await runWhole(scene, "headless-shell", puppeteer);
 }, 60_000);

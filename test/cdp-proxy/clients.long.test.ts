@@ -10,7 +10,7 @@ import { cdpUse, devtoolsMcp, playwright, puppeteer, runWhole } from "./whole-cl
 
 const run = promisify(execFile);
 
-/** The longest file that Playwright sends to a browser elsewhere is shorter than 50 MiB. */
+/** Playwright sends only files below 50 MiB to a browser on another machine. */
 const longestSent = 50_000_000;
 
 let directory: string;

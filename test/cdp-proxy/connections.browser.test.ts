@@ -17,7 +17,7 @@ async function connect(url: string, headers?: Record<string, string>): Promise<B
   return client;
 }
 
-/** The HTTP status by which a connection is refused. */
+/** Returns the HTTP status with which a connection is refused. */
 async function refusal(url: string, headers: Record<string, string> = {}): Promise<number | undefined> {
   const socket = new WebSocket(url, { headers });
   socket.on("error", () => undefined);

@@ -63,7 +63,7 @@ test("session files distinguish two downloads of the same name by GUID", async (
   expect((await files())[0]).not.toHaveProperty("guid");
 });
 
-/** What a page shows of its locale and its time zone. */
+/** Expression for the page's locale and time zone. */
 const shown = `[new Intl.DateTimeFormat().resolvedOptions().timeZone, new Intl.NumberFormat().resolvedOptions().locale,
   (1234.5).toLocaleString()]`;
 
@@ -107,7 +107,7 @@ test.each(["chromium", "headless-shell"])(
     await expect(page.emulateTimezone("Nowhere")).rejects.toThrow("Invalid timezone ID: Nowhere");
     await expect.poll(() => sessionPage.evaluate(shown)).toEqual(ours);
 
-    // A window that it opens shares its process, where the page has ours.
+    // A popup shares the process of the page, whose settings are the session's.
     const opening = new Promise<Page | null>((resolve) => void page.once("popup", resolve));
     await page.evaluate((url) => void window.open(url), here);
     const popup = await opening;

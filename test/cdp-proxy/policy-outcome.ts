@@ -12,7 +12,7 @@ const scene = {
   fileOf: () => undefined,
 };
 
-/** What becomes of a method in a session whose client asks for nothing that is refused. */
+/** Returns the policy's verdict on a method whose parameters are all allowed. */
 export function outcomeOf(method: string): Verdict["kind"] {
   return judge(
     method,

@@ -5,7 +5,7 @@ import { domains, judgedChromium } from "../../workers/cdp-proxy/policy-table.ts
 import { clientNames, methodsOf } from "./client-methods.ts";
 import { outcomeOf } from "./policy-outcome.ts";
 
-/** What clients can send that no session serves, on purpose. */
+/** Methods of clients that the policy refuses intentionally. */
 const refusedOnPurpose = /^(Extensions|PWA)\.|^Target\.openDevTools$|^SystemInfo\.getProcessInfo$/;
 
 test.each(clientNames)("the policy allows the methods that %s sends", (client) => {

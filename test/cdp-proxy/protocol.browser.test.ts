@@ -11,8 +11,9 @@ const installed = Object.entries(findBrowsers({ env, platform, dataDirectory: tm
 test.each(installed)("the policy covers every method of the installed %s", async (_runtime, executable) => {
   const { version, methods } = await readProtocol(executable);
   expect(methods.length).toBeGreaterThan(500);
-  // Add them to the table of workers/cdp-proxy/policy-table.ts: passed on, or refused and why.
+  // If this fails, add the methods to the table in workers/cdp-proxy/policy-table.ts: forwarded, or refused with a
+  // reason.
   expect(methods.filter((method) => outcomeOf(method) === "unjudged")).toEqual([]);
-  // Else set judgedChromium to it.
+  // If this fails, set judgedChromium to this version.
   expect(browserMayKnowMore(`${version}.`)).toBe(false);
 });

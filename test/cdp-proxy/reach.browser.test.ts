@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-/** A client with a page of a session of its own, and how it runs scripts there. */
+/** Connects a client to a page in a new session, and returns a function that runs scripts there. */
 async function enter() {
   const session = await scene.open();
   const client = await BareClient.connect(await scene.cdpUrl(session));
@@ -36,7 +36,7 @@ test("a CDP client cannot reach addresses that its session may not reach", async
   for (const url of [`http://127.0.0.1:${port}/`, `http://[::ffff:127.0.0.1]:${port}/`, "http://169.254.169.254/"]) {
     await send("Page.navigate", { url });
     await client.send("Target.createTarget", { url });
-    // Where the page has this origin, it reads the refusal.
+    // If the page has this origin, it reads the refusal.
     const read = await run(`fetch("${url}").then((answer) => answer.text(), () => "")`);
     expect(read).not.toContain("secret");
   }
@@ -57,7 +57,7 @@ test("a CDP client cannot read local files by any command", async () => {
   const { params } = await client.hear(isPaused);
   await send("Fetch.continueRequest", { requestId: params.requestId, url: "file:///etc/passwd" });
   expect(await fetched).toBe("nothing");
-  // A document, too, which would be shown under the address that was asked for.
+  // The response of a document request, too, which would be shown under the requested address.
   await send("Fetch.enable", { patterns: [{ urlPattern: "*/plain.html" }] });
   void run(`location.href = "/plain.html"`).catch(() => undefined);
   const document = await client.hear(
@@ -65,7 +65,7 @@ test("a CDP client cannot read local files by any command", async () => {
   );
   await send("Fetch.continueRequest", { requestId: document.params.requestId, url: "file:///etc/passwd" });
   await send("Fetch.disable");
-  // Not of the page before, and not while one gives way to the other.
+  // Not the previous page, and not while a navigation is being committed.
   let shown = "";
   const look = async () => {
     shown = await run(`location.pathname + " " + document.documentElement.innerText`).catch(() => "/dialogs.html");

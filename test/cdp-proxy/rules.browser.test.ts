@@ -84,7 +84,7 @@ test("a method without a policy entry is refused as unknown to the browser", asy
       message: "'Page.madeUp' wasn't found among the methods that sessions serve",
     });
   }
-  // It was removed from the protocol, and is passed on to no browser that may still have it.
+  // The method was removed from the protocol, so it is not forwarded even to browsers that may still support it.
   expect((await client.send("Network.setRequestInterception", { patterns: [] }, page)).error?.code).toBe(-32_601);
 });
 
@@ -123,7 +123,7 @@ test("a page opened by a client belongs to the session and has its cookies", asy
   const page = await client.attach();
   await client.send("Runtime.evaluate", { expression: "document.cookie = 'who=me'" }, page);
   const { result } = await client.send("Target.createTarget", { url: scene.site.url("/form.html") });
-  // With its title: until its document has come, its cookies are those of about:blank.
+  // Waits for the title, because the cookies are those of about:blank until the document has loaded.
   await expect.poll(async () => (await state()).pages).toMatchObject([{}, { title: "Form" }]);
   const attached = await client.send("Target.attachToTarget", { targetId: result.targetId, flatten: true });
   const cookie = await client.send("Runtime.evaluate", { expression: "document.cookie" }, attached.result.sessionId);
@@ -155,7 +155,7 @@ test("a client may answer dialogs that it receives, and the session answers afte
   const last = async () => (await state()).dialogs.at(-1);
   ask();
   const { params } = await client.hear(({ method }) => method === "Page.javascriptDialogOpening");
-  // Where nobody else answers, clients with the DevTools in them dismiss it at once.
+  // Clients with a built-in DevTools dismiss the dialog at once if there is no other handler.
   expect(params).toMatchObject({ message: "Sure?", hasBrowserHandler: true });
   expect(await last()).toMatchObject({ kind: "confirm", answer: "pending" });
   await client.send("Page.handleJavaScriptDialog", { accept: true }, page);

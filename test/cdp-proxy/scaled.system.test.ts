@@ -19,7 +19,7 @@ afterAll(async () => {
   await site?.stop();
 }, 120_000);
 
-/** A session that one gateway has made, at a form, with the path by which clients connect to it. */
+/** Creates a session with a form on one gateway, and returns the path of its CDP connection. */
 async function open() {
   const { status, body } = await one.rest("/v1/sessions", {});
   expect([status, body.detail]).toEqual([201, undefined]);
@@ -37,7 +37,7 @@ async function connect({ url }: DeployedGateway, path: string): Promise<BareClie
 
 test("a CDP client on one gateway and REST on the other control the same page", async () => {
   const { session, path } = await open();
-  // By the gateway that has neither made the session nor the address.
+  // Through the gateway that has created neither the session nor the address.
   const found = await (await fetch(`${other.url}${path}/json/version`)).json();
   const client = await connect(other, new URL(found.webSocketDebuggerUrl).pathname);
   const page = await client.attach();
@@ -66,7 +66,8 @@ test("a killed gateway disconnects only its own clients, which can reconnect to 
   await other.kill();
   expect(await far.closed).toEqual({ code: 1006, reason: "" });
   expect((await near.send("Browser.getVersion")).error).toBeUndefined();
-  // Its place is free again: a session has four. The worker hears of the end of its connection when this client has.
+  // A session has four slots for connections. The worker learns that the connection has ended as soon as the client
+  // does.
   const back: BareClient[] = [];
   const comeBack = () => connect(one, path).then((client) => back.push(client), String);
   for (const count of [1, 2, 3]) await expect.poll(comeBack).toBe(count);

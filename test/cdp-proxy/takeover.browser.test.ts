@@ -19,7 +19,7 @@ beforeEach(async () => {
 const state = async () => (await scene.rest(`${session}/state`)).body;
 const title = async () => (await state()).title;
 
-/** A person who takes control by a view link. */
+/** Takes control through a view link. */
 async function takeOver() {
   const { body: link } = await scene.rest(`${session}/view-links`, { control: true });
   const viewer = await LiveClient.join(scene.service.url, link.url.split("#")[1]);
@@ -38,7 +38,7 @@ async function takeOver() {
   };
 }
 
-/** A client with the session's page. */
+/** Connects a client and attaches it to the session's page. */
 async function connect() {
   const client = await BareClient.connect(await scene.cdpUrl(session));
   onTestFinished(() => client[Symbol.dispose]());

@@ -21,7 +21,7 @@ beforeAll(() => {
 });
 afterAll(() => authority?.[Symbol.dispose]());
 
-/** Starts a proxy that ends TLS before a service. */
+/** Starts a proxy that terminates TLS in front of a service. */
 async function startProxy(port: number, servicePort: number): Promise<void> {
   const server = createServer({ cert: readFileSync(files.cert), key: readFileSync(files.key) }, (client) => {
     const service = connect(servicePort, "127.0.0.1");

@@ -12,7 +12,7 @@ test("yields to other clients when one sends many messages at once", async () =>
   const wire = new Wire(input, output, (error) => {
     throw error;
   });
-  // The browser has a session of itself for the client, and answers nothing else.
+  // The browser creates a session of the browser target for the client and sends no other response.
   input.once("data", (data) => {
     const { id } = JSON.parse(String(data).slice(0, -1));
     output.write(`{"id":${id},"result":{"sessionId":"S"}}\0`);

@@ -8,14 +8,14 @@ import type { LendScene } from "../support/lend-scene.ts";
 import { type Deeds, runOutside } from "../support/outside-client.ts";
 import { type ClientName, methodsOf } from "./client-methods.ts";
 
-/** A client whose program does all that a client is to do. */
+/** Client whose program performs all actions of a client. */
 export interface WholeClient {
   readonly command: readonly string[];
-  /** What of it this client cannot do. */
+  /** Actions that this client does not support. */
   readonly cannot?: Partial<Deeds>;
-  /** Whose methods it sends, if it is a client that is known to send no others. */
+  /** Clients whose methods it sends, if it is known to send no others. */
   readonly methodsOf?: readonly ClientName[];
-  /** How many bytes of a file it sends by itself; without that, the file is put to the session before. */
+  /** Size of the file that it sends itself. If omitted, the file is uploaded to the session beforehand. */
   readonly sends?: number;
 }
 
@@ -37,8 +37,8 @@ export const cdpUse = (python: string): WholeClient => ({
 });
 
 /**
- * Runs a client on one page of a session while REST taps another without pause, has it vanish, and sees that REST finds
- * the session as if the client had never been there.
+ * Runs a client on one page of a session while REST taps continuously on another page, and then kills the client.
+ * Expects the client to leave no trace in the session.
  */
 export async function runWhole(scene: LendScene, runtime: string, client: WholeClient): Promise<void> {
   const session = await scene.open({ runtime });
@@ -78,7 +78,7 @@ export async function runWhole(scene: LendScene, runtime: string, client: WholeC
   const listed = client.methodsOf?.flatMap(methodsOf);
   if (listed) expect([...recorder.methods].filter((method) => !listed.includes(method))).toEqual([]);
 
-  // Its viewport, its context and its pauses go with it, and the dialog that it has left open is answered.
+  // The client's viewport, context and pauses are reset, and its open dialog is answered.
   await expect.poll(async () => (await tap("#size", opened[0])).title, { timeout: 20_000 }).toBe("1280 x 720");
   expect((await state()).pages.map(({ url }: { url: string }) => url)).toEqual([tapped, page]);
   await tap("#download", opened[0]);
@@ -98,11 +98,12 @@ export async function runWhole(scene: LendScene, runtime: string, client: WholeC
   await scene.rest(session, undefined, { method: "DELETE" });
 }
 
-/** A file for the page: where the client sends it, a large one of this machine, else one of the session. */
+/** Creates a file for the page: a large local file if the client sends it, otherwise a file of the session. */
 async function makeFile(scene: LendScene, session: string, bytes: number | undefined) {
   const name = bytes === undefined ? "notes.txt" : "large.bin";
   const content = Buffer.alloc(bytes ?? 1_000, "content of a file ");
-  // Nobody looks there when the session has it; chrome-devtools-mcp names no file outside the temporary directory.
+  // The path is not read if the session has the file. chrome-devtools-mcp accepts only paths in the temporary
+  // directory.
   const path = join(tmpdir(), name);
   if (bytes !== undefined) await writeFile(path, content);
   else {
@@ -112,7 +113,7 @@ async function makeFile(scene: LendScene, session: string, bytes: number | undef
   return { name, path, sha1: createHash("sha1").update(content).digest("hex") };
 }
 
-/** Taps that follow each other without pause. */
+/** Sends taps continuously. */
 class Taps {
   readonly #done: Promise<number>;
   #isOver = false;
@@ -122,7 +123,7 @@ class Taps {
     this.#done.catch(() => undefined);
   }
 
-  /** Ends them, and gives how many there were. */
+  /** Stops the taps and returns their number. */
   async end(): Promise<number> {
     this.#isOver = true;
     return this.#done;

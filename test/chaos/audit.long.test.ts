@@ -25,12 +25,12 @@ let processor: ProcessorServer;
 let deployment: Deployment;
 let database: Database;
 let proxy: StatementProxy;
-/** The gateway that is killed: its statements pass the proxy. */
+/** The gateway that is killed. Its statements pass through the proxy. */
 let doomed: DeployedProcess;
 let doomedUrl: string;
 let callDoomed: DoorCall;
 let callSurvivor: DoorCall;
-/** By way of the gateway that goes on. */
+/** Calls the gateway that survives. */
 let scene: WriteScene;
 
 beforeAll(async () => {
@@ -92,10 +92,10 @@ afterAll(async () => {
   await mailbox?.[Symbol.asyncDispose]();
 }, 60_000);
 
-/** Tables of counts of tries, of what a request runs, and of names that a processor has for accounts and prices. */
+/** Tables of attempts, of idempotency keys, and of a processor's ids for accounts and prices. */
 const ownTables = /^\s*(insert into|update|delete from) "?(brakes|idempotency_keys|card_customers|card_prices)\b/i;
 
-/** What is said to PostgreSQL outside of a transaction and changes more than those tables. */
+/** Returns the statements outside of transactions that change other tables. */
 function changesOutside(statements: readonly string[]): string[] {
   let isInside = false;
   return statements.filter((text) => {
@@ -104,7 +104,7 @@ function changesOutside(statements: readonly string[]): string[] {
   });
 }
 
-/** A caller that this write has ended is not answered again. */
+/** The caller loses its access by this write, so its retry gets no response. */
 const endsCaller = (name: string): boolean => name === "TeamService.Leave";
 const timeout = 90_000;
 
@@ -138,7 +138,7 @@ test.each(Object.entries(writes))(
       const { data } = (await rest(`/v1/account/audit-log?limit=20&action=${action}`)).body;
       return data.filter((entry: { request_id: string }) => requestIds.some((id) => id === entry.request_id));
     };
-    // PostgreSQL has the commit, and carries it out in its own time.
+    // PostgreSQL executes the received commit asynchronously.
     await expect.poll(entries, { timeout: 10_000 }).toMatchObject([{ action, request_id: requestIds[0] }]);
     if (!keepsAnswers) return;
     const { slug } = await callSurvivor("REST", method, sent, headersOf(requestIds[1]));
@@ -149,7 +149,7 @@ test.each(Object.entries(writes))(
 test.each([
   ["HTTP/1.1", []],
   ["HTTP/2", ["--http2-prior-knowledge"]],
-])("an export over %s whose gateway is killed midway is broken, as curl says", { timeout }, async (_, options) => {
+])("an export over %s whose gateway is killed midway fails in curl", { timeout }, async (_, options) => {
   const entries = 600;
   const rest = restClient(scene);
   const { id } = (await rest("/v1/profiles", { name: "Shop" })).body;
@@ -164,7 +164,7 @@ test.each([
   const [text, [code]] = await Promise.all([streamText(whole.stdout), once(whole, "close")]);
   expect([text.trimEnd().split("\n").length, code]).toEqual([entries + 1, 0]);
 
-  // The first two pages are on their way by then.
+  // The first two pages have been sent by then.
   const held = proxy.hold({ statement: 3, when: "before", among: /"audit_entries".*"id" > / });
   const broken = download();
   const read = streamText(broken.stdout);

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => doomed[Symbol.asyncDispose]());
 
 test.for(["headless-shell", "chromium"])(
-  "should end a session whose %s is killed in the middle of a command",
+  "a session ends when its %s is killed during a command",
   async (runtime) => {
     const session = await doomed.create({ runtime });
     const { answer } = await doomed.beginNavigation(session);
@@ -33,7 +33,7 @@ test.for(["headless-shell", "chromium"])(
   },
 );
 
-test("should go on with a session after its page's process was killed in the middle of a command", async () => {
+test("a session continues after its page's process was killed during a command", async () => {
   const session = await doomed.create();
   await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
   const running = doomed.rest(`${session}/wait`, { condition: { kind: "selector", selector: "#never" } });
@@ -52,7 +52,7 @@ test("should go on with a session after its page's process was killed in the mid
   await doomed.destroy(session);
 });
 
-test("should answer every operation within its deadline while the browser hangs, and clear it all at destroy", async () => {
+test("every operation returns within its deadline while the browser hangs, and destroy removes everything", async () => {
   const session = await doomed.create();
   const browser = doomed.browserOfSession("headless-shell");
   const pids = [browser, ...descendantsOf(browser.pid)].map(({ pid }) => pid);
@@ -73,7 +73,7 @@ test("should answer every operation within its deadline while the browser hangs,
   await expect.poll(() => pids.filter((pid) => describeProcess(pid)), { timeout: verdict }).toEqual([]);
 }, 90_000);
 
-test("should leave nothing behind, and each session with its one terminal event", async () => {
+test("the service leaves nothing behind, and each session has one terminal event", async () => {
   expect(faultsOf(await readLedger(doomed), [])).toEqual([]);
   await doomed.expectCleanEnd();
 });

@@ -6,13 +6,13 @@ import { Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { descendantsOf } from "../support/process-list.ts";
 
-/** Milliseconds that PostgreSQL is away: longer than a lease. */
+/** Duration of the outage in milliseconds, longer than a lease. */
 const outage = 30_000;
 
-/** Sessions that live meanwhile: the time of one of them is up, and one crashes. */
+/** Number of live sessions. During the outage one of them expires and another crashes. */
 const sessions = 20;
 
-/** The shortest time that a session can have, in seconds, and how far into the outage it is up, in milliseconds. */
+/** Minimum timeout of a session in seconds, and the milliseconds of the outage until a session expires. */
 const shortest = 60;
 const expiresAfter = 15_000;
 
@@ -46,7 +46,7 @@ async function drive(session: string): Promise<number> {
   return (await rest(`${session}/navigate`, { url: site.url("/plain.html") })).status;
 }
 
-/** The browsers of the one worker, by pid. */
+/** Returns the pids of the worker's browsers. */
 function browsers(): number[] {
   const { pid = 0 } = deployment.worker(0);
   return descendantsOf(pid)
@@ -54,7 +54,7 @@ function browsers(): number[] {
     .map((found) => found.pid);
 }
 
-/** Every process of the server: its own children would go on without the one that is stopped. */
+/** Signals every process of the server, because child processes keep running when only the postmaster is stopped. */
 function signalPostgres(signal: NodeJS.Signals): void {
   const { pid } = deployment.postgres;
   const all = [pid, ...descendantsOf(pid).map((found) => found.pid)];
@@ -85,7 +85,7 @@ const outages = [
 ] as const;
 
 describe.each(outages)("PostgreSQL that %s for longer than a lease", (_, takeAway, bringBack) => {
-  test("should cost no session, and the ends of meanwhile are recorded as they were", {
+  test("ends no session, and the ends during the outage are recorded with their times and reasons", {
     timeout: 240_000,
   }, async () => {
     const { session: expiring, expiresAt } = await createUntil({ timeout_seconds: shortest });
@@ -95,7 +95,7 @@ describe.each(outages)("PostgreSQL that %s for longer than a lease", (_, takeAwa
     const steady: string[] = [];
     for (let left = sessions - 2; left > 0; left -= 1) steady.push(await create());
     await delay(Math.max(0, expiresAt - expiresAfter - Date.now()));
-    // Who drives them, and which they are, is known for a minute.
+    // Caches the caller and the sessions, which are valid for a minute.
     for (const session of [doomed, expiring, ...steady]) expect(await drive(session)).toBe(200);
     const awayAt = Date.now();
     await takeAway();
@@ -118,7 +118,7 @@ describe.each(outages)("PostgreSQL that %s for longer than a lease", (_, takeAwa
     expect(ends.get(idOf(expiring))).toMatchObject({ ended_reason: "expired", events: 1 });
     expect(Math.abs(Number(ends.get(idOf(doomed))?.ended_at) - crashedAt)).toBeLessThan(5_000);
     expect(Math.abs(Number(ends.get(idOf(expiring))?.ended_at) - expiresAt)).toBeLessThan(5_000);
-    // Sweeps that would end them have come by now.
+    // Sweeps that would end the sessions have run by now.
     await delay(3_000);
     for (const session of steady) {
       expect(await drive(session)).toBe(200);
@@ -130,7 +130,7 @@ describe.each(outages)("PostgreSQL that %s for longer than a lease", (_, takeAwa
   });
 });
 
-test("a worker that no control process hears for longer than its lease has no browser left", {
+test("a worker that reaches no control process for longer than its lease ends its browsers", {
   timeout: 60_000,
 }, async () => {
   await create();

@@ -10,16 +10,16 @@ import { descendantsOf, describeProcess, type ListedProcess } from "../support/p
 import { type Answer, type Rest, restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 
-/** Milliseconds for the processes of a service that was told to stop. */
+/** Milliseconds until all processes of a stopped service have exited. */
 const goneWithin = 20_000;
 
-/** Milliseconds in which a worker that has ended is there again on a busy machine. */
+/** Milliseconds until a worker has restarted on a busy machine. */
 const restartWithin = 30_000;
 
-/** Milliseconds in which a command has to be answered when the browser or the worker under it is killed. */
+/** Milliseconds until a command must be answered when its browser or worker is killed. */
 export const verdict = 10_000;
 
-/** Gives an answer, and fails when it comes later than a killed process may delay it. */
+/** Returns a response. Fails if it is later than a killed process may delay it. */
 export async function inTime(answer: Promise<Answer>): Promise<Answer> {
   const since = performance.now();
   const given = await answer;
@@ -27,7 +27,7 @@ export async function inTime(answer: Promise<Answer>): Promise<Answer> {
   return given;
 }
 
-/** A service whose processes a test kills, with what it needs to see that nothing of it stays. */
+/** Service whose processes a test kills, with checks for leftovers. */
 export class DoomedService {
   readonly site: FixtureSite;
   readonly #temporary: string;
@@ -44,7 +44,7 @@ export class DoomedService {
     this.look();
   }
 
-  /** Starts one, whose pages may reach a fixture site. */
+  /** Starts a service whose pages may reach a fixture site. */
   static async start(env: Record<string, string> = {}, directory?: string): Promise<DoomedService> {
     const temporary = mkdtempSync(join(tmpdir(), "chaos-"));
     const site = await new FixtureSite().start();
@@ -69,32 +69,31 @@ export class DoomedService {
     return this.#readPid("worker.pid");
   }
 
-  /** The main processes of all browsers. */
+  /** Main processes of all browsers. */
   get browsers(): ListedProcess[] {
     const { workerPid } = this;
     return descendantsOf(workerPid).filter(({ parent, command }) => parent === workerPid && /chrom/.test(command));
   }
 
-  /** The main processes of a runtime's browsers, the oldest first. */
+  /** Main processes of a runtime's browsers, oldest first. */
   browsersOf(runtime: string): ListedProcess[] {
     const isOf = ({ command }: ListedProcess) => command.includes("headless-shell") === (runtime === "headless-shell");
-    // Not by their pids, which begin anew at the end of their range.
+    // Not by pid, because pids wrap around.
     return this.browsers.filter(isOf).toSorted((one, other) => one.startedAt - other.startedAt);
   }
 
-  /** The browser of the only session of a runtime: the oldest, since those that are launched ahead come after it. */
+  /** Browser of the only session of a runtime: the oldest, because browsers are launched ahead after it. */
   browserOfSession(runtime: string): ListedProcess {
     const [oldest] = this.browsersOf(runtime);
     if (!oldest) throw new Error(`no ${runtime} runs`);
     return oldest;
   }
 
-  /** Calls the REST API. */
   rest(path: string, body?: unknown, init?: RequestInit): Promise<Answer> {
     return this.#rest(path, body, init);
   }
 
-  /** Creates a session, and gives its path. */
+  /** Creates a session and returns its path. */
   async create(body: object = {}): Promise<string> {
     const { status, body: session } = await this.rest("/v1/sessions", body);
     expect([status, session.status, session.detail], this.#complaints()).toEqual([201, "live", undefined]);
@@ -102,20 +101,23 @@ export class DoomedService {
     return `/v1/sessions/${session.id}`;
   }
 
-  /** What the worker has complained of, for whom a test fails. */
+  /** Returns the worker's errors for the message of a failed test. */
   #complaints(): string {
     const lines = readFileSync(join(this.#service.dataDir, "worker.log"), "utf8").split("\n");
     return lines.filter((line) => /"level":[456]0/.test(line)).join("\n");
   }
 
-  /** Ends the only session of headless shell, and waits until its browser has gone: it would be taken for that of the next. */
+  /**
+   * Destroys the only session of headless shell and waits until its browser has exited, so that it is not mistaken for
+   * the next one.
+   */
   async destroy(session: string): Promise<void> {
     const { pid, startedAt } = this.browserOfSession("headless-shell");
     expect((await this.rest(session, undefined, { method: "DELETE" })).status).toBe(204);
     await expect.poll(() => describeProcess(pid)?.startedAt, { timeout: verdict }).not.toBe(startedAt);
   }
 
-  /** Creates a session as soon as there is a worker for it. */
+  /** Creates a session as soon as a worker is available. */
   async createEventually(): Promise<void> {
     const tryOnce = async () => {
       const { status, body } = await this.rest("/v1/sessions", {});
@@ -124,7 +126,7 @@ export class DoomedService {
     await expect.poll(tryOnce, { timeout: restartWithin, interval: 100 }).toBe("live");
   }
 
-  /** Sends a command that never ends by itself, and resolves when the page has it. */
+  /** Sends a navigation that never completes. Resolves when the site has received its request. */
   async beginNavigation(session: string): Promise<{ answer: Promise<Answer> }> {
     const arrivals = this.site.requests.length;
     const answer = this.rest(`${session}/navigate`, { url: this.site.url("/silent"), timeout_ms: 120_000 });
@@ -133,19 +135,18 @@ export class DoomedService {
     return { answer };
   }
 
-  /** Records the running processes. */
   look(): void {
     this.#footprint.look();
   }
 
-  /** Ends a process of the service the hard way, and resolves when it is gone. */
+  /** Kills processes of the service with SIGKILL and waits until they are gone. */
   async kill(...pids: readonly number[]): Promise<void> {
     this.look();
     for (const pid of pids) process.kill(pid, "SIGKILL");
     await expect.poll(() => pids.filter((pid) => describeProcess(pid)), { interval: 5 }).toEqual([]);
   }
 
-  /** Kills the supervisor, alone or with others. */
+  /** Kills the supervisor and optionally other processes. */
   async killSupervisor(...others: readonly number[]): Promise<void> {
     const { supervisor } = this.#service;
     const exit = once(supervisor, "exit");
@@ -153,14 +154,13 @@ export class DoomedService {
     await exit;
   }
 
-  /** Has another supervisor, which is ready to, take over from one that is killed. */
+  /** Kills the supervisor after a standby supervisor has started, which takes over. */
   async replaceSupervisor(): Promise<void> {
     const next = this.#service.restart();
     await this.killSupervisor();
     this.#take(await next);
   }
 
-  /** Starts the service again on the same data and ports. */
   async restart(): Promise<void> {
     this.#take(await this.#service.restart());
   }
@@ -171,7 +171,7 @@ export class DoomedService {
     this.look();
   }
 
-  /** Sends the supervisor a signal, and gives its exit code. */
+  /** Sends the supervisor a signal and returns its exit code. */
   async end(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
     const { supervisor } = this.#service;
     const exit = once(supervisor, "exit");
@@ -180,26 +180,26 @@ export class DoomedService {
     return supervisor.exitCode;
   }
 
-  /** Waits until nothing is left of the service but its data. */
+  /** Waits until only the data of the service is left. */
   async expectGone(): Promise<void> {
     await expect.poll(() => this.#footprint.leftovers(), { timeout: goneWithin, interval: 200 }).toEqual([]);
   }
 
-  /** Stops everything and sees that nothing stays behind. */
+  /** Stops the service and expects it to leave nothing behind. */
   async expectCleanEnd(): Promise<void> {
     this.look();
     expect(await this.end()).toBe(0);
     await this.expectGone();
   }
 
-  /** Ends what is left, however a test has gone, and deletes the data. */
+  /** Kills all remaining processes and deletes the data. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.site.stop();
     for (const { pid } of this.#footprint.own) {
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // It has ended since it was listed.
+        // The process has exited since it was listed.
       }
     }
     await waitUntil(() => this.#footprint.own.length === 0, { timeout: goneWithin, every: 20 });

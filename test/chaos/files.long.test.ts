@@ -10,7 +10,7 @@ import { DoomedService, verdict } from "./doomed-service.ts";
 
 const mebibyte = 2 ** 20;
 
-/** More than all sockets on the way hold: a client that stops reading holds up the worker. */
+/** Exceeds all socket buffers on the way, so that a client that stops reading blocks the worker. */
 const large = Buffer.alloc(24 * mebibyte, "large");
 
 let doomed: DoomedService;
@@ -26,7 +26,7 @@ const fileOf = (session: string, name: string) => `${session}/files/${name}`;
 const put = (session: string, name: string, body: Uint8Array<ArrayBuffer> | string): Promise<Answer> =>
   doomed.rest(fileOf(session, name), undefined, { method: "PUT", body });
 
-/** Opens a session with a large file, and one that uploads are going to replace. */
+/** Opens a session with a large file and a file that uploads will replace. */
 async function open(): Promise<string> {
   const session = await doomed.create();
   for (const [name, body] of [
@@ -38,7 +38,7 @@ async function open(): Promise<string> {
   return session;
 }
 
-/** Begins a request that goes on for as long as nobody ends it; gives its answer, of which nothing is read. */
+/** Starts a request that does not end by itself. Returns its response without reading the body. */
 function begin(method: "PUT" | "GET", path: string): Promise<IncomingMessage> {
   const { url, key } = doomed.service;
   const asked = request(`${url}${path}`, { method, headers: { authorization: `Bearer ${key}` } });
@@ -46,12 +46,12 @@ function begin(method: "PUT" | "GET", path: string): Promise<IncomingMessage> {
   if (method === "GET") asked.end();
   else asked.write(Buffer.alloc(mebibyte));
   const answer = once(asked, "response").then(([response]: IncomingMessage[]) => response as IncomingMessage);
-  // Whoever waits for it hears of it.
+  // A caller that awaits the response still receives the error.
   answer.catch(() => undefined);
   return answer;
 }
 
-/** The same in a process of its own; a download takes what fits into its socket. */
+/** Does the same in another process, where a download fills only the socket buffer. */
 function beginElsewhere(method: "PUT" | "GET", path: string): ChildProcess {
   const { url, key } = doomed.service;
   const script = `
@@ -61,7 +61,7 @@ function beginElsewhere(method: "PUT" | "GET", path: string): ChildProcess {
     if (method === "GET") asked.end();
     else asked.write(Buffer.alloc(${mebibyte}));
     asked.on("response", (response) => response.pause());
-    // A socket that is not read does not keep a process.
+    // An unread socket does not keep a process alive.
     setInterval(() => undefined, 60_000);
   `;
   const client = spawn(process.execPath, ["--eval", script, `${url}${path}`, method, `Bearer ${key}`], {
@@ -71,7 +71,7 @@ function beginElsewhere(method: "PUT" | "GET", path: string): ChildProcess {
   return client;
 }
 
-/** Begins an upload that replaces one file, and a download of another, and waits until the worker is at both. */
+/** Starts an upload that replaces one file and a download of another. Waits until the worker handles both. */
 async function beginBoth<Begun>(
   session: string,
   how: (method: "PUT" | "GET", path: string) => Begun,
@@ -83,7 +83,7 @@ async function beginBoth<Begun>(
   return both;
 }
 
-/** What uploads and downloads have under way: unfinished files, and files of sessions that the worker has open. */
+/** Lists traces of transfers: incomplete files, and session files that the worker has open. */
 function traces(): string[] {
   const slots = join(doomed.service.dataDir, "slots");
   const unfinished = (existsSync(slots) ? readdirSync(slots, { recursive: true, encoding: "utf8" }) : [])
@@ -92,7 +92,7 @@ function traces(): string[] {
   return [...unfinished, ...openFilesOf(doomed.workerPid).filter((path) => path.startsWith(slots))];
 }
 
-/** How many downloads the gateway counts. */
+/** Returns the number of downloads in the gateway's metrics. */
 async function openDownloads(): Promise<number> {
   const metrics = await (await fetch(`${doomed.service.internalUrl}/metrics`)).text();
   return Number(/^pilothouse_open_streams\{[^}]*FileService[^}]*\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
@@ -103,7 +103,7 @@ async function expectNothingLeft(): Promise<void> {
   await expect.poll(openDownloads, { timeout: verdict }).toBe(0);
 }
 
-/** Sees that a session has what it had, and that both can be done again. */
+/** Expects a session's files to be unchanged, and new transfers to succeed. */
 async function expectGoesOn(session: string): Promise<void> {
   expect((await doomed.rest(fileOf(session, "kept"))).body).toBe("whole");
   expect((await put(session, "kept", "again")).status).toBe(200);
@@ -113,14 +113,14 @@ async function expectGoesOn(session: string): Promise<void> {
   expect(Buffer.from(await whole.arrayBuffer()).equals(large)).toBe(true);
 }
 
-/** Reads an answer to its end. */
+/** Reads a response to its end. */
 async function textOf(answer: Promise<IncomingMessage>): Promise<string> {
   let text = "";
   for await (const part of (await answer).setEncoding("latin1")) text += part;
   return text;
 }
 
-test("a client that is killed leaves nothing of its upload and its download, and both can be done again", async () => {
+test("a killed client leaves no trace of its upload and download, and both can be repeated", async () => {
   const session = await open();
   const { upload, download } = await beginBoth(session, beginElsewhere);
   for (const client of [upload, download]) client.kill("SIGKILL");
@@ -128,7 +128,7 @@ test("a client that is killed leaves nothing of its upload and its download, and
   await expectGoesOn(session);
 }, 120_000);
 
-test("a gateway that is killed breaks off both, leaves nothing, and both can be done on the next one", async () => {
+test("a killed gateway aborts an upload and a download without traces, and both can be repeated on the next one", async () => {
   const session = await open();
   const { upload, download } = await beginBoth(session, begin);
   await doomed.replaceSupervisor();
@@ -138,7 +138,7 @@ test("a gateway that is killed breaks off both, leaves nothing, and both can be 
   await expectGoesOn(session);
 }, 120_000);
 
-test("a worker that is killed ends both in words or at once, and the next one has nothing of them", async () => {
+test("a killed worker ends an upload and a download, with an error or at once, and the next worker has no trace of them", async () => {
   const session = await open();
   const { upload, download } = await beginBoth(session, begin);
   await doomed.kill(doomed.workerPid);
@@ -152,4 +152,4 @@ test("a worker that is killed ends both in words or at once, and the next one ha
   await expectGoesOn(await open());
 }, 120_000);
 
-test("nothing is left of the service in the end", () => doomed.expectCleanEnd());
+test("the service leaves nothing behind", () => doomed.expectCleanEnd());

@@ -4,18 +4,18 @@ import { mountSmallDisk } from "../support/small-disk.ts";
 import { DoomedService } from "./doomed-service.ts";
 import { faultsOf, readLedger } from "./session-ledger.ts";
 
-/** A new cluster with its log takes 60 MiB of it. */
+/** A new cluster uses 60 MiB including its log. */
 const size = "160m";
 
-/** Milliseconds in which PostgreSQL has recovered once there is room again. */
+/** Milliseconds until PostgreSQL has recovered after space was freed. */
 const recovery = 60_000;
 
 const longerThanALease = 10_000;
 
-/** How many sessions fit into the pages that the database has already. */
+/** Number of sessions that fit into the allocated pages of the database. */
 const patience = 200;
 
-test("a full disk fails what needs it in words, ends no session, and is over when there is room again", async () => {
+test("a full disk fails writes with an error, ends no session, and recovers when space is freed", async () => {
   const disk = mountSmallDisk(size);
   onTestFinished(() => disk[Symbol.dispose]());
   const doomed = await DoomedService.start({}, disk.directory);
@@ -35,7 +35,7 @@ test("a full disk fails what needs it in words, ends no session, and is over whe
   };
   let failed: Awaited<ReturnType<typeof useOne>>;
   for (let left = patience; left > 0 && !failed; left -= 1) failed = await useOne();
-  // What could still be stored may have taken the slots, whose return cannot be stored.
+  // Earlier creates may have used all slots, whose release cannot be stored.
   expect([failed?.status, failed?.type]).toEqual(
     failed?.status === 503
       ? [503, expect.stringMatching(/capacity-unavailable$/)]

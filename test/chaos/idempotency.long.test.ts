@@ -22,7 +22,7 @@ let database: OwnDatabase;
 let redis: RedisServer;
 let proxy: StatementProxy;
 let control: DeployedProcess;
-/** The gateway that is killed, whose statements pass the proxy, and the one that retries are sent to. */
+/** The gateway that is killed, whose statements pass through the proxy, and the gateway that receives retries. */
 let doomed: DeployedProcess;
 let survivor: DeployedProcess;
 let worker: FakeWorker;
@@ -32,7 +32,7 @@ let toSurvivor: Rest;
 beforeAll(async () => {
   [database, redis] = await Promise.all([startOwnDatabase(), RedisServer.start()]);
   const socket = join(database.socketDirectory, ".s.PGSQL.5432");
-  // All that a create says to PostgreSQL names its account or what it makes; signs of life come when they like.
+  // All statements of a create contain its account or the new id. Heartbeats are sent at any time.
   proxy = await StatementProxy.start(
     socket,
     new RegExp(`${accountId}|ses_`),
@@ -76,7 +76,7 @@ function processOf(ports: Record<string, number>, url: string, more: Record<stri
   });
 }
 
-/** Sends a create of one kind; each of its keys makes a thing that can be told from the others. */
+/** Kind of resource. Each idempotency key creates a distinguishable resource. */
 interface Kind {
   readonly path: string;
   body(key: string): object;
@@ -90,14 +90,14 @@ const kinds = {
 const send = (to: Rest, { path, body }: Kind, key: string): Promise<Answer> =>
   to(path, body(key), { headers: { "idempotency-key": key }, signal: AbortSignal.timeout(60_000) });
 
-/** How many things a key has made, whatever has become of them. */
+/** Returns the ids of all resources that a key has created, whatever their state. */
 async function madeBy({ path }: Kind, key: string): Promise<string[]> {
   const { body } = await toSurvivor(`${path}?limit=100`);
   const made: { id: string; labels: Record<string, string> }[] = body.data;
   return made.filter(({ labels }) => labels.key === key).map(({ id }) => id);
 }
 
-/** Kills the gateway when a create is at a point; false when the create was answered before it came there. */
+/** Kills the gateway when a create reaches a point. Returns false if the create was answered first. */
 async function killAt(kind: Kind, key: string, point: HoldPoint): Promise<boolean> {
   const held = proxy.hold(point);
   const answer = send(toDoomed, kind, key).then(
@@ -111,7 +111,7 @@ async function killAt(kind: Kind, key: string, point: HoldPoint): Promise<boolea
   return true;
 }
 
-/** Where a request that says these statements can be interrupted: before each, and committed but not yet answered. */
+/** Returns the points at which a request can be interrupted: before each statement, and after the commit. */
 function pointsOf(statements: readonly string[]): HoldPoint[] {
   return [
     ...statements.map((_, index) => ({ statement: index + 1, when: "before" as const })),
@@ -119,7 +119,7 @@ function pointsOf(statements: readonly string[]): HoldPoint[] {
   ];
 }
 
-/** Sends a create of which PostgreSQL breaks off when it is at a point; gives the answer. */
+/** Breaks the connections to PostgreSQL when a create reaches a point. Returns the response. */
 async function breakOffAt(kind: Kind, key: string, point: HoldPoint): Promise<Answer> {
   const held = proxy.hold(point);
   const answer = send(toDoomed, kind, key);
@@ -129,7 +129,7 @@ async function breakOffAt(kind: Kind, key: string, point: HoldPoint): Promise<An
 }
 
 test.each(Object.entries(kinds))(
-  "should make one %s, whenever its gateway is killed",
+  "a key creates one %s, whenever its gateway is killed",
   { timeout: 300_000 },
   async (name, kind) => {
     proxy.hold();
@@ -152,7 +152,7 @@ test.each(Object.entries(kinds))(
   },
 );
 
-/** Status, slug, when to come again, and whether it is an earlier answer. */
+/** Status, slug, Retry-After, and whether the response is replayed. */
 const summaryOf = ({ status, headers, body }: Answer) => [
   status,
   body.type?.split("/").at(-1),
@@ -162,7 +162,7 @@ const summaryOf = ({ status, headers, body }: Answer) => [
 const away = [500, "internal", "1", null];
 
 test.each(Object.entries(kinds))(
-  "should make one %s, whenever PostgreSQL breaks off",
+  "a key creates one %s, whenever PostgreSQL disconnects",
   { timeout: 300_000 },
   async (name, kind) => {
     proxy.hold();
@@ -176,7 +176,7 @@ test.each(Object.entries(kinds))(
   },
 );
 
-test("should give a kept answer again once PostgreSQL is back, and do nothing before", {
+test("a stored response is replayed once PostgreSQL is back, without side effects before", {
   timeout: 60_000,
 }, async () => {
   const kind = kinds.profile;
@@ -194,7 +194,7 @@ test("should give a kept answer again once PostgreSQL is back, and do nothing be
   expect(await madeBy(kind, key)).toEqual([first.body.id]);
 });
 
-/** What a gateway does in transactions that lock workers, sessions or accounts. */
+/** Requests whose transactions lock workers, sessions or accounts. */
 const locking: Readonly<Record<string, (about: string) => Promise<Answer>>> = {
   "a create": () => toDoomed("/v1/sessions", {}),
   "a destroy": (session) => toDoomed(`/v1/sessions/${session}`, undefined, { method: "DELETE" }),
@@ -204,7 +204,7 @@ const locking: Readonly<Record<string, (about: string) => Promise<Answer>>> = {
 const locks = /for (no key )?(update|share)\b|^update "?(sessions|accounts|workers)\b/;
 
 test.each(Object.entries(locking))(
-  "a gateway that is stopped in %s, whatever it has locked, costs no lease",
+  "a gateway that is stopped during %s costs no lease, whatever it has locked",
   { timeout: 300_000 },
   async (_, act) => {
     const create = async () => (await toSurvivor("/v1/sessions", {})).body.id;
@@ -221,7 +221,7 @@ test.each(Object.entries(locking))(
       }
       process.kill(doomed.pid ?? 0, "SIGSTOP");
       try {
-        // Longer than a lease, which is 8 s, and a sweep.
+        // Longer than a lease of 8 s and a sweep.
         await beatUntil(Date.now() + 10_000);
         const { body } = await toSurvivor(`/v1/sessions/${kept}`);
         expect([body.status, body.ended_reason], proxy.seen.at(-1)).toEqual(["live", null]);
@@ -234,7 +234,7 @@ test.each(Object.entries(locking))(
   },
 );
 
-/** Waits until the worker's lease was renewed after a moment. */
+/** Waits until the worker's lease is renewed after a time. */
 async function beatUntil(moment: number): Promise<void> {
   const heardAt = async (): Promise<number> => {
     const lease = await database.db.sql.selectFrom("worker_leases").select("heard_at").executeTakeFirstOrThrow();

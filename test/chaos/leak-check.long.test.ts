@@ -6,20 +6,23 @@ import { runSessions } from "../../tools/bench/load/run.ts";
 import * as kinds from "../../tools/bench/load/session-kinds.ts";
 import { excessOf, type Vitals, vitalsOf } from "../../tools/bench/load/vitals.ts";
 
-/** `npm run leak-check` asks for more. */
+/** `npm run leak-check` sets larger numbers. */
 const waves = Number(process.env.LEAK_CHECK_WAVES ?? 3);
 const sessionsPerWave = Number(process.env.LEAK_CHECK_SESSIONS ?? 7);
 
-/** The wave after which everything has been loaded and made once, and to which later ones are compared. */
+/** The wave after which all caches and modules are loaded. Later waves are compared with it. */
 const warmWaves = 2;
 
-/** How much more memory the last wave may leave than the warm one. */
+/** Maximum ratio of memory after the last wave to memory after the warm one. */
 const allowedGrowth = 1.1;
 
-/** Milliseconds in which connections and timers that nobody uses any more have gone. */
+/** Milliseconds until unused connections and timers are closed. */
 const settled = 45_000;
 
-/** Requests at once that open every connection of the database's pool: what a burst has opened stays for ten minutes. */
+/**
+ * Concurrent requests that open every connection of the database pool. Connections opened by a burst stay for ten
+ * minutes.
+ */
 const burst = 200;
 
 const wave = [
@@ -37,8 +40,8 @@ interface Snapshot {
   readonly insides: Insides;
 }
 
-test("waves of sessions, mistakes, disconnects and kills leave nothing behind, and memory stays flat", async () => {
-  // Browsers launched ahead come and go with demand, and what is held for them would be taken for a leak.
+test("waves of sessions, errors, disconnects and kills leave nothing behind, and memory stays flat", async () => {
+  // Browsers launched ahead vary with demand, and their resources would look like a leak.
   const scene = await LoadScene.start(sessionsPerWave, { WARM_BROWSERS: "0" });
   let left: string[] | undefined;
   onTestFinished(async () => void (left ?? (await scene.stop())));
@@ -79,7 +82,7 @@ test("waves of sessions, mistakes, disconnects and kills leave nothing behind, a
   expect(left).toEqual([]);
 }, 600_000);
 
-/** The most of each kind in some seconds, as jobs happen to meet. */
+/** Returns the maximum of each kind within some seconds, because concurrent jobs vary. */
 async function mostResources(pid: number, first: Insides["resources"]): Promise<Insides["resources"]> {
   const most = { ...first };
   for (let looks = 4; looks > 0; looks -= 1) {
@@ -90,7 +93,7 @@ async function mostResources(pid: number, first: Insides["resources"]): Promise<
   return most;
 }
 
-/** Says which kinds of resources of an event loop are more than they were. */
+/** Lists the kinds of event loop resources that have increased. */
 function growth(now: Insides["resources"], before: Insides["resources"]): string[] {
   return Object.entries(now)
     .filter(([kind, count]) => count > (before[kind] ?? 0))

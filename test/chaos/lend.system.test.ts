@@ -21,7 +21,7 @@ async function connect(url: string): Promise<BareClient> {
   return client;
 }
 
-/** A session with two clients that have attached to its page, one of which has had all new pages paused. */
+/** Creates a session with two clients attached to its page. One of them has paused all new pages. */
 async function lendTwice(runtime = "headless-shell") {
   const session = await doomed.create({ runtime });
   const url = await addressOf(session);
@@ -33,7 +33,7 @@ async function lendTwice(runtime = "headless-shell") {
   return { session, url, clients };
 }
 
-/** How the connections of clients have closed, in time. */
+/** Returns the close codes of clients that close in time. */
 async function endsOf(clients: readonly BareClient[]) {
   const since = performance.now();
   const ends = await Promise.all(clients.map(({ closed }) => closed));
@@ -41,7 +41,7 @@ async function endsOf(clients: readonly BareClient[]) {
   return ends;
 }
 
-/** How many places of the session are free, by taking them all. */
+/** Counts the free connection slots of the session by using all of them. */
 async function freePlaces(url: string): Promise<number> {
   const taken: BareClient[] = [];
   try {
@@ -53,7 +53,7 @@ async function freePlaces(url: string): Promise<number> {
   }
 }
 
-test("should cut the clients of a killed gateway, and let them come back to the session by the next one", async () => {
+test("clients of a killed gateway are disconnected and can reconnect to the session through the next one", async () => {
   const { session, url, clients } = await lendTwice();
   await doomed.replaceSupervisor();
   const cut = { code: 1006, reason: "" };
@@ -69,7 +69,7 @@ test("should cut the clients of a killed gateway, and let them come back to the 
 }, 120_000);
 
 test.each(["headless-shell", "chromium"])(
-  "should tell the clients of a %s that is killed that the session has ended",
+  "clients of a killed %s are notified that the session has ended",
   async (runtime) => {
     const { session, url, clients } = await lendTwice(runtime);
     const unanswered = clients.map((client) => client.send("Target.getTargets", {}, "none").then(String, String));
@@ -83,7 +83,7 @@ test.each(["headless-shell", "chromium"])(
   60_000,
 );
 
-test("should tell the clients of a killed worker that the session has ended", async () => {
+test("clients of a killed worker are notified that the session has ended", async () => {
   const { session, url, clients } = await lendTwice();
   const { browsers, workerPid } = doomed;
   await doomed.kill(workerPid);
@@ -95,6 +95,6 @@ test("should tell the clients of a killed worker that the session has ended", as
   await doomed.createEventually();
 }, 60_000);
 
-test("should leave nothing behind", async () => {
+test("the service leaves nothing behind", async () => {
   await doomed.expectCleanEnd();
 });

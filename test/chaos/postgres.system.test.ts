@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { DoomedService } from "./doomed-service.ts";
 import { entryOf, faultsOf, readLedger } from "./session-ledger.ts";
 
-/** Milliseconds in which a killed PostgreSQL has recovered: its processes linger, and it replays its log. */
+/** Milliseconds until a killed PostgreSQL has recovered: its processes must exit and its log is replayed. */
 const recovery = 40_000;
 
 let doomed: DoomedService;
@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => doomed[Symbol.asyncDispose]());
 
-test("should go on with sessions while PostgreSQL is killed, and create new ones when it is back by itself", async () => {
+test("sessions continue while PostgreSQL is killed, and new ones can be created after its automatic restart", async () => {
   const session = await doomed.create();
   const navigate = () => doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
   expect((await navigate()).status).toBe(200);
@@ -33,7 +33,7 @@ test("should go on with sessions while PostgreSQL is killed, and create new ones
   expect(await entryOf(doomed, session)).toMatchObject({ status: "live", terminalEvents: [] });
 }, 90_000);
 
-test("should leave nothing behind, and each session with its one terminal event", async () => {
+test("the service leaves nothing behind, and each session has one terminal event", async () => {
   expect(faultsOf(await readLedger(doomed), [])).toEqual([]);
   await doomed.expectCleanEnd();
 });

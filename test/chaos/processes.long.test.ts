@@ -3,22 +3,22 @@ import { isStillThere } from "../support/process-list.ts";
 import { DoomedService } from "./doomed-service.ts";
 import { faultsOf, readLedger } from "./session-ledger.ts";
 
-/** Milliseconds of a lease, and what the worker then takes to end its sessions and itself. */
+/** Milliseconds of a lease plus the time in which the worker ends its sessions and exits. */
 const leaseAndEnd = 30_000;
 
-/** A gateway is killed so often while sessions are made and destroyed, each time after so many ids were received. */
+/** Received ids after which the gateway is killed, once per round. */
 const rounds = [1, 3, 5];
 
 let doomed: DoomedService;
 
 beforeAll(async () => {
-  // A slot for each launch that a killed gateway leaves behind: they are given back when they are overdue, 90 s later.
+  // A slot for each launch that a killed gateway leaves behind. Overdue launches release their slots after 90 s.
   doomed = await DoomedService.start({ WORKER_SLOTS: "12" });
 });
 
 afterAll(() => doomed[Symbol.asyncDispose]());
 
-/** Makes and destroys sessions without pause until the gateway goes; gives the ids that were received. */
+/** Creates and destroys sessions continuously until the gateway is killed, and collects the received ids. */
 async function churn(received: Set<string>): Promise<void> {
   try {
     for (;;) {
@@ -29,11 +29,11 @@ async function churn(received: Set<string>): Promise<void> {
       }
     }
   } catch {
-    // The gateway is gone, and the connection with it.
+    // The gateway was killed, which broke the connection.
   }
 }
 
-test("should list every id that a client received, however often the gateway is killed among creates and destroys", async () => {
+test("the list has every id that a client received, although the gateway is killed between creates and destroys", async () => {
   const received = new Set<string>();
   for (const wanted of rounds) {
     const enough = received.size + wanted;
@@ -47,7 +47,7 @@ test("should list every id that a client received, however often the gateway is 
   await doomed.createEventually();
 }, 180_000);
 
-test("should end its sessions when the gateway comes back after more than a lease", async () => {
+test("a worker ends its sessions before a gateway returns after more than a lease", async () => {
   const before = await readLedger(doomed);
   const running = [...before].filter(([, { status }]) => status === "live").map(([id]) => id);
   expect(running.length).toBeGreaterThan(0);

@@ -17,7 +17,7 @@ afterAll(() => doomed[Symbol.asyncDispose]());
 
 const isReady = async (): Promise<boolean> => (await fetch(`${doomed.service.internalUrl}/readyz`)).ok;
 
-/** Milliseconds since the worker was heard last. */
+/** Milliseconds since the worker's last heartbeat. */
 async function heardAgo(): Promise<number> {
   const db = openDatabase({ url: doomed.service.databaseUrl }, silentLog, 1);
   const ago = sql<number>`(extract(epoch from now() - max(heard_at)) * 1000)::int`.as("ago");
@@ -26,7 +26,7 @@ async function heardAgo(): Promise<number> {
   return row?.ago ?? Number.NaN;
 }
 
-test("a supervisor that takes over from one that was killed goes on with its sessions", async () => {
+test("a supervisor that replaces a killed one keeps its sessions", async () => {
   const session = await doomed.create();
   const { answer } = await doomed.beginNavigation(session);
   const { workerPid, postmasterPid, browsers } = doomed;
@@ -40,7 +40,7 @@ test("a supervisor that takes over from one that was killed goes on with its ses
   expect(await entryOf(doomed, session)).toMatchObject({ status: "live", terminalEvents: [] });
 }, 120_000);
 
-test("a service starts again after supervisor, worker and PostgreSQL were killed at once", async () => {
+test("a service restarts after supervisor, worker and PostgreSQL were killed at once", async () => {
   const session = await doomed.create();
   const { browsers } = doomed;
   await doomed.killSupervisor(doomed.workerPid, doomed.postmasterPid);
@@ -55,7 +55,7 @@ test("a service starts again after supervisor, worker and PostgreSQL were killed
 }, 120_000);
 
 test.each(["gateway", "control"] as const)(
-  "a killed %s is replaced, and ends no session",
+  "a killed %s is replaced and ends no session",
   async (name) => {
     const session = await doomed.create();
     const { workerPid, browsers } = doomed;
@@ -64,7 +64,7 @@ test.each(["gateway", "control"] as const)(
     await expect.poll(() => findPid(doomed.service.dataDir, name), { timeout: 10_000 }).toBeDefined();
     await expect.poll(isReady, { timeout: 20_000 }).toBe(true);
     expect(doomed.service.pidOf(name)).not.toBe(killed);
-    // A lease later: the worker has been heard again.
+    // A lease later, the worker has sent a heartbeat again.
     await expect.poll(heardAgo, { timeout: 10_000 }).toBeLessThan(2_500);
     expect(doomed.workerPid).toBe(workerPid);
     expect(browsers.filter(isStillThere)).toEqual(browsers);

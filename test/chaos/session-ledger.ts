@@ -4,20 +4,20 @@ import pg from "pg";
 import { connectionOptions } from "../../src/platform/postgres/database.ts";
 import type { DoomedService } from "./doomed-service.ts";
 
-/** What is known of a session: its status in the list, and its terminal events. */
+/** State of a session: its status in the list, and its terminal events. */
 export interface LedgerEntry {
   readonly status: string;
   readonly endedReason: string | null;
   readonly terminalEvents: readonly string[];
 }
 
-/** Reads every session that the list shows, with its terminal events, by id. */
+/** Reads every listed session with its terminal events, by id. */
 export async function readLedger(doomed: DoomedService): Promise<ReadonlyMap<string, LedgerEntry>> {
   const { dataDir } = doomed.service;
   for (let events = await readTerminalEvents(dataDir); ; ) {
     const entries = await readEntries(doomed, events);
     const after = await readTerminalEvents(dataDir);
-    // A session that ended meanwhile would be listed as ended without its event, or the other way round.
+    // If a session ended between the reads, its status and its events would disagree.
     if (isDeepStrictEqual(events, after)) return entries;
     events = after;
   }
@@ -38,12 +38,12 @@ async function readEntries(
   return entries;
 }
 
-/** Reads what is known of the session at a path. */
+/** Reads the entry of the session at a path. */
 export async function entryOf(doomed: DoomedService, session: string): Promise<LedgerEntry | undefined> {
   return (await readLedger(doomed)).get(session.replace("/v1/sessions/", ""));
 }
 
-/** Says what of a ledger contradicts the rule that an ended session has one terminal event, and a running one none. */
+/** Returns violations of the rule that an ended session has one terminal event and a running one has none. */
 export function faultsOf(ledger: ReadonlyMap<string, LedgerEntry>, ids: Iterable<string>): string[] {
   const lost = [...ids].filter((id) => !ledger.has(id)).map((id) => `${id} is not listed`);
   const wrong = [...ledger].flatMap(([id, { status, terminalEvents }]) => {

@@ -7,11 +7,11 @@ const waitFor = (selector: string, timeout: number) => ({
   timeout_ms: timeout,
 });
 
-test("should let what runs finish when it is interrupted, then end everything, sessions as destroyed", async () => {
+test("an interrupted service finishes running commands, then ends everything and its sessions as destroyed", async () => {
   await using doomed = await DoomedService.start();
   const session = await doomed.create();
   const running = doomed.rest(`${session}/wait`, waitFor("#never", 8_000));
-  // Nobody launches full Chromium ahead of the first create: as soon as there is any, it runs.
+  // Full Chromium is not launched ahead of the first create, so its first process belongs to that create.
   const launched = doomed.rest("/v1/sessions", { runtime: "chromium" });
   launched.catch(() => undefined);
   await expect.poll(() => doomed.browsersOf("chromium").length, { timeout: 10_000, interval: 10 }).not.toBe(0);

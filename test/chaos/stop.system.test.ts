@@ -6,7 +6,7 @@ const waitFor = (selector: string, timeout: number) => ({
   timeout_ms: timeout,
 });
 
-test("should end at once when it is told again", async () => {
+test("a stopping service exits at once on a second signal", async () => {
   await using doomed = await DoomedService.start();
   const session = await doomed.create();
   const running = doomed.rest(`${session}/wait`, waitFor("#never", 60_000));
@@ -15,11 +15,11 @@ test("should end at once when it is told again", async () => {
   const ended = doomed.end("SIGTERM");
   await expect.poll(() => fetch(`${doomed.service.url}/docs`).catch(() => "closed")).toBe("closed");
   const since = performance.now();
-  // Those of the first two seconds may be the first one again.
+  // Signals of the first two seconds may count as repetitions of the first one.
   const telling = setInterval(() => doomed.service.supervisor.kill("SIGTERM"), 200);
   expect(await ended).toBe(130);
   clearInterval(telling);
-  // What runs has a minute, of which the first two seconds are over.
+  // Running commands have a minute, of which two seconds have passed.
   expect(performance.now() - since).toBeLessThan(20_000);
   await expect(running).rejects.toThrow("fetch failed");
 }, 120_000);

@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => doomed[Symbol.asyncDispose]());
 
-/** Stops a process for so many milliseconds. */
+/** Stops a process for a duration. */
 async function stopFor(name: ServiceProcess, milliseconds: number): Promise<void> {
   const pid = doomed.service.pidOf(name);
   process.kill(pid, "SIGSTOP");
@@ -27,7 +27,7 @@ async function stopFor(name: ServiceProcess, milliseconds: number): Promise<void
   process.kill(pid, "SIGCONT");
 }
 
-/** Expects that a session can be driven, and that nothing has ended it. */
+/** Expects a session to be live and to execute commands. */
 async function expectLive(session: string): Promise<void> {
   const drive = async () =>
     (await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") }).catch(() => undefined))?.status;
@@ -39,18 +39,18 @@ test.each([
   ["gateway", 30_000],
   ["control", 5_000],
   ["supervisor", 5_000],
-] as const)("a %s that is stopped for %i ms ends no session, and goes on", { timeout: 120_000 }, async (name, ms) => {
+] as const)("a %s that is stopped for %i ms ends no session and continues", { timeout: 120_000 }, async (name, ms) => {
   const session = await doomed.create();
   const pid = doomed.service.pidOf(name);
   await stopFor(name, ms);
-  // Longer than a lease: what was missed would have shown by then.
+  // Longer than a lease, after which missed heartbeats have taken effect.
   await delay(9_000);
   await expectLive(session);
   expect(doomed.service.pidOf(name)).toBe(pid);
   await doomed.destroy(session);
 });
 
-test("makes a delivery that a killed gateway had begun when the next gateway runs, before the lease ends", {
+test("the next gateway makes a delivery that a killed gateway had started, before the lease ends", {
   timeout: 60_000,
 }, async () => {
   await using receiver = await startEndpoints(() => undefined);
@@ -61,14 +61,14 @@ test("makes a delivery that a killed gateway had begun when the next gateway run
   receiver.answer = () => 200;
   process.kill(doomed.service.pidOf("gateway"), "SIGKILL");
   const db = openDatabase({ url: doomed.service.databaseUrl }, silentLog, 1);
-  // Nobody else could take it over in the time of this test.
+  // Without the release of the lock, the lease would outlast this test.
   await sql`update work_lanes set leased_until = now() + interval '1 hour' where claim is not null`.execute(db.sql);
   await db.close();
   await expect.poll(() => receiver.arrivals.length, { timeout: 30_000 }).toBe(2);
   expect(receiver.arrivals[1]?.eventId).toBe(receiver.arrivals[0]?.eventId);
 });
 
-test("a gateway in an endless loop is replaced, and ends no session", { timeout: 180_000 }, async () => {
+test("a gateway in an endless loop is replaced and ends no session", { timeout: 180_000 }, async () => {
   const session = await doomed.create();
   const pid = doomed.service.pidOf("gateway");
   await runForEver(pid);
@@ -91,7 +91,7 @@ test("a control process that is stopped for 30 s is replaced, and its sessions e
   await doomed.createEventually();
 });
 
-/** Has the event loop of a process run for ever. */
+/** Blocks the event loop of a process forever. */
 async function runForEver(pid: number): Promise<void> {
   const before = doomed.service.output().length;
   process.kill(pid, "SIGUSR1");

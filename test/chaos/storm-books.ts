@@ -1,7 +1,7 @@
 import pg from "pg";
 import type { Deployment } from "../support/deployment.ts";
 
-/** What the database says of all sessions after a storm. */
+/** State of all sessions in the database after a storm. */
 export interface Books {
   readonly faults: readonly string[];
   readonly endings: ReadonlyMap<string, number>;
@@ -16,7 +16,7 @@ interface SessionEntry {
   readonly types: readonly string[];
 }
 
-/** Reads every session with its events; `known` are the sessions that clients were told of. */
+/** Reads every session with its events. `known` has the ids that clients received. */
 export async function readBooks({ postgres }: Deployment, known: ReadonlySet<string>): Promise<Books> {
   const client = new pg.Client({ connectionString: postgres.url });
   await client.connect();

@@ -3,16 +3,16 @@ import type { Deployment } from "../support/deployment.ts";
 import type { FixtureSite } from "../support/fixture-site.ts";
 import type { Answer } from "../support/rest.ts";
 
-/** Milliseconds that a client goes on trying, and waits between two tries. */
+/** Milliseconds for which a client retries, and between retries. */
 const patience = 60_000;
 const between = 250;
 
-/** Milliseconds that a client looks at a page. */
+/** Milliseconds for which a client views a page. */
 const thinking = 2_000;
 
-/** A client that uses sessions through any gateway, and tries again what a killed process has left unanswered. */
+/** Client that uses sessions through any gateway and retries requests that a killed process left unanswered. */
 export class StormClient {
-  /** Identifiers of all sessions that it was ever told of. */
+  /** Ids of all sessions that the client has received. */
   readonly ids = new Set<string>();
   readonly answers = new Map<string, number>();
   readonly #deployment: Deployment;
@@ -24,7 +24,7 @@ export class StormClient {
     this.#site = site;
   }
 
-  /** Uses so many sessions, some at once; every tenth is left to its idle clock. */
+  /** Uses a number of sessions, some concurrently. Every tenth one is left to its idle timeout. */
   async run(sessions: number, atOnce: number): Promise<void> {
     let next = 0;
     const lane = async (): Promise<void> => {
@@ -37,7 +37,7 @@ export class StormClient {
   }
 
   async #useSession(isAbandoned: boolean): Promise<void> {
-    // A create whose answer is lost leaves a session that nobody knows: its idle clock ends it.
+    // If the response to a create is lost, the idle timeout ends its session.
     const created = await this.#insist("create", [201], "/v1/sessions", {
       idle_timeout_seconds: 15,
       timeout_seconds: 120,
@@ -51,7 +51,7 @@ export class StormClient {
     if (!isAbandoned) await this.#insist("destroy", [204, 410], session, undefined, { method: "DELETE" });
   }
 
-  /** Asks until an answer is one of those wanted. */
+  /** Repeats a request until the status is one of those wanted. */
   async #insist(
     what: string,
     wanted: readonly number[],

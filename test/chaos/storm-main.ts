@@ -1,5 +1,5 @@
-// npm run storm: two gateways and three workers with PostgreSQL and Redis, killed in turn while they serve sessions.
-// The first argument is the number of sessions, 200 without it.
+// npm run storm: kills two gateways, three workers, PostgreSQL and Redis in turn while they serve sessions. The first
+// argument is the number of sessions, by default 200.
 import { runStorm } from "./storm.ts";
 
 const sessions = Number(process.argv[2] ?? 200);

@@ -9,41 +9,40 @@ import { Footprint } from "../support/leftovers.ts";
 import { readBooks } from "./storm-books.ts";
 import { StormClient } from "./storm-client.ts";
 
-/** Sizes of a storm. */
 export interface StormSize {
   readonly sessions: number;
   readonly waves: number;
   readonly atOnce: number;
-  /** Milliseconds between one kill and the next. */
+  /** Milliseconds between kills. */
   readonly killEvery: number;
 }
 
-/** What a storm has left; nothing is wrong when `faults` is empty. */
+/** Result of a storm, which has passed if `faults` is empty. */
 export interface StormReport {
   readonly faults: readonly string[];
-  /** How many answers of each kind the clients got. */
+  /** Number of responses of each kind. */
   readonly answers: ReadonlyMap<string, number>;
-  /** How many sessions ended for which reason. */
+  /** Number of sessions by the reason of their end. */
   readonly endings: ReadonlyMap<string, number>;
-  /** PSS in MiB of each process that was not killed, after the second wave and after the last. */
+  /** PSS in MiB of each process that was not killed, after the second and the last wave. */
   readonly memory: readonly { readonly name: string; readonly before: number; readonly after: number }[];
 }
 
-/** Milliseconds for a killed process to stay away, and for the last session to end. */
+/** Milliseconds until a killed process is restarted, and for the last session to end. */
 const away = 3_000;
 const calm = 120_000;
 
-/** V8 gives back what a busy time has left in several collections, some 10 s apart: how often that is looked at. */
+/** V8 returns memory in several collections, about 10 s apart. Interval and number of measurements. */
 const collections = { everyMs: 10_000, most: 9 };
 
 /**
- * Serves sessions in waves on two gateways and three workers while, from the third wave on, one gateway, one worker,
- * Redis and PostgreSQL are killed one after the other and come back.
+ * Serves sessions in waves on two gateways and three workers. From the third wave on, one gateway, one worker, Redis
+ * and PostgreSQL are killed and restarted in turn.
  */
 export async function runStorm(size: StormSize, say: (line: string) => void): Promise<StormReport> {
   const temporary = mkdtempSync(join(tmpdir(), "storm-"));
   const site = await new FixtureSite().start();
-  // The machine is meant to be crowded here, and nothing is to be waited for at the end.
+  // The machine is overloaded on purpose, and the shutdown does not wait for sessions.
   const workerEnv = { EGRESS_ALLOW: site.host, CLOSE_AT_CPU: "100", DRAIN_SECONDS: "0", TMPDIR: temporary };
   const deployment = await Deployment.start({ workers: 3, slots: 4, workerEnv });
   const footprint = new Footprint(deployment.dataDir, temporary);
@@ -103,7 +102,7 @@ async function killInTurn(deployment: Deployment, killEvery: number, say: (line:
   }
 }
 
-/** Waits until nothing runs any more; what a killed gateway was launching is given up after its deadline. */
+/** Waits until no session runs. Launches of a killed gateway are abandoned after their deadline. */
 async function settle(deployment: Deployment): Promise<string[]> {
   const isCalm = await waitUntil(async () => !(await isBusy(deployment)), { timeout: calm, every: 500 });
   if (!isCalm) return ["sessions run long after the storm"];
@@ -124,7 +123,10 @@ async function heldSlots(deployment: Deployment): Promise<number> {
   return Number(/^pilothouse_slots\{state="held",.*\} (\d+)/m.exec(metrics)?.[1] ?? Number.NaN);
 }
 
-/** Reads the memory of the processes that no storm kills, once browsers of the last wave are gone and none gives back any. */
+/**
+ * Reads the memory of processes that are never killed, once the browsers of the last wave are gone and memory stays
+ * constant.
+ */
 async function quietMemory(deployment: Deployment): Promise<Map<string, number>> {
   await settle(deployment);
   let memory = readMemory(deployment);

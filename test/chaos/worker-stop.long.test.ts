@@ -3,7 +3,7 @@ import { describeProcess, isStillThere } from "../support/process-list.ts";
 import { DoomedService, inTime, verdict } from "./doomed-service.ts";
 import { entryOf } from "./session-ledger.ts";
 
-test("should end the sessions of a worker that is told to stop as destroyed, and clear its browsers", async () => {
+test("a worker that is stopped ends its sessions as destroyed and removes its browsers", async () => {
   const doomed = await DoomedService.start();
   onTestFinished(() => doomed[Symbol.asyncDispose]());
   const sessions = [await doomed.create(), await doomed.create({ runtime: "chromium" })];

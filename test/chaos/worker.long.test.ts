@@ -3,10 +3,10 @@ import { describeProcess, isStillThere } from "../support/process-list.ts";
 import { DoomedService, verdict } from "./doomed-service.ts";
 import { entryOf } from "./session-ledger.ts";
 
-/** Milliseconds in which another worker is there when one hangs: its lease, and the start of a process. */
+/** Milliseconds until a hanging worker is replaced: its lease plus the start of a process. */
 const replacedWithin = 15_000;
 
-test("should replace a worker that hangs, and record its sessions as lost", async () => {
+test("a worker that hangs is replaced, and its sessions are recorded as lost", async () => {
   await using doomed = await DoomedService.start();
   const session = await doomed.create();
   const { workerPid, browsers } = doomed;

@@ -11,17 +11,17 @@ beforeAll(async () => {
 
 afterAll(() => doomed[Symbol.asyncDispose]());
 
-test("should end the sessions of a killed worker, answer what ran and what was launched, and start it again", async () => {
+test("a killed worker ends its sessions, its commands and launches are answered, and it is restarted", async () => {
   const session = await doomed.create();
   const other = await doomed.create();
   const { answer } = await doomed.beginNavigation(session);
   const launches = [doomed.rest("/v1/sessions", {}), doomed.rest("/v1/sessions", { runtime: "chromium" })];
-  // None is launched ahead before one was asked for: as soon as there is any, that create runs.
+  // Full Chromium is not launched ahead of the first create, so its first process belongs to that create.
   await expect.poll(() => doomed.browsersOf("chromium").length, { timeout: 10_000, interval: 5 }).not.toBe(0);
   const { browsers, workerPid } = doomed;
   await doomed.kill(workerPid);
 
-  // The connection breaks first, and only the fleet can tell whether that was the worker's end.
+  // The connection breaks first. Only the fleet can determine whether the worker has ended.
   const { body } = await inTime(answer);
   expect(body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
   for (const launch of launches) {
@@ -41,20 +41,20 @@ test("should end the sessions of a killed worker, answer what ran and what was l
   await expect.poll(() => doomed.workerPid, { timeout: verdict }).not.toBe(workerPid);
 }, 60_000);
 
-test("should create and drive a session on the worker that was started again", async () => {
+test("a session can be created and controlled on the restarted worker", async () => {
   const session = await doomed.create();
   const answer = await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
   expect(answer).toMatchObject({ status: 200, body: { http_status: 200 } });
 });
 
-test("should say that a session of a killed worker is lost to a command that comes before the fleet knows", async () => {
+test("a command to a session of a killed worker reports the loss before the fleet has detected it", async () => {
   const session = await doomed.create();
   await doomed.kill(doomed.workerPid);
   const { body } = await inTime(doomed.rest(`${session}/navigate`, { url: "about:blank" }));
   expect(body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
 });
 
-test("should leave nothing behind, and each session with its one terminal event", async () => {
+test("the service leaves nothing behind, and each session has one terminal event", async () => {
   expect(faultsOf(await readLedger(doomed), [])).toEqual([]);
   await doomed.expectCleanEnd();
 });

@@ -12,7 +12,7 @@ type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 
 afterEach(() => vi.restoreAllMocks());
 
-/** Serves nothing but an event each time that `go` resolves. */
+/** Serves a stream that sends an event each time `go` resolves. */
 async function serveEvents(go: () => Promise<void>): Promise<string> {
   const server = new Server();
   const refuse = () => Promise.reject(new Error("not served here"));
@@ -23,7 +23,7 @@ async function serveEvents(go: () => Promise<void>): Promise<string> {
       await go();
     }
   };
-  // The boundary where a test leaves out the methods that it does not call.
+  // Cast: the test omits methods that it does not call.
   const handlers = { ...others, watch } as unknown as Handlers;
   addGrpcService(server, WorkerService, handlers, { admit: () => undefined, toStatus: failureToStatus });
   const port = await listenGrpc(server, "127.0.0.1:0");
@@ -31,7 +31,7 @@ async function serveEvents(go: () => Promise<void>): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-test("connections of workers that nobody calls are let go, and what streams on them goes on", async () => {
+test("connections to workers without new calls are closed, and their open streams continue", async () => {
   let next = Promise.withResolvers<void>();
   const address = await serveEvents(() => next.promise);
   const channels = createChannels(undefined);

@@ -54,7 +54,7 @@ async function starts(): Promise<Record<string, unknown>[]> {
 
 const eventually = (check: () => unknown) => expect.poll(check, { timeout: 20_000, interval: 50 });
 
-test("should run a worker without our credentials, and end it", async () => {
+test("the supervisor starts a worker without the gateway's credentials and ends it", async () => {
   const worker = supervise();
   await worker.start();
   const { pid } = worker;
@@ -71,7 +71,7 @@ test("should run a worker without our credentials, and end it", async () => {
   expect(deaths).toBe(0);
 });
 
-test("should start a worker again when it dies", async () => {
+test("the supervisor restarts a worker that dies", async () => {
   const worker = supervise();
   await worker.start();
   await eventually(async () => (await starts()).length).toBe(1);
@@ -81,12 +81,12 @@ test("should start a worker again when it dies", async () => {
   await eventually(async () => (await starts()).at(-1)?.pid).toBe(worker.pid);
 });
 
-test("should let a worker come up, and then replace one that hangs", async () => {
+test("the supervisor lets a worker start, and later replaces one that hangs", async () => {
   const worker = supervise();
   await worker.start();
   const hung = worker.pid ?? 0;
   await eventually(async () => (await starts()).length).toBe(1);
-  // Longer than a lease: it has not sent a heartbeat yet.
+  // Longer than a lease, before the first heartbeat.
   await sleep(1_500);
   expect(worker.pid).toBe(hung);
   heartbeats += 1;
@@ -97,12 +97,12 @@ test("should let a worker come up, and then replace one that hangs", async () =>
   expect(deaths).toBe(1);
 });
 
-test("should not take its own absence for the worker's", async () => {
+test("the supervisor does not mistake its own suspension for the worker's absence", async () => {
   const worker = supervise({ leaseMs: 5_000 });
   await worker.start();
   const { pid } = worker;
   heartbeats += 1;
-  // As a gateway that slept with its machine for several leases, and then looks twice before it hears a heartbeat.
+  // Simulates a gateway that was suspended for several leases and checks twice before the next heartbeat.
   const clock = vi.spyOn(performance, "now").mockReturnValue(performance.now() + 60_000);
   await eventually(() => clock.mock.calls.length).toBeGreaterThanOrEqual(2);
   clock.mockRestore();
@@ -110,33 +110,33 @@ test("should not take its own absence for the worker's", async () => {
   expect(deaths).toBe(0);
 });
 
-test("should go on with a worker that outlived its gateway", async () => {
+test("the supervisor adopts a worker that outlived its gateway", async () => {
   await supervise().start();
   await eventually(async () => (await starts()).length).toBe(1);
-  // A second supervisor on the directory, as a gateway that was started after the first was killed.
+  // Second supervisor of the directory, as after a gateway was killed and restarted.
   const next = supervise();
   await next.start();
   expect(next.pid).toBe((await starts())[0]?.pid);
   expect(await starts()).toHaveLength(1);
 });
 
-test("should not take another process for its worker because of its pid", async () => {
+test("the supervisor does not mistake another process with the same pid for its worker", async () => {
   await writeFile(join(dataDir, "worker.pid"), `${process.pid}\n`);
   const worker = supervise();
   await worker.start();
   expect(worker.pid).not.toBe(process.pid);
 });
 
-test("gives up a worker that ends before it has come up, with what that said last", async () => {
+test("the supervisor reports the last output of a worker that ends before its first heartbeat, and gives up", async () => {
   const worker = supervise({ program: refusingWorker });
   await worker.start();
   await expect(worker.up).rejects.toThrow(/^the worker does not start: no network.\nMissing: everything.$/);
-  // Longer than the supervisor waits before it starts one again.
+  // Longer than the supervisor's restart delay.
   await sleep(1_000);
   expect(await starts()).toHaveLength(1);
 });
 
-test("resolves `up` at the first heartbeat, and starts a worker again that dies later", async () => {
+test("the supervisor resolves `up` at the first heartbeat and restarts a worker that dies later", async () => {
   const worker = supervise();
   await worker.start();
   await eventually(async () => (await starts()).length).toBe(1);

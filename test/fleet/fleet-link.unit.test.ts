@@ -30,14 +30,14 @@ import type { SessionTable } from "../../workers/session/session-table.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** A gateway that speaks the real protocol and does what a test tells it. */
+/** Gateway that speaks the real protocol and is controlled by the test. */
 class TestControl {
   readonly registrations: RegisterRequest[] = [];
   readonly heartbeats: HeartbeatRequest[] = [];
   readonly events: WorkerEvent[] = [];
   unwanted: Placement[] = [];
   refusal: Error | undefined;
-  /** Reports that have arrived, and the milliseconds that it takes each. */
+  /** Number of received reports, and the milliseconds that each takes to process. */
   reports = 0;
   reportTakes = 0;
   #server = new Server();
@@ -81,7 +81,7 @@ class TestControl {
   }
 }
 
-/** The part of a session table that the link uses. */
+/** Part of a session table that the link uses. */
 class TestSessions {
   held: Placement[] = [];
   isDraining = false;
@@ -180,7 +180,7 @@ test("loses no report when it stops while one is in flight", async () => {
   await link.start();
   await expect.poll(() => gateway.heartbeats.length).toBeGreaterThan(0);
   gateway.reportTakes = 100;
-  // Two batches and a half.
+  // Two and a half batches.
   const sequences = Array.from({ length: 250 }, (_, index) => BigInt(index + 1));
   for (const _ of sequences)
     reports.append({ sessionId: "ses_1", placementEpoch: 1n }, { case: "challengeGone", value: {} });

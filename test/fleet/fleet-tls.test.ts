@@ -35,7 +35,7 @@ beforeAll(() => {
   others = new CertificateAuthority();
   gatewayTls = ours.issue("gateway.test");
   workerTls = ours.issue("worker.test");
-  // Trusts us, and is trusted by nobody.
+  // Trusts the gateway's authority; its own certificate is of an untrusted authority.
   foreignTls = { ...others.issue("worker.test"), ca: gatewayTls.ca };
 });
 afterAll(() => {
@@ -57,7 +57,7 @@ async function startGateway(tls?: FleetTlsFiles): Promise<number> {
   return server.port;
 }
 
-/** Sends a heartbeat as a worker would; "accepted", or the code of gRPC. */
+/** Sends a heartbeat as a worker does. Returns "accepted" or the gRPC status code. */
 async function heartbeat(port: number, tls: FleetTlsFiles | undefined, name?: string): Promise<unknown> {
   const client = new Client(`127.0.0.1:${port}`, fleetClientCredentials(tls), name ? dialledAs(name) : {});
   onTestFinished(() => client.close());
@@ -72,13 +72,13 @@ async function heartbeat(port: number, tls: FleetTlsFiles | undefined, name?: st
 const unavailable = 14;
 
 describe("a gateway with certificates", () => {
-  test("should take a worker of the same authority, by address and by name", async () => {
+  test("accepts a worker of the same authority by address and by name", async () => {
     const port = await startGateway(gatewayTls);
     expect(await heartbeat(port, workerTls)).toBe("accepted");
     expect(await heartbeat(port, workerTls, "gateway.test")).toBe("accepted");
   });
 
-  test("should refuse a worker without a certificate, with one of another authority, and in clear text", async () => {
+  test("rejects a worker without a certificate, with a foreign certificate, or in clear text", async () => {
     const port = await startGateway(gatewayTls);
     const { ca } = workerTls;
     const bare = new Client(`127.0.0.1:${port}`, ChannelCredentials.createSsl(readFileSync(ca)));
@@ -90,7 +90,7 @@ describe("a gateway with certificates", () => {
     expect(await heartbeat(port, undefined)).toBe(unavailable);
   });
 
-  test("should not be taken for one when its certificate is another's", async () => {
+  test("is rejected by workers if its certificate belongs to another host", async () => {
     const strange = { ...others.issue("gateway.test"), ca: gatewayTls.ca };
     expect(await heartbeat(await startGateway(strange), workerTls)).toBe(unavailable);
     expect(await heartbeat(await startGateway(gatewayTls), workerTls, "elsewhere.test")).toBe(unavailable);
@@ -102,7 +102,7 @@ describe("a worker with certificates", () => {
 
   async function startWorker(): Promise<string> {
     const session = { state: async () => create(SessionStateSchema, { url: "https://example.com/" }) };
-    // The part of a session table that the command needs.
+    // Cast: the part of a session table that the command needs.
     const sessions = { find: () => session } as unknown as SessionTable;
     const slots = new SlotPool({ size: 1, executables: {}, log: silentLog });
     const server = new WorkerServer({ sessions, slots, log: silentLog, secretHash: () => secretHash });
@@ -111,7 +111,7 @@ describe("a worker with certificates", () => {
     return `127.0.0.1:${port}`;
   }
 
-  /** Sends a command as a gateway would. */
+  /** Sends a command as a gateway does. */
   async function command(address: string, tls: FleetTlsFiles | undefined, hash = secretHash): Promise<unknown> {
     const channels = createChannels(tls);
     onTestFinished(() => channels.close());
@@ -124,13 +124,13 @@ describe("a worker with certificates", () => {
     );
   }
 
-  test("should obey a gateway of the same authority that knows its secret", async () => {
+  test("obeys a gateway of the same authority that knows its secret", async () => {
     const address = await startWorker();
     expect(await command(address, gatewayTls)).toBe("https://example.com/");
     expect(await command(address, gatewayTls, "00".repeat(32))).toBe(unavailable);
   });
 
-  test("should not hear a gateway without a certificate, or with one of another authority", async () => {
+  test("rejects a gateway without a certificate or with a foreign one", async () => {
     const address = await startWorker();
     expect(await command(address, undefined)).toBe(unavailable);
     expect(await command(address, foreignTls)).toBe(unavailable);

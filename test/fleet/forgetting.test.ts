@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => running[Symbol.asyncDispose]());
 
-test("that a worker no longer had a session is not remembered when nobody asks for a minute", async () => {
+test("the gateway forgets after a minute without requests that a worker no longer has a session", async () => {
   const { app, sessions } = running;
   const { db } = app;
   const call = await running.caller();
@@ -42,14 +42,14 @@ test("that a worker no longer had a session is not remembered when nobody asks f
   expect(await row.executeTakeFirst()).toMatchObject({ ended_reason: "crashed" });
 });
 
-test("a worker that has not called for ten minutes is not remembered", async () => {
+test("the gateway forgets a worker that has not called for ten minutes", async () => {
   const { db } = running.app;
   const worker = await running.worker();
   worker.fallSilent();
   await worker.heartbeat();
   const secretHash = Buffer.alloc(32);
   await db.sql.updateTable("workers").set({ secret_hash: secretHash }).where("id", "=", worker.id).execute();
-  // Its secret is known in memory, where nothing has changed.
+  // The worker's secret is still cached in memory.
   await worker.heartbeat();
   running.pass(11 * 60_000);
   await running.worker();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { startSessionsApp } from "../support/sessions-app.ts";
 
-test("heartbeats are answered while PostgreSQL hangs, and the latest of them is noted afterwards", async () => {
+test("heartbeats are answered while PostgreSQL hangs, and the latest is stored afterwards", async () => {
   await using running = await startSessionsApp();
   const { db } = running.app;
   const worker = await running.worker();
@@ -16,7 +16,7 @@ test("heartbeats are answered while PostgreSQL hangs, and the latest of them is 
     await hanging;
   });
   await held.promise;
-  // Each within the 2 s that a worker waits for.
+  // Each within the 2 s that a worker waits.
   await Promise.all([
     worker.heartbeat(),
     worker.heartbeat({ closedBy: "cpu" }),

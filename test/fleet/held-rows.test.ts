@@ -19,7 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => running[Symbol.asyncDispose]());
 
-/** Does something while a transaction, such as that of a gateway that has stopped, holds the worker and one of its sessions. */
+/**
+ * Runs a function while a transaction locks the worker and one of its sessions, like that of a gateway that has
+ * stopped.
+ */
 async function whileHeld(run: (tx: Tx) => Promise<void>): Promise<void> {
   await running.app.db.transaction(async (tx) => {
     await tx.sql.selectFrom("workers").select("id").forNoKeyUpdate().execute();
@@ -30,7 +33,7 @@ async function whileHeld(run: (tx: Tx) => Promise<void>): Promise<void> {
 
 const patience = { timeout: 15_000 };
 
-/** PostgreSQL ends a transaction of ours that is idle for 3 s. */
+/** PostgreSQL ends our transactions after 3 s without a statement. */
 const keepOpen = (tx: Tx) => tx.named({ name: "test-keep-open", text: "select 1" }, []);
 
 const statusOf = async (id: string) =>
@@ -57,10 +60,10 @@ test("a transaction that holds a worker, a session and its account delays neithe
   expect([await statusOf(held), await statusOf(free)]).toEqual(["live", "live"]);
 });
 
-test("a session that is held when its worker is lost is ended by a later sweep", async () => {
+test("a locked session whose worker is lost is ended by a later sweep", async () => {
   worker.fallSilent();
   await whileHeld(async (tx) => {
-    // Each time: on a busy machine a sweep that comes late renews all leases.
+    // Repeated, because on a busy machine a late sweep renews all leases.
     const expireAndLook = async () => {
       await keepOpen(tx);
       await running.app.db.sql

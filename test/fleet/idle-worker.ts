@@ -1,4 +1,4 @@
-// Stands for a worker: says which variables it got, and runs until it is told to end.
+// In place of a worker: reports its environment variables and runs until it is terminated.
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 

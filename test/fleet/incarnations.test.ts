@@ -8,10 +8,10 @@ let running: SessionsApp;
 let worker: FakeWorker;
 let sessionId: string;
 
-/** Starts a worker twice: its first process is still there, with the same secret, and a session runs on the second. */
+/** Starts a worker twice. The first process still runs with the same secret, and a session runs on the second. */
 beforeAll(async () => {
   running = await startSessionsApp();
-  // The first sweep after a start would renew all leases.
+  // Otherwise the first sweep after a start renews all leases.
   await running.app.db.sql.updateTable("lease_sweep").set({ swept_at: new Date() }).execute();
   worker = await running.worker();
   worker.fallSilent();

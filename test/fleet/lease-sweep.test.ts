@@ -66,14 +66,14 @@ async function lastSweep(seconds: number): Promise<void> {
     .execute();
 }
 
-test("should end the sessions of workers that missed their lease, once", async () => {
+test("the sweep ends the sessions of workers that missed their lease, once", async () => {
   await lastSweep(1);
   await sweepOf().runNow();
   await sweepOf().runNow();
   expect(ended).toEqual(["overdue"]);
 });
 
-test("should renew every lease instead when nobody could sweep for more than three seconds", async () => {
+test("the sweep renews all leases if no sweep ran for more than three seconds", async () => {
   await lastSweep(4);
   const {
     rows: [began],
@@ -92,7 +92,7 @@ test("should renew every lease instead when nobody could sweep for more than thr
   ]);
 });
 
-test("should not take a sweep of more than three seconds for an outage", async () => {
+test("the sweep does not mistake its own duration of more than three seconds for an outage", async () => {
   await lastSweep(1);
   const slow = { ...keeper, endOverdue: (tx: Tx) => moveTime(tx, 3_200).then(() => 0) };
   onTestFinished(() => moveTime(database.db, 0));
@@ -106,7 +106,7 @@ test("should not take a sweep of more than three seconds for an outage", async (
   expect(ended).toEqual(["overdue", "alive"]);
 });
 
-test("should leave the turn to another gateway that is sweeping", async () => {
+test("the sweep is skipped while another gateway runs it", async () => {
   await lastSweep(1);
   await database.db.transaction(async (tx) => {
     await tx.sql.selectFrom("lease_sweep").selectAll().forUpdate().execute();

@@ -7,7 +7,7 @@ import { PostgresBetween } from "../support/postgres-between.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 
-test("the sessions of a worker end in as many round trips as one", async () => {
+test("the sessions of a worker are ended in a constant number of round trips", async () => {
   await using database = await startTestDatabase();
   await using between = await PostgresBetween.start(database);
   await using running = await startSessionsApp({
@@ -17,7 +17,7 @@ test("the sessions of a worker end in as many round trips as one", async () => {
   const worker = await running.worker({ slots: 100 });
   const call = await running.caller();
 
-  /** How often PostgreSQL is asked for sessions to end whose worker has been started again. */
+  /** Counts the queries for sessions to end when their worker has restarted. */
   async function questionsOfEnds(count: number): Promise<number> {
     const ids: string[] = [];
     while (ids.length < count) {
@@ -35,6 +35,6 @@ test("the sessions of a worker end in as many round trips as one", async () => {
   }
 
   const ofOne = await questionsOfEnds(1);
-  // What runs in the background asks meanwhile, but not for each session.
+  // Background queries are counted too, but their number does not grow with the sessions.
   expect(await questionsOfEnds(90)).toBeLessThan(ofOne + 45);
 }, 60_000);

@@ -16,7 +16,7 @@ import { startSessionsApp } from "../support/sessions-app.ts";
 /** Longer than a lease. */
 const outage = 9_000;
 
-test("should end no session when PostgreSQL is away for longer than a lease", async () => {
+test("sessions survive an outage of PostgreSQL that is longer than a lease", async () => {
   await using database = await startOwnDatabase();
   await using running = await startSessionsApp({
     DATABASE_URL: database.url,
@@ -37,7 +37,7 @@ test("should end no session when PostgreSQL is away for longer than a lease", as
   await expect(get()).rejects.toMatchObject({ slug: "internal", retryAfter: 1 });
   await sleep(outage);
   await worker.heartbeat();
-  // From memory: nothing can be revoked either, so the session goes on.
+  // Answered from memory: nothing can be revoked either, so the session continues.
   expect(await navigate()).toMatchObject({ httpStatus: 200 });
 
   const again = createEmbeddedPostgres(database.directory, silentLog);
@@ -53,7 +53,7 @@ test("should end no session when PostgreSQL is away for longer than a lease", as
   expect((await get()).status).toBe(SessionStatus.LIVE);
 }, 60_000);
 
-test("should refuse a second service on one database, and leave the first alone", async () => {
+test("a second service on the same database is refused without affecting the first", async () => {
   await using running = await startSessionsApp();
   const second = createApp(running.app.config, { log: silentLog, workerProgram: null });
   await expect(second.start()).rejects.toThrow(/another service uses this database/);

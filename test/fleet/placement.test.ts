@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
-/** Adds one worker that is alive, and many that have been lost. */
+/** Adds one live worker and many lost ones. */
 async function addWorkers(lost: number): Promise<void> {
   const common = { secret_hash: Buffer.alloc(32), address: "127.0.0.1:1", runtimes: ["chromium"], slots: 1 };
   const workers = Array.from({ length: lost + 1 }, (_, index) => ({
@@ -28,7 +28,7 @@ async function addWorkers(lost: number): Promise<void> {
   await sql`analyze workers, worker_leases`.execute(database.db.sql);
 }
 
-/** How many rows of workers a transaction has read so far. */
+/** Counts the rows of workers that a transaction has read so far. */
 async function countRead(tx: Tx): Promise<number> {
   const { rows } = await sql<{ read: number }>`
     select sum(seq_tup_read + idx_tup_fetch)::int as read from pg_stat_xact_user_tables where relname in ('workers', 'worker_leases')
@@ -36,7 +36,7 @@ async function countRead(tx: Tx): Promise<number> {
   return rows[0]?.read ?? Number.NaN;
 }
 
-test("should not read the rows of workers that have been lost", async () => {
+test("placement does not read the rows of lost workers", async () => {
   await addWorkers(2_000);
   const [placement, read] = await database.db.transaction(async (tx) => {
     const before = await countRead(tx);
@@ -44,11 +44,11 @@ test("should not read the rows of workers that have been lost", async () => {
     return [placed, (await countRead(tx)) - before];
   });
   expect(placement).toMatchObject({ kind: "placed", worker: { id: "worker-0" } });
-  // The one that is alive is looked for, locked, and looked at again.
+  // The live worker's row is found, locked and read again.
   expect(read).toBeLessThan(10);
 });
 
-test("puts each session on the worker with the smallest share of its slots taken", async () => {
+test("placement selects the worker with the smallest share of used slots", async () => {
   await using running = await startSessionsApp();
   const [large, small] = [await running.worker({ slots: 6 }), await running.worker({ slots: 2 })];
   const call = await running.caller();
@@ -57,7 +57,7 @@ test("puts each session on the worker with the smallest share of its slots taken
   expect([large.held.size, small.held.size]).toEqual([3, 1]);
 });
 
-test("puts no session on a worker whose launches fail, while there are others", async () => {
+test("placement avoids a worker whose launches fail while there are others", async () => {
   await using running = await startSessionsApp({ QUEUE_MS: "0" });
   const [failing, sound] = [await running.worker({ slots: 4 }), await running.worker({ slots: 1 })];
   failing.launchesFail = true;
@@ -66,7 +66,7 @@ test("puts no session on a worker whose launches fail, while there are others", 
   const begin = () => running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
   await begin();
   expect([failing.held.size, sound.held.size]).toEqual([0, 1]);
-  // It waits for the sound one rather than fail.
+  // The session waits for the healthy worker instead of failing.
   await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
   sound.fallSilent();
   await sound.heartbeat({ draining: true });

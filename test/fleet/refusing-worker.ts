@@ -1,4 +1,4 @@
-// Stands for a worker that cannot run on this machine: notes that it was started, says why, and ends.
+// In place of a worker that cannot run on this machine: records its start, prints the reason and exits.
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -18,7 +18,7 @@ afterAll(() => running[Symbol.asyncDispose]());
 const rowOf = (id: string) =>
   running.app.db.sql.selectFrom("sessions").select(["status", "ended_reason"]).where("id", "=", id).executeTakeFirst();
 
-test("a report that can never be applied is set aside, and those around it are applied", async () => {
+test("a report that can never be applied is skipped, and those around it are applied", async () => {
   const { sessions } = running;
   const worker = await running.worker();
   const call = await running.caller();
@@ -29,18 +29,18 @@ test("a report that can never be applied is set aside, and those around it are a
     const event = { case: "ended", value: { reason: SessionEndedReason.CRASHED, detail } } as const;
     return { sessionId, placementEpoch: 1n, sequence, event };
   };
-  // PostgreSQL stores any text but this character.
+  // PostgreSQL stores any text except this character.
   await worker.report(ended(one.id, 1n, "gone"), ended(two.id, 2n, "a \u0000"), ended(three.id, 3n, "gone"));
   const crashed = { status: "errored", ended_reason: "crashed" };
   expect([await rowOf(one.id), await rowOf(three.id)]).toEqual([crashed, crashed]);
-  // What was set aside was the end of a session: that is noticed by its absence.
+  // The skipped report was the end of a session. The session's absence in heartbeats reveals its end.
   await worker.heartbeat();
   running.pass(6_000);
   await worker.heartbeat();
   await expect.poll(() => rowOf(two.id)).toEqual(crashed);
 }, 40_000);
 
-test("a worker that was replaced at its address is taken for lost, not for one that forbids", async () => {
+test("a worker that was replaced at its address counts as lost instead of failing requests as forbidden", async () => {
   const { sessions } = running;
   const call = await running.caller();
   const gone = await running.worker({ slots: 100 });
@@ -49,9 +49,9 @@ test("a worker that was replaced at its address is taken for lost, not for one t
   while (gone.held.size === 0 || other.held.size === 0) await begin();
   const [id = ""] = gone.held.keys();
   gone.fallSilent();
-  // What listens there now has another secret.
+  // The process at the address has another secret.
   gone.secret = "another worker's";
-  // The row of the one that is gone still has its lease, and is the least loaded.
+  // The row of the lost worker still has its lease and is the least loaded.
   const created = await begin();
   expect(gone.held.has(created.id)).toBe(false);
   const command = sessions.getState(call(), create(GetSessionStateRequestSchema, { id }));

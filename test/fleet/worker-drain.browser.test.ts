@@ -11,25 +11,25 @@ import { isAlive } from "../../src/platform/process-control.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
 
-/** Milliseconds in which a loaded machine does what takes a second. */
+/** Milliseconds for an operation that takes a second on an idle machine. */
 const patience = 30_000;
 
 interface Scene {
   readonly running: SessionsApp;
   readonly id: string;
   readonly worker: WorkerProcess;
-  /** Just before it was told to end. */
+  /** Time just before SIGTERM was sent. */
   readonly toldAt: number;
   create(): Promise<{ id: string }>;
   state(): Promise<unknown>;
   destroy(): Promise<unknown>;
   leaseUntil(): Promise<number>;
   row(): Promise<{ status: string; ended_reason: string | null } | undefined>;
-  /** When its session ended. */
+  /** Time at which the session ended. */
   endedAt(): Promise<number>;
 }
 
-/** A worker with one session, told to end. */
+/** Starts a worker with one session and sends it SIGTERM. */
 async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Promise<Scene> {
   const running = stack.use(await startSessionsApp({ QUEUE_MS: "0" }));
   const worker = stack.use(startWorkerProcess(running.app, { DRAIN_SECONDS: String(drainSeconds) }));
@@ -42,7 +42,7 @@ async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Prom
     return id;
   };
   await expect.poll(() => tryOnce().catch(() => ""), { timeout: patience }).not.toBe("");
-  // By the clock that rows are written by.
+  // By the database clock, which timestamps the rows.
   const { rows } = await sql<{ now: Date }>`select now()`.execute(app.db.sql);
   worker.signal("SIGTERM");
   const drains = async () =>
@@ -73,7 +73,7 @@ async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Prom
 test("a worker that drains takes no new session, keeps its lease, and ends with its last session", async () => {
   await using stack = new AsyncDisposableStack();
   const { worker, create: begin, state, destroy, row, leaseUntil } = await drainOne(120, stack);
-  // However it was started, it has threads for the names that all of its four slots may be resolving at once, and more.
+  // The worker's resolver threads exceed the names that its four slots can resolve at once, however it was started.
   expect((await readdir(`/proc/${worker.pid}/task`)).length).toBeGreaterThan(24);
   await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
   const before = await leaseUntil();
@@ -86,7 +86,7 @@ test("a worker that drains takes no new session, keeps its lease, and ends with 
   expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
 }, 120_000);
 
-test("a worker whose drain time is up ends what is left as destroyed", async () => {
+test("a worker whose drain time is up ends its remaining sessions as destroyed", async () => {
   await using stack = new AsyncDisposableStack();
   const { worker, row, toldAt, endedAt } = await drainOne(4, stack);
   expect(await worker.ended).toBe(0);

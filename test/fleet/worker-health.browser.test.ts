@@ -8,10 +8,10 @@ import { freePorts } from "../support/free-port.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 
-/** Milliseconds in which a loaded machine does what takes a second. */
+/** Milliseconds for an operation that takes a second on an idle machine. */
 const patience = { timeout: 30_000 };
 
-test("a worker shows its isolation, and is not ready while it cannot launch and has no session", async () => {
+test("a worker reports its isolation and is not ready while it cannot launch browsers and has no session", async () => {
   await using running = await startSessionsApp();
   const { app, sessions } = running;
   const fault = join(app.config.dataDir, "no-more-browsers");
@@ -42,7 +42,7 @@ test("a worker shows its isolation, and is not ready while it cannot launch and 
   expect(await row()).toEqual({ isolation: "flags", unsandboxed: true, launches_fail: false });
   expect(worker.output()).toContain("browsers run without Chromium's sandbox (BROWSER_SANDBOX=off)");
 
-  // The session has the browser of the probe; the next one fails.
+  // The session uses the browser of the probe. The next launch fails.
   await writeFile(fault, "");
   const call = await running.caller();
   const begin = () => sessions.create(call(), create(CreateSessionRequestSchema, {}));

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { type Way, ways } from "./way-out.ts";
 
-/** Lets a page try one way to one address, and resolves when the browser has given its answer, at the latest at the limit. */
+/** Lets a page try one channel to one address. Resolves at the browser's outcome, or at the limit in milliseconds. */
 export async function attempt(page: Page, way: Way, address: string, limit: number): Promise<void> {
   const { port } = ways[way];
   if (way === "navigation") {
@@ -17,7 +17,7 @@ interface Aim {
   limit: number;
 }
 
-/** What runs in the page; each resolves at the browser's own verdict, or at the limit. */
+/** Functions that run in the page. Each resolves at the browser's outcome, or at the limit. */
 const inPage: Record<Exclude<Way, "navigation">, (aim: Aim) => Promise<unknown>> = {
   fetch: ({ address, port, limit }) =>
     fetch(`http://${address}:${port}/`, { mode: "no-cors", signal: AbortSignal.timeout(limit) }).then(

@@ -10,18 +10,18 @@ import { freePorts } from "../support/free-port.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 
-/** Docker's and Podman's default profile, which Debian installs with Podman. */
+/** Default profile of Docker and Podman, which Debian installs with Podman. */
 const defaultProfile = "/usr/share/containers/seccomp.json";
 
-/** What docs/scaling.md says that an ordinary user needs beyond it. */
+/** System calls that an ordinary user also needs, as documented in docs/scaling.md. */
 const added = ["clone", "clone3", "unshare", "setns", "chroot"];
 
-/** A rule of a seccomp profile, as far as it matters here. */
+/** Rule of a seccomp profile, with the members that matter here. */
 interface SeccompRule {
   readonly names: readonly string[];
 }
 
-/** Writes the documented profile: the default one, with a few calls allowed without conditions. */
+/** Writes the documented profile: the default profile, with a few calls allowed without conditions. */
 async function writeProfile(directory: string): Promise<string> {
   const profile: { syscalls: SeccompRule[] } = JSON.parse(await readFile(defaultProfile, "utf8"));
   const others = profile.syscalls.map((rule) => ({
@@ -34,11 +34,11 @@ async function writeProfile(directory: string): Promise<string> {
   return path;
 }
 
-/** Runs a worker in a container whose files are a throw-away copy of this machine's. */
+/** Runs a worker in a container on a temporary copy-on-write view of this machine's files. */
 function runContained(options: readonly string[], env: Readonly<Record<string, string>>) {
   const variables = Object.entries(env).flatMap(([name, value]) => ["--env", `${name}=${value}`]);
   const podman = ["--runtime", "runc", "--cgroup-manager", "cgroupfs", "run", "--rm", "--network", "host"];
-  // Not above those of a machine that is a container itself.
+  // At most the limits of a machine that is itself a container.
   const limits = ["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096", "--shm-size", "1g"];
   const worker = ["--workdir", resolve("."), "--rootfs", "/:O", process.execPath, "workers/main.ts"];
   const child = spawn("podman", [...podman, ...limits, ...options, ...variables, ...worker]);

@@ -1,10 +1,10 @@
-// A worker that is going to be killed: launches a browser in each runtime, says so, and waits. Its argument is where the
-// files of its browsers lie.
+// Worker that will be killed: launches a browser in each runtime, reports its pids and waits. The argument is the
+// directory for the files of its browsers.
 import { launchBrowser } from "../../workers/isolation/browser-process.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { executables, keepingLog, runtimes } from "./world.ts";
 
-/** A browser's own, its renderer's, and that of the graphics. */
+/** The browser process, a renderer and the GPU process. */
 const processes = 3;
 
 const pool = new SlotPool({ size: runtimes.length, executables, log: keepingLog(), scratch: process.argv[2] });
@@ -16,7 +16,7 @@ const launched = await Promise.all(
     const { browserSession } = await launchBrowser(slot, { runtime, signal: AbortSignal.timeout(30_000) });
     await browserSession.send("Target.createTarget", { url: "about:blank" });
     let pids: number[];
-    // A busy machine starts the browser's helpers after its launch has been answered.
+    // On a busy machine, child processes start after the launch was reported.
     do {
       const { processInfo } = await browserSession.send("SystemInfo.getProcessInfo");
       pids = processInfo.map(({ id }) => id);

@@ -3,14 +3,17 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { wayNames, ways } from "./way-out.ts";
 
-/** What has arrived, each as `way address`. */
+/** Arrived connections and packets, each as `channel address`. */
 export interface Arrivals {
   readonly seen: ReadonlySet<string>;
-  /** Resolves when every way has led to every address. */
+  /** Resolves when each address was reached through each channel. */
   readonly complete: Promise<void>;
 }
 
-/** Listens on every way's port, over TCP and UDP, and notes who was reached: nothing else in this network answers. */
+/**
+ * Listens on the port of each channel over TCP and UDP, and records which addresses were reached. No other host
+ * responds.
+ */
 export async function listenEverywhere(addresses: readonly string[]): Promise<Arrivals> {
   const seen = new Set<string>();
   const { promise: complete, resolve } = Promise.withResolvers<void>();
@@ -22,7 +25,7 @@ export async function listenEverywhere(addresses: readonly string[]): Promise<Ar
       };
       const datagrams = createSocket("udp4").on("message", note);
       datagrams.bind(port, address);
-      // A connection counts as soon as it is made; http answers it, so that a browser has no reason to wait.
+      // Established connections count. The HTTP response avoids waits in the browser.
       const connections = createServer((_request, response) => {
         response.writeHead(200, { "access-control-allow-origin": "*" }).end("reached");
       }).on("connection", note);

@@ -5,10 +5,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { makeDataDirectory } from "../support/database.ts";
 import { isRoot, withoutCapability, withoutNamespaces } from "./world.ts";
 
-/** Milliseconds in which a worker has tried all that it needs; it takes 2 s on a quiet machine. */
+/** Milliseconds for all startup checks of a worker, which take 2 s on an idle machine. */
 const patience = 60_000;
 
-/** Runs a worker behind a command until it ends; without a gateway it would go on for ever. */
+/** Runs a worker by a wrapper command until it exits. Without a gateway it would otherwise run forever. */
 async function runWorker(behind: readonly string[], env: Record<string, string> = {}) {
   const dataDir = await makeDataDirectory();
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));

@@ -8,10 +8,10 @@ import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-tes
 
 const mib = 2 ** 20;
 
-/** Milliseconds in which a page goes over a bound, and what it was over is seen. */
+/** Milliseconds for a page to exceed a limit and for the worker to detect it. */
 const patience = 20_000;
 
-/** Low enough that a page is over one soon, and high enough for full Chromium. */
+/** Low enough to be exceeded quickly, and high enough for full Chromium. */
 const bounds = { memoryBytes: 700 * mib, tasks: 280, diskBytes: 96 * mib };
 
 let site: FixtureSite;
@@ -30,7 +30,7 @@ afterAll(async () => {
   await site.stop();
 });
 
-/** Their main processes: helpers come and go, also those of a browser that goes on. */
+/** Main browser processes. Child processes start and end at any time. */
 const browsers = () =>
   descendantsOf(process.pid).filter(({ command }) => /chrom/.test(command) && !command.includes("--type="));
 
@@ -40,7 +40,7 @@ test.for([
   ["tasks", "headless-shell", "/breed.html?workers=300", /exceeded its bound of 280 tasks: it used \d+$/],
   ["disk", "chromium", "/hoard.html?megabytes=160", /exceeded its bound of 96 MiB on disk: it used \d+ MiB$/],
 ] as const)(
-  "a session whose page takes too much %s ends, in %s, and others go on",
+  "a session whose page uses too much %s ends, in %s, without affecting others",
   { timeout: 90_000 },
   async ([, runtime, path, detail]) => {
     const before = browsers().length;
@@ -56,7 +56,7 @@ test.for([
   },
 );
 
-test("what a page keeps and the session's files are on disk together", { timeout: 60_000 }, async () => {
+test("page storage and session files share the disk limit", { timeout: 60_000 }, async () => {
   const session = await worker.open({ runtime: "chromium" });
   for (let part = 0; part < 20; part += 1) await session.putFile(`part ${part}`, Buffer.alloc(3 * mib, 1));
   await session.navigate({ url: site.url("/hoard.html?megabytes=60"), waitUntil: WaitUntil.COMMIT });
@@ -67,7 +67,7 @@ test("what a page keeps and the session's files are on disk together", { timeout
     .toEqual({ case: "ended", value: { reason: SessionEndedReason.CRASHED, detail } });
 });
 
-test("sessions that are within their bounds go on", async () => {
+test("sessions within their limits continue", async () => {
   const session = await worker.open({ runtime: "chromium" });
   await session.navigate({ url: site.url("/eat.html?megabytes=64") });
   await expect.poll(async () => (await session.state()).title, { timeout: patience }).toBe("Full");
@@ -77,7 +77,7 @@ test("sessions that are within their bounds go on", async () => {
   await session.destroy();
 });
 
-test("the kernel bounds the tasks of a slot that has a uid of its own", () => {
+test("the kernel limits the tasks of a slot with its own uid", () => {
   const own = process.getuid?.() ?? 0;
   const slots = browsers().filter(({ uid }) => uid !== own);
   const limits = slots.map(({ pid }) =>

@@ -41,7 +41,7 @@ function take(pool: SlotPool): Slot {
   return slot;
 }
 
-/** Starts a command as a broken-out page could: in the slot, but in a session of its own. */
+/** Starts a command as an escaped page could: in the slot, in its own process session. */
 async function startStray(slot: Slot, stray: readonly string[], more: Record<string, string> = {}): Promise<void> {
   const [command = "", ...parameters] = [...(await slot.ready).confine, "setsid", ...stray];
   const env = { PATH: process.env.PATH, HOME: slot.directory, ...more };
@@ -49,7 +49,7 @@ async function startStray(slot: Slot, stray: readonly string[], more: Record<str
   onTestFinished(() => void child.kill("SIGKILL"));
 }
 
-/** Runs a command in a slot to its end. */
+/** Runs a command in a slot and waits for its exit. */
 async function runAsSlot(slot: Slot, inside: readonly string[]): Promise<void> {
   const [command = "", ...parameters] = [...(await slot.ready).confine, ...inside];
   const env = { PATH: process.env.PATH, HOME: slot.directory };
@@ -66,7 +66,7 @@ function statusOf(pid: number): Record<string, string> {
   return Object.fromEntries(lines.map((line) => line.split(":\t") as [string, string]));
 }
 
-/** Everything alive that belongs to a slot, found without the help of what is tested. */
+/** Finds all live processes of a slot, independently of the code under test. */
 function livingIn(slot: Slot, pids: Iterable<number> = []): number[] {
   const known = new Set(pids);
   return findProcesses(({ pid, uid }) =>
@@ -94,7 +94,7 @@ describe.each(isolations)("with %s", (isolation) => {
     const browser = [...pids].find(([, type]) => type === "browser")?.[0] ?? 0;
     const renderers = [...pids].filter(([, type]) => type === "renderer").map(([pid]) => pid);
     expect(renderers.length).toBeGreaterThan(0);
-    // A spare one that has just been started is not in its sandbox yet, and has no page.
+    // A spare renderer that has just started has no page and is not sandboxed yet.
     for (const renderer of renderers) await expect.poll(() => statusOf(renderer).Seccomp).toBe("2");
     for (const pid of pids.keys()) {
       const uid = slot.uid ?? process.getuid?.();
@@ -105,7 +105,7 @@ describe.each(isolations)("with %s", (isolation) => {
     expect(environment).toContain(`HOME=${slot.directory}`);
     expect(environment).not.toMatch(/SECRET_OF_THE_WORKER|PILOTHOUSE/);
     const own = networkNamespaceOf(process.pid);
-    // An ordinary user may not ask for the namespaces of renderers; those are in one of Chromium's own besides.
+    // An ordinary user cannot read the namespaces of renderers, which are in an additional namespace of Chromium.
     const visible = [...pids.keys()].filter((pid) => networkNamespaceOf(pid) !== undefined);
     expect(visible).toContain(browser);
     if (isolation === "namespace") expect(visible.map(networkNamespaceOf)).not.toContain(own);
@@ -118,7 +118,7 @@ describe.each(isolations)("with %s", (isolation) => {
       const free = pool.free;
       const slot = take(pool);
       const launched = await launchBrowser(slot, { runtime, signal: AbortSignal.timeout(30_000) });
-      // A busy machine starts the browser's helpers after its launch has been answered.
+      // On a busy machine, child processes start after the launch was reported.
       const living = async () => livingIn(slot, [...(await pidsOf(launched)).keys()]).length;
       await expect.poll(living, { timeout: 10_000 }).toBeGreaterThan(1);
       const pids = [...(await pidsOf(launched)).keys()];
@@ -151,7 +151,7 @@ describe.each(isolations)("with %s", (isolation) => {
   test.each([0, 5, 30, 80, 150])("a launch aborted after %i ms leaves nothing", async (delayMs) => {
     const slot = take(pool);
     await slot.ready;
-    const reason = new Error("not wanted any more");
+    const reason = new Error("no longer needed");
     const controller = new AbortController();
     setTimeout(() => controller.abort(reason), delayMs);
     await expect(launchBrowser(slot, { runtime: "chromium", signal: controller.signal })).rejects.toBe(reason);
@@ -194,7 +194,7 @@ describe.each(isolations)("with %s", (isolation) => {
   });
 });
 
-// An ordinary user's slots share one uid, which cannot be killed as a whole: there only what stays to be seen is killed.
+// The slots of an ordinary user share one uid, so only processes that can be listed are killed.
 if (isRoot) {
   test.each(["scratch", "storage"])("a pool does not start if its slots cannot reach their %s", async (what) => {
     const place = mkdtempSync(join(tmpdir(), "private-"));
@@ -242,7 +242,7 @@ test("slots of one worker and of two workers cannot access each other", async ()
   }
 });
 
-/** Asks as the slot's own uid, in no namespace: the file system alone must answer. */
+/** Lists a directory as the slot's uid without namespaces, so that only file permissions protect it. */
 function canList(slot: Slot, directory: string): boolean {
   const [command = "", ...parameters] = [...confineCommand([], slot.uid, "namespaces"), "ls", directory];
   return spawnSync(command, parameters).status === 0;
@@ -253,7 +253,7 @@ function namespaceOf(confine: readonly string[]): string {
   return spawnSync(command, parameters, { encoding: "utf8" }).stdout;
 }
 
-/** Goes down until the path is longer than the kernel takes, and shuts a directory behind itself. */
+/** Nests directories until the path exceeds the kernel's limit, and removes the permissions of each. */
 const dig = `
 const { chmodSync, mkdirSync } = require("node:fs");
 process.chdir(process.env.HOME);
@@ -275,7 +275,7 @@ test("a slot is released even if its directory cannot be listed, which exceeds t
   expect(existsSync(join(slot.directory, "shut"))).toBe(false);
 });
 
-// An ordinary user's slots are that user's: what they may write, their browsers may move.
+// As an ordinary user, browsers can move whatever that user may write.
 if (isRoot) {
   test.for([
     ["profile", "directory"],

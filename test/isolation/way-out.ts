@@ -1,4 +1,4 @@
-/** The ways by which a page may try to reach an address, each with a port of its own so that arrivals tell them apart. */
+/** Channels through which a page may try to reach an address. Each has its own port, which identifies arrivals. */
 export const ways = {
   navigation: { port: 9100, transport: "tcp" },
   fetch: { port: 9101, transport: "tcp" },
@@ -9,22 +9,20 @@ export const ways = {
 } as const;
 
 /**
- * A public address, which a session's proxy is asked for; nothing leads there from the test's own network. Not a name: a
- * proxy on this machine is told none that does not resolve in time, and here nobody resolves any.
+ * Public address that is requested from a session's proxy and is not routable from the test's network. A name would not
+ * resolve here, and names that do not resolve in time are not sent to a local proxy.
  */
 export const elsewhere = "http://93.184.215.14/";
 
-/** The name of a way out. */
 export type Way = keyof typeof ways;
 
-/** The names of all ways out. */
 export const wayNames: readonly Way[] = ["navigation", "fetch", "websocket", "webtransport", "stun", "turn"];
 
-/** What a run of the probe saw: arrivals as `way address`, and whether the page could reach what it is allowed to. */
+/** Result of a probe: arrivals as `channel address`, and whether the page reached its allowed address. */
 export interface ProbeResult {
   arrivals: string[];
   refusals: string[];
-  /** What the session's proxy was asked for, where it has one: before the page tried what it is allowed to, and after. */
+  /** Requests to the session's proxy, if any, before and after the page tried its allowed address. */
   asked: { before: string[]; after: string[] };
   reachedAllowed: boolean;
 }

@@ -1,5 +1,5 @@
-// Runs inside a network of its own: a page tries every way to every forbidden address, once for a browser and a guard
-// given as parameters, and what arrived is printed as JSON.
+// Runs in its own network. A page tries every channel to every forbidden address, for the browser and guard given as
+// parameters. Prints the arrivals as JSON.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,19 +18,19 @@ import { type Arrivals, listenEverywhere } from "./listener.ts";
 import { elsewhere, type ProbeResult, wayNames, ways } from "./way-out.ts";
 import { executables, forbiddenAddresses, keepingLog } from "./world.ts";
 
-/** An origin that the browser trusts with everything (WebTransport needs a secure one), answered without any network. */
+/** Secure origin, which WebTransport requires. Its responses are mocked without network access. */
 const securePage = "https://attacker.example/";
 const plainPage = "http://attacker.example/";
 
-/** Chromium's own brake on pages that call private addresses is switched off: what holds must hold without it. */
+/** Turns off Chromium's own checks of private addresses, because the isolation must hold without them. */
 const eagerFlags = [
   "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebRTC,LocalNetworkAccessChecksWebSockets,LocalNetworkAccessChecksWebTransport",
 ];
 
-/** How long an attempt goes on behind a guard; without one each arrives within 2 s on two busy cores. */
+/** Duration of an attempt behind a guard. Without a guard each attempt arrives within 2 s on two busy cores. */
 const guardedMs = 6_000;
 
-/** How long an attempt may go on without a guard, where the first arrival of each ends the wait. */
+/** Maximum duration of an attempt without a guard, which ends at its first arrival. */
 const unguardedMs = 60_000;
 
 async function tryEverything(context: BrowserContext, limit: number): Promise<void> {
@@ -65,13 +65,15 @@ async function probeUnguarded(runtime: BrowserRuntime, arrivals: Arrivals): Prom
 
 const guards = ["namespace", "flags", "proxy", "client"] as const;
 
-/** `proxy` and `client` are in a namespace, too: with a proxy of the session, and driven by a customer's CDP client. */
+/**
+ * `proxy` and `client` also run in a namespace: with a proxy of the session, and controlled by a customer's CDP client.
+ */
 type Guard = (typeof guards)[number];
 
 async function probeGuarded(runtime: BrowserRuntime, guard: Guard, arrivals: Arrivals): Promise<ProbeResult> {
   const log = keepingLog();
   const isolation: Isolation = guard === "flags" ? "flags" : "namespace";
-  // Tunnels that the browser asks for by itself lead to a port where nobody listens.
+  // Tunnels that the browser opens itself lead to a closed port.
   const proxy = new ProxyStandIn(1);
   const server = `127.0.0.1:${await proxy.start()}`;
   const forced = isolation === "flags" ? { isolation } : {};

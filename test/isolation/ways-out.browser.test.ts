@@ -7,7 +7,7 @@ const probeProgram = new URL("ways-out-probe.ts", import.meta.url);
 const probeMs = 90_000;
 const everything = wayNames.flatMap((way) => forbiddenAddresses.map((address) => `${way} ${address}`)).sort();
 
-/** What a relay must have seen of a page that tried: plain requests, and tunnels for the rest that uses a proxy. */
+/** Entries that the relay must have recorded: plain requests, and tunnels for other channels that use a proxy. */
 const seenByRelay = forbiddenAddresses.flatMap((address) =>
   (["navigation", "fetch", "websocket"] as const).map((way) => `${address}:${ways[way].port}`),
 );
@@ -16,7 +16,7 @@ async function probe(runtime: string, guard: string): Promise<ProbeResult> {
   return (await runInOwnNetwork(probeProgram, [runtime, guard], probeMs)) as ProbeResult;
 }
 
-// Each has a network of its own, and mostly waits for what is not to come.
+// Each run has its own network and mostly waits for arrivals that must not occur.
 const options = { concurrent: true, timeout: probeMs };
 
 test.each(runtimes)(

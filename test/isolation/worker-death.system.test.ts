@@ -12,7 +12,7 @@ interface Launched {
   pids: number[];
 }
 
-/** Starts a worker in a process of its own and waits until its browsers run. */
+/** Starts a worker in another process and waits until its browsers run. */
 async function startDoomedWorker(scratch: readonly string[] = []) {
   const script = new URL("doomed-worker.ts", import.meta.url).pathname;
   const worker = spawn(process.execPath, ["--no-warnings", script, ...scratch], {
@@ -37,7 +37,8 @@ test("browsers exit when their worker is killed", async () => {
 });
 
 test("the next worker kills processes left by a killed worker and removes its files", async () => {
-  // Where the next one of root would not have them; an ordinary user's blocks lie there, too, and are others.
+  // As root, in a directory other than the next worker's default. As an ordinary user the default, where other workers'
+  // blocks are too.
   const { kill, pids, directories } = await startDoomedWorker(isRoot ? ["/tmp"] : []);
   expect(directories.every((directory) => existsSync(directory))).toBe(true);
   for (const pid of pids) process.kill(pid, "SIGSTOP");
@@ -50,7 +51,7 @@ test("the next worker kills processes left by a killed worker and removes its fi
   expect(directories.filter((directory) => existsSync(directory) && !isOf(pool, directory))).toEqual([]);
 });
 
-/** The new pool takes the free block and makes its first slot's directory again, empty. */
+/** Checks that a new pool reuses the free block and recreates the directory of its first slot. */
 function isOf(pool: SlotPool, directory: string): boolean {
   return pool.acquire()?.directory === directory;
 }

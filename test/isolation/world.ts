@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { type BrowserPaths, findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import type { Log } from "../../workers/base/log.ts";
 
-/** The browsers of this machine, as a worker would find them. */
+/** Browsers of this machine, found as a worker finds them. */
 export const executables: BrowserPaths = findBrowsers({
   env: process.env,
   dataDirectory: tmpdir(),
@@ -11,25 +11,25 @@ export const executables: BrowserPaths = findBrowsers({
   disk: realDisk,
 });
 
-/** Both runtimes: what holds for one must hold for the other. */
+/** Both runtimes, for which the same must hold. */
 export const runtimes = ["headless-shell", "chromium"] as const;
 
-/** Whether this test runs as root; what is built must do the same for both. */
+/** Whether this test runs as root. The isolation must hold in both cases. */
 export const isRoot = process.getuid?.() === 0;
 
-/** Begins a command that runs in a user namespace in which no further namespaces can be made. */
+/** Prefix that runs a command in a user namespace without the right to create further namespaces. */
 export const withoutNamespaces: readonly string[] = [
   ...["unshare", "--user", "--map-current-user", ...(isRoot ? [] : ["--keep-caps"]), "sh", "-c"],
   'echo 0 > /proc/sys/user/max_net_namespaces; echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"',
   "sh",
 ];
 
-/** Begins a command of root that runs without a capability, such as `sys_admin`. */
+/** Prefix that runs a command of root without a capability, such as `sys_admin`. */
 export const withoutCapability = (name: string): readonly string[] => [
   ...["setpriv", `--bounding-set=-${name}`, `--inh-caps=-${name}`],
 ];
 
-/** A log that keeps what it is told. */
+/** Log that records its messages. */
 export function keepingLog(): Log & { readonly complaints: string[] } {
   const complaints: string[] = [];
   const keep = (_object: object, message: string) => void complaints.push(message);
@@ -37,9 +37,8 @@ export function keepingLog(): Log & { readonly complaints: string[] } {
 }
 
 /**
- * A network of one machine, out of reach of every other: loopback, and a wire from the machine to itself, because a
- * browser looks for ways out on interfaces other than loopback only. Its addresses stand for a private network and for
- * the metadata service of a cloud.
+ * Isolated network with loopback and a link to the machine itself, because a browser uses channels only on interfaces
+ * other than loopback. Its addresses represent a private network and a cloud's metadata service.
  */
 const network = `
 set -e
@@ -54,10 +53,10 @@ ip route add default via 10.77.0.1 dev wire0
 exec setpriv --inh-caps=-all --ambient-caps=-all "$@"
 `;
 
-/** The addresses of that network which no page may reach. */
+/** Addresses of this network that no page may reach. */
 export const forbiddenAddresses = ["127.0.0.1", "10.77.0.1", "169.254.169.254"] as const;
 
-/** Runs a script of this folder inside such a network, as the user that we are, and gives the JSON that it prints. */
+/** Runs a script of this folder in such a network as the current user, and parses the JSON that it prints. */
 export async function runInOwnNetwork(script: URL, parameters: readonly string[], timeoutMs: number): Promise<unknown> {
   const own = isRoot ? [] : ["--user", "--map-current-user", "--keep-caps"];
   const node = [process.execPath, "--no-warnings", script.pathname, ...parameters];

@@ -1,4 +1,5 @@
-// Does the jobs of "doomed" lanes until it is killed: node doomed-runner.ts <address of the database> <file for what is done>
+// Runs the jobs of "doomed" queues until it is killed: node doomed-runner.ts <database URL> <file that records done
+// jobs>
 import { appendFileSync } from "node:fs";
 import { createLog } from "../../src/platform/log.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";

@@ -12,22 +12,25 @@ import { startOwnDatabase } from "../support/database.ts";
 
 type Numbered = { readonly number: number };
 
-/** The work that killed processes do. */
+/** Jobs of the processes that are killed. */
 export function doomedWork(run: WorkKind<Numbered>["run"]): WorkKind<Numbered> {
   return defineWork({ kind: "doomed", width: 2, schedule: [], timeout: 60_000, run });
 }
 
-/** How much work, and how often a process is killed over it. */
+/** Number of jobs, queues and kills. */
 export interface Ordeal {
   readonly jobs: number;
   readonly lanes: number;
   readonly kills: number;
 }
 
-/** Milliseconds for all of it. */
+/** Milliseconds for the whole run. */
 const patience = 240_000;
 
-/** Two processes do jobs, and one after the other is killed and replaced: each job is done, twice only where a kill did it. */
+/**
+ * Runs jobs in two processes, which are repeatedly killed and replaced. Expects each job to be repeated only because of
+ * a kill.
+ */
 export async function goThrough({ jobs, lanes, kills }: Ordeal): Promise<{ repeated: number; seconds: number }> {
   await using database = await startOwnDatabase();
   const { db, directory, url } = database;
@@ -61,7 +64,7 @@ export async function goThrough({ jobs, lanes, kills }: Ordeal): Promise<{ repea
     const runs = Map.groupBy(await done(), ([, number]) => number);
     expect(runs.size).toBe(jobs);
     const repeats = [...runs.values()].filter(({ length }) => length > 1);
-    // Whoever did a job before its last time was killed before it could say so.
+    // Each earlier run of a repeated job must belong to a killed process.
     const earlier = repeats.flatMap((all) => all.slice(0, -1).map(([pid]) => pid));
     expect(earlier.filter((pid) => pid === undefined || !killed.includes(pid))).toEqual([]);
     return { repeated: repeats.length, seconds };

@@ -16,7 +16,7 @@ afterAll(() => database?.[Symbol.asyncDispose]());
 
 type Numbered = { readonly number: number };
 
-/** Work of a kind that no other test has. */
+/** Defines jobs of a unique kind. */
 function workOf(options: Partial<WorkKind<Numbered>>): WorkKind<Numbered> {
   kinds += 1;
   return defineWork({
@@ -27,7 +27,7 @@ function workOf(options: Partial<WorkKind<Numbered>>): WorkKind<Numbered> {
 
 const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-/** What work has written under a number. */
+/** Returns the rows that jobs wrote under a number. */
 async function written(number: number) {
   const select = sql<{ number: number; next: Date | null }>`select * from written where number = ${number}`;
   return (await select.execute(database.db.sql)).rows;
@@ -46,7 +46,7 @@ test("first attempts with the same order key run in order while other keys proce
   const kind = workOf({
     async run({ data: { number } }) {
       begun.push(number);
-      // Of three keys the first hangs at its first job.
+      // The first job of one of three keys hangs.
       if (running.has(number % 3)) together.push(number);
       running.add(number % 3);
       await (number === 0 ? gate.promise : new Promise(setImmediate));
@@ -114,7 +114,7 @@ test("many hanging queues of some owners do not delay other owners", async () =>
     await database.db.transaction(async (tx) => runners.work.enqueue(tx, kind, job));
     await expect.poll(() => waits.length, { timeout: 20_000, interval: 2 }).toBe(number + 1);
   }
-  // Each was begun while most of those that hang still waited for a place, or hung.
+  // These jobs started while most of the hanging ones were queued or running.
   expect(waits.toSorted((a, b) => a - b)[30]).toBeLessThan(500);
   await expect.poll(() => hanging, { timeout: 30_000 }).toBe(160);
   gate.resolve();
@@ -136,12 +136,12 @@ test("a queue with a fast history starts before queues of unknown owners", async
   const addGood = () =>
     database.db.transaction(async (tx) => runners.work.enqueue(tx, kind, { lane: "good", data: { number: 0 } }));
   await addGood();
-  // Its lane is let go.
+  // The queue is released.
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
   const lanes = () => database.db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", kind.kind).execute();
   await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
   const bad = numbersTo(600).map((number) => ({ lane: `bad ${number}`, data: { number } }));
-  // With one commit: whoever looks finds all of them.
+  // In one commit, so that a poll finds all of them.
   const good = { lane: "good", data: { number: 0 } };
   await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, [...bad, good]));
   await expect.poll(() => hangingBefore.length, { timeout: 20_000 }).toBe(2);
@@ -206,7 +206,7 @@ test("claiming skips queues that are held by other runners", async () => {
       }
     },
   });
-  // Its statistics are of this test alone.
+  // A fresh database, so that its statistics cover only this test.
   await using fresh = await startTestDatabase();
   const { db } = fresh;
   await using runners = await startRunners(db, [kind], { count: 1 });
@@ -223,7 +223,7 @@ test("claiming skips queues that are held by other runners", async () => {
     await db.transaction(async (tx) => runners.work.enqueue(tx, kind, { lane: "good", data: { number } }));
     await expect.poll(() => done, { timeout: 20_000, interval: 5 }).toBe(number + 1);
   }
-  // Their leases are renewed meanwhile.
+  // Lease renewals run at the same time.
   expect((await readRows()) - before).toBeLessThan((held * rounds) / 2);
   gate.resolve();
 }, 60_000);

@@ -9,16 +9,16 @@ import type { Database } from "../../src/platform/postgres/database.ts";
 import { silentLog } from "../support/database.ts";
 import { createTestClock, type TestClock } from "../support/test-clock.ts";
 
-/** What does work, and what takes it, as several gateways on one database would. */
+/** Runners and their job queues, like several gateways on one database. */
 export interface Runners extends AsyncDisposable {
   readonly work: Work;
   readonly runners: readonly WorkRunner[];
   readonly metrics: Registry;
-  /** Their clock, unless they were given another. */
+  /** Clock of the runners, unless the options set another. */
   readonly clock: TestClock;
 }
 
-/** Starts some, which hear each other unless their bus is said to lose everything. */
+/** Starts runners that notify each other, unless the options make their bus lose all messages. */
 export async function startRunners(
   db: Database,
   kinds: readonly WorkKind<never>[],

@@ -36,7 +36,7 @@ test("a job added by one gateway starts immediately on another, notified over Re
     const committedAt = performance.now();
     waits.push((await begun) - committedAt);
   }
-  // Some milliseconds on a machine that is idle. By looking alone each would take a second after the one before.
+  // Takes milliseconds on an idle machine. Polling alone would take a second for each job.
   const median = waits.toSorted((a, b) => a - b)[(rounds - 1) / 2];
   expect(median).toBeLessThan(500);
 }, 90_000);

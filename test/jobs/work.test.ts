@@ -24,7 +24,7 @@ afterAll(() => database?.[Symbol.asyncDispose]());
 
 type Numbered = { readonly number: number };
 
-/** Work of a kind that no other test has. */
+/** Defines jobs of a unique kind. */
 function workOf(options: Partial<WorkKind<Numbered>>): WorkKind<Numbered> {
   kinds += 1;
   return defineWork({
@@ -33,7 +33,7 @@ function workOf(options: Partial<WorkKind<Numbered>>): WorkKind<Numbered> {
   });
 }
 
-/** Adds a job in a transaction of its own. */
+/** Adds a job in its own transaction. */
 function add({ work }: Runners, kind: WorkKind<Numbered>, lane: string, number = 0): Promise<void> {
   return database.db.transaction(async (tx) => work.enqueue(tx, kind, { lane, data: { number } }));
 }
@@ -103,7 +103,7 @@ test("the bus wakes the runner long before its next poll", async () => {
     await add(runners, kind, "one");
     await expect.poll(() => countJobs(kind), { interval: 2, timeout: 20_000 }).toBe(0);
   }
-  // By looking alone each would take the second until the next look.
+  // Polling alone would take up to a second for each job.
   expect(performance.now() - begin).toBeLessThan(20_000);
 });
 
@@ -125,7 +125,7 @@ test("no job is stranded when many are added while queues are released", async (
   await Promise.all(adders);
   await expect.poll(() => done.size, { timeout: 30_000 }).toBe(1_200);
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
-  // What has nothing to do leaves nothing behind.
+  // Empty queues leave no rows.
   const lanes = () => database.db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", kind.kind).execute();
   await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
 }, 90_000);
@@ -148,7 +148,7 @@ test("a job added while its queue is released is not stranded", async () => {
     runners.work.enqueue(tx, kind, { lane: "one", data: { number: 2 } });
     await sql`select 1`.execute(tx.sql);
     gate.resolve();
-    // The lane is let go by somebody who began to look before this job was committed.
+    // The queue is released by a runner whose scan began before this job was committed.
     await expect.poll(async () => (await waits.execute(database.db.sql)).rows.length, { timeout: 8_000 }).toBe(1);
   });
   await expect.poll(() => begun, { timeout: 20_000 }).toEqual([1, 2]);
@@ -171,7 +171,7 @@ test("a failing job is retried by its schedule, does not block others and ends a
   await until(2);
   runners.clock.advance(60_000);
   await until(3);
-  // It is no earlier than the schedule says, whoever looks meanwhile.
+  // Other jobs do not make the retry run before its scheduled time.
   runners.clock.advance(240_000);
   await add(runners, kind, "one", 3);
   await until(4);
@@ -237,7 +237,7 @@ test("many failing and hanging queues do not delay a working queue", async () =>
     schedule: [0, 0, 0, 0],
     async run({ lane, data, attempt }) {
       if (lane.startsWith("good")) return void good.add(data.number);
-      // Three failures make it a failing lane; from then on it hangs.
+      // Three failures mark the queue as failing. The job hangs after that.
       failures.set(lane, attempt);
       if (attempt > 3) await gate.promise;
       throw new Error("refused");
@@ -273,7 +273,8 @@ test("a stopped runner aborts its jobs and releases them to other runners immedi
 }, 60_000);
 
 test("finished and abandoned jobs are not scanned again", async () => {
-  // Connections tell of scans when they are used again: one of the database that other tests have read would tell late.
+  // Connections report their scan statistics when they are used again. Reused connections of a shared database would
+  // report late.
   await using fresh = await startTestDatabase();
   const { sql: db } = fresh.db;
   const done = new Set<number>();
@@ -291,7 +292,7 @@ test("finished and abandoned jobs are not scanned again", async () => {
       where relname in ('work_jobs', 'work_lanes')`.execute(db);
     return { whole: Number(rows[0]?.whole), indexed: Number(rows[0]?.indexed) };
   };
-  // The server tells of scans a second after them at the latest, once a connection is used again.
+  // Scan statistics are reported within a second after a connection is used again.
   const before = await readScans();
   await using runners = await startRunners(fresh.db, [kind]);
   const indexed = async () => (await readScans()).indexed;
@@ -328,14 +329,14 @@ test("a failure is not recorded on a queue that another gateway has claimed sinc
   expect(await job.execute()).toEqual([{ attempts: 0, complaint: null }]);
   const lane = db.selectFrom("work_lanes").select(["claim", "failures"]).where("kind", "=", kind.kind);
   expect(await lane.execute()).toEqual([{ claim: "-1", failures: 0 }]);
-  // The lease of the other gateway lapses: the next attempt counts as the first, and waits for nothing.
+  // After the other gateway's lease expires, the next attempt counts as the first and starts immediately.
   await setLane({ claim: "-1", leased_until: new Date(0) });
   await expect.poll(() => attempts, { timeout: 20_000 }).toEqual([1, 1]);
   gates[1]?.resolve();
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
 });
 
-test("frees the lanes of a gateway whose lock PostgreSQL has released, before their leases end", async () => {
+test("releases the queues of a gateway whose PostgreSQL lock is released, before their leases end", async () => {
   const { db, url } = database;
   const kind = workOf({});
   const lock = createGatewayLock({ url }, silentLog);

@@ -32,7 +32,7 @@ describe("isPublicAddress", () => {
   });
 });
 
-describe("normaliseHost brings every spelling of an address into one", () => {
+describe("normaliseHost maps every spelling of an address to one form", () => {
   test.each([
     ["2130706433", "127.0.0.1"],
     ["0x7f000001", "127.0.0.1"],
@@ -125,14 +125,14 @@ describe("the operator's exceptions", () => {
   });
 
   test.each(["10.0.0.0/33", "10.0.0/8", "example.com", "10.0.0.0/8/8", "", "fd00::/129"])(
-    "%s is refused with its name",
+    "%s is rejected with an error that names it",
     (entry) => {
       expect(() => makeAddressRules({ allow: [entry] })).toThrow(`"${entry}"`);
       expect(isAddressException(entry)).toBe(false);
     },
   );
 
-  test("a network around this machine's own addresses does not open them, nor loopback with them", () => {
+  test("an exception for a network does not open this machine's own addresses in it, nor loopback", () => {
     const all = makeAddressRules({ allow: ["0.0.0.0/0", "::/0"], ownAddresses: () => ["52.1.2.3"] });
     expect(["10.0.0.1", "52.1.2.3", "127.0.0.1", "::1", "fd00::1"].filter(all.allowsAddress)).toEqual([
       "10.0.0.1",
@@ -150,6 +150,6 @@ test.each([
   ["metadata.google.internal", true],
   ["10.0.0.1", false],
   ["intranet.example", false],
-])("%s serves a cloud's metadata: %s", (host, expected) => {
+])("%s is recognised as a cloud metadata host: %s", (host, expected) => {
   expect(isMetadataHost(host)).toBe(expected);
 });

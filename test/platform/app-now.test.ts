@@ -21,17 +21,17 @@ test("app_now() is inlined as clock_timestamp()", async () => {
   expect(rows.map((row) => row["QUERY PLAN"]?.trim())).toContain("Output: clock_timestamp()");
 });
 
-test("no column takes its default from another time", async () => {
+test("no column default uses another clock than app_now()", async () => {
   const { rows } = await sql<{ name: string }>`
     select table_name || '.' || column_name as name from information_schema.columns
     where table_schema = current_schema() and column_default ~ '(^|[^_])(now|timestamp)\\(\\)'`.execute(
     database.db.sql,
   );
-  // Kysely's own tables have no time of the service.
+  // Kysely's own tables do not use app_now().
   expect(rows).toEqual([]);
 });
 
-test("a moved time reaches a statement that is prepared already", async () => {
+test("a shifted clock applies to statements that are already prepared", async () => {
   expect(Math.abs(await secondsAhead())).toBeLessThan(1);
   await moveTime(database.db, 30 * 86_400_000);
   expect(await secondsAhead()).toBeGreaterThan(30 * 86_400 - 1);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type BrowserPaths, type DiskLookup, findBrowsers } from "../../src/platform/browsers/browser-paths.ts";
 
-/** A disk that has just these executables; a directory lists what lies directly below it. */
+/** File system with only these executables. A directory lists its direct entries. */
 function diskOf(...files: string[]): DiskLookup {
   return {
     isExecutable: (path) => files.includes(path),
@@ -64,13 +64,13 @@ const cases: Case[] = [
   },
 ];
 
-describe("finds", () => {
+describe("browser lookup finds", () => {
   test.each(cases)("$name", ({ env = {}, files, platform = "linux", found }) => {
     expect(findBrowsers({ env, dataDirectory: "/data", platform, disk: diskOf(...files) })).toEqual(found);
   });
 });
 
-test("a file that the environment names and that is not there is an error with the variable's name", () => {
+test("a missing file named by the environment causes an error with the variable's name", () => {
   const search = { env: { CHROMIUM_PATH: "/gone" }, dataDirectory: "/data", disk: diskOf(...debian) };
   expect(() => findBrowsers({ ...search, platform: "linux" })).toThrow(
     "CHROMIUM_PATH names /gone, which is not an executable file.",

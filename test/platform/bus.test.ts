@@ -24,7 +24,7 @@ const kinds: [kind: string, make: () => Promise<[Bus, Bus]>][] = [
 const soon = { timeout: 10_000, interval: 5 };
 
 describe.each(kinds)("the bus %s", (_kind, make) => {
-  test("should tell every gateway once, in order", async () => {
+  test("delivers each message once to every gateway, in order", async () => {
     const [one, other] = await make();
     const heard: Record<"one" | "other", string[]> = { one: [], other: [] };
     one.subscribe("session-ended", (id) => heard.one.push(id));
@@ -35,7 +35,7 @@ describe.each(kinds)("the bus %s", (_kind, make) => {
     await expect.poll(() => [...heard.other].sort(), soon).toEqual(["", "a", "b c", "z"]);
   });
 
-  test("should tell the gateway itself before publish returns", async () => {
+  test("delivers to the publishing gateway before publish returns", async () => {
     const [one] = await make();
     const heard: string[] = [];
     one.subscribe("bearer-changed", (id) => heard.push(id));
@@ -43,7 +43,7 @@ describe.each(kinds)("the bus %s", (_kind, make) => {
     expect(heard).toEqual(["key_1"]);
   });
 
-  test("should keep channels apart, and end a subscription", async () => {
+  test("separates channels and stops delivery after a subscription ends", async () => {
     const [one, other] = await make();
     const heard: string[] = [];
     const unsubscribe = other.subscribe("session-changed", (id) => heard.push(id));

@@ -7,7 +7,7 @@ const user = { uid: 1000, home: "/home/ada" };
 const secrets = { SECRETS_KEYS: `one:${"A".repeat(43)}=`, WORKER_TOKEN: "0123456789abcdef" };
 const external = { DATABASE_URL: "postgres://db/x", SIGNUP: "closed", ...secrets };
 
-test("should be embedded, on loopback, without a DATABASE_URL", () => {
+test("config without DATABASE_URL selects embedded mode on loopback", () => {
   expect(readConfig({}, user)).toMatchObject({
     embedded: true,
     host: "127.0.0.1",
@@ -25,18 +25,18 @@ test("should be embedded, on loopback, without a DATABASE_URL", () => {
   expect(readConfig({}, { uid: 0, home: "/root" }).dataDir).toBe("/var/lib/pilothouse");
 });
 
-test("should listen on all addresses with a DATABASE_URL", () => {
+test("config with DATABASE_URL listens on all addresses", () => {
   expect(readConfig(external, user)).toMatchObject({ embedded: false, host: "0.0.0.0" });
 });
 
-test("should share with other gateways, and divide the work, with a REDIS_URL beside a DATABASE_URL", () => {
+test("config with DATABASE_URL and REDIS_URL shares state with other gateways and divides jobs among them", () => {
   const scaled = { ...external, REDIS_URL: "rediss://cache:6380/1" };
   expect(readConfig(scaled, user)).toMatchObject({ redisUrl: "rediss://cache:6380/1", role: "all" });
   expect(readConfig({ ...scaled, ROLE: "api" }, user)).toMatchObject({ role: "api" });
   expect(() => readConfig({ ...external, ROLE: "api" }, user)).toThrow(/ROLE accepts `api` only with REDIS_URL/);
 });
 
-test("should take an empty variable for an absent one, and cut slashes off addresses", () => {
+test("config treats empty variables as absent and removes trailing slashes from addresses", () => {
   const config = readConfig(
     { PORT: "", PUBLIC_URL: "https://x.example/", ERRORS_BASE: "https://e.example/err//" },
     user,
@@ -53,7 +53,7 @@ test.each([
   ["https://pilothouse.example.com", "pilothouse.example.com:443"],
   ["http://pilothouse.example.com", "pilothouse.example.com:80"],
   ["https://pilothouse.example.com:8443", "pilothouse.example.com:8443"],
-])("should have proxies of %s asked for %s", (publicUrl, proxyCheck) => {
+])("config for PUBLIC_URL %s sets the proxy check URL %s", (publicUrl, proxyCheck) => {
   expect(readConfig({ PUBLIC_URL: publicUrl }, user)).toMatchObject({ proxyCheck });
   expect(readConfig({ PUBLIC_URL: publicUrl, PROXY_CHECK: "a.example:1" }, user).proxyCheck).toBe("a.example:1");
 });
@@ -94,7 +94,7 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
 ];
 
 test.each(wrong)(
-  "should refuse %s=%s in words that name the variable and what it accepts",
+  "config rejects %s=%s with an error that names the variable and its accepted values",
   (variable, value, accepts) => {
     const read = () => readConfig({ [variable]: value }, user);
     expect(read).toThrow(accepts);
@@ -105,7 +105,7 @@ test.each(wrong)(
 test.each([
   [{}, "LIVEKIT_API_KEY"],
   [{ LIVEKIT_API_KEY: "one" }, "LIVEKIT_API_SECRET"],
-])("should ask whoever names a media server with %j for %s", (env, missing) => {
+])("config with media server settings %j requires %s", (env, missing) => {
   expect(() => readConfig({ LIVEKIT_URL: "wss://media.example", ...env }, user)).toThrow(missing);
 });
 
@@ -115,11 +115,11 @@ test.each([
   [{ BUNDLED_LLM_MODEL: "m", BUNDLED_LLM_PRICE: "3/15" }, "BUNDLED_LLM_PRICE"],
   [{ BUNDLED_LLM_MODEL: "m", BUNDLED_LLM_PRICE: "3/0.3/15/3.75/1" }, "BUNDLED_LLM_PRICE"],
   [{ BUNDLED_LLM_MODEL: "m", BUNDLED_LLM_PROVIDER: "openai_compatible" }, "BUNDLED_LLM_BASE_URL"],
-])("should ask whoever pays for an LLM with %j for %s", (env, missing) => {
+])("config with LLM settings %j requires %s", (env, missing) => {
   expect(() => readConfig({ BUNDLED_LLM_API_KEY: "a key", ...env }, user)).toThrow(missing);
 });
 
-test("should not repeat a password of a wrong address", () => {
+test("errors do not repeat the password of an invalid address", () => {
   expect(() => readConfig({ ...external, REDIS_URL: "http://u:hunter2@x" }, user)).toThrow(/^(?!.*hunter2).*REDIS_URL/);
 });
 
@@ -128,22 +128,22 @@ test.each([
   [{ SMTP_URL: "smtp://mail.example" }, "MAIL_FROM"],
   [{ SMTP_URL: "smtp://mail.example", SIGNUP: "closed" }, "MAIL_FROM"],
   [{ MAIL_FROM: "mail@example.com" }, "SMTP_URL"],
-])("should ask whoever deploys with %j for %s", (env, missing) => {
+])("config for a deployment with %j requires %s", (env, missing) => {
   expect(() => readConfig({ ...external, SIGNUP: "", ...env }, user)).toThrow(missing);
 });
 
-test("should send mails as whom it is told, or in embedded mode not at all", () => {
+test("config sends mail from the configured sender and sends none by default in embedded mode", () => {
   const mail = { SMTP_URL: "smtps://user:secret@mail.example", MAIL_FROM: "Ada <ada@example.com>" };
   const read = { smtpUrl: mail.SMTP_URL, mailFrom: mail.MAIL_FROM, signup: "open" };
   expect(readConfig({ ...external, ...mail, SIGNUP: "" }, user)).toMatchObject(read);
   expect(readConfig({}, user)).toMatchObject({ smtpUrl: undefined, signup: "open" });
 });
 
-test("should ask for a WORKER_TOKEN where workers come over the network", () => {
+test("config requires WORKER_TOKEN if workers connect over the network", () => {
   expect(() => readConfig({ DATABASE_URL: "postgres://db/x" }, user)).toThrow(/WORKER_TOKEN accepts a secret/);
 });
 
-test("should ask for the same SECRETS_KEYS on all gateways, and make one by itself in embedded mode alone", () => {
+test("config requires SECRETS_KEYS on every gateway and generates a key only in embedded mode", () => {
   expect(readConfig(external, user).secretsKeys).toHaveLength(1);
   expect(readConfig({}, user).secretsKeys).toEqual([]);
   expect(() => readConfig({ ...external, SECRETS_KEYS: "" }, user)).toThrow(
@@ -155,10 +155,10 @@ test.each([
   ["linux", {}, { isolation: "namespace", browserSandbox: "on" }],
   ["linux", { ISOLATION: "flags", BROWSER_SANDBOX: "off" }, { isolation: "flags", browserSandbox: "off" }],
   ["darwin", {}, { isolation: "flags", browserSandbox: "on" }],
-] as const)("reads the isolation on %s of %j", (platform, env, expected) => {
+] as const)("config on %s with %j sets the isolation", (platform, env, expected) => {
   expect(readIsolation(readerOf(env), platform)).toEqual(expected);
 });
 
-test("refuses network namespaces where the system has none", () => {
+test("config rejects network namespaces on systems without them", () => {
   expect(() => readIsolation(readerOf({ ISOLATION: "namespace" }), "darwin")).toThrow(/ISOLATION .* on Linux only/);
 });

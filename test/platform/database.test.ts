@@ -25,7 +25,7 @@ function open() {
   return db;
 }
 
-/** Two rows, each of which a transaction can hold while it waits for the other. */
+/** Creates two rows. Returns a function that locks one of them for a transaction. */
 async function makeRows(db: Database) {
   await sql`create table if not exists rows_to_lock as select id from generate_series(1, 2) id`.execute(db.sql);
   return (tx: Tx, id: number) => sql`select from rows_to_lock where id = ${id} for update`.execute(tx.sql);
@@ -35,7 +35,7 @@ const ownPid = { name: "own-pid", text: "select pg_backend_pid() as pid" };
 const end = { name: "end", text: "select pg_terminate_backend($1, 5000) as ended" };
 const isThere = { name: "is-there", text: "select count(*)::int from pg_stat_activity where pid = $1" };
 
-test("should migrate an empty database once when several gateways start at the same time", async () => {
+test("an empty database is migrated once when several gateways start at the same time", async () => {
   const databases = [open(), open(), open(), open()];
   await Promise.all(databases.map((db) => db.migrate(migrations)));
   const count = { name: "count", text: "select count(*)::int from lease_sweep" };
@@ -43,7 +43,7 @@ test("should migrate an empty database once when several gateways start at the s
   expect(await Promise.all(counted)).toEqual(databases.map(() => [{ count: 1 }]));
 }, 60_000);
 
-test("should fail a transaction whose connection breaks between two statements, and go on with another", async () => {
+test("a transaction fails if its connection breaks between statements, and the next transaction succeeds", async () => {
   const [db, other] = [open(), open()];
   const broken = db.transaction(async (tx) => {
     const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx.sql);
@@ -54,14 +54,14 @@ test("should fail a transaction whose connection breaks between two statements, 
   expect(await db.named(ownPid, [])).toHaveLength(1);
 });
 
-test("should wait for a connection that others have for seconds", async () => {
+test("a query waits seconds for a connection if all are in use", async () => {
   const db = open();
   const held = db.named({ name: "hold", text: "select pg_sleep(3.5)" }, []);
   expect(await db.named(ownPid, [])).toHaveLength(1);
   await held;
 });
 
-test("should end its connections when it is closed, whatever they were used for", async () => {
+test("close ends all connections, whatever they were used for", async () => {
   const db = openDatabase(postgres.target, silentLog, 1);
   const [row] = await db.named<{ pid: number }>(ownPid, []);
   await db.close();
@@ -69,7 +69,7 @@ test("should end its connections when it is closed, whatever they were used for"
   await expect.poll(() => other.named(isThere, [row?.pid])).toEqual([{ count: 0 }]);
 });
 
-test("should roll back when a statement has failed, although its error was caught", async () => {
+test("a transaction rolls back after a failed statement even if its error was caught", async () => {
   const db = open();
   await sql`create table swallowed (id int)`.execute(db.sql);
   let hooks = 0;
@@ -85,7 +85,7 @@ test("should roll back when a statement has failed, although its error was caugh
   expect({ rows, hooks }).toEqual({ rows: [], hooks: 0 });
 });
 
-test("should run a transaction anew that was given up in a deadlock", async () => {
+test("a transaction that was aborted in a deadlock runs again", async () => {
   const [one, other] = [open(), open()];
   const lock = await makeRows(one);
   const bothHoldOne = Promise.withResolvers<void>();
@@ -100,11 +100,11 @@ test("should run a transaction anew that was given up in a deadlock", async () =
       return first;
     });
   expect(await Promise.all([crosswise(one, [1, 2]), crosswise(other, [2, 1])])).toEqual([1, 2]);
-  // The one that was given up may take its row again before the other is awake, and both are held up once more.
+  // The aborted transaction may lock its row again before the other one wakes, which causes another deadlock.
   expect(runs).toBeGreaterThanOrEqual(3);
 });
 
-test("should read the same way in a transaction and outside", async () => {
+test("reads return the same types inside and outside a transaction", async () => {
   const db = open();
   const sum = { name: "sum", text: "select 1 + $1::int as sum" };
   const read = (from: Queryable) => from.named<{ sum: number }>(sum, [2]);

@@ -10,7 +10,7 @@ function block(milliseconds: number): void {
   while (performance.now() < end);
 }
 
-test("should give an outcome that comes before the signal, and leave nothing on the signal", async () => {
+test("returns an outcome that precedes the signal and leaves no listener on the signal", async () => {
   const { signal } = new AbortController();
   await expect(raceSignal(Promise.resolve(1), signal)).resolves.toBe(1);
   await expect(raceSignal(Promise.reject(new Error("broken")), signal)).rejects.toThrow("broken");
@@ -18,15 +18,15 @@ test("should give an outcome that comes before the signal, and leave nothing on 
   expect(getEventListeners(signal, "abort")).toEqual([]);
 });
 
-test("should fail with the reason of a signal that comes first, or has come", async () => {
+test("rejects with the signal's reason if the signal is aborted first or beforehand", async () => {
   const controller = new AbortController();
   const running = raceSignal(never, controller.signal);
-  controller.abort(new Error("the caller has gone"));
-  await expect(running).rejects.toThrow("the caller has gone");
-  await expect(raceSignal(never, controller.signal)).rejects.toThrow("the caller has gone");
+  controller.abort(new Error("the caller left"));
+  await expect(running).rejects.toThrow("the caller left");
+  await expect(raceSignal(never, controller.signal)).rejects.toThrow("the caller left");
 });
 
-test("should say what is late, and only then", async () => {
+test("names the late operation in the error, only after its time is up", async () => {
   const late = vi.fn(() => "late");
   await expect(unlessLate(Promise.resolve("in time"), 1, late)).resolves.toBe("in time");
   await nextTurn();
@@ -35,7 +35,7 @@ test("should say what is late, and only then", async () => {
   await expect(unlessLate(never, 1, () => Promise.reject(new Error("too late")))).rejects.toThrow("too late");
 });
 
-test("should read an outcome that came while the process was busy before it says late", async () => {
+test("prefers an outcome that arrived while the process was busy to a timeout", async () => {
   const late = vi.fn(() => "late");
   const answer = Promise.withResolvers<string>();
   const verdict = unlessLate(answer.promise, 5, late);
@@ -45,17 +45,17 @@ test("should read an outcome that came while the process was busy before it says
   expect(late).not.toHaveBeenCalled();
 });
 
-test("should give the fallback for what fails or is late", async () => {
+test("returns the fallback for an operation that fails or is late", async () => {
   await expect(within(Promise.resolve(1), 1_000, 0)).resolves.toBe(1);
   await expect(within(Promise.reject(new Error("broken")), 1_000, 0)).resolves.toBe(0);
   await expect(within(never, 1, 0)).resolves.toBe(0);
 });
 
-test("should end work when its time is up or its caller goes, with which of them it was", async () => {
+test("aborts an operation on timeout or when its caller leaves, with the cause as the reason", async () => {
   using short = new Deadline(1, () => new Error("time is up"));
   await expect(raceSignal(never, short.signal)).rejects.toThrow("time is up");
   const caller = new AbortController();
   using long = new Deadline(60_000, () => new Error("time is up"), [caller.signal]);
-  caller.abort(new Error("the caller has gone"));
-  expect(long.signal.reason).toMatchObject({ message: "the caller has gone" });
+  caller.abort(new Error("the caller left"));
+  expect(long.signal.reason).toMatchObject({ message: "the caller left" });
 });

@@ -1,7 +1,7 @@
 import { devices } from "playwright-core";
 import { expect, test } from "vitest";
 
-test("the devices are those of the installed Playwright; `-u` copies its list", async () => {
+test("the device list equals that of the installed Playwright; `-u` copies it", async () => {
   const list = Object.entries(devices).map(([name, { defaultBrowserType: _browser, ...device }]) => [name, device]);
   const lines = list.map(([name, device]) => `  ${JSON.stringify(name)}: ${JSON.stringify(device)}`);
   const file = new URL("../../src/platform/browsers/devices.json", import.meta.url).pathname;

@@ -15,7 +15,7 @@ test.each([
   ],
   [["a.example"], ["*.a.example"], undefined],
   [["a.example"], ["b.example"], undefined],
-])("what both %j and %j allow is %j", (one, other, both) => {
+])("the intersection of %j and %j is %j", (one, other, both) => {
   expect(bothAllow(one, other)).toEqual(both);
   expect(new Set(bothAllow(other, one))).toEqual(new Set(both));
 });

@@ -23,7 +23,7 @@ test("the table of durations names tests that exist", () => {
   expect([...new Set(tests)].filter((path) => !existsSync(`test/${path}`))).toEqual([]);
 });
 
-test("the table of durations calls short only what is below a second", () => {
+test("the table of durations classifies only durations below a second as short", () => {
   const short = listed.filter(({ tested }) => tested === "short");
   const long = short.filter(
     ({ value }) => !(value.match(/[\d_]+/g) ?? []).every((n) => +n.replaceAll("_", "") < 1_000),

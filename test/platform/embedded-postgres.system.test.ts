@@ -10,7 +10,7 @@ import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platfor
 import { isAlive } from "../../src/platform/process-control.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
 
-// Each makes a cluster or two, and some recover one: seconds each where others have the cores.
+// Each test creates one or two clusters, and some recover a cluster, which takes seconds on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 const cleanups: (() => Promise<void>)[] = [];
@@ -31,7 +31,7 @@ function serverIn(directory: string): EmbeddedPostgres {
   return server;
 }
 
-/** A log that keeps what it is told of errors. */
+/** Log that records error messages. */
 function listeningLog(): { log: Log; complaints: string[] } {
   const complaints: string[] = [];
   const hear = (_fields: unknown, text = "") => void complaints.push(text);
@@ -42,7 +42,7 @@ async function pidIn(directory: string): Promise<number> {
   return Number.parseInt(await readFile(join(directory, "postgres", "data", "postmaster.pid"), "utf8"), 10);
 }
 
-/** Starts a server from a process of its own, as a gateway does, and kills that process the hard way. */
+/** Starts a server from another process, as a gateway does, and kills that process with SIGKILL. */
 async function startAndLoseOwner(directory: string): Promise<void> {
   const owner = fork(new URL("./postgres-owner.ts", import.meta.url), [directory], { stdio: "inherit" });
   await once(owner, "message");
@@ -50,7 +50,7 @@ async function startAndLoseOwner(directory: string): Promise<void> {
   await once(owner, "exit");
 }
 
-test("should adopt a server whose owner was killed, with what it had committed", async () => {
+test("adopts a server whose owner was killed, with its committed data", async () => {
   const directory = await directoryOfTest();
   await startAndLoseOwner(directory);
   const pid = await pidIn(directory);
@@ -69,7 +69,7 @@ test("should adopt a server whose owner was killed, with what it had committed",
   expect(isAlive(pid)).toBe(false);
 });
 
-test("should recover when owner and postmaster were killed together", async () => {
+test("recovers after owner and postmaster were killed together", async () => {
   const directory = await directoryOfTest();
   await startAndLoseOwner(directory);
   process.kill(await pidIn(directory), "SIGKILL");
@@ -81,7 +81,7 @@ test("should recover when owner and postmaster were killed together", async () =
   expect(await db.named({ name: "kept", text: "select word from kept" }, [])).toEqual([{ word: "durable" }]);
 });
 
-test("should start the server again when it dies, answering `internal` with Retry-After meanwhile", async () => {
+test("restarts a server that dies and answers `internal` with Retry-After until then", async () => {
   const directory = await directoryOfTest();
   const server = serverIn(directory);
   await server.start();
@@ -99,7 +99,7 @@ test("should start the server again when it dies, answering `internal` with Retr
   await expect.poll(() => ask().catch(() => undefined), { timeout: 20_000 }).toEqual([{ one: 1 }]);
 });
 
-test("should go on trying when the server does not come up again", async () => {
+test("keeps retrying when the server does not start again", async () => {
   const directory = await directoryOfTest();
   const { log, complaints } = listeningLog();
   const server = createEmbeddedPostgres(directory, log);
@@ -118,7 +118,7 @@ test("should go on trying when the server does not come up again", async () => {
   await expect.poll(() => ask().catch(() => undefined), { timeout: 30_000 }).toEqual([{ one: 1 }]);
 }, 60_000);
 
-test("should refuse a directory of another major version in words that say what to do", async () => {
+test("rejects a directory of another major version with instructions", async () => {
   const directory = await directoryOfTest();
   const first = serverIn(directory);
   await first.start();
@@ -128,7 +128,7 @@ test("should refuse a directory of another major version in words that say what 
   await expect(serverIn(directory).start()).rejects.toThrow(/created by PostgreSQL 15, .*copy-database.*DATABASE_URL/);
 });
 
-test("should start anew after an initialisation that was cut off", async () => {
+test("initialises the directory again after an interrupted initialisation", async () => {
   const directory = await directoryOfTest();
   const first = serverIn(directory);
   await first.start();

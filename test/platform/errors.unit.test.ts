@@ -4,23 +4,23 @@ import { fail, failFaults, restoreFailure } from "../../src/platform/errors.ts";
 import { problemJson, toProblem } from "../../src/platform/problem.ts";
 
 describe("a failure", () => {
-  it("should take the extensions of its slug alone, by the compiler's word", () => {
+  it("accepts only the extensions of its slug, checked by the compiler", () => {
     const details = { detail: "told" };
     fail("driver-error", { worker_lost: true }, details);
     fail("profile-in-use", { active_session_id: "ses_1" }, details);
-    // @ts-expect-error: without a detail.
+    // @ts-expect-error: missing detail.
     fail("not-found");
-    // @ts-expect-error: a slug without extensions takes none.
+    // @ts-expect-error: the slug has no extensions.
     fail("not-found", { session_id: "ses_1" }, details);
-    // @ts-expect-error: not one of this slug.
+    // @ts-expect-error: extension of another slug.
     fail("driver-error", { said: "no" }, details);
-    // @ts-expect-error: of another type.
+    // @ts-expect-error: wrong type.
     fail("driver-error", { capture_bytes: "many" }, details);
-    // @ts-expect-error: none of its values.
+    // @ts-expect-error: not one of its values.
     expect(fail("proxy-validation-failed", { reason: "bored" }, details).slug).toBe("proxy-validation-failed");
   });
 
-  it("should come back from where it was stored or sent with what the table has of it", () => {
+  it("is restored from storage or the network with the members that the error table defines", () => {
     const sent = { worker_lost: true, capture_bytes: "many", said: "no" };
     const restored = restoreFailure("driver-error", sent, { detail: "lost" });
     expect(restored).toMatchObject({ slug: "driver-error", extensions: { worker_lost: true }, detail: "lost" });
@@ -28,7 +28,7 @@ describe("a failure", () => {
     expect(restored.extensions).not.toHaveProperty("capture_bytes");
   });
 
-  it("should list at most 50 faults, and name the body where a fault has no field", () => {
+  it("lists at most 50 faults and names the body if a fault has no field", () => {
     const faults = Array.from({ length: 60 }, (_, index) => ({
       field: index === 0 ? "" : `f${index}`,
       message: "is odd",
@@ -39,7 +39,7 @@ describe("a failure", () => {
 });
 
 describe("a problem", () => {
-  it("should show extensions beside its members, and nothing that is empty", () => {
+  it("includes extensions as members and omits empty values", () => {
     const failure = fail("profile-in-use", { active_session_id: "ses_1" }, { detail: "told" });
     expect(problemJson(toProblem(failure, "http://a.example/errors", "req_1"))).toEqual({
       type: "http://a.example/errors/profile-in-use",
@@ -51,7 +51,7 @@ describe("a problem", () => {
     });
   });
 
-  it.each(Object.keys(errorTable).filter(isErrorSlug))("should have a detail whatever was said of it: %s", (slug) => {
+  it.each(Object.keys(errorTable).filter(isErrorSlug))("has a detail for any input: %s", (slug) => {
     expect(toProblem(restoreFailure(slug, {}, {}), "", "").detail).not.toBe("");
   });
 });

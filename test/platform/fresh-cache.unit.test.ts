@@ -30,14 +30,14 @@ function cacheOf(load: (key: string) => Promise<number | undefined>) {
   return { cache, wait: (milliseconds: number) => (time += milliseconds) };
 }
 
-test("should load once for all who ask at the same time", async () => {
+test("loads once for concurrent callers", async () => {
   let loads = 0;
   const { cache } = cacheOf(async () => ++loads);
   expect(await Promise.all([cache.get("a"), cache.get("a"), cache.get("a")])).toEqual([1, 1, 1]);
   expect(await cache.get("a")).toBe(1);
 });
 
-test("should load anew when an answer is old", async () => {
+test("reloads an old entry", async () => {
   let loads = 0;
   const { cache, wait } = cacheOf(async () => ++loads);
   await cache.get("a");
@@ -46,7 +46,7 @@ test("should load anew when an answer is old", async () => {
   expect(await cache.get("a")).toBe(2);
 });
 
-test("should not keep what was forgotten while it was loaded", async () => {
+test("does not keep an entry that was invalidated while it was loaded", async () => {
   const loads = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
   let count = 0;
   const { cache } = cacheOf(() => loads[count++]?.promise ?? Promise.reject(new Error("too many loads")));
@@ -60,7 +60,7 @@ test("should not keep what was forgotten while it was loaded", async () => {
   expect(cache.peek("a")).toBe(2);
 });
 
-test("should forget the answers that are meant, and what is being loaded", async () => {
+test("invalidates matching entries, including entries that are being loaded", async () => {
   const late = Promise.withResolvers<number>();
   const { cache } = cacheOf((key) => (key === "late" ? late.promise : Promise.resolve(key.length)));
   await cache.get("a");
@@ -72,7 +72,7 @@ test("should forget the answers that are meant, and what is being loaded", async
   expect(["a", "bb", "late"].map((key) => cache.peek(key))).toEqual([1, undefined, undefined]);
 });
 
-test("should answer from memory while the truth is away, for as long as that may be", async () => {
+test("answers from memory while the source is down, without a time limit", async () => {
   let answer: () => Promise<number> = async () => 1;
   const { cache, wait } = cacheOf(() => answer());
   await cache.get("a");
@@ -85,13 +85,13 @@ test("should answer from memory while the truth is away, for as long as that may
   await expect(cache.get("b")).rejects.toBe("broken");
 });
 
-test("should forget the least recently used beyond its capacity", async () => {
+test("evicts the least recently used entries beyond its capacity", async () => {
   const { cache } = cacheOf(async () => 1);
   for (const key of ["a", "b", "a", "c"]) await cache.get(key);
   expect([cache.peek("a"), cache.peek("b"), cache.peek("c")]).toEqual([1, undefined, 1]);
 });
 
-test("should not wait long for a truth that hangs, while an old answer is good", async () => {
+test("stops waiting early for a source that hangs if the old entry is usable", async () => {
   let answer: () => Promise<number> = async () => 1;
   const { cache, wait } = cacheOf(() => answer());
   await cache.get("a");
@@ -106,14 +106,17 @@ test("should not wait long for a truth that hangs, while an old answer is good",
 interface Use {
   readonly freshFor: number;
   readonly staleFor: number;
-  /** Makes what reads by such a cache; `load` is what it reads. Undefined, or a failure, means that there is no answer. */
+  /**
+   * Creates a reader with such a cache; `load` is its source. The reader returns undefined or rejects if no value is
+   * available.
+   */
   make(clock: Clock, load: () => Promise<unknown[]>): () => Promise<unknown>;
 }
 
-/** A database whose every query is answered by `load`. */
+/** Database that answers every query by `load`. */
 function databaseOf(load: () => Promise<unknown[]>): Database {
   const query: object = new Proxy({}, { get: (_, name) => (name === "execute" ? load : () => query) });
-  // The boundary where a test has of a database what is used.
+  // Cast: the test implements only the members that are used.
   return { named: load, sql: query } as unknown as Database;
 }
 
@@ -133,7 +136,7 @@ const uses: Readonly<Record<string, Use>> = {
       const kind: BearerKind = {
         prefix: "phk_",
         parse: () => undefined,
-        // The boundary where a test has of a principal nothing.
+        // Cast: the test reads no member of the credential.
         find: async () => load().then(() => new Map([["key_1", credential as unknown as Credential]])),
       };
       const parts = { kinds: [kind], bus: createLocalBus(), clock, log: silentLog, registry: new Registry() };
@@ -163,7 +166,7 @@ const uses: Readonly<Record<string, Use>> = {
   "days of components": {
     ...{ freshFor: 60_000, staleFor: 1e12 },
     make(clock, load) {
-      // The boundary where a test has of a feed what is used.
+      // Cast: the test implements only the members that are used.
       const feed = { now: { components: [{ component: "api" }], isAway: false } } as unknown as Feed;
       const history = createHistory({ db: databaseOf(load), clock, feed });
       return async () => (await history.read()).get("api");
@@ -172,7 +175,7 @@ const uses: Readonly<Record<string, Use>> = {
 };
 
 test.each(Object.entries(uses))(
-  "%s are read again when they are old, and known while PostgreSQL is away",
+  "%s are reloaded when they are old and are available while PostgreSQL is down",
   async (_, use) => {
     let now = 0;
     let loads = 0;

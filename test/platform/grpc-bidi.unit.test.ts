@@ -23,12 +23,12 @@ type Drive = (call: GrpcCall, requests: AsyncIterable<DriveRequest>) => AsyncIte
 
 const { drive } = SessionService.method;
 
-/** Serves the one bidirectional method of a service, and connects to it. */
+/** Serves the one bidirectional method of a service and connects a client. */
 async function connectTo(handler: Drive): Promise<Client> {
   const server = new Server();
   const refuse = () => Promise.reject(fail("feature-unavailable", {}, { detail: "none" }));
   const others = Object.fromEntries(SessionService.methods.map(({ localName }) => [localName, refuse]));
-  // The boundary where a test leaves out the methods that it does not call.
+  // Cast: the test omits methods that it does not call.
   const handlers = { ...others, drive: handler } as unknown as GrpcHandlers<MethodsOf<typeof SessionService>>;
   addGrpcService(server, SessionService, handlers, { admit: () => undefined, toStatus: failureToStatus });
   const port = await listenGrpc(server, "127.0.0.1:0");
@@ -40,16 +40,16 @@ async function connectTo(handler: Drive): Promise<Client> {
   return client;
 }
 
-/** A message of 10 kB. */
+/** Returns a message of 10 kB. */
 const requestOf = (number: number) => create(DriveRequestSchema, { id: String(number).padStart(10_000, "0") });
 const answerOf = (number: number) => create(DriveResponseSchema, { id: String(number).padStart(10_000, "0") });
 
 const many = 1_000;
 
-/** Far above what sockets and streams of both sides hold, far below all. */
+/** Far more messages than the sockets and streams of both sides buffer, and far fewer than the total. */
 const buffered = 500;
 
-/** Gives all of many messages, and counts those that were drawn. */
+/** Yields many messages and counts the messages that were read. */
 function countedSource<Message>(make: (number: number) => Message) {
   const source = {
     drawn: 0,
@@ -63,7 +63,7 @@ function countedSource<Message>(make: (number: number) => Message) {
   return source;
 }
 
-/** Waits until nothing is drawn any more. */
+/** Resolves when the source is no longer read. */
 async function settled(source: { readonly drawn: number }): Promise<number> {
   let before = -1;
   const hasSettled = () => {
@@ -75,7 +75,7 @@ async function settled(source: { readonly drawn: number }): Promise<number> {
   return source.drawn;
 }
 
-/** Requests that a test sends one by one, and that never end by themselves. */
+/** Requests that a test sends individually, without an end. */
 function openRequests() {
   let next = Promise.withResolvers<DriveRequest>();
   let hasReturned = false;
@@ -101,7 +101,7 @@ function openRequests() {
   };
 }
 
-test("should answer each request while the others are still to come, and end after the last", async () => {
+test("each request is answered before later ones are sent, and the call ends after the last", async () => {
   const client = await connectTo(async function* (_call, requests) {
     for await (const { id } of requests) yield create(DriveResponseSchema, { id });
   });
@@ -122,7 +122,7 @@ test("should answer each request while the others are still to come, and end aft
   expect(answers).toEqual(["a", "b", "c"]);
 });
 
-test("should draw requests no faster than they are read", async () => {
+test("requests are pulled no faster than the server reads them", async () => {
   const go = Promise.withResolvers<void>();
   const client = await connectTo(async function* (_call, requests) {
     await go.promise;
@@ -138,7 +138,7 @@ test("should draw requests no faster than they are read", async () => {
   expect((await first).value).toMatchObject({ id: String(many) });
 });
 
-test("should draw answers no faster than they are read", async () => {
+test("responses are pulled no faster than the client reads them", async () => {
   const source = countedSource(answerOf);
   const client = await connectTo(() => source.messages());
   const answers = callBidiStreaming(client, drive, openRequests().requests);
@@ -149,7 +149,7 @@ test("should draw answers no faster than they are read", async () => {
   expect(count).toBe(many);
 });
 
-test("should end at the server, and let the requests go, when the caller leaves or its signal aborts", async () => {
+test("the server ends the call and closes the requests when the caller leaves or its signal aborts", async () => {
   for (const leave of ["break", "abort"] as const) {
     const ended = Promise.withResolvers<void>();
     const client = await connectTo(async function* ({ signal }, requests) {
@@ -171,7 +171,7 @@ test("should end at the server, and let the requests go, when the caller leaves 
   }
 });
 
-test("should throw what the server failed with, although requests are still to come", async () => {
+test("a server failure is thrown while requests are still outstanding", async () => {
   const client = await connectTo(async function* (_call, requests) {
     for await (const { id } of requests) {
       if (id === "b") throw fail("conflict", {}, { detail: "not twice" });
@@ -187,7 +187,7 @@ test("should throw what the server failed with, although requests are still to c
   expect(await failure).toMatchObject({ slug: "conflict", detail: "not twice" });
 });
 
-test("should throw what the requests failed with, and end at the server", async () => {
+test("a failure of the request source is thrown and ends the call at the server", async () => {
   const ended = Promise.withResolvers<void>();
   const client = await connectTo(async function* ({ signal }, requests) {
     signal.addEventListener("abort", () => ended.resolve(), { once: true });
@@ -202,7 +202,7 @@ test("should throw what the requests failed with, and end at the server", async 
   await ended.promise;
 });
 
-test("should answer on after it has read enough", async () => {
+test("the server continues to respond after it stops reading requests", async () => {
   const client = await connectTo(async function* (_call, requests) {
     for await (const { id } of requests) {
       yield create(DriveResponseSchema, { id });

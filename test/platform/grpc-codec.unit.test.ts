@@ -5,7 +5,7 @@ import { CommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/
 import { callServerStreaming, callUnary, toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
 import { listenGrpc } from "../../src/platform/grpc/grpc-server.ts";
 
-/** A call that the server has begun, and that only its caller ends. */
+/** Call that the server has started and that only its caller ends. */
 interface Begun {
   once(event: "cancelled", listener: () => void): unknown;
 }
@@ -24,7 +24,7 @@ beforeAll(async () => {
   server.addService(toServiceDefinition(WorkerService), { wait: begin, watch: begin });
   const port = await listenGrpc(server, "127.0.0.1:0");
   client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
-  // Only a channel that knows its server sends a call in the tick that starts it.
+  // Only a connected channel sends a call in the same tick.
   await new Promise<void>((resolve, reject) => {
     client.waitForReady(Date.now() + 5_000, (error) => (error ? reject(error) : resolve()));
   });
@@ -50,7 +50,7 @@ const calls = {
 };
 
 describe.each(Object.entries(calls))("a %s call", (_kind, call) => {
-  test("should end at the server when it is cancelled in the tick that sent it", { timeout: 5_000 }, async () => {
+  test("ends at the server if it is cancelled in the tick that sent it", { timeout: 5_000 }, async () => {
     const gone = new AbortController();
     const answer = call(gone.signal);
     gone.abort();
@@ -58,7 +58,7 @@ describe.each(Object.entries(calls))("a %s call", (_kind, call) => {
     await (await begun.promise).ended;
   });
 
-  test("should end at the server when it is cancelled later", async () => {
+  test("ends at the server if it is cancelled later", async () => {
     const gone = new AbortController();
     const answer = call(gone.signal);
     const { ended } = await begun.promise;
@@ -67,7 +67,7 @@ describe.each(Object.entries(calls))("a %s call", (_kind, call) => {
     await ended;
   });
 
-  test("should not be sent when it was cancelled before", async () => {
+  test("is not sent if it was cancelled before", async () => {
     await expect(call(AbortSignal.abort())).rejects.toMatchObject({ code: status.CANCELLED });
     await expect(calls.unary(AbortSignal.timeout(100))).rejects.toMatchObject({ code: status.CANCELLED });
     expect(count).toBe(1);

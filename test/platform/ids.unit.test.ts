@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createIds } from "../../src/platform/ids.ts";
 
-test("should sort by time, and by creation within a millisecond and when the clock steps back", () => {
+test("ids sort by time, and by creation order within a millisecond or after the clock steps back", () => {
   let now = 1_700_000_000_000;
   const ids = createIds({ now: () => now });
   const made: string[] = [];
@@ -14,8 +14,8 @@ test("should sort by time, and by creation within a millisecond and when the clo
   for (const id of made) expect(id).toMatch(/^ses_[0-9a-hjkmnp-tv-z]{26}$/);
 });
 
-test("should begin with the time as a ULID has it", () => {
+test("ids start with the time part of a ULID", () => {
   const ids = createIds({ now: () => 1_469_918_176_385 });
-  // The example of github.com/ulid/spec: 1469918176385 is 01ARYZ6S41.
+  // Example of github.com/ulid/spec: 1469918176385 is 01ARYZ6S41.
   expect(ids.next("evt").slice(0, 14)).toBe("evt_01aryz6s41");
 });

@@ -14,7 +14,7 @@ async function startOn(host: string): Promise<number> {
   return port;
 }
 
-/** Asks with a Host header, which fetch does not allow; gives the status, or the code of the error. */
+/** Sends a request with a Host header, which fetch forbids. Returns the status or the error code. */
 function ask(address: string, port: number, host: string): Promise<number | string | undefined> {
   return new Promise((resolve) => {
     get({ host: address, port, path: "/metrics", headers: { host } }, (answer) => {
@@ -24,19 +24,19 @@ function ask(address: string, port: number, host: string): Promise<number | stri
   });
 }
 
-test("should answer loopback names alone while it listens on loopback (DNS rebinding)", async () => {
+test("the server answers only loopback names while it listens on loopback (DNS rebinding)", async () => {
   const port = await startOn("127.0.0.1");
   const hosts = [`127.0.0.1:${port}`, `LOCALHOST:${port}`, `[::1]:${port}`, `rebound.example:${port}`];
   const statuses = await Promise.all(hosts.map((host) => ask("127.0.0.1", port, host)));
   expect(statuses).toEqual([200, 200, 200, 400]);
 });
 
-test("should answer any name where the operator has it listen elsewhere", async () => {
+test("the server answers any name if it listens on another address", async () => {
   const port = await startOn("0.0.0.0");
   expect(await ask("127.0.0.1", port, `worker-3.internal:${port}`)).toBe(200);
 });
 
-test("a worker's should listen where the worker does", async () => {
+test("a worker's server listens on the worker's address", async () => {
   const read = (WORKER_LISTEN: string) =>
     readWorkerConfig({
       WORKER_LISTEN,

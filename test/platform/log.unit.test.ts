@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 
-test("should keep secrets and typed text out of the log, two levels down", () => {
+test("redacts secrets and typed text two levels deep", () => {
   const lines: string[] = [];
   const log = createLog("info", { write: (line) => lines.push(line) });
   const secret = "hunter2";
@@ -13,13 +13,13 @@ test("should keep secrets and typed text out of the log, two levels down", () =>
   expect(lines.join("")).toContain("plain");
 });
 
-test("should be quiet below its level", () => {
+test("omits entries below its level", () => {
   const lines: string[] = [];
   createLog("warn", { write: (line) => lines.push(line) }).info("one request more");
   expect(lines).toEqual([]);
 });
 
-test("should write short lines to a terminal, with the stack of an error alone", () => {
+test("writes short lines to a terminal, with a stack only for errors", () => {
   const lines: string[] = [];
   const log = createLog("info", { isTTY: true, write: (line) => lines.push(line) });
   const secret = "hunter2";

@@ -3,7 +3,7 @@ import { createLoneLock } from "../../src/platform/postgres/lone-lock.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
 import { PostgresBetween } from "../support/postgres-between.ts";
 
-test("the lock is not kept from its gateway by a connection of its own whose answer came too late", async () => {
+test("a gateway can acquire its lock although its own late connection still holds it", async () => {
   await using database = await startTestDatabase();
   await using between = await PostgresBetween.start(database);
   const fates: string[] = [];
@@ -29,7 +29,7 @@ test("the lock is not kept from its gateway by a connection of its own whose ans
 
   between.muteFrom = "pg_try_advisory_lock";
   between.connections[0]?.destroy();
-  // One after the other is given up, if this process looks late.
+  // Late connections are given up one by one.
   await expect.poll(countHolders).toBeGreaterThanOrEqual(2);
   between.muteFrom = undefined;
   const muted = seen.size;

@@ -1,4 +1,5 @@
-// A process whose log has lost its reader. When told so, it logs, and prints how many uncaught errors followed.
+// Process whose log has lost its reader. On a message, logs an entry and prints the number of uncaught errors that
+// followed.
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { keepRunning } from "../../src/platform/last-resort.ts";
@@ -9,7 +10,7 @@ const log = createLog("error");
 keepRunning(log);
 await once(process.stdin, "data");
 log.error({}, "nothing reads this");
-// Time in which a failed write that is logged would fail many times more.
+// Without protection, each failed write would be logged and fail again within this time.
 await sleep(200);
 const metric = await createMetrics().getSingleMetric("pilothouse_uncaught_errors_total")?.get();
 process.stdout.write(String(metric?.values[0]?.value), () => process.exit());

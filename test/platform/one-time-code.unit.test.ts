@@ -20,6 +20,6 @@ test.each([
   "hunter2!",
   "otpauth://hotp/a?secret=GEZDGNBVGY3TQOJQ&counter=1",
   `otpauth://totp/a?secret=${seed}&digits=99`,
-])("%j is no seed", (text) => {
+])("%j is rejected as a seed", (text) => {
   expect(oneTimeCode(text, 0)).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-// Stands for a gateway: starts the server, commits a row and waits to be killed.
+// In place of a gateway: starts the server, commits a row and waits until it is killed.
 
 import { createLog } from "../../src/platform/log.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";

@@ -17,10 +17,10 @@ afterAll(() => server[Symbol.asyncDispose]());
 const soon = { timeout: 20_000, interval: 20 };
 const wish = { bucket: "global", capacity: 60, refillPerSecond: 1 };
 
-/** Milliseconds after which no answer comes any more: on a busy machine 50 would be too few to count outages by. */
+/** Milliseconds until a reply counts as missing. With 50, a busy machine would cause outages. */
 const patience = 10_000;
 
-/** What a gateway has of Redis, and what it says about it. */
+/** Connects the parts of a gateway that use Redis, and records its log messages. */
 async function connect(options: { patience?: number } = { patience }) {
   const said: string[] = [];
   const registry = new Registry();
@@ -37,7 +37,7 @@ async function connect(options: { patience?: number } = { patience }) {
   return { redis, bus, buckets, said, metric };
 }
 
-/** Draws a token, and says how long that took. */
+/** Takes a token and measures the duration. */
 async function draw(buckets: Buckets, owner: string, from = wish): Promise<BucketState & { milliseconds: number }> {
   const since = performance.now();
   const [state] = await buckets.take(owner, [from], Date.now());
@@ -45,7 +45,7 @@ async function draw(buckets: Buckets, owner: string, from = wish): Promise<Bucke
   return { ...state, milliseconds: performance.now() - since };
 }
 
-test("a Redis that is killed costs the bus and half of each bucket, is told once, and heals by itself", async () => {
+test("a killed Redis costs the bus and half of each bucket, is logged once, and is used again when back", async () => {
   const [one, other] = [await connect(), await connect()];
   const heard: string[] = [];
   other.bus.subscribe("session-ended", (id) => heard.push(id));
@@ -78,7 +78,7 @@ test("a Redis that is killed costs the bus and half of each bucket, is told once
   expect(one.said).toEqual([expect.stringMatching(/^Redis is down/), "Redis is up again"]);
 }, 60_000);
 
-test("a Redis that hangs costs three requests in a row their 50 ms, and all others nothing", async () => {
+test("a Redis that hangs delays three requests in a row by 50 ms each and no later ones", async () => {
   const { redis, buckets, said, metric } = await connect({});
   await expect.poll(async () => (await draw(buckets, "acc_hung")).capacity, soon).toBe(60);
   server.hang();
@@ -91,7 +91,7 @@ test("a Redis that hangs costs three requests in a row their 50 ms, and all othe
     expect(milliseconds).toBeGreaterThan(40);
   }
   expect(waited).toBeLessThanOrEqual(3);
-  // Of the 60 it has what was left of them, and no more than the share of one gateway of those that were counted.
+  // The rest of the bucket of 60, at most the share of one gateway.
   for (let count = 0; count < 20; count += 1) {
     expect(buckets.take("acc_hung", [wish], Date.now())).toMatchObject([{ allowed: true }]);
   }
@@ -101,7 +101,7 @@ test("a Redis that hangs costs three requests in a row their 50 ms, and all othe
   expect(said.slice(-2)).toEqual([expect.stringMatching(/^Redis is down/), "Redis is up again"]);
 }, 60_000);
 
-test("a Redis that stands still for a moment, with whatever is under way, is not away, and draws each token once", async () => {
+test("a Redis that pauses briefly under load does not count as down and takes each token once", async () => {
   const { redis, buckets, metric } = await connect({});
   const other = await connect();
   const slow = { ...wish, refillPerSecond: 0.001 };
@@ -110,7 +110,7 @@ test("a Redis that stands still for a moment, with whatever is under way, is not
   const shared = async () => (await other.buckets.read("acc_still", [slow], Date.now()))[0]?.remaining;
   await expect.poll(known, soon).toBe(await shared());
   const before = (await shared()) ?? 0;
-  // A busy machine may have been as slow as an outage until here.
+  // A busy machine may already have caused an outage.
   await expect.poll(() => redis.isUp, soon).toBe(true);
   const outages = await metric("pilothouse_redis_outages_total");
   server.hang();
@@ -118,13 +118,13 @@ test("a Redis that stands still for a moment, with whatever is under way, is not
   const during = await Promise.all(Array.from({ length: 10 }, () => draw(buckets, "acc_still", slow)));
   expect(redis.isUp).toBe(true);
   server.resume();
-  // Decided by what was known, of the whole bucket.
+  // Decided locally from the last known state of the whole bucket.
   expect(during.map(({ allowed, capacity }) => [allowed, capacity])).toEqual(Array(10).fill([true, 60]));
   await expect.poll(shared, soon).toBe(before - 10);
   expect(await metric("pilothouse_redis_outages_total")).toBe(outages);
 }, 60_000);
 
-test("a gateway starts without Redis, and uses it as soon as it is there", async () => {
+test("a gateway starts without Redis and uses it as soon as it is available", async () => {
   await server.kill();
   const { redis, buckets, said } = await connect();
   expect(redis.isUp).toBe(false);

@@ -3,7 +3,7 @@ import { createRepeatedJob } from "../../src/platform/repeated-job.ts";
 import { silentLog } from "../support/database.ts";
 import { createTestClock } from "../support/test-clock.ts";
 
-test("runs a job when it is due, once more for all that ask meanwhile, and not after its stop", async () => {
+test("runs a job when it is due, once more for all concurrent requests, and not after it is stopped", async () => {
   const clock = createTestClock();
   const runs: PromiseWithResolvers<void>[] = [];
   const run = () => {

@@ -71,7 +71,7 @@ describe("reading REST JSON", () => {
       json: { id: "1", interact: { action: { kind: "key", key: "Enter" } } },
       message: { id: "1", interact: { action: { case: "key", value: { key: "Enter" } } } },
     },
-  ])("should read $what", ({ desc, json, message }) => {
+  ])("reads $what", ({ desc, json, message }) => {
     expect(read(desc, json)).toMatchObject({ message, faults: [] });
   });
 
@@ -171,7 +171,7 @@ describe("reading REST JSON", () => {
       field: "timeoutMs",
       message: "is not a known field: did you mean `timeout_ms`?",
     },
-  ])("should refuse $json at $field", ({ desc, json, field, message }) => {
+  ])("rejects $json at $field", ({ desc, json, field, message }) => {
     const { faults } = read(desc, json);
     expect(faults).toEqual([
       { field, message: typeof message === "string" ? message : expect.stringMatching(message) },
@@ -185,7 +185,7 @@ describe("reading REST JSON", () => {
     ["swpie", "swipe"],
     ["openPage", "open_page"],
     ["teleport", undefined],
-  ])("should name for the action %s the one that is likely meant: %s", (kind, meant) => {
+  ])("suggests for the unknown action %s the similar action %s", (kind, meant) => {
     const { faults } = read(InteractRequestSchema, { action: { kind } });
     const hint = meant === undefined ? "" : `: did you mean \`${meant}\`\\?`;
     expect(faults).toEqual([
@@ -197,7 +197,7 @@ describe("reading REST JSON", () => {
     { created_at: "2024-02-29T23:59:59.999+05:30" },
     { created_at: "2026-01-31T12:00:00Z" },
     { created_at: "0002-12-31T00:00:00Z" },
-  ])("should take the day $created_at", (json) => {
+  ])("reads the day $created_at", (json) => {
     expect(read(SessionSchema, json).faults).toEqual([]);
   });
 
@@ -210,11 +210,11 @@ describe("reading REST JSON", () => {
     "2026-01-01T00:00:00+24:00",
     "0000-01-01T00:00:00Z",
     "2026-01-01",
-  ])("should refuse the time %s", (created_at) => {
+  ])("rejects the time %s", (created_at) => {
     expect(read(SessionSchema, { created_at }).faults).toMatchObject([{ field: "created_at" }]);
   });
 
-  it("should take plain JSON for a Struct, as deep as every protobuf can read it", () => {
+  it("reads plain JSON into a Struct, up to the depth that every protobuf implementation can read", () => {
     const nest = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}{}${"}".repeat(depth)}`);
     const data = { text: "x", list: [1, null, { deep: true }] };
     expect(read(EventSchema, { data })).toMatchObject({ faults: [], message: { data } });
@@ -230,7 +230,7 @@ describe("reading REST JSON", () => {
     }
   });
 
-  it("should collect all faults of a request", () => {
+  it("reports all faults of a request", () => {
     const { faults } = read(NavigateRequestSchema, { url: 1, timeout_ms: "x", nope: 1 });
     expect(faults.map((fault) => fault.field)).toEqual(["url", "timeout_ms", "nope"]);
   });
@@ -249,7 +249,7 @@ describe("parsing a JSON body", () => {
     '{"a\\\\":1,"a":2}',
     "[]",
     '"a"',
-  ])("should take %s", (text) => {
+  ])("accepts %s", (text) => {
     expect(parse(text)).toEqual([]);
   });
 
@@ -258,7 +258,7 @@ describe("parsing a JSON body", () => {
     ['{"a":{},"b":[0,{"c":[],"c":1}],"a":[]}', ["b[1].c: is given twice", "a: is given twice"]],
     ['{"a":1,"\\u0061":2}', ["a: is given twice"]],
     ['{ "a\\\\" : 1 , "a\\\\" : 2 }', ["a\\: is given twice"]],
-  ])("should see the key that %s has twice", (text, faults) => {
+  ])("reports the duplicate key in %s", (text, faults) => {
     expect(parse(text)).toEqual(faults);
   });
 
@@ -267,7 +267,7 @@ describe("parsing a JSON body", () => {
     ["quotes", `{"a":"${'\\"'.repeat(500_000)}"}`],
     ["objects", `${'{"a":'.repeat(4_900)}0${"}".repeat(4_900)}`],
     ["repeated keys", `{${'"a":0,'.repeat(4_900)}"b":0}`],
-  ])("should read very many %s within the time of a test, which anything but linear work is beyond", (_, text) => {
+  ])("reads very many %s within the test timeout, which requires linear time", (_, text) => {
     expect(parse(text).length).toBeLessThanOrEqual(50);
   });
 
@@ -277,20 +277,20 @@ describe("parsing a JSON body", () => {
     ["20,001 numbers", `[${"0,".repeat(20_000)}0]`, "more than 20000 elements"],
     ["20,001 lists in each other", `${"[ ".repeat(20_002)}${"]".repeat(20_002)}`, "more than 20000 elements"],
     ["20,001 empty objects", `{"a":[${"{ },".repeat(20_000)}{}]}`, "more than 20000 elements"],
-  ])("should refuse a body of %s", (_, text, message) => {
+  ])("rejects a body of %s", (_, text, message) => {
     expect(() => parse(text)).toThrow(message);
   });
 
   it.each([
     ["5,000 keys", `{${Array.from({ length: 5_000 }, (_, index) => `"k${index}":[]`).join(",")}}`],
     ["20,000 elements", `{"a":[${"0,".repeat(9_999)}{}],"b":[${"[],".repeat(9_999)}"[,{:"]}`],
-  ])("should take a body of %s", (_, text) => {
+  ])("accepts a body of %s", (_, text) => {
     expect(parse(text)).toEqual([]);
   });
 });
 
 describe("writing REST JSON", () => {
-  it("should show unset nullable fields as null and leave out the other unset ones", () => {
+  it("writes unset nullable fields as null and omits other unset fields", () => {
     const session = create(SessionSchema, {
       id: "ses_1",
       status: SessionStatus.LIVE,
@@ -315,7 +315,7 @@ describe("writing REST JSON", () => {
     });
   });
 
-  it("should write an empty page of a list", () => {
+  it("writes an empty page of a list", () => {
     expect(compileWriter(ListSessionsResponseSchema)(create(ListSessionsResponseSchema))).toEqual({
       data: [],
       has_more: false,
@@ -323,40 +323,40 @@ describe("writing REST JSON", () => {
     });
   });
 
-  it("should write bytes as base64 and sizes as numbers", () => {
+  it("writes bytes as base64 and sizes as numbers", () => {
     const capture = create(CaptureResponseSchema, { bytes: 3n, data: new Uint8Array([1, 2, 3]) });
     expect(compileWriter(CaptureResponseSchema)(capture)).toMatchObject({ bytes: 3, data: "AQID" });
   });
 
-  it("should write a oneof so that it reads back the same", () => {
+  it("writes a oneof that it reads back unchanged", () => {
     const action = { kind: "type", text: "a", frame: [], clear: true, insert: false };
     const json = { id: "", action, while_paused: false, next: [] };
     expect(compileWriter(InteractRequestSchema)(read(InteractRequestSchema, json).message)).toEqual(json);
   });
 
-  it("should read and write a message that is nothing but a oneof as the oneof's object", () => {
+  it("reads and writes a message that consists of a oneof as the oneof's object", () => {
     const json = { event: { kind: "key_down", key: "a", code: "", modifiers: [] }, events: [] };
     const { message, faults } = read(SendInputRequestSchema, json);
     expect(faults).toEqual([]);
     expect(compileWriter(SendInputRequestSchema)(message)).toMatchObject({ event: { kind: "key_down", key: "a" } });
   });
 
-  it("should write a problem's extensions beside its members", () => {
+  it("writes a problem's extensions as members of the problem", () => {
     const problem = create(ProblemSchema, { type: "t", status: 409, extensions: { active_session_id: "ses_1" } });
     expect(compileWriter(ProblemSchema)(problem)).toMatchObject({ type: "t", active_session_id: "ses_1" });
     expect(compileWriter(ProblemSchema)(problem)).not.toHaveProperty("extensions");
   });
 });
 
-describe("what the REST JSON has no form for", () => {
-  it.each([DurationSchema, AnySchema, Int64ValueSchema, ValueSchema])("should stop the start: $typeName", (type) => {
+describe("types without a REST JSON form", () => {
+  it.each([DurationSchema, AnySchema, Int64ValueSchema, ValueSchema])("prevent the start: $typeName", (type) => {
     const thing = messageWith(type);
     expect(() => compileReader(thing)).toThrow(`${type.typeName} has no form`);
     expect(() => compileWriter(thing)).toThrow(`${type.typeName} has no form`);
   });
 });
 
-/** A message type whose one field, a list, is of another type. */
+/** Creates a message type with one field, a list of another type. */
 function messageWith({ file, typeName }: DescMessage): DescMessage {
   const proto = create(FileDescriptorProtoSchema, {
     name: "planted.proto",

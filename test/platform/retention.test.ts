@@ -15,10 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => running?.[Symbol.asyncDispose]());
 
-/** Rows that are deleted some time after a moment that they name. */
+/** Kind of rows that are deleted some time after a timestamp in them. */
 interface KeptRows {
   readonly keptFor: number;
-  /** Inserts a row whose time begins at a moment. */
+  /** Inserts a row whose retention starts at a time. */
   insert(id: string, at: Date): Promise<unknown>;
   findIds(): Promise<{ id: string }[]>;
   sweep(): Promise<unknown>;
@@ -116,7 +116,7 @@ const kinds: Readonly<Record<string, (app: SessionsApp["app"]) => KeptRows>> = {
   }),
 };
 
-test.each(Object.keys(kinds))("%s are deleted when their time is over and no minute before", async (kind) => {
+test.each(Object.keys(kinds))("%s are deleted when their retention ends and not a minute earlier", async (kind) => {
   const rows = kinds[kind]?.(running.app);
   if (!rows) throw new Error(`there is no ${kind}`);
   const { keptFor, insert, findIds, sweep } = rows;

@@ -10,7 +10,7 @@ import { FetchFault } from "../../src/platform/outgoing/fetch-fault.ts";
 import { type FetchRequest, SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
 
-/** Its certificate names `fixture`, which the resolver of these tests knows. */
+/** Certificate for `fixture`, which the resolver of these tests knows. */
 const identity = makeSelfSigned();
 const here = { address: "127.0.0.1", family: 4 };
 const addresses: Readonly<Record<string, string>> = {
@@ -32,7 +32,7 @@ async function listen<Listening extends Server>(server: Listening): Promise<numb
   return (server.address() as AddressInfo).port;
 }
 
-/** Serves over TLS; gives the address, and how many connections there were. */
+/** Serves over TLS. Returns the address and a counter of connections. */
 async function serve(handle: http.RequestListener): Promise<{ url: string; connections: () => number }> {
   const server = https.createServer(identity, handle);
   let connections = 0;
@@ -69,31 +69,31 @@ test.each([
   ["https://public.example:80/", "has a port below 1024"],
   ["ftp://public.example/", "is not an https URL"],
   ["public.example", "is not an https URL"],
-])("%s is refused: %s", async (address, message) => {
+])("%s is rejected: %s", async (address, message) => {
   const fetch = makeFetch({ allow: [] });
   const refusal = { reason: "address_not_allowed", message: expect.stringContaining(message) };
   await expect(fetch.check(address)).rejects.toBeInstanceOf(FetchFault);
   await expect(fetch.send(address, get())).rejects.toMatchObject(refusal);
 });
 
-test("a name is refused when any of its addresses is private, and said to be unreachable when it has none", async () => {
+test("a name is rejected if any of its addresses is private, and reported as unreachable if it has none", async () => {
   const twoFaced = makeFetch({ resolve: async () => [{ address: "93.184.215.14", family: 4 }, here], allow: [] });
   await expect(twoFaced.check("https://two-faced.example/")).rejects.toMatchObject({ reason: "address_not_allowed" });
   await expect(makeFetch().check("https://nowhere.example/")).rejects.toMatchObject({ reason: "name_not_resolved" });
   await expect(makeFetch().check("https://public.example:8443/")).resolves.toBeUndefined();
 });
 
-test("what is connected to is the address that was checked, whatever the name says later", async () => {
+test("the checked address is the one that is connected to, even if the name resolves differently later", async () => {
   const { url } = await serve((_request, response) => void response.end("here"));
   const answers = [[here], [{ address: "10.0.0.1", family: 4 }]];
   const fetch = makeFetch({ resolve: async () => answers.shift() ?? [] });
   const { status, body } = await fetch.send(url, get());
   expect([status, await text(body)]).toEqual([200, "here"]);
-  // A connection to the first address is kept, and not used for a name that leads elsewhere now.
+  // The open connection to the first address is not reused for a name that now resolves elsewhere.
   await expect(fetch.send(url, get())).rejects.toMatchObject({ reason: "address_not_allowed" });
 });
 
-test("a name that leads elsewhere by now is followed there, although a connection is kept", async () => {
+test("a name that resolves elsewhere is connected to its new address despite an open connection", async () => {
   const { url } = await serve((_request, response) => void response.end("here"));
   const answers = [[here], [{ address: "127.0.0.2", family: 4 }]];
   const fetch = makeFetch({ allow: ["127.0.0.0/8"], resolve: async () => answers.shift() ?? [] });
@@ -101,7 +101,7 @@ test("a name that leads elsewhere by now is followed there, although a connectio
   await expect(fetch.send(url, get())).rejects.toMatchObject({ reason: "connection_refused" });
 });
 
-test("a request goes out once more where the other side ends the connection that was kept for it", async () => {
+test("a request is retried once if the server closes a reused connection", async () => {
   const served: string[] = [];
   const { url, connections } = await serve((request, response) => {
     if (served.push(request.url ?? "") === 2) request.socket.destroy();
@@ -112,14 +112,14 @@ test("a request goes out once more where the other side ends the connection that
   expect([served, connections()]).toEqual([["/1", "/2", "/2"], 2]);
 });
 
-test("an answer that switches to another protocol is none", async () => {
+test("a response that switches protocols is rejected", async () => {
   const port = await listen(
     createServer((socket) => void socket.write("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n")),
   );
   await expect(makeFetch().send(`http://127.0.0.1:${port}/`, get())).rejects.toMatchObject({ reason: "not_http" });
 });
 
-/** A name server that knows a few names and is silent of those that begin with `silent`. */
+/** Starts a name server that knows some names and ignores queries for names with the prefix `silent`. */
 async function startNameServer(known: Readonly<Record<string, string>>): Promise<string> {
   const server = createSocket("udp4", (query, peer) => {
     const labels = /^(?:[\s\S]{12})([\s\S]*?)\0/.exec(query.toString("latin1"))?.[1] ?? "";
@@ -138,7 +138,7 @@ async function startNameServer(known: Readonly<Record<string, string>>): Promise
   return `127.0.0.1:${server.address().port}`;
 }
 
-test("public names are asked of name servers, and silent ones keep the process from nothing", async () => {
+test("public names are resolved by name servers, and silent name servers do not block the process", async () => {
   const { url } = await serve((_request, response) => void response.end("here"));
   const known = { fixture: "127.0.0.1", "fixture.example": "127.0.0.1", "inner.example": "10.0.0.1" };
   const nameServers = [await startNameServer(known)];
@@ -160,7 +160,7 @@ test("public names are asked of name servers, and silent ones keep the process f
   await Promise.all(silent);
 });
 
-test("a few connections at a time agree on TLS, and those that are silent lose their places", async () => {
+test("concurrent TLS handshakes are limited, and silent ones lose their slots", async () => {
   let connections = 0;
   const server = createServer(() => {
     connections += 1;
@@ -182,7 +182,7 @@ test("a few connections at a time agree on TLS, and those that are silent lose t
   await ended;
 });
 
-test("connections that nobody uses are bounded in all", async () => {
+test("the total of idle connections is limited", async () => {
   const sockets = new Set<unknown>();
   const server = http.createServer((_request, response) => void response.end("here"));
   server.on("connection", (socket) => void sockets.add(socket.once("close", () => sockets.delete(socket))));
@@ -193,7 +193,7 @@ test("connections that nobody uses are bounded in all", async () => {
   await expect.poll(() => sockets.size).toBe(128);
 });
 
-test("a host and port that the operator names is reached without TLS and at any port, its neighbours are not", async () => {
+test("a host and port named by the operator is reached without TLS at any port, unlike its neighbours", async () => {
   const port = await listen(http.createServer((_request, response) => void response.end("plain")));
   const fetch = makeFetch({ allow: [`fixture:${port}`] });
   expect(await text((await fetch.send(`http://fixture:${port}/`, get())).body)).toBe("plain");
@@ -201,7 +201,7 @@ test("a host and port that the operator names is reached without TLS and at any 
   await expect(makeFetch({ allow: ["fixture:25"] }).check("http://fixture:25/")).resolves.toBeUndefined();
 });
 
-test("a request carries its headers and body, and connections are used again", async () => {
+test("a request sends its headers and body, and connections are reused", async () => {
   const { url, connections } = await serve(async (request, response) => {
     const { host, ...headers } = request.headers;
     response.end(
@@ -229,7 +229,7 @@ test("a request carries its headers and body, and connections are used again", a
   expect(connections()).toBe(1);
 });
 
-test("what the body of a request throws ends it, and is thrown on", async () => {
+test("an error thrown by a request body ends the request and is rethrown", async () => {
   const { url } = await serve((request) => void request.resume());
   const mine = new Error("the sender's own");
   // biome-ignore lint/correctness/useYield: it throws before its first part.
@@ -239,7 +239,7 @@ test("what the body of a request throws ends it, and is thrown on", async () => 
   await expect(makeFetch().send(url, get({ method: "POST", body: broken() }))).rejects.toBe(mine);
 });
 
-test("an answer is read as it comes, and no redirect is followed", async () => {
+test("a response is streamed, and redirects are not followed", async () => {
   const read = Promise.withResolvers<void>();
   const { url } = await serve(async (_request, response) => {
     response.writeHead(302, { location: "https://private.example/" }).write("first");
@@ -253,7 +253,7 @@ test("an answer is read as it comes, and no redirect is followed", async () => {
   expect(await text(body)).toBe("second");
 });
 
-test("more than was asked for is not read", async () => {
+test("no more bytes are read than requested", async () => {
   const closed = Promise.withResolvers<void>();
   const { url } = await serve((_request, response) => {
     response.once("close", closed.resolve).write("x".repeat(1_001));
@@ -263,7 +263,7 @@ test("more than was asked for is not read", async () => {
   await closed.promise;
 });
 
-test("each part of a request has its time", async () => {
+test("each phase of a request has a timeout", async () => {
   const silentPort = await listen(createServer(() => undefined));
   const fetch = makeFetch();
   const late = (message: string) => ({ reason: "timeout", message: expect.stringContaining(message) });
@@ -276,12 +276,12 @@ test("each part of a request has its time", async () => {
   const stuck = await serve((_request, response) => void response.write("first"));
   const { body } = await fetch.send(stuck.url, get(within({ silence: 50 })));
   await expect(text(body)).rejects.toMatchObject(late("stopped responding"));
-  // In the middle of its answer, unless a busy machine has let that begin later.
+  // During the response, unless a busy machine delays the response.
   const endless = fetch.send(stuck.url, get(within({ whole: 1_000 })));
   await expect(endless.then(({ body }) => text(body))).rejects.toMatchObject(late("did not finish"));
 });
 
-test("an aborted request ends with the reason, before its answer and in the middle of it", async () => {
+test("an aborted request ends with the abort reason before and during its response", async () => {
   const closed: Promise<unknown>[] = [];
   const { url } = await serve((request, response) => {
     closed.push(once(response, "close"));
@@ -304,7 +304,7 @@ test("an aborted request ends with the reason, before its answer and in the midd
   expect(closed).toHaveLength(3);
 });
 
-test("what is wrong with the other side is told apart", async () => {
+test("failures of the server are distinguished", async () => {
   const { url } = await serve((request, response) => {
     if (request.url === "/hang-up") request.socket.destroy();
     else response.writeHead(200, { "x-large": "x".repeat(20_000) }).end();

@@ -11,7 +11,7 @@ const sealerOf = (...keys: SecretsKey[]): Sealer => createSealer({ keys, file: u
 const context = { accountId: "acc_1", purpose: "test" };
 const plain = Buffer.from("a secret");
 
-test("should open what it has sealed, for the same account and purpose only", () => {
+test("opens a sealed secret only for the same account and purpose", () => {
   const sealer = sealerOf(key("one"));
   const sealed = sealer.seal(plain, context);
   expect(sealed.includes(plain)).toBe(false);
@@ -22,7 +22,7 @@ test("should open what it has sealed, for the same account and purpose only", ()
   }
 });
 
-test("should open nothing that was changed or cut short", () => {
+test("rejects a changed or truncated secret", () => {
   const sealer = sealerOf(key("one"));
   const sealed = sealer.seal(plain, context);
   for (let at = 0; at < sealed.length; at += 1) {
@@ -33,7 +33,7 @@ test("should open nothing that was changed or cut short", () => {
   }
 });
 
-test("should seal anew by the newest key, and then do without the old one", () => {
+test("reseals by the newest key, which makes the old key unnecessary", () => {
   const [old, next] = [key("old"), key("next")];
   const sealed = sealerOf(old).seal(plain, context);
   const both = sealerOf(next, old);
@@ -44,7 +44,7 @@ test("should seal anew by the newest key, and then do without the old one", () =
   expect(() => sealerOf(next).open(sealed, context)).toThrow("SECRETS_KEYS lacks the key old");
 });
 
-test("should seal a secret in parts, none of which can be left out, repeated or put elsewhere", () => {
+test("seals a secret in parts that cannot be omitted, repeated or reordered", () => {
   const sealer = sealerOf(key("one"));
   const { dataKey, sealed } = sealer.makeDataKey(context);
   const parts = ["a", "b", "c"].map((text, index) => dataKey.sealPart(index, index === 2, Buffer.from(text)));
@@ -56,7 +56,7 @@ test("should seal a secret in parts, none of which can be left out, repeated or 
   expect(() => sealer.makeDataKey(context).dataKey.openPart(0, false, first)).toThrow();
 });
 
-test("should make a key of its own in a file that nobody else can read, and find it again", async () => {
+test("creates a key in a file that only its user can read, and finds it again", async () => {
   const directory = await mkdtemp(join(tmpdir(), "sealer-"));
   onTestFinished(() => rm(directory, { recursive: true }));
   const file = join(directory, "secrets-key");
@@ -70,7 +70,7 @@ test("should make a key of its own in a file that nobody else can read, and find
 });
 
 test.for(["one", "one:short", `one two:${"A".repeat(43)}=`, `a:${"A".repeat(43)}=,a:${"A".repeat(43)}=`])(
-  "should refuse the keys %s without repeating them",
+  "rejects the keys %s without repeating them",
   (text) => {
     expect(() => parseSecretsKeys(text)).toThrow(/^SECRETS_KEYS accepts (?!.*AAAA)/);
   },

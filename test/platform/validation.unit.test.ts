@@ -11,14 +11,14 @@ import { askedBy } from "../../src/platform/rule-words.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
 import { buildContracts, type Contract } from "../contract/contract-image.ts";
 
-describe("what a rule says of a request that breaks it", () => {
+describe("the message for a violated rule", () => {
   let contract: Contract;
 
   beforeAll(async () => {
     contract = (await buildContracts())("pilothouse.v1");
   });
 
-  it("should be in our words for every rule of the contract", () => {
+  it("is translated for every rule of the contract", () => {
     const said = contract.messages
       .flatMap(({ fields }) => fields)
       .flatMap((field) =>
@@ -29,7 +29,7 @@ describe("what a rule says of a request that breaks it", () => {
     expect(said.filter(({ words }) => words.includes("undefined") || words.endsWith("like "))).toEqual([]);
   });
 
-  it("should name what excludes each other, and what is missing", () => {
+  it("names mutually exclusive and missing fields", () => {
     expect(ruleFaults(DriveRequestSchema, create(DriveRequestSchema, { id: "1" }))).toEqual([
       { field: "", message: "must have exactly one of navigate, interact, wait, capture, state, observe" },
     ]);
@@ -41,7 +41,7 @@ describe("what a rule says of a request that breaks it", () => {
   });
 });
 
-/** The ids under which the validator reports the rules of a field, those of its items, keys and values left out. */
+/** Returns the ids under which the validator reports a field's rules, except rules of items, keys and values. */
 function ruleIds({ type }: FieldRules): string[] {
   const rules = FieldRulesSchema.fields.find(({ localName }) => localName === type.case)?.message;
   if (!rules || type.case === undefined) return [];

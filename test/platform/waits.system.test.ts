@@ -37,7 +37,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const never = () => new Promise<never>(() => undefined);
 const allow = ["127.0.0.1"];
 
-/** Answers requests on loopback; by default none. */
+/** Starts an HTTP server on loopback that does not respond by default. */
 async function serve(answer: RequestListener = () => undefined): Promise<string> {
   const server = createServer(answer);
   server.keepAliveTimeout = 0;
@@ -46,7 +46,7 @@ async function serve(answer: RequestListener = () => undefined): Promise<string>
   return `http://127.0.0.1:${port}`;
 }
 
-/** Takes connections, and says nothing on them. */
+/** Accepts connections and sends no data. */
 async function serveNothing(onConnection: (socket: Socket) => void = () => undefined): Promise<number> {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => {
@@ -72,13 +72,13 @@ function deliver(url: string): Promise<unknown> {
   return sender.send({ url, secrets: ["whsec_AAAA"], event }, new AbortController().signal);
 }
 
-/** Asks a model, and reads all that it says. */
+/** Sends a request to a model and reads the whole response. */
 async function askModel(url: string): Promise<unknown> {
   const answer = await asFetch(safeFetch())(url, { body: "{}" }).catch(() => undefined);
   return answer?.text().catch(() => undefined);
 }
 
-/** Connects to a Redis that hangs from then on. */
+/** Connects to a Redis and then makes it hang. */
 async function hangRedis(): Promise<Redis> {
   const redis = createRedis({ url: server.url, log: silentLog, registry: new Registry() });
   onTestFinished(() => {
@@ -90,7 +90,6 @@ async function hangRedis(): Promise<Redis> {
   return redis;
 }
 
-/** Starts a process that only stays. */
 function spawnIdle(): number {
   const child = spawn("sleep", ["1000"], { stdio: "ignore" });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -188,7 +187,7 @@ const waits: Readonly<Record<string, Wait>> = {
     ms: 5_000,
     begin(end) {
       const named = vi.fn(async () => []);
-      // The boundary where a test has of a database what is used.
+      // Cast: the test implements only the members that are used.
       const db = { named } as unknown as Database;
       const signs = createSignsOfLife({ db, clock: systemClock, log: silentLog });
       onTestFinished(() => signs.stop());
@@ -234,7 +233,7 @@ const waits: Readonly<Record<string, Wait>> = {
       setInterval(() => redis.isUp || end(), 50);
     },
   },
-  // A connection on which nothing comes for 5 s is made again.
+  // A connection without data for 5 s is replaced.
   "a Redis that was away and answers again": {
     ...{ ms: 1_000, slack: 500 },
     async begin(end) {
@@ -263,9 +262,9 @@ const waits: Readonly<Record<string, Wait>> = {
   },
 };
 
-test.each(Object.entries(waits))("%s is not waited for much shorter or longer", (_, wait) => expectWait(wait));
+test.each(Object.entries(waits))("the limit for %s is observed, within tolerance", (_, wait) => expectWait(wait));
 
-test("a process that has run for long is started again at once when it dies, and one that has not is not", async () => {
+test("a dead process is restarted at once only if it had run for long", async () => {
   fakeTime();
   onTestFinished(restoreTime);
   const launches: number[] = [];
@@ -277,7 +276,7 @@ test("a process that has run for long is started again at once when it dies, and
   const supervisor = createSupervisor(program, silentLog);
   onTestFinished(() => supervisor.leave());
   await supervisor.start();
-  /** Ends the process, and gives the milliseconds until there is another one. */
+  /** Kills the process. Returns the milliseconds until its replacement starts. */
   async function restart(): Promise<number> {
     const count = launches.length;
     const since = performance.now();

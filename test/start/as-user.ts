@@ -7,24 +7,28 @@ import { expect, onTestFinished } from "vitest";
 import { listProcesses } from "../support/process-list.ts";
 import { copyProjectFor } from "./owned-copy.ts";
 
-/** The user `nobody`: initdb wants one that the system has a name for. */
+/** The user `nobody`: initdb requires a user with a name. */
 const user = { uid: 65_534, gid: 65_534 };
 
-/** Milliseconds for all of them. */
+/** Milliseconds for all tests of the user. */
 export const userLimit = 300_000;
 
-/** Runs tests as an ordinary user, in a copy that the user owns. Where no root runs this, the tests of the suite do it. */
+/**
+ * Runs tests as an ordinary user in a copy owned by that user, if run as root. Otherwise the suite itself runs them.
+ */
 export async function testAsUser(...which: string[]): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const copy = await copyProjectFor(user);
   onTestFinished(() => rm(copy, { recursive: true, force: true }));
   const { code, output } = await runAsUser(copy, ["node", "node_modules/vitest/vitest.mjs", "run", ...which]);
-  // What failed inside is shown here in full.
+  // Shows the full output of the failed run.
   if (code !== 0) throw new Error(`the tests of the ordinary user ended with ${code}:\n${output}`);
   expect(output).toMatch(/Tests +\d+ passed/);
 }
 
-/** Makes a directory of the user's. Its name is short: Chromium has a socket far below it. */
+/**
+ * Creates a directory owned by the user. Its name is short because Chromium's socket path below it has a length limit.
+ */
 async function directoryOfUser(prefix: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), prefix));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
@@ -32,7 +36,7 @@ async function directoryOfUser(prefix: string): Promise<string> {
   return directory;
 }
 
-/** Ends whatever a run that was cut off has left, by the places that it ran in. */
+/** Kills the processes that an aborted run left in its directories. */
 function endAllIn(places: readonly string[]): void {
   const isInside = (text: string): boolean => places.some((place) => text.includes(place));
   for (const { pid } of listProcesses().filter(
@@ -42,7 +46,7 @@ function endAllIn(places: readonly string[]): void {
   }
 }
 
-/** Runs a command in a directory as the user, with nothing of our environment. */
+/** Runs a command in a directory as the user with an empty environment. */
 async function runAsUser(directory: string, command: readonly string[]): Promise<{ code: unknown; output: string }> {
   const home = await directoryOfUser("h-");
   const temporary = await directoryOfUser("t-");

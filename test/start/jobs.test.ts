@@ -27,7 +27,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Has a process of a role live for ten minutes, and waits for all that it has begun meanwhile. */
+/** Runs a process of a role for ten minutes of its clock and waits for all that it has started. */
 async function liveTenMinutes(role: string): Promise<void> {
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const config = readConfig({
@@ -47,7 +47,7 @@ async function liveTenMinutes(role: string): Promise<void> {
 test.each([
   ["api", ["kept for too long"]],
   ["jobs", []],
-])("a process whose ROLE is %s leaves of old answers %j", async (role, left) => {
+])("a process with ROLE %s keeps %j of expired responses", async (role, left) => {
   const { sql: db } = database.db;
   await db.deleteFrom("idempotency_keys").execute();
   await db

@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 const root = join(import.meta.dirname, "../..");
 
 /**
- * Copies the project as it stands, its packages included, into a directory that another user owns. The packages' files
- * are hard links where that is possible (660 MB otherwise), and stay ours: their user needs to read them only.
+ * Copies the project with its packages to a directory owned by another user. Where possible the packages are hard
+ * links, which saves 660 MB. They keep their owner because the user only reads them.
  */
 const copyScript = `
 set -e
@@ -18,7 +18,7 @@ cp -al node_modules "$1" 2>/dev/null || { rm -rf "$1/node_modules"; cp -a node_m
 find "$1/node_modules" -type d -exec chown "$2" {} +
 `;
 
-/** Makes such a copy, and gives its path. */
+/** Creates the copy and returns its path. */
 export async function copyProjectFor(owner: { readonly uid: number; readonly gid: number }): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), "pilothouse-copy-"));
   await chmod(copy, 0o755);

@@ -11,7 +11,7 @@ import { clearGround, type Ground, makeGround, StartedProject } from "./started-
 
 const gateway = [process.execPath, "gateway/main.ts"];
 
-/** What `/proc/<pid>/status` says of a process that has a seccomp filter. */
+/** Value in `/proc/<pid>/status` of a process with a seccomp filter. */
 const filtered = "2";
 
 async function groundOfTest(): Promise<Ground> {
@@ -26,7 +26,7 @@ function start(ground: Ground, ...how: [command?: readonly string[], env?: Recor
   return project;
 }
 
-/** Runs lines in a shell as somebody does who pastes them, and gives what they print. */
+/** Runs lines in a shell, like a user who pastes them, and returns their output. */
 async function paste(lines: readonly string[], directory: string): Promise<string> {
   const { stdout } = await promisify(execFile)("sh", ["-c", lines.join("\n")], { cwd: directory, timeout: 60_000 });
   return stdout;
@@ -41,14 +41,14 @@ function seccompOf(pid: number): string | undefined {
   }
 }
 
-/** Takes a port of the service's before it does. */
+/** Occupies a port before the service listens on it. */
 async function occupied(port: string | undefined): Promise<AsyncDisposable> {
   const server = createServer().listen(Number(port), "127.0.0.1");
   await once(server, "listening");
   return server;
 }
 
-test("npm start comes up and its lines work as printed, in a confined browser; Ctrl-C ends it all", async () => {
+test("npm start runs a confined browser, its printed lines work as pasted, and Ctrl-C ends everything", async () => {
   const ground = await groundOfTest();
   const project = start(ground);
   const lines = await project.pasteLines();
@@ -63,7 +63,7 @@ test("npm start comes up and its lines work as printed, in a confined browser; C
   expect(readFileSync(join(ground.home, "page.pdf")).subarray(0, 5).toString()).toBe("%PDF-");
 
   let browser: ListedProcess[] = [];
-  // One that is launched ahead for the next session is not confined before its program begins.
+  // A browser that is launched ahead for the next session is not confined until its program starts.
   const confinement = async () => {
     browser = await project.browserProcesses();
     const renderers = browser.filter(({ command }) => command.includes("--type=renderer"));
@@ -81,16 +81,16 @@ test("npm start comes up and its lines work as printed, in a confined browser; C
 
   const setting = lines.slice(0, 2);
   expect(await paste([...setting, `ID=${id}`, destroy], ground.home)).toBe("");
-  // Another one may have been launched ahead for the next session.
+  // Another browser may have been launched ahead for the next session.
   const mains = browser.filter(({ command }) => !command.includes("--type="));
   await expect.poll(() => mains.every(isStillThere), { timeout: 30_000 }).toBe(false);
   project.signal("SIGINT");
-  // npm passes on how it was told to end, whatever the service made of it.
+  // npm exits by the signal that it received, regardless of the service's exit code.
   expect(["SIGINT", 0, 130]).toContain(await project.ended());
   await expect.poll(() => project.leftovers(), { timeout: 45_000 }).toEqual([]);
 }, 120_000);
 
-test("a second instance on the same data is refused in a sentence, and the first goes on", async () => {
+test("a second instance on the same data is refused with a message, and the first continues", async () => {
   const ground = await groundOfTest();
   const first = start(ground, gateway);
   await first.pasteLines();
@@ -106,14 +106,14 @@ test("a second instance on the same data is refused in a sentence, and the first
   expect(answer.status).toBe(200);
 }, 120_000);
 
-test("a record of a service that has ended, or of another process, keeps no other from starting", async () => {
+test("a record of an ended service or of another process does not prevent a start", async () => {
   const ground = await groundOfTest();
   const killed = start(ground, gateway);
   await killed.untilThere("running.json");
   killed.signal("SIGKILL");
   await killed.ended();
   const record = JSON.parse(readFileSync(join(ground.dataDir, "running.json"), "utf8"));
-  // As if the number had been given to another process since then.
+  // As if the pid had been reused since then.
   writeFileSync(join(ground.dataDir, "running.json"), JSON.stringify({ ...record, pid: process.pid }));
   const next = start(ground, gateway);
   await next.pasteLines();
@@ -123,7 +123,7 @@ test("a record of a service that has ended, or of another process, keeps no othe
   expect(existsSync(join(ground.dataDir, "running.json"))).toBe(false);
 }, 120_000);
 
-test("a port that is in use is refused in a sentence, whichever it is", async () => {
+test("a port in use is refused with a message that names the variable", async () => {
   const ends = ["PORT", "GRPC_PORT", "INTERNAL_PORT"].map(async (name) => {
     const ground = await groundOfTest();
     await using _ = await occupied(ground.env[name]);
@@ -138,7 +138,7 @@ test("a port that is in use is refused in a sentence, whichever it is", async ()
   await Promise.all(ends);
 }, 120_000);
 
-test("a port that two of the service's own variables name is refused with both names", async () => {
+test("a port set by two of the service's variables is refused with both names", async () => {
   const ground = await groundOfTest();
   const { PORT = "" } = ground.env;
   const project = start(ground, gateway, { GRPC_PORT: PORT });
@@ -151,13 +151,13 @@ test("a port that two of the service's own variables name is refused with both n
 test.for([
   ["is a file", "/dev/null", "EEXIST"],
   ["is on a file system that takes none", "/proc/pilothouse", "ENOENT"],
-] as const)("a DATA_DIR that %s is refused in a sentence", { timeout: 60_000 }, async ([, DATA_DIR, code]) => {
+] as const)("a DATA_DIR that %s is refused with a message", { timeout: 60_000 }, async ([, DATA_DIR, code]) => {
   const project = start(await groundOfTest(), gateway, { DATA_DIR });
   expect(await project.ended()).toBe(1);
   expect(project.printed).toMatch(new RegExp(`^pilothouse: DATA_DIR cannot be used: ${code}: .*\n$`));
 });
 
-test("a wrong value stops the start with the name of the variable and what it accepts", async () => {
+test("an invalid value stops the start with the variable's name and accepted values", async () => {
   const ground = await groundOfTest();
   const wrong = {
     PORT: "eighty",
@@ -175,7 +175,7 @@ test("a wrong value stops the start with the name of the variable and what it ac
   await Promise.all(ends);
 }, 60_000);
 
-test("a start without namespaces ends with the worker's message, and is not tried again", async () => {
+test("a start without namespaces ends with the worker's message and is not retried", async () => {
   const without = isRoot ? withoutCapability("sys_admin") : withoutNamespaces;
   const project = start(await groundOfTest(), [...without, ...gateway], { LOG_LEVEL: "fatal" });
   expect(await project.ended()).toBe(1);
@@ -184,7 +184,7 @@ test("a start without namespaces ends with the worker's message, and is not trie
   expect(project.leftovers()).toEqual([]);
 }, 120_000);
 
-test("a start with opt-outs from isolation says so, and passes them to its worker", async () => {
+test("a start with opt-outs from isolation reports them and passes them to its worker", async () => {
   const ground = await groundOfTest();
   const project = start(ground, gateway, { ISOLATION: "flags", BROWSER_SANDBOX: "off" });
   await project.pasteLines();
@@ -197,14 +197,14 @@ test("a start with opt-outs from isolation says so, and passes them to its worke
 test.for([
   ["PostgreSQL makes its cluster", "postgres/data.new"],
   ["the worker starts", "worker.pid"],
-] as const)("a start that is ended while %s ends in order", { timeout: 120_000 }, async ([, sign]) => {
+] as const)("a start that is ended while %s shuts down in order", { timeout: 120_000 }, async ([, sign]) => {
   const ground = await groundOfTest();
   const project = start(ground, gateway);
   await project.untilThere(sign);
   project.signal("SIGTERM");
   expect(await project.ended()).toBe(0);
-  // It may have become ready before the signal reached it; what it must not print is a complaint, but for that of a
-  // machine on which others keep PostgreSQL from answering in time.
+  // The service may be ready before the signal arrives. It must not print errors, except that PostgreSQL was too slow
+  // on a busy machine.
   const printed = project.printed.replaceAll(/^\{.*"the database is unreachable.*\}\n/gm, "");
   expect(printed).not.toMatch(/pilothouse:|"level":[456]0|\n {4}at /);
   await expect.poll(() => project.leftovers(), { timeout: 45_000 }).toEqual([]);

@@ -12,18 +12,18 @@ import { descendantsOf, type ListedProcess, listProcesses } from "../support/pro
 
 const root = join(import.meta.dirname, "../..");
 
-/** Milliseconds. Setting up included, which has nothing to do here. */
+/** Milliseconds, including the setup, which has no work to do here. */
 const startWithin = 60_000;
 const endWithin = 45_000;
 
-/** A home, a data directory and ports of a test's own. */
+/** Home, data directory and ports of one test. */
 export interface Ground {
   readonly home: string;
   readonly dataDir: string;
   readonly env: Record<string, string | undefined>;
 }
 
-/** Makes the ground for a start, where this user's own data is out of reach. */
+/** Creates the directories and ports for a start, isolated from the current user's data. */
 export async function makeGround(): Promise<Ground> {
   const home = await mkdtemp(join(tmpdir(), "start-"));
   await mkdir(join(home, "tmp"));
@@ -41,7 +41,7 @@ export async function makeGround(): Promise<Ground> {
   return { home, dataDir, env };
 }
 
-/** A command that starts the service, as long as it runs. */
+/** Running command that starts the service. */
 export class StartedProject {
   readonly ground: Ground;
   readonly #child: ChildProcess;
@@ -49,7 +49,7 @@ export class StartedProject {
   readonly #exit: Promise<unknown>;
   #printed = "";
 
-  /** Runs `npm start`, or another command in its place. */
+  /** Runs `npm start` or another command. */
   constructor(ground: Ground, command: readonly string[] = ["npm", "start"], env: Record<string, string> = {}) {
     this.ground = ground;
     this.#footprint = new Footprint(ground.dataDir, join(ground.home, "tmp"));
@@ -58,7 +58,7 @@ export class StartedProject {
       cwd: root,
       env: { ...ground.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],
-      // A group of its own, as a terminal gives: Ctrl-C reaches all of it.
+      // Own process group, as in a terminal, so that Ctrl-C reaches all of its processes.
       detached: true,
     });
     this.#exit = once(this.#child, "close");
@@ -69,24 +69,24 @@ export class StartedProject {
     }
   }
 
-  /** What it has printed so far. */
+  /** Output so far. */
   get printed(): string {
     return this.#printed;
   }
 
-  /** The process of its worker, once there is one. */
+  /** Returns the pid of the worker, which must have started. */
   async workerPid(): Promise<number> {
     return Number.parseInt(await readFile(join(this.ground.dataDir, "worker.pid"), "utf8"), 10);
   }
 
-  /** Everything that its worker has started. */
+  /** Returns all descendants of the worker. */
   async browserProcesses(): Promise<ListedProcess[]> {
     this.#footprint.look();
     const descendants = descendantsOf(await this.workerPid(), listProcesses());
     return descendants.filter(({ command }) => /chrom/.test(command));
   }
 
-  /** Waits for the banner, and gives the lines that it says to paste. */
+  /** Waits for the banner and returns the lines to paste. */
   async pasteLines(): Promise<string[]> {
     await this.until(() => this.#printed.includes("Ctrl-C ends it."));
     const [, after = ""] = this.#printed.split("paste this into another terminal:");
@@ -94,7 +94,7 @@ export class StartedProject {
     return lines.slice(0, lines.indexOf("Ctrl-C ends it.")).filter((line) => line !== "");
   }
 
-  /** Waits for a condition; fails with what was printed when the command ends or takes too long. */
+  /** Waits for a condition. Fails with the output if the command ends or takes too long. */
   async until(condition: () => boolean): Promise<void> {
     const isOver = (): boolean => this.#child.exitCode !== null || this.#child.signalCode !== null;
     await waitUntil(() => condition() || isOver(), { timeout: startWithin, every: 20 });
@@ -102,18 +102,18 @@ export class StartedProject {
     if (!condition()) throw new Error(`it did not start:\n${this.#printed}`);
   }
 
-  /** Waits for a file of the data directory. */
+  /** Waits for a file in the data directory. */
   untilThere(path: string): Promise<void> {
     return this.until(() => existsSync(join(this.ground.dataDir, path)));
   }
 
-  /** Sends a signal to the command and whatever it runs in the foreground, as a terminal does. */
+  /** Sends a signal to the command's process group, as a terminal does. */
   signal(signal: NodeJS.Signals): void {
     this.#footprint.look();
     process.kill(-(this.#child.pid ?? 0), signal);
   }
 
-  /** Sends SIGTERM to the first process that the command has started, and to no other. */
+  /** Sends SIGTERM only to the first process that the command has started. */
   terminateFirst(): void {
     this.#footprint.look();
     const [first] = descendantsOf(this.#child.pid ?? 0, listProcesses()).filter(
@@ -122,18 +122,18 @@ export class StartedProject {
     if (first) process.kill(first.pid, "SIGTERM");
   }
 
-  /** Waits until the command has ended, and gives its exit code, or the signal that ended it. */
+  /** Waits until the command ends. Returns its exit code, or the signal that ended it. */
   async ended(): Promise<number | NodeJS.Signals | null> {
     await Promise.race([this.#exit, waitUntil(() => false, { timeout: endWithin, every: endWithin })]);
     return this.#child.exitCode ?? this.#child.signalCode;
   }
 
-  /** Says what is left of the service. */
+  /** Lists the remains of the service. */
   leftovers(): string[] {
     return this.#footprint.leftovers();
   }
 
-  /** Ends what is left, however the test has gone; the ground stays. */
+  /** Ends all remaining processes after a passed or failed test. The directories are kept. */
   async stop(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.signal("SIGTERM");
     const ended = waitUntil(() => this.#footprint.own.length === 0, { timeout: endWithin, every: 50 });
@@ -141,7 +141,7 @@ export class StartedProject {
   }
 }
 
-/** Deletes a ground that nothing uses any more. */
+/** Deletes the directories of a start that are no longer used. */
 export async function clearGround({ home, dataDir }: Ground): Promise<void> {
   for (const directory of [home, dataDir]) await rm(directory, { recursive: true, force: true });
 }

@@ -3,10 +3,12 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { clearGround, makeGround, StartedProject } from "./started-project.ts";
 
-/** Makes the first process of a PID namespace, as a container's is: with its end, the kernel kills what is left. */
+/**
+ * Makes the command the first process of a PID namespace, as in a container. When it ends, the kernel kills the rest.
+ */
 const asFirstProcess = ["unshare", "--pid", "--fork", "--mount-proc"];
 
-/** What an ordinary user needs for that. */
+/** Options that an ordinary user needs to create the namespace. */
 const asUser = process.getuid?.() === 0 ? [] : ["--user", "--map-current-user"];
 
 test("SIGTERM to npm start as the first process of a container ends everything in order", async () => {
@@ -20,7 +22,7 @@ test("SIGTERM to npm start as the first process of a container ends everything i
 
   project.terminateFirst();
   expect(await project.ended()).toBe(0);
-  // Only who ends in order takes these along.
+  // These files are deleted only by an orderly shutdown.
   expect(traces.filter((path) => existsSync(path))).toEqual([]);
   await expect.poll(() => project.leftovers(), { timeout: 45_000 }).toEqual([]);
 }, 120_000);

@@ -1,7 +1,6 @@
 import { test } from "vitest";
 import { testAsUser, userLimit } from "./as-user.ts";
 
-// What has to hold for an ordinary user as it does for root.
 test("an ordinary user's start and isolation pass the same tests", { timeout: userLimit }, () =>
   testAsUser("test/isolation", "test/start/start.system.test.ts"),
 );

@@ -1,4 +1,4 @@
-// chrome-devtools-mcp as an agent runs it: does all that a client is to do, then waits to be killed.
+// chrome-devtools-mcp as an agent runs it: performs all actions of a client, then waits to be killed.
 import { spawn } from "node:child_process";
 import { McpClient } from "../../support/mcp-client.ts";
 import type { Deeds, Orders } from "../../support/outside-client.ts";
@@ -7,7 +7,7 @@ const orders: Orders = JSON.parse(process.argv[2] ?? "");
 const server = spawn("npx", ["chrome-devtools-mcp", "--wsEndpoint", orders.url], { stdio: ["pipe", "pipe", "ignore"] });
 const mcp = await McpClient.connect(server);
 
-/** The number and title of the page whose line in `list_pages` matches: `2: Title (address) [selected]`. */
+/** Returns the number and title of the page whose line in `list_pages` matches: `2: Title (address) [selected]`. */
 async function find(line: RegExp): Promise<{ number: number; title: string }> {
   for (;;) {
     const [, number, title = ""] = line.exec(await mcp.read("list_pages")) ?? [];
@@ -21,7 +21,7 @@ const named = (name: string) => {
   const line = snapshot.split("\n").find((each) => new RegExp(`(textbox|button|link) "${name}"`).test(each));
   return { pageId, uid: /uid=(\S+)/.exec(line ?? "")?.[1] };
 };
-/** The title of the page when it has one that begins so. */
+/** Waits for a page title with a prefix and returns the title. */
 async function title(beginning: string): Promise<string> {
   const script = `async () => {
     while (!document.title.startsWith("${beginning}")) await new Promise((resolve) => setTimeout(resolve, 50));
@@ -40,7 +40,7 @@ await mcp.call("click", named("Popup"));
 const { number: opened, title: popup } = await find(/^(\d+): (Plain) \(/m);
 await mcp.call("close_page", { pageId: opened });
 
-// No tool of it tells of downloads: the bytes are at the session.
+// No MCP tool reports downloads. The bytes are read from the session.
 await mcp.call("click", named("Download"));
 await mcp.call("upload_file", { ...named("File"), filePaths: [orders.file] });
 const upload = await title("file ");
@@ -53,7 +53,7 @@ const shot = (await mcp.call("take_screenshot", { pageId })).find(({ type }) => 
 const screenshot = Buffer.from(shot?.data ?? "", "base64").toString("latin1", 1, 4);
 const deeds: Deeds = { form, popup, download: null, upload, dialog, screenshot };
 
-// What it leaves behind: pages that are slow, and one of its own.
+// Leftovers: slow pages and a page in its own context.
 await mcp.call("emulate", { pageId, networkConditions: "Slow 3G" });
 await mcp.call("new_page", { url: orders.page, isolatedContext: "own" });
 console.log(JSON.stringify(deeds));

@@ -1,4 +1,4 @@
-// Playwright as a customer runs it: does all that a client is to do, then waits to be killed.
+// Playwright as a customer runs it: performs all actions of a client, then waits to be killed.
 import { chromium } from "playwright-core";
 import type { Deeds, Orders } from "../../support/outside-client.ts";
 
@@ -35,7 +35,7 @@ const dialog = [asked, await page.title()] as const;
 const screenshot = (await page.screenshot()).toString("latin1", 1, 4);
 const deeds: Deeds = { form, popup, download: download.suggestedFilename(), upload, dialog, screenshot };
 
-// What it leaves behind: a page of its own, every request to this page's site held up, a dialog that it does not answer.
+// Leftovers: a page in its own context, paused requests to this page's site, and an unanswered dialog.
 const foreign = await (await browser.newContext()).newPage();
 await foreign.goto(orders.page);
 await context.route("**/*", () => undefined);

@@ -1,4 +1,4 @@
-// Puppeteer as a customer runs it: does all that a client is to do, then waits to be killed.
+// Puppeteer as a customer runs it: performs all actions of a client, then waits to be killed.
 import { connect, type Page } from "puppeteer-core";
 import type { Deeds, Orders } from "../../support/outside-client.ts";
 
@@ -44,7 +44,7 @@ const dialog = [asked, await page.title()] as const;
 const screenshot = Buffer.from(await page.screenshot()).toString("latin1", 1, 4);
 const deeds: Deeds = { form, popup, download, upload, dialog, screenshot };
 
-// What it leaves behind: a page of its own, and every request of the page held up.
+// Leftovers: a page in its own context, and paused requests of the page.
 const foreign = await (await browser.createBrowserContext()).newPage();
 await foreign.goto(orders.page);
 await page.setRequestInterception(true);

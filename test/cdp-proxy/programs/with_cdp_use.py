@@ -1,4 +1,4 @@
-# browser-use's client of CDP as a customer runs it: does all that a client is to do, then waits to be killed.
+# browser-use's CDP client as a customer runs it: performs all actions of a client, then waits to be killed.
 import asyncio, base64, json, sys
 
 from cdp_use.client import CDPClient
@@ -80,7 +80,7 @@ async def main():
     shot = await cdp.send.Page.captureScreenshot(session_id=page)
     screenshot = base64.b64decode(shot["data"])[1:4].decode()
 
-    # What it leaves behind: a page of its own, new pages paused, and every request of the page held up.
+    # Leftovers: a page in its own context, paused new pages, and paused requests of the page.
     context = (await cdp.send.Target.createBrowserContext())["browserContextId"]
     await cdp.send.Target.createTarget({"url": orders["page"], "browserContextId": context})
     pause = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}

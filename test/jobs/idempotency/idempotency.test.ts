@@ -18,10 +18,10 @@ const accountId = ids.next("acc");
 const sealer = createSealer({ keys: [{ id: "test", secret: Buffer.alloc(32, 1) }], file: undefined });
 
 let database: TestDatabase;
-/** Gateways that are never heard of: their hearts are not started. */
+/** Gateways that send no heartbeats. */
 let one: Idempotency;
 let other: Idempotency;
-/** Waits for no earlier attempt. */
+/** Gateway that does not wait for earlier attempts. */
 let hasty: Idempotency;
 
 beforeAll(async () => {
@@ -51,7 +51,7 @@ function freshRequest() {
   };
 }
 
-/** Answers with the name, committed with an account as the change that it made. */
+/** Commits an account as the change of an attempt and returns its name. */
 function making(name: string, at: Attempt): Promise<Message> {
   const id = at.ids.next("acc");
   return at.commit<Profile>(async (tx) => {
@@ -72,12 +72,12 @@ function grow(key: string, seconds: number) {
   return database.db.sql.updateTable("idempotency_keys").set(old).where("key", "=", key).execute();
 }
 
-/** Runs a request until its change is to be committed; `goOn` commits it, or a failure, and `giveUp` throws. */
+/** Runs a request until its commit. `goOn` commits the change or a failure, and `giveUp` throws. */
 async function stall(request: Parameters<Idempotency["repeatable"]>[0], gateway = one) {
   const { promise: mayGoOn, resolve: goOn, reject: giveUp } = Promise.withResolvers<Failure | undefined>();
   const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
   const stalled = gateway.repeatable(request, async (attempt) => {
-    // The first identifier of all attempts is the same: the change of each is its own.
+    // All attempts have the same first identifier. A resumed attempt uses the second one for its own change.
     if (attempt.resumes) attempt.ids.next("ses");
     begun();
     const failure = await mayGoOn;
@@ -95,7 +95,7 @@ async function isSilent(key: string): Promise<boolean> {
   return (await row.executeTakeFirstOrThrow()).silent;
 }
 
-test("should let only the last attempt commit, and give its answer to those before it", async () => {
+test("only the last attempt commits, and earlier attempts return its response", async () => {
   const { request, replays } = freshRequest();
   const { stalled, goOn } = await stall(request);
   await grow(request.key, 11);
@@ -111,7 +111,7 @@ test("should let only the last attempt commit, and give its answer to those befo
   expect(attempts).toEqual([[true, expect.stringMatching(/^ses_/)]]);
 });
 
-test("should not take over what beats, and have the same request wait for it, but not for ever", async () => {
+test("an attempt with heartbeats is not taken over, and the same request waits for it for a limited time", async () => {
   const { request, replays } = freshRequest();
   const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
   const { promise: hasBegun, resolve: begun } = Promise.withResolvers<void>();
@@ -147,7 +147,7 @@ test("should not take over what beats, and have the same request wait for it, bu
   expect([replays(), (await made("slow")).length]).toEqual([1, 1]);
 });
 
-test("should give a later attempt the identifiers of one that failed, and new ones after a failure that changed things", async () => {
+test("a later attempt reuses the identifiers of a failed one, unless its failure changed data", async () => {
   const { request } = freshRequest();
   const seen: [boolean, string, string][] = [];
   const attemptIt = (end: (attempt: Attempt) => Promise<Message>) =>
@@ -167,7 +167,7 @@ test("should give a later attempt the identifiers of one that failed, and new on
   expect(third?.[1]).not.toBe(first?.[1]);
 });
 
-test("should keep a failure that changed things, and answer nothing that was not committed", async () => {
+test("a failure that changed data is stored, and uncommitted results are never returned", async () => {
   const { request, replays } = freshRequest();
   const gone = fail("session-destroyed", {}, { detail: "gone" });
   const failing = () => one.repeatable(request, (attempt) => attempt.commit(async () => gone));
@@ -178,7 +178,7 @@ test("should keep a failure that changed things, and answer nothing that was not
   await expect(loose).rejects.toThrow("expected call.commit before a POST returns pilothouse.v1.Profile");
 });
 
-test("should keep answers sealed", async () => {
+test("responses are stored sealed", async () => {
   const { request, replays } = freshRequest();
   const first = await one.repeatable(request, (attempt) => making("a secret", attempt));
   const row = await database.db.sql
@@ -194,7 +194,7 @@ test("should keep answers sealed", async () => {
 test.each([
   ["with another body", { hash: Buffer.alloc(32, 1) }, /had a different method or body$/],
   ["of another caller", { caller: "key_2" }, /was sent by another caller$/],
-])("should not let a request %s take over the attempt of a silent gateway", async (_, changes, detail) => {
+])("a request %s does not take over the attempt of a silent gateway", async (_, changes, detail) => {
   const { request } = freshRequest();
   const { stalled, goOn } = await stall(request);
   await grow(request.key, 3_600);
@@ -205,14 +205,14 @@ test.each([
   expect(await made("stalled")).toContain(id);
 });
 
-test("should take a gateway for alive 9 s after its last heartbeat and for silent after 11 s", async () => {
+test("a gateway counts as alive 9 s after its last heartbeat and as silent after 11 s", async () => {
   const { request } = freshRequest();
   const { stalled, goOn } = await stall(request);
   await grow(request.key, 9);
   await expect(hasty.repeatable(request, ranTwice)).rejects.toMatchObject({ slug: "conflict" });
   await grow(request.key, 11);
   const answer = await hasty.repeatable(request, async (attempt) => {
-    // The first identifier of both attempts is the same, and theirs alone.
+    // Both attempts have the same first identifier, which no other change uses.
     attempt.ids.next("ses");
     return making("after the silence", attempt);
   });
@@ -226,7 +226,7 @@ const full = fail("capacity-unavailable", {}, { detail: "full" });
 test.each<[string, (zombie: Awaited<ReturnType<typeof stall>>) => void]>([
   ["commits its change", ({ goOn }) => goOn()],
   ["gives its key back", ({ commit }) => commit(full)],
-])("should refuse the outcome of an attempt that %s after it was taken over", async (_, end) => {
+])("the outcome of an attempt that %s after it was taken over is rejected", async (_, end) => {
   const { request } = freshRequest();
   const zombie = await stall(request, hasty);
   await grow(request.key, 11);
@@ -239,14 +239,14 @@ test.each<[string, (zombie: Awaited<ReturnType<typeof stall>>) => void]>([
   expect(await one.repeatable(request, ranTwice)).toEqual(answer);
 });
 
-test("should take no attempt for silent because another one has failed", async () => {
+test("a failed attempt does not make another attempt count as silent", async () => {
   const [{ request }, { request: otherKey }, { request: failing }] = [freshRequest(), freshRequest(), freshRequest()];
   const otherAccount = { ...failing, accountId: ids.next("acc") };
   await database.db.transaction((tx) => insertAccount(tx, { id: otherAccount.accountId, name: "Test", tier: "free" }));
   const zombie = await stall(request);
   await grow(request.key, 11);
   const running = [await stall(request, other), await stall(otherKey), await stall(otherAccount)];
-  // A failure that trying again may cure has the next attempt begin at once.
+  // After a retryable failure the next attempt starts at once.
   zombie.giveUp(away);
   await expect(zombie.stalled).rejects.toBe(away);
   await expect(one.repeatable(failing, () => Promise.reject(away))).rejects.toBe(away);
@@ -258,7 +258,7 @@ test("should take no attempt for silent because another one has failed", async (
   }
 });
 
-test("should keep alive the attempts of its own gateway alone", async () => {
+test("heartbeats keep only the attempts of their own gateway alive", async () => {
   const [{ request: dead }, { request: alive }, { request: taken }] = [freshRequest(), freshRequest(), freshRequest()];
   const zombie = await stall(taken, other);
   await grow(taken.key, 11);
@@ -279,7 +279,7 @@ test("should keep alive the attempts of its own gateway alone", async () => {
 
 const hour = 3_600;
 
-test("should keep an answer for 24 hours, then delete it and run the request as a new one", async () => {
+test("a response is stored for 24 hours, then deleted, and the request runs as a new one", async () => {
   const age = (key: string, seconds: number) => {
     const old = { created_at: secondsAgo(seconds) };
     return database.db.sql.updateTable("idempotency_keys").set(old).where("key", "=", key).execute();
@@ -300,14 +300,14 @@ test("should keep an answer for 24 hours, then delete it and run the request as 
   expect([await rowsOf(unasked.key), await rowsOf(request.key)]).toEqual([[], [{ key: request.key }]]);
 });
 
-test("should change the row of no other account and no other key", async () => {
+test("only the row of the same account and key is changed", async () => {
   const [{ request }, kept] = [freshRequest(), freshRequest()];
   const others = { ...request, accountId: ids.next("acc"), hash: Buffer.alloc(32, 2) };
   await database.db.transaction((tx) => insertAccount(tx, { id: others.accountId, name: "Test", tier: "free" }));
   const run = (of: typeof request, name: string) => one.repeatable(of, (attempt) => making(name, attempt));
   const answer = await run(kept.request, "kept");
   const { stalled, goOn } = await stall(others);
-  // The first attempt gives its key back, the second keeps its answer.
+  // The first attempt releases its key. The second stores its response.
   await expect(one.repeatable(request, (attempt) => attempt.commit(async () => full))).rejects.toBe(full);
   const rows = database.db.sql.selectFrom("idempotency_keys").select("account_id").where("key", "=", request.key);
   expect(await rows.execute()).toEqual([{ account_id: others.accountId }]);
