@@ -1,7 +1,4 @@
-/**
- * Methods that clients can send, by domain, copied from their packages. Tests compare them with the methods that
- * installed clients send.
- */
+/** Methods that clients can send, from their packages. Tests compare them with those that installed clients send. */
 const clients = {
   /** playwright-core 1.65.1, and @playwright/mcp 0.0.83, which adds no methods. */
   playwright: {
@@ -91,10 +88,7 @@ const clients = {
     Tracing: "end start",
     WebMCP: "enable invokeTool",
   },
-  /**
-   * Methods that chrome-devtools-mcp 1.11.0 adds to Puppeteer. They include the methods of its DevTools, which were
-   * recorded.
-   */
+  /** Methods that chrome-devtools-mcp 1.11.0 adds to Puppeteer, including recorded methods of its DevTools. */
   chromeDevtoolsMcp: {
     Audits: "disable",
     Autofill: "enable setAddresses",

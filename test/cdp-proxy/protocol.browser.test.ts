@@ -11,8 +11,7 @@ const installed = Object.entries(findBrowsers({ env, platform, dataDirectory: tm
 test.each(installed)("the policy covers every method of the installed %s", async (_runtime, executable) => {
   const { version, methods } = await readProtocol(executable);
   expect(methods.length).toBeGreaterThan(500);
-  // If this fails, add the methods to the table in workers/cdp-proxy/policy-table.ts: forwarded, or refused with a
-  // reason.
+  // If this fails, add the methods to workers/cdp-proxy/policy-table.ts: forwarded, or refused with a reason.
   expect(methods.filter((method) => outcomeOf(method) === "unjudged")).toEqual([]);
   // If this fails, set judgedChromium to this version.
   expect(browserMayKnowMore(`${version}.`)).toBe(false);

@@ -66,8 +66,7 @@ test("a killed gateway disconnects only its own clients, which can reconnect to 
   await other.kill();
   expect(await far.closed).toEqual({ code: 1006, reason: "" });
   expect((await near.send("Browser.getVersion")).error).toBeUndefined();
-  // A session has four slots for connections. The worker learns that the connection has ended as soon as the client
-  // does.
+  // A session has four connection slots. The worker releases the slot as soon as the client has disconnected.
   const back: BareClient[] = [];
   const comeBack = () => connect(one, path).then((client) => back.push(client), String);
   for (const count of [1, 2, 3]) await expect.poll(comeBack).toBe(count);

@@ -102,8 +102,7 @@ export async function runWhole(scene: LendScene, runtime: string, client: WholeC
 async function makeFile(scene: LendScene, session: string, bytes: number | undefined) {
   const name = bytes === undefined ? "notes.txt" : "large.bin";
   const content = Buffer.alloc(bytes ?? 1_000, "content of a file ");
-  // The path is not read if the session has the file. chrome-devtools-mcp accepts only paths in the temporary
-  // directory.
+  // Unread if the session has the file. chrome-devtools-mcp accepts only paths in the temporary directory.
   const path = join(tmpdir(), name);
   if (bytes !== undefined) await writeFile(path, content);
   else {

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => doomed[Symbol.asyncDispose]());
 
 test.for(["headless-shell", "chromium"])(
-  "a session ends when its %s is killed during a command",
+  "a session ends as errored when its %s is killed during a command",
   async (runtime) => {
     const session = await doomed.create({ runtime });
     const { answer } = await doomed.beginNavigation(session);
@@ -52,7 +52,7 @@ test("a session continues after its page's process was killed during a command",
   await doomed.destroy(session);
 });
 
-test("every operation returns within its deadline while the browser hangs, and destroy removes everything", async () => {
+test("every operation returns by its deadline while the browser hangs, and destroy removes everything", async () => {
   const session = await doomed.create();
   const browser = doomed.browserOfSession("headless-shell");
   const pids = [browser, ...descendantsOf(browser.pid)].map(({ pid }) => pid);

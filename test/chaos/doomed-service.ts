@@ -108,8 +108,7 @@ export class DoomedService {
   }
 
   /**
-   * Destroys the only session of headless shell and waits until its browser has exited, so that it is not mistaken for
-   * the next one.
+   * Destroys the only headless shell session and waits for its browser's exit, so that the next browser is the oldest.
    */
   async destroy(session: string): Promise<void> {
     const { pid, startedAt } = this.browserOfSession("headless-shell");

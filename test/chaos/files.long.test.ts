@@ -128,7 +128,7 @@ test("a killed client leaves no trace of its upload and download, and both can b
   await expectGoesOn(session);
 }, 120_000);
 
-test("a killed gateway aborts an upload and a download without traces, and both can be repeated on the next one", async () => {
+test("a killed gateway aborts transfers without traces, and the next gateway can repeat them", async () => {
   const session = await open();
   const { upload, download } = await beginBoth(session, begin);
   await doomed.replaceSupervisor();
@@ -138,7 +138,7 @@ test("a killed gateway aborts an upload and a download without traces, and both 
   await expectGoesOn(session);
 }, 120_000);
 
-test("a killed worker ends an upload and a download, with an error or at once, and the next worker has no trace of them", async () => {
+test("a killed worker ends transfers at once or with an error, and leaves the next worker no traces", async () => {
   const session = await open();
   const { upload, download } = await beginBoth(session, begin);
   await doomed.kill(doomed.workerPid);

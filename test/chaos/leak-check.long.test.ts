@@ -19,10 +19,7 @@ const allowedGrowth = 1.1;
 /** Milliseconds until unused connections and timers are closed. */
 const settled = 45_000;
 
-/**
- * Concurrent requests that open every connection of the database pool. Connections opened by a burst stay for ten
- * minutes.
- */
+/** Concurrent requests that open all connections of the database pool, which then stay open for ten minutes. */
 const burst = 200;
 
 const wave = [

@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => doomed[Symbol.asyncDispose]());
 
-test("sessions continue while PostgreSQL is killed, and new ones can be created after its automatic restart", async () => {
+test("sessions outlive a killed PostgreSQL, and can be created again after its automatic restart", async () => {
   const session = await doomed.create();
   const navigate = () => doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
   expect((await navigate()).status).toBe(200);

@@ -33,7 +33,7 @@ async function churn(received: Set<string>): Promise<void> {
   }
 }
 
-test("the list has every id that a client received, although the gateway is killed between creates and destroys", async () => {
+test("the list has every id that clients received, although the gateway is killed repeatedly", async () => {
   const received = new Set<string>();
   for (const wanted of rounds) {
     const enough = received.size + wanted;

@@ -7,7 +7,7 @@ const waitFor = (selector: string, timeout: number) => ({
   timeout_ms: timeout,
 });
 
-test("an interrupted service finishes running commands, then ends everything and its sessions as destroyed", async () => {
+test("an interrupted service finishes running commands, then ends all its sessions as destroyed", async () => {
   await using doomed = await DoomedService.start();
   const session = await doomed.create();
   const running = doomed.rest(`${session}/wait`, waitFor("#never", 8_000));

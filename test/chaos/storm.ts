@@ -123,10 +123,7 @@ async function heldSlots(deployment: Deployment): Promise<number> {
   return Number(/^pilothouse_slots\{state="held",.*\} (\d+)/m.exec(metrics)?.[1] ?? Number.NaN);
 }
 
-/**
- * Reads the memory of processes that are never killed, once the browsers of the last wave are gone and memory stays
- * constant.
- */
+/** Reads the memory of processes that are never killed, once idle browsers are gone and memory stays constant. */
 async function quietMemory(deployment: Deployment): Promise<Map<string, number>> {
   await settle(deployment);
   let memory = readMemory(deployment);

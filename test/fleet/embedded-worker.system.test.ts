@@ -127,7 +127,7 @@ test("the supervisor does not mistake another process with the same pid for its 
   expect(worker.pid).not.toBe(process.pid);
 });
 
-test("the supervisor reports the last output of a worker that ends before its first heartbeat, and gives up", async () => {
+test("the supervisor does not restart a worker that ends before its first heartbeat, and reports its output", async () => {
   const worker = supervise({ program: refusingWorker });
   await worker.start();
   await expect(worker.up).rejects.toThrow(/^the worker does not start: no network.\nMissing: everything.$/);

@@ -148,7 +148,7 @@ test("registers, keeps its identity secret, and reconnects with it", async () =>
   expect(gateway.registrations[1]?.bootId).not.toBe(gateway.registrations[0]?.bootId);
 });
 
-test("reports events in order until they are acknowledged, also to the next control process on the same socket", async () => {
+test("reports events in order until acknowledged, also to the next control process on the same socket", async () => {
   const directory = await mkdtemp(join(tmpdir(), "fleet-socket-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const address = `unix:${join(directory, "fleet.sock")}`;

@@ -19,10 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => running[Symbol.asyncDispose]());
 
-/**
- * Runs a function while a transaction locks the worker and one of its sessions, like that of a gateway that has
- * stopped.
- */
+/** Runs a function while a transaction, like that of a stopped gateway, locks the worker and one of its sessions. */
 async function whileHeld(run: (tx: Tx) => Promise<void>): Promise<void> {
   await running.app.db.transaction(async (tx) => {
     await tx.sql.selectFrom("workers").select("id").forNoKeyUpdate().execute();

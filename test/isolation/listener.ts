@@ -10,10 +10,7 @@ export interface Arrivals {
   readonly complete: Promise<void>;
 }
 
-/**
- * Listens on the port of each channel over TCP and UDP, and records which addresses were reached. No other host
- * responds.
- */
+/** Records which addresses are reached on each channel's port, over TCP and UDP. No other host responds. */
 export async function listenEverywhere(addresses: readonly string[]): Promise<Arrivals> {
   const seen = new Set<string>();
   const { promise: complete, resolve } = Promise.withResolvers<void>();

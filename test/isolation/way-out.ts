@@ -10,7 +10,7 @@ export const ways = {
 
 /**
  * Public address that is requested from a session's proxy and is not routable from the test's network. A name would not
- * resolve here, and names that do not resolve in time are not sent to a local proxy.
+ * resolve here, so a local proxy would never receive it.
  */
 export const elsewhere = "http://93.184.215.14/";
 

@@ -65,9 +65,7 @@ async function probeUnguarded(runtime: BrowserRuntime, arrivals: Arrivals): Prom
 
 const guards = ["namespace", "flags", "proxy", "client"] as const;
 
-/**
- * `proxy` and `client` also run in a namespace: with a proxy of the session, and controlled by a customer's CDP client.
- */
+/** `proxy` and `client` also use a namespace: with the session's proxy, and controlled by a customer's CDP client. */
 type Guard = (typeof guards)[number];
 
 async function probeGuarded(runtime: BrowserRuntime, guard: Guard, arrivals: Arrivals): Promise<ProbeResult> {

@@ -37,8 +37,7 @@ test("browsers exit when their worker is killed", async () => {
 });
 
 test("the next worker kills processes left by a killed worker and removes its files", async () => {
-  // As root, in a directory other than the next worker's default. As an ordinary user the default, where other workers'
-  // blocks are too.
+  // As root, not the next worker's default directory. As an ordinary user the default, which has other blocks too.
   const { kill, pids, directories } = await startDoomedWorker(isRoot ? ["/tmp"] : []);
   expect(directories.every((directory) => existsSync(directory))).toBe(true);
   for (const pid of pids) process.kill(pid, "SIGSTOP");

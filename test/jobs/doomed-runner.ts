@@ -1,5 +1,4 @@
-// Runs the jobs of "doomed" queues until it is killed: node doomed-runner.ts <database URL> <file that records done
-// jobs>
+// Runs the jobs of "doomed" queues until it is killed: node doomed-runner.ts <database URL> <record of done jobs>
 import { appendFileSync } from "node:fs";
 import { createLog } from "../../src/platform/log.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";

@@ -27,10 +27,7 @@ export interface Ordeal {
 /** Milliseconds for the whole run. */
 const patience = 240_000;
 
-/**
- * Runs jobs in two processes, which are repeatedly killed and replaced. Expects each job to be repeated only because of
- * a kill.
- */
+/** Runs jobs in two processes, which are killed and replaced in turn. Expects that only kills repeat jobs. */
 export async function goThrough({ jobs, lanes, kills }: Ordeal): Promise<{ repeated: number; seconds: number }> {
   await using database = await startOwnDatabase();
   const { db, directory, url } = database;

@@ -273,8 +273,7 @@ test("a stopped runner aborts its jobs and releases them to other runners immedi
 }, 60_000);
 
 test("finished and abandoned jobs are not scanned again", async () => {
-  // Connections report their scan statistics when they are used again. Reused connections of a shared database would
-  // report late.
+  // Connections report scan statistics when they are used again, which is too late in a shared database.
   await using fresh = await startTestDatabase();
   const { sql: db } = fresh.db;
   const done = new Set<number>();

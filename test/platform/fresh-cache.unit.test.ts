@@ -106,10 +106,7 @@ test("stops waiting early for a source that hangs if the old entry is usable", a
 interface Use {
   readonly freshFor: number;
   readonly staleFor: number;
-  /**
-   * Creates a reader with such a cache; `load` is its source. The reader returns undefined or rejects if no value is
-   * available.
-   */
+  /** Creates a reader that caches what `load` returns. Without a value the reader returns undefined or rejects. */
   make(clock: Clock, load: () => Promise<unknown[]>): () => Promise<unknown>;
 }
 

@@ -1,5 +1,4 @@
-// Process whose log has lost its reader. On a message, logs an entry and prints the number of uncaught errors that
-// followed.
+// Process whose log has lost its reader. On a message, logs an entry and prints the number of uncaught errors.
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { keepRunning } from "../../src/platform/last-resort.ts";

@@ -13,9 +13,7 @@ const user = { uid: 65_534, gid: 65_534 };
 /** Milliseconds for all tests of the user. */
 export const userLimit = 300_000;
 
-/**
- * Runs tests as an ordinary user in a copy owned by that user, if run as root. Otherwise the suite itself runs them.
- */
+/** Runs tests as an ordinary user in a copy owned by that user. Without root the suite itself does so. */
 export async function testAsUser(...which: string[]): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const copy = await copyProjectFor(user);
@@ -26,9 +24,7 @@ export async function testAsUser(...which: string[]): Promise<void> {
   expect(output).toMatch(/Tests +\d+ passed/);
 }
 
-/**
- * Creates a directory owned by the user. Its name is short because Chromium's socket path below it has a length limit.
- */
+/** Creates a directory of the user. Its name is short because the length of Chromium's socket path is limited. */
 async function directoryOfUser(prefix: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), prefix));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { clearGround, makeGround, StartedProject } from "./started-project.ts";
 
 /**
- * Makes the command the first process of a PID namespace, as in a container. When it ends, the kernel kills the rest.
+ * Runs the command as the first process of a PID namespace, as in a container. The kernel kills the others at its end.
  */
 const asFirstProcess = ["unshare", "--pid", "--fork", "--mount-proc"];
 

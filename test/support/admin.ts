@@ -1,6 +1,6 @@
 import { runAdmin } from "../../tools/admin/run-admin.ts";
 
-/** Runs a command of the operator in this process, and gives its exit code and what it prints. */
+/** Runs an operator command in this process. Returns its exit code and output. */
 export async function runAdminHere(env: Readonly<Record<string, string>>, ...args: readonly string[]) {
   let [stdout, stderr] = ["", ""];
   const status = await runAdmin(args, env, {
@@ -10,7 +10,7 @@ export async function runAdminHere(env: Readonly<Record<string, string>>, ...arg
   return { status, stdout, stderr };
 }
 
-/** Runs a command of the operator, and gives what it prints. Rejects when it refuses. */
+/** Runs an operator command and returns its output. Rejects if the command fails. */
 export async function admin(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<string> {
   const { status, stdout, stderr } = await runAdminHere(env, ...args);
   if (status !== 0) throw new Error(stderr);

@@ -5,14 +5,14 @@ import type { Person } from "./people.ts";
 /** Milliseconds for which each code is shown. */
 export const codeStep = 30_000;
 
-/** Makes the app of a person who has enrolled it: gives its code at a time, in milliseconds. */
+/** Creates an authenticator app that returns the code at a time in milliseconds. */
 export function authenticatorOf(otpauthUrl: string): (time: number) => string {
   const totp = URI.parse(otpauthUrl);
   if (!(totp instanceof TOTP)) throw new Error("the address is of no TOTP");
   return (timestamp) => totp.generate({ timestamp });
 }
 
-/** Enrols a second factor over REST; the code of the present time step is used by it. */
+/** Enrols a second factor over REST, which uses up the code of the current time step. */
 export async function enrolFactor({ rest, password }: Person) {
   const begun = await rest("/v1/auth/mfa/totp", { password });
   expect(begun).toMatchObject({ status: 201 });

@@ -10,15 +10,14 @@ import type { Database } from "../../src/platform/postgres/database.ts";
 import { silentLog } from "./database.ts";
 import { type SessionsApp, startSessionsApp } from "./sessions-app.ts";
 
-/** Bearers of one kind by the test's clock, and sessions that they can be of. */
+/** Bearers of one kind on the test's clock, and sessions that they can belong to. */
 export interface BearerScene extends AsyncDisposable {
   readonly running: SessionsApp;
   readonly bearers: Bearers;
-  /** Makes a session, and a key of another account, which ends at a time or never. */
+  /** Creates a session, and a key of another account with an optional expiry. */
   makeSession(keyExpiresAt?: Date): Promise<{ readonly sessionId: string; readonly keyId: string }>;
 }
 
-/** Starts it. */
 export async function startBearerScene(kindOf: (db: Database) => BearerKind, clock: Clock): Promise<BearerScene> {
   const running = await startSessionsApp();
   await running.worker({ slots: 10 });

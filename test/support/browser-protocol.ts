@@ -5,21 +5,21 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { onTestFinished } from "vitest";
 
-/** The protocol that a browser says it speaks. */
+/** Protocol that a browser reports. */
 interface BrowserProtocol {
-  /** Its major version. */
+  /** Major version of the browser. */
   readonly version: number;
-  /** Its commands, as `Page.navigate`. */
+  /** Commands, such as `Page.navigate`. */
   readonly methods: readonly string[];
 }
 
-/** Asks a browser for its protocol, by the port that it has for that. */
+/** Reads the protocol from a browser's debugging port. */
 export async function readProtocol(executable: string): Promise<BrowserProtocol> {
   const directory = await mkdtemp(join(tmpdir(), "pilothouse-protocol-"));
   const flags = ["--headless", "--remote-debugging-port=0", `--user-data-dir=${directory}`, "about:blank"];
-  // Chromium does not run as root with its sandbox.
+  // Chromium's sandbox does not work as root.
   const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  // A group of its own: what is installed may be a script that starts the browser.
+  // Own process group, because the executable may be a script that starts the browser.
   const browser = spawn(executable, [...sandbox, ...flags], { detached: true, stdio: ["ignore", "ignore", "pipe"] });
   onTestFinished(async () => {
     if (browser.pid !== undefined && browser.exitCode === null) process.kill(-browser.pid, "SIGKILL");

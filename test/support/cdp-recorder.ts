@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { onTestFinished } from "vitest";
 import { type RawData, WebSocket, WebSocketServer } from "ws";
 
-/** A relay before a CDP address that notes what a client sends. */
+/** Relay in front of a CDP address that records a client's methods. */
 export interface CdpRecorder {
-  /** Where clients connect. */
+  /** URL for clients. */
   readonly url: string;
-  /** The methods of the commands that were sent. */
+  /** Methods of the sent commands. */
   readonly methods: ReadonlySet<string>;
 }
 
-/** Starts a relay to a CDP address, which ends with the test. */
+/** Starts a relay to a CDP address. The relay ends with the test. */
 export async function recordCdp(target: string): Promise<CdpRecorder> {
   const methods = new Set<string>();
   const server = new WebSocketServer({ host: "127.0.0.1", port: 0 });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-tls.ts";
 
-/** A certificate authority of a test's own, made by openssl. */
+/** Certificate authority of one test, created by openssl. */
 export class CertificateAuthority implements Disposable {
   readonly #directory = mkdtempSync(join(tmpdir(), "certificates-"));
 
@@ -13,7 +13,7 @@ export class CertificateAuthority implements Disposable {
     this.#openssl("req", "-x509", ...newKey, "-keyout", "ca.key", "-out", "ca.pem", ...subject);
   }
 
-  /** Makes a certificate that is good for loopback by address, and for a name. */
+  /** Creates a certificate for a name and for loopback addresses. */
   issue(name: string): FleetTlsFiles {
     this.#openssl("req", ...newKey, "-keyout", `${name}.key`, "-out", `${name}.csr`, "-subj", `/CN=${name}`);
     writeFileSync(join(this.#directory, `${name}.ext`), `subjectAltName=DNS:${name},IP:127.0.0.1\n`);
@@ -32,10 +32,10 @@ export class CertificateAuthority implements Disposable {
   }
 }
 
-/** Elliptic-curve keys: they are made in a few milliseconds. */
+/** Elliptic-curve keys, which take only milliseconds to generate. */
 const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"] as const;
 
-/** What tells a process of its certificates. */
+/** Returns the environment variables with a process's certificates. */
 export function fleetTlsVariables({ cert, key, ca }: FleetTlsFiles): Record<string, string> {
   return { FLEET_TLS_CERT: cert, FLEET_TLS_KEY: key, FLEET_TLS_CA: ca };
 }

@@ -1,12 +1,12 @@
 import type { VendorPage } from "./vendor-site.ts";
 
-/** A page that shows a bot check, and how a person gets through it. */
+/** Page that shows a bot check, and how a person passes it. */
 export interface CheckPage extends VendorPage {
-  /** The kind that is to be recognised. */
+  /** Kind that must be detected. */
   readonly kind: string;
-  /** What is done first for the check to appear. */
+  /** Script that makes the check appear. */
   readonly provoke?: string;
-  /** The element that passes the check, and the frames in which it is; a point where it cannot be selected. */
+  /** Element that passes the check, with the frames that contain it, or a point if no selector reaches it. */
   readonly pass:
     | { readonly selector: string; readonly frame?: readonly string[] }
     | { readonly x: number; readonly y: number };
@@ -14,7 +14,7 @@ export interface CheckPage extends VendorPage {
 
 const passInFrame = { selector: "#pass", frame: ["iframe.check"] };
 
-/** Does what the vendors' scripts do when their frame says that the check was passed. */
+/** Does what vendors' scripts do when their frame reports a passed check. */
 const fill = (field: string) =>
   `<script>addEventListener("message", () => { document.querySelector("[name=${field}]").value = "token" })</script>`;
 const leave = `<script>addEventListener("message", () => { document.cookie = "cleared=1; path=/"; location.reload() })</script>`;
@@ -30,7 +30,7 @@ const turnstile =
 const checkbox = "width:304px;height:78px";
 const puzzle = "width:400px;height:580px";
 
-/** Each vendor's check in the shapes in which it comes. */
+/** Each vendor's check in its usual forms. */
 export const checkPages: Readonly<Record<string, CheckPage>> = {
   "a Turnstile in a closed shadow root": {
     kind: "turnstile",
@@ -151,7 +151,6 @@ export const checkPages: Readonly<Record<string, CheckPage>> = {
   },
 };
 
-/** Hosts that the pages embed. */
 export const checkHosts = [
   "challenges.cloudflare.com",
   "www.google.com",

@@ -3,8 +3,8 @@ import { setImmediate as breathe } from "node:timers/promises";
 const partBytes = 65_536;
 
 /**
- * A body of unknown length, which is of spaces. It ends, and leaves others their turns: fetch reads one that is there at
- * once for as long as it lasts, whatever has become of its connection, and no deadline of a test is heard meanwhile.
+ * Body of spaces with unknown length that yields between chunks. Otherwise fetch reads it without pause, even after the
+ * connection is closed, and blocks the test's timers.
  */
 export function chunkedBody(bytes: number): ReadableStream<Uint8Array> {
   let left = bytes;

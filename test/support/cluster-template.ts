@@ -8,12 +8,12 @@ import { makeDataDirectory } from "./database.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Data directory with a migrated cluster that has been stopped in order. */
+    /** Data directory with a migrated cluster that was shut down cleanly. */
     readonly cluster?: string;
   }
 }
 
-/** Makes the cluster that services of a run begin with: a start that makes one takes a second of a core longer. */
+/** Creates the cluster that services of a run copy, which saves a second of CPU time for each start. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const directory = await makeDataDirectory();
   const log = createLog("warn");

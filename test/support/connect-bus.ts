@@ -6,7 +6,7 @@ import { createRedisBus } from "../../src/platform/redis/redis-bus.ts";
 import { silentLog } from "./database.ts";
 import type { RedisServer } from "./redis-server.ts";
 
-/** Makes the bus of one of several gateways, until the test has ended. */
+/** Creates the bus of one of several gateways until the test ends. */
 export async function connectBus({ url }: RedisServer): Promise<Bus> {
   const redis = createRedis({ url, log: silentLog, registry: createMetrics(), patience: 10_000 });
   const bus = createRedisBus(redis);

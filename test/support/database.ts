@@ -14,46 +14,46 @@ import { type Database, openDatabase } from "../../src/platform/postgres/databas
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { recordLog } from "./logs.ts";
 
-/** A log that shows nothing: what would be in it is looked through for secrets alone. */
+/** Log without output, whose entries are only scanned for secrets. */
 export const silentLog = createLog("debug", { write: recordLog });
 
-/** A cluster is a thousand files, which a disk takes ten times as long to make: tests have theirs in memory. */
+/** A cluster has a thousand files, which are created ten times faster in memory than on a disk. */
 const memory = { directory: "/dev/shm", bytes: 4 * 2 ** 30 };
 
-/** Where data directories are made; benches measure on the disk. */
+/** Directory for data directories. Benchmarks use the disk. */
 async function dataRoot(): Promise<string> {
   if (process.env.VITEST === undefined) return tmpdir();
   const { bavail = 0, bsize = 0 } = await statfs(memory.directory).catch(() => ({}) as Partial<StatsFs>);
   return bavail * bsize >= memory.bytes ? memory.directory : tmpdir();
 }
 
-/** Makes a directory that the server's own user can pass, too. */
+/** Creates a directory that the user of the server can also enter. */
 export async function makeDataDirectory(): Promise<string> {
   const directory = await mkdtemp(join(await dataRoot(), "pilothouse-test-"));
   await chmod(directory, 0o711);
   return directory;
 }
 
-/** Makes a data directory in which PostgreSQL has its cluster already, where the run has one to copy. */
+/** Creates a data directory with a copy of the run's cluster, if any. */
 export async function makeClusterDirectory(): Promise<string> {
   const directory = await makeDataDirectory();
   const cluster = process.env.VITEST === undefined ? undefined : inject("cluster");
-  // With its owners: PostgreSQL runs as no root.
+  // Keeps the owners, because PostgreSQL does not run as root.
   if (cluster !== undefined) await promisify(execFile)("cp", ["-a", join(cluster, "postgres"), directory]);
   return directory;
 }
 
-/** Settings of a server that need not survive the machine's crash; a killed server loses nothing by them. */
+/** Settings of a server that need not survive a machine crash. They are safe if only the server is killed. */
 export const forgetful = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
-/** Address of a database behind the unix socket in a directory. */
+/** Returns the URL of a database behind a unix socket in a directory. */
 export const databaseUrl = (socketDirectory: string, name = "postgres"): string =>
   `postgres://localhost/${name}?user=postgres&host=${encodeURIComponent(socketDirectory)}`;
 
-/** The migrated database that others are copies of. */
+/** Migrated database that is copied for others. */
 export const templateName = "pilothouse_template";
 
-/** An empty database with our tables, which is removed when it is disposed of. */
+/** Empty database with the product's tables, which is dropped on disposal. */
 export interface EmptyDatabase extends AsyncDisposable {
   readonly url: string;
   readonly name: string;
@@ -61,7 +61,7 @@ export interface EmptyDatabase extends AsyncDisposable {
   readonly socketDirectory: string;
 }
 
-/** Creates a database on the server of the run; undefined in tiers that have none, and in benches. */
+/** Creates a database on the server of the run. Returns undefined in benchmarks and in tiers without a server. */
 export async function createSharedDatabase(): Promise<EmptyDatabase | undefined> {
   const socketDirectory = process.env.VITEST === undefined ? undefined : inject("postgres");
   if (socketDirectory === undefined) return undefined;
@@ -75,7 +75,7 @@ export async function createSharedDatabase(): Promise<EmptyDatabase | undefined>
   };
 }
 
-/** Runs a statement on a connection of its own. */
+/** Runs a statement on a separate connection. */
 async function runAlone(socketDirectory: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl(socketDirectory) });
   await client.connect();
@@ -86,12 +86,12 @@ async function runAlone(socketDirectory: string, statement: string): Promise<voi
   }
 }
 
-/** A database with our tables and a pool of connections to it. */
+/** Database with the product's tables and a connection pool. */
 export interface TestDatabase extends EmptyDatabase {
   readonly db: Database;
 }
 
-/** Creates a database on the server of the run, or on one of its own in tiers that have none. */
+/** Creates a database on the server of the run, or on a new server in tiers without one. */
 export async function startTestDatabase(): Promise<TestDatabase> {
   const shared = await createSharedDatabase();
   if (!shared) return startOwnDatabase();
@@ -106,13 +106,13 @@ export async function startTestDatabase(): Promise<TestDatabase> {
   };
 }
 
-/** A database of a server that the test may stop. */
+/** Database of a server that the test may stop. */
 export interface OwnDatabase extends TestDatabase {
   readonly directory: string;
   readonly postgres: EmbeddedPostgres;
 }
 
-/** Starts a server in a directory of its own, and removes both when it is disposed of. */
+/** Starts a server in a new directory. Both are removed on disposal. */
 export async function startOwnDatabase(): Promise<OwnDatabase> {
   const directory = await makeClusterDirectory();
   const postgres = createEmbeddedPostgres(directory, silentLog);
@@ -131,7 +131,7 @@ export async function startOwnDatabase(): Promise<OwnDatabase> {
   };
 }
 
-/** Closes a pool in which a test that failed may have left a transaction open. */
+/** Closes a pool in which a failed test may have left an open transaction. */
 async function close(db: Database): Promise<void> {
   await Promise.race([db.close(), sleep(2_000)]);
 }

@@ -8,16 +8,16 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 
 const run = promisify(execFile);
 
-/** PostgreSQL as Debian packs it, with a cluster of its own. */
+/** Debian's PostgreSQL with a new cluster. */
 export interface DebianPostgres extends AsyncDisposable {
   readonly url: string;
-  /** Its own, for files that its programs are to read. */
+  /** Directory for files that the server's programs read. */
   readonly directory: string;
-  /** Runs one of its programs (psql, pg_dump) as whom it serves, with these options added, and gives what it says. */
+  /** Runs a client program (psql, pg_dump) as the server's user with extra options. Returns its output. */
   client(program: string, ...args: readonly string[]): Promise<string>;
 }
 
-/** Where Debian puts the newest release that is installed. */
+/** Returns the directory of the newest installed release. */
 async function findPrograms(): Promise<string> {
   const releases = await readdir("/usr/lib/postgresql");
   return `/usr/lib/postgresql/${Math.max(...releases.map(Number))}/bin`;
@@ -26,7 +26,7 @@ async function findPrograms(): Promise<string> {
 /** The server refuses to run as root. */
 const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** Makes a cluster and starts its server, on a unix socket alone. */
+/** Creates a cluster and starts its server on a unix socket only. */
 export async function startDebianPostgres(): Promise<DebianPostgres> {
   const programs = await findPrograms();
   const home = await mkdtemp(join(tmpdir(), "pilothouse-debian-"));

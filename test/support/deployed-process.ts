@@ -6,15 +6,14 @@ import { recordLog } from "./logs.ts";
 const startMs = 60_000;
 const stopMs = 45_000;
 
-/** What a process of a deployment is. */
 export interface DeployedProcessOptions {
   readonly program: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Where it says that it is ready. */
+  /** Port with the readiness check. */
   readonly internalPort: number;
 }
 
-/** A gateway or a worker that runs as a process of its own, and can be started again on the same data and ports. */
+/** Gateway or worker in a separate process that can be restarted on the same data and ports. */
 export class DeployedProcess {
   readonly #options: DeployedProcessOptions;
   #process: ChildProcess | undefined;
@@ -28,17 +27,17 @@ export class DeployedProcess {
     return this.#process?.pid;
   }
 
-  /** How it ended; null while it runs, and after a signal. */
+  /** Exit code; null while the process runs and after a signal. */
   get exitCode(): number | null {
     return this.#process?.exitCode ?? null;
   }
 
-  /** Everything that it has printed since it was first started. */
+  /** Output of all starts. */
   get output(): string {
     return this.#printed;
   }
 
-  /** Starts it; resolves when it is ready. */
+  /** Starts the process. Resolves when it is ready. */
   async start(): Promise<void> {
     const { program, env } = this.#options;
     const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, CHROMIUM_PATH, HEADLESS_SHELL_PATH } = process.env;
@@ -61,7 +60,7 @@ export class DeployedProcess {
     if (!isReady || this.#hasEnded) throw new Error(`${program} did not become ready:\n${this.#printed}`);
   }
 
-  /** Says whether it answers that it is ready. */
+  /** Returns whether the process reports that it is ready. */
   async isReady(): Promise<boolean> {
     const url = `http://127.0.0.1:${this.#options.internalPort}/readyz`;
     return fetch(url, { signal: AbortSignal.timeout(2_000) }).then(
@@ -70,7 +69,6 @@ export class DeployedProcess {
     );
   }
 
-  /** Reads its metrics. */
   async metrics(): Promise<string> {
     const url = `http://127.0.0.1:${this.#options.internalPort}/metrics`;
     return (await fetch(url, { signal: AbortSignal.timeout(5_000) })).text();
@@ -81,12 +79,12 @@ export class DeployedProcess {
     this.#process?.kill(signal);
   }
 
-  /** Ends it the hard way, and resolves when it is gone. */
+  /** Kills the process with SIGKILL and waits for its exit. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
   }
 
-  /** Tells it to end, and resolves when it has; one that does not is killed. */
+  /** Sends SIGTERM and waits for the exit. A process that does not exit is killed. */
   async stop(): Promise<void> {
     await this.#end("SIGTERM");
   }
@@ -101,7 +99,7 @@ export class DeployedProcess {
     if (child === undefined || this.#hasEnded) return;
     const ended = once(child, "exit");
     child.kill(signal);
-    // One that a test has stopped could not heed it.
+    // A stopped process would not handle the signal.
     child.kill("SIGCONT");
     const deadline = setTimeout(() => child.kill("SIGKILL"), stopMs);
     await ended;

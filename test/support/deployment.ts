@@ -12,43 +12,39 @@ import { RedisServer } from "./redis-server.ts";
 import { type Rest, restClient } from "./rest.ts";
 import { testSecretsKeys } from "./secrets-keys.ts";
 
-/** What to deploy. */
 export interface DeploymentOptions {
-  /** One gateway for each; what its environment adds. */
+  /** Extra environment of each gateway; one entry per gateway. */
   readonly gateways?: readonly Record<string, string>[];
   readonly controls?: number;
   readonly workers?: number;
   /** Slots of each worker. */
   readonly slots?: number;
-  /** Added to the environment of every gateway, and of every worker. */
+  /** Extra environment of all gateways and of all workers. */
   readonly gatewayEnv?: Record<string, string>;
   readonly workerEnv?: Record<string, string>;
 }
 
-/** A gateway of a deployment. */
 export interface DeployedGateway extends DeployedProcess {
   readonly url: string;
   readonly grpcAddress: string;
   readonly internalUrl: string;
-  /** Calls its REST API with the deployment's key. */
+  /** Calls the gateway's REST API with the deployment's key. */
   readonly rest: Rest;
 }
 
-/** A control process of a deployment. */
 export interface DeployedControl extends DeployedProcess {
   readonly internalUrl: string;
-  /** Where workers call it. */
+  /** Address for workers. */
   readonly fleetAddress: string;
 }
 
-/** A worker of a deployment. */
 export interface DeployedWorker extends DeployedProcess {
   readonly internalUrl: string;
 }
 
 const token = "a token of the tests alone";
 
-/** Everything that a service on several machines consists of, on one: each process can be killed and started again alone. */
+/** All processes of a distributed service on one machine. Each can be killed and restarted separately. */
 export class Deployment implements AsyncDisposable {
   readonly redis: RedisServer;
   readonly postgres: PostgresServer;
@@ -65,7 +61,7 @@ export class Deployment implements AsyncDisposable {
     this.postgres = postgres;
   }
 
-  /** Starts all of it, and makes a key of the highest tier with the admin's command. */
+  /** Starts all processes and creates a key of the highest tier by an operator command. */
   static async start(options: DeploymentOptions = {}): Promise<Deployment> {
     const dataDir = await makeClusterDirectory();
     const postgres = new PostgresServer(dataDir);
@@ -80,44 +76,41 @@ export class Deployment implements AsyncDisposable {
     }
   }
 
-  /** A gateway by its number. */
   gateway(index: number): DeployedGateway {
     const gateway = this.gateways[index];
     if (!gateway) throw new Error(`the deployment has no gateway ${index}`);
     return gateway;
   }
 
-  /** A control process by its number. */
   control(index: number): DeployedControl {
     const control = this.controls[index];
     if (!control) throw new Error(`the deployment has no control process ${index}`);
     return control;
   }
 
-  /** A worker by its number. */
   worker(index: number): DeployedWorker {
     const worker = this.workers[index];
     if (!worker) throw new Error(`the deployment has no worker ${index}`);
     return worker;
   }
 
-  /** What a process needs to reach the shared servers. */
+  /** Environment that a process needs to reach the shared servers. */
   get sharedEnv(): Record<string, string> {
     const servers = { DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url };
     return { ...servers, SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" };
   }
 
-  /** Makes a key of an account of its own. */
+  /** Creates a key of a new account. */
   async createKey(account: string, tier = "enterprise"): Promise<string> {
     return this.admin("create-key", "--account", account, "--tier", tier);
   }
 
-  /** Runs a command of the operator, and gives what it prints. */
+  /** Runs an operator command and returns its output. */
   async admin(...args: readonly string[]): Promise<string> {
     return admin({ DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url }, ...args);
   }
 
-  /** Starts a worker without browsers, which calls one of the control processes. */
+  /** Starts a worker without browsers that calls one of the control processes. */
   async fakeWorker(control = 0, options: Partial<FakeWorkerOptions> = {}): Promise<FakeWorker> {
     const worker = new FakeWorker({ control: this.control(control).fleetAddress, token, ...options });
     await worker.start();
@@ -125,14 +118,14 @@ export class Deployment implements AsyncDisposable {
     return worker;
   }
 
-  /** Ends gateways and workers in order. */
+  /** Stops gateways and workers in order. */
   async stopProcesses(): Promise<void> {
     for (const worker of this.#fakeWorkers) worker.die();
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await Promise.all([...this.gateways, ...this.controls].map((each) => each.stop()));
   }
 
-  /** Ends everything, whatever has become of it, and deletes the data. */
+  /** Ends all processes in any state and deletes the data. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stopProcesses();
     await this.redis[Symbol.asyncDispose]();
@@ -149,7 +142,7 @@ export class Deployment implements AsyncDisposable {
     }
     const addresses = this.controls.map(({ fleetAddress }) => fleetAddress);
     for (let index = 0; index < workers; index += 1) {
-      // Each begins with another control process, so that none is everybody's.
+      // Each worker starts with another control process, which distributes them.
       const turn = index % addresses.length;
       const control = [...addresses.slice(turn), ...addresses.slice(0, turn)].join();
       this.workers.push(
@@ -206,7 +199,7 @@ export class Deployment implements AsyncDisposable {
         WORKER_LISTEN: `127.0.0.1:${ports.LISTEN}`,
         WORKER_TOKEN: token,
         INTERNAL_PORT: String(ports.INTERNAL_PORT),
-        // A test that leaves sessions behind is not to wait for them.
+        // The deployment must not wait for sessions that a test leaves behind.
         DRAIN_SECONDS: "0",
         ...env,
       },
@@ -216,7 +209,7 @@ export class Deployment implements AsyncDisposable {
   }
 }
 
-/** The PostgreSQL that comes with the packages, as a server of its own that processes reach by a URL. */
+/** The PostgreSQL of the npm packages, as a separate server with a URL. */
 class PostgresServer {
   readonly url: string;
   readonly #directory: string;
@@ -229,25 +222,25 @@ class PostgresServer {
     this.#server = createEmbeddedPostgres(directory, silentLog, forgetful);
   }
 
-  /** Starts it, also again after it was killed. */
+  /** Starts the server, also after it was killed. */
   async start(): Promise<void> {
     this.#server = createEmbeddedPostgres(this.#directory, silentLog, forgetful);
     await this.#server.start();
   }
 
-  /** Process of the postmaster. */
+  /** Pid of the postmaster. */
   get pid(): number {
     return Number.parseInt(readFileSync(join(this.#directory, "postgres/data/postmaster.pid"), "utf8"), 10);
   }
 
-  /** Ends it the hard way; it stays away until it is started. */
+  /** Kills the server with SIGKILL. It is not restarted automatically. */
   async kill(): Promise<void> {
     const { pid } = this;
     this.#server.leave();
     await endProcess(pid, [{ signal: "SIGKILL", patience: 10_000 }]);
   }
 
-  /** Shuts it down in order. */
+  /** Shuts the server down cleanly. */
   async stop(): Promise<void> {
     await this.#server.stop();
   }

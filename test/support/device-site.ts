@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { TestSite } from "./test-site.ts";
 
-/** What one document or worker says of its device; what it has no word for is absent. */
+/** Device properties that one document or worker reports. Unsupported properties are absent. */
 export interface DeviceWord {
   readonly userAgent: string;
   readonly appVersion: string;
@@ -22,12 +22,12 @@ export interface DeviceWord {
   readonly webdriver?: boolean;
 }
 
-/** Headers of a request by which a site could know the device. */
+/** Request headers by which a site could identify the device. */
 type DeviceHeaders = Readonly<Record<string, string | undefined>>;
 
 const headerNames = ["user-agent", "accept-language", "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"];
 
-/** Runs in documents and workers alike. */
+/** Runs in documents and workers. */
 const describe = `async () => {
   const { userAgent, appVersion, platform, language, languages, userAgentData, maxTouchPoints, webdriver } = navigator;
   const { locale, timeZone } = Intl.DateTimeFormat().resolvedOptions();
@@ -79,13 +79,13 @@ const page = (other: string) => `<!DOCTYPE html><meta name=viewport content="wid
   });
 })()</script>`;
 
-/** A site of two origins whose page has everything that it opens say what device it is on, with what requests told. */
+/** Site of two origins whose page makes everything that it opens report its device, including request headers. */
 export class DeviceSite extends TestSite {
   #words = Promise.withResolvers<Readonly<Record<string, DeviceWord>>>();
-  /** Headers by path, as far as something sent them. */
+  /** Headers by path of the requests received. */
   readonly headers = new Map<string, DeviceHeaders>();
 
-  /** Forgets what was said; the promise gives what is said next. */
+  /** Forgets earlier reports. Resolves with the next report. */
   expect(): Promise<Readonly<Record<string, DeviceWord>>> {
     this.headers.clear();
     this.#words = Promise.withResolvers();

@@ -19,18 +19,18 @@ import { httpRouteOf } from "../../src/kernel/http-route.ts";
 import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-table.ts";
 import { watchForParsers } from "./leaks.ts";
 
-/** The doors of a gateway. Bidirectional methods have WebSocket for REST, and none by Connect over HTTP/1.1. */
+/** Transports of a gateway. Bidirectional methods use WebSocket for REST, and Connect over HTTP/1.1 lacks them. */
 export const doors = ["REST", "Connect", "gRPC", "gRPC on GRPC_PORT"] as const;
 export type DoorName = (typeof doors)[number];
 
-/** What became of a call, alike for every door. */
+/** Result of a call in a form common to all transports. */
 export interface Outcome {
-  /** Empty where it went well. */
+  /** Empty if the call succeeded. */
   readonly slug: string;
   readonly extensions: Readonly<Record<string, unknown>>;
-  /** Seconds after which it may go well, where the answer says so. */
+  /** Seconds after which to retry, if the response sets them. */
   readonly retryAfter?: number | undefined;
-  /** The answer, or the first one of a stream, as Connect's JSON has it, or the problem; text where it is no JSON. */
+  /** The response, or a stream's first message, in Connect's JSON, or the problem; text if the body is not JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
   readonly answer: any;
   readonly headers: Headers;
@@ -38,10 +38,10 @@ export interface Outcome {
 
 type Sent = Readonly<Record<string, string>>;
 
-/** Calls a method of any kind, and breaks off after the first answer. */
+/** Calls a method of any kind and cancels it after the first response. */
 export type DoorCall = (door: DoorName, method: DescMethod, request: JsonValue, headers: Sent) => Promise<Outcome>;
 
-/** Makes what calls a gateway by each of its doors. */
+/** Creates a function that calls a gateway through each of its transports. */
 export function createDoorCall({ url, grpcAddress }: { readonly url: string; readonly grpcAddress: string }): DoorCall {
   const transports: Record<Exclude<DoorName, "REST">, Transport> = {
     Connect: createConnectTransport({ baseUrl: url, httpVersion: "1.1" }),
@@ -56,7 +56,7 @@ export function createDoorCall({ url, grpcAddress }: { readonly url: string; rea
   };
 }
 
-/** Puts the fields that a path names into it, and gives the others. */
+/** Fills the fields that a path names into the path. Returns the remaining fields. */
 function fillPath(template: string, request: JsonValue): { path: string; fields: Record<string, unknown> } {
   const fields = new Map(Object.entries(Object(request)));
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name) => {
@@ -96,7 +96,7 @@ function bodyOf(method: DescMethod, fields: Record<string, unknown>, headers: Se
   return { body: JSON.stringify(fields), headers: { ...headers, "content-type": "application/json" } };
 }
 
-/** What a problem document says. */
+/** Converts a problem document. */
 function refusal(problem: { readonly type: string }, status: number, headers: Headers): Outcome {
   const slug = problem.type.split("/").at(-1) ?? "";
   expect(isErrorSlug(slug) && errorTable[slug].status).toBe(status);
@@ -105,7 +105,7 @@ function refusal(problem: { readonly type: string }, status: number, headers: He
   return { slug, extensions: knownExtensions(slug, { ...problem }), retryAfter, answer: problem, headers };
 }
 
-/** Opens a WebSocket, sends one message, and takes the first answer; what is refused at the handshake is an HTTP answer. */
+/** Opens a WebSocket, sends one message and takes the first response. A refused handshake is an HTTP response. */
 function callWebSocket(url: string, method: DescMethod, request: JsonValue, headers: Sent): Promise<Outcome> {
   const { path, fields } = fillPath(getOption(method, rules).websocket, request);
   const socket = new WebSocket(`${url.replace("http", "ws")}${path}`, { headers });
@@ -151,7 +151,7 @@ async function callRpc(transport: Transport, method: DescMethod, request: JsonVa
   }
 }
 
-/** Milliseconds for an answer. */
+/** Milliseconds to wait for a response. */
 const patience = 30_000;
 
 const isUnary = (method: DescMethod): method is DescMethodUnary => method.methodKind === "unary";
@@ -182,7 +182,7 @@ async function firstAnswer(
   }
 }
 
-/** The extensions of a problem, as text: gRPC's metadata has nothing else. */
+/** Extensions of a problem as text, because gRPC metadata is text only. */
 function knownExtensions(slug: string, members: Readonly<Record<string, unknown>>): Record<string, unknown> {
   if (!isErrorSlug(slug)) return {};
   const names = Object.keys(extensionsOf(slug)).filter((name) => members[name] !== undefined);

@@ -1,27 +1,27 @@
 /**
- * Why no test stands on the sides of a duration:
- * - `short`: it is below a second, and tests that cross it in real time cost little.
- * - `period`: it is the time between two looks. A test calls what is run; only latency depends on the period.
- * - `pause`: it is the time between two tries. Only latency and load depend on it.
- * - `memory`: something is known for so long while it is not used. Only memory and look-ups depend on it.
- * - `unit`: it is a unit, or the bound of a value that a request gives.
- * - `spare`: it bounds a wait for a healthy process of our own, and is many times what that takes.
+ * Reasons why one side of a duration has no test:
+ * - `short`: the duration is below a second, and tests in real time are cheap.
+ * - `period`: the time between two polls. Tests call the polled function, and only latency depends on the period.
+ * - `pause`: the time between two retries. Only latency and load depend on it.
+ * - `memory`: lifetime of an unused cache entry. Only memory and look-ups depend on it.
+ * - `unit`: a unit of time, or a limit on a value in a request.
+ * - `spare`: timeout for one of the product's own healthy processes, many times longer than needed.
  */
 type DurationReason = "short" | "period" | "pause" | "memory" | "unit" | "spare";
 
-/** A path below `test/`. */
+/** Path below `test/`. */
 type TestFile = `${string}.test.ts`;
 
-/** What stands on one side of a duration: a test that fails, or why there is none. */
+/** Test that fails if the duration is wrong on one side, or the reason why there is none. */
 type DurationSide = TestFile | DurationReason;
 
-/** What stands where a duration is a tenth, and where it is ten times as long; one thing that stands on both sides alone. */
+/** Tests for a tenth of the duration and for ten times the duration. A single entry covers both. */
 type DurationSides = DurationSide | readonly [shorter: DurationSide, longer: DurationSide];
 
-/** File, name and value of a duration as the source has them, and where it is tested or why it is not. */
+/** File, name and value of a duration in the source, and where it is tested or why not. */
 type DurationRow = readonly [file: string, name: string, value: string, tested: DurationSides];
 
-/** Every duration of the product. `durations.unit.test.ts` compares the table with the sources. */
+/** All durations of the product. `durations.unit.test.ts` compares the table with the sources. */
 export const durations: readonly DurationRow[] = [
   ["gateway/client-buffers.ts", "measureEvery", "500", "short"],
   ["gateway/client-buffers.ts", "reportEvery", "10_000", "period"],

@@ -38,7 +38,6 @@ import { addGrpcService, type GrpcHandlers, listenGrpc, type MethodsOf } from ".
 
 type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 
-/** Decodes the request of a command. */
 export function requestOf<Request extends DescMessage>(
   { request: schema }: { readonly request: Request },
   { request }: Command,
@@ -46,7 +45,7 @@ export function requestOf<Request extends DescMessage>(
   return fromBinary(schema, request);
 }
 
-/** What a fake worker does otherwise than answering at once. */
+/** Deviations from answering immediately. */
 export interface FakeWorkerOptions {
   readonly control: string;
   readonly token: string;
@@ -54,16 +53,16 @@ export interface FakeWorkerOptions {
   readonly handlers?: Partial<Handlers>;
 }
 
-/** Speaks the real gRPC of a worker, without browsers. */
+/** Worker without browsers that speaks the real gRPC protocol. */
 export class FakeWorker {
   readonly held = new Map<string, bigint>();
-  /** Sessions whose profiles wait to be taken, with why there is nothing to take. */
+  /** Sessions whose profiles can be collected, with the failure that replaces the profile. */
   readonly shelved = new Map<string, { placementEpoch: bigint; failure: string }>();
   readonly bootId = randomUUID();
   id = "";
   secret = "";
   incarnation = 0n;
-  /** The browsers that it launches ahead do not come up. */
+  /** Makes browsers that are launched ahead fail. */
   launchesFail = false;
   readonly #options: FakeWorkerOptions;
   readonly #server = new Server();
@@ -88,7 +87,7 @@ export class FakeWorker {
     );
   }
 
-  /** Listens, registers and heartbeats. */
+  /** Listens, registers and sends heartbeats. */
   async start(): Promise<void> {
     this.#port = await listenGrpc(this.#server, "127.0.0.1:0");
     await this.register();
@@ -114,7 +113,7 @@ export class FakeWorker {
     this.incarnation = answer.incarnation;
   }
 
-  /** Sends one heartbeat and ends what the control process does not want. */
+  /** Sends a heartbeat and ends the sessions that the control process does not want. */
   async heartbeat(changes: MessageInitShape<typeof HeartbeatRequestSchema> = {}): Promise<void> {
     const sessions = [...this.held].map(([sessionId, placementEpoch]) => ({ sessionId, placementEpoch }));
     const profiles = [...this.shelved].map(([sessionId, profile]) => ({ sessionId, ...profile }));
@@ -144,12 +143,12 @@ export class FakeWorker {
     return metadata;
   }
 
-  /** Stops heartbeats, as a machine that has vanished; its port stays open. */
+  /** Stops heartbeats but keeps the port open, as if the machine had vanished. */
   fallSilent(): void {
     clearInterval(this.#beat);
   }
 
-  /** Breaks all connections, as a process that was killed. */
+  /** Breaks all connections, as if the process had been killed. */
   die(): void {
     this.fallSilent();
     this.#server.forceShutdown();

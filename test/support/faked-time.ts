@@ -1,7 +1,7 @@
 import { expect, vi } from "vitest";
 import { durations } from "./durations.ts";
 
-/** Waits on the faked clock. Stands for `setTimeout` of `node:timers/promises`, which vitest does not fake. */
+/** Waits on the faked clock. Replaces `setTimeout` of `node:timers/promises`, which vitest does not fake. */
 function delay<Value>(
   ms: number,
   value?: Value,
@@ -19,7 +19,7 @@ function delay<Value>(
 export { delay as setTimeout };
 
 /**
- * Fakes the timers and clocks of this process, and `AbortSignal.timeout`. A test file that uses it also mocks
+ * Fakes timers, clocks and `AbortSignal.timeout` of this process. A test file that uses it also mocks
  * `node:timers/promises` by this module.
  */
 export function fakeTime(): void {
@@ -31,13 +31,13 @@ export function fakeTime(): void {
   });
 }
 
-/** Gives the time of this process back. */
+/** Restores the real time of this process. */
 export function restoreTime(): void {
   vi.useRealTimers();
   vi.restoreAllMocks();
 }
 
-/** Returns a duration of the product in milliseconds, as the table of durations has it; of a list, the sum. */
+/** Returns a duration from the table in milliseconds, or the sum of a list. */
 function durationOf(place: string): number {
   const row = durations.find(([file, name]) => `${file} ${name}` === place);
   if (!row) throw new Error(`the table of durations has no ${place}`);
@@ -45,12 +45,12 @@ function durationOf(place: string): number {
   return numbers.reduce((sum, each) => sum + Number(each.replaceAll("_", "")), 0);
 }
 
-/** Begins what a duration ends: it is over when a promise that is returned settles, or `onOver` is called. */
+/** Starts what the duration limits. The limit has ended when the returned promise settles or `onOver` is called. */
 export type Begin = (onOver: () => void) => unknown;
 
 /**
- * Expects something to be over after a duration of the product, or at most half as much again for what comes with it.
- * `place` is the file and the name of the duration.
+ * Expects an operation to take a duration of the product, or up to half as long again. `place` is the file and name of
+ * the duration.
  */
 export async function expectToTake(place: string, begin: Begin): Promise<void> {
   const ms = durationOf(place);
@@ -66,7 +66,7 @@ export async function expectToTake(place: string, begin: Begin): Promise<void> {
   expect(took, "milliseconds until it was over").toBeLessThanOrEqual(1.5 * ms);
 }
 
-/** Calls a function when it is called for the nth time. */
+/** Returns a function that runs `onCall` at its nth call. */
 export function atCall(nth: number, onCall: () => void): () => void {
   let calls = 0;
   return () => {

@@ -7,7 +7,7 @@ import { TestSite } from "./test-site.ts";
 
 const pages = new URL("pages/", import.meta.url);
 
-/** Who may sign in at `/login.html`. The seed is that of RFC 6238, in base 32. */
+/** Credentials for `/login.html`. The seed is that of RFC 6238 in base 32. */
 export const login = { password: 'k9 "correct" horse & cart', seed: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ" };
 
 const isCode = (token: string): boolean =>
@@ -15,11 +15,11 @@ const isCode = (token: string): boolean =>
 
 type Answer = (request: IncomingMessage, response: ServerResponse, url: URL) => void;
 
-/** Bytes that no compression and no decoding leaves as they are, the same each time. */
+/** Deterministic bytes that compression and text decoding would change. */
 export const noise = (bytes: number): Buffer =>
   createHash("shake256", { outputLength: bytes }).update("noise").digest();
 
-/** What the site answers besides the files of `pages/`. */
+/** Responses in addition to the files of `pages/`. */
 const answers: Readonly<Record<string, Answer>> = {
   "/auth": (_request, response) => {
     response.writeHead(401, { "www-authenticate": 'Basic realm="fixture"', "content-type": "text/html" });
@@ -108,7 +108,7 @@ const answers: Readonly<Record<string, Answer>> = {
   },
 };
 
-/** What a form sends: the values of its fields, or the names and digests of their files. */
+/** Lists the values of a submitted form's fields, or the names and digests of its files. */
 async function listForm(request: IncomingMessage): Promise<[name: string, ...value: string[]][]> {
   const headers = { "content-type": request.headers["content-type"] ?? "" };
   const form = await new Response(await buffer(request), { headers }).formData();
@@ -127,14 +127,13 @@ async function listForm(request: IncomingMessage): Promise<[name: string, ...val
   return list;
 }
 
-/** A small web site on loopback with everything awkward that a page can do. */
+/** Small website on loopback that exercises the difficult features of pages. */
 export class FixtureSite extends TestSite {
   /** `METHOD path` of every request, in order. */
   readonly requests: string[] = [];
-  /** What `/card-frame.html` has sent of what was typed into it, and the host that it was sent to. */
+  /** Text typed into `/card-frame.html`, and the host that received it. */
   readonly heard: { readonly host: string | undefined; readonly text: string }[] = [];
 
-  /** Gives the address of a page. */
   url(path: string): string {
     return `http://${this.host}${path}`;
   }

@@ -1,13 +1,12 @@
 import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
 
-// Below the ports that systems give to outgoing connections (32768 and up on Linux), so that none of those takes a port
-// between the look and its use.
+// Below the ephemeral ports (32768 and up on Linux), so that no outgoing connection takes a port before its use.
 const first = 20_000;
 const range = 12_000;
 let next = process.pid % range;
 
-/** Finds loopback ports that nothing listens on, all different, and that no other process is given while this one runs. */
+/** Finds distinct unused loopback ports and reserves them for the lifetime of this process. */
 export async function freePorts<const Names extends readonly string[]>(
   ...names: Names
 ): Promise<Record<Names[number], number>> {
@@ -27,7 +26,7 @@ async function freePort(): Promise<number> {
   throw new Error(`no port from ${first} to ${first + range - 1} is free`);
 }
 
-/** Takes the UDP port of that number, which nobody uses, and has it until this process ends: it is the sign for others. */
+/** Binds the UDP port of that number until this process exits, which marks the port as reserved for other processes. */
 function reserve(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const sign = createSocket("udp4").unref();

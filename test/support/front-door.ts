@@ -5,20 +5,19 @@ import { freePorts } from "./free-port.ts";
 import { type Rest, restClient } from "./rest.ts";
 import { type SessionsApp, type SessionsAppOptions, startSessionsApp } from "./sessions-app.ts";
 
-/** A whole gateway in this process, with a database of its own, and workers that are fakes. */
+/** Complete gateway in this process with a new database and fake workers. */
 export interface FrontDoor extends AsyncDisposable {
   readonly running: SessionsApp;
   readonly url: string;
   readonly grpcAddress: string;
-  /** Calls its REST API as the developer. */
+  /** Calls the REST API with the developer key. */
   readonly rest: Rest;
-  /** Makes an account with one key, as an operator does, and gives the key. */
+  /** Creates an account with one key, as an operator does. Returns the key. */
   addAccount(account?: { readonly tier?: string; readonly scopes?: readonly string[] }): Promise<string>;
-  /** Calls its REST API with another key. */
+  /** Calls the REST API with another key. */
   as(key: string): Rest;
 }
 
-/** Starts it. */
 export async function startFrontDoor(
   env: Record<string, string> = {},
   options: SessionsAppOptions = {},

@@ -1,16 +1,16 @@
-/** A page of things to act on, and of things that only look like it, with a list of the former. */
+/** Page of elements, some of which only look interactive, with a list of the interactive ones. */
 export interface GeneratedPage {
   readonly html: string;
-  /** Documents of its frames, by their path. */
+  /** Documents of the frames by path. */
   readonly frames: ReadonlyMap<string, string>;
-  /** Numbers of what a person could act on. */
+  /** Numbers of the interactive elements. */
   readonly active: readonly number[];
 }
 
-/** Makes a thing of a number: its markup, and whether a person can act on it. */
+/** Generates the element of a number: its markup, and whether it is interactive. */
 type Maker = (number: number) => { readonly markup: string; readonly isActive: boolean };
 
-/** Counts presses: each says which thing it has hit, or 0 for none. The document on top has them in its title. */
+/** Reports the number of each pressed element, or 0, to the top document, which lists the numbers in its title. */
 const script = `
   const tell = (hit) => top.postMessage({ hit }, "*");
   const hear = (root) => root.addEventListener("pointerdown", (event) => {
@@ -46,7 +46,7 @@ const shadow = (mode: string, host: string, number: number) => `<${host}><templa
   <style>button { height: 28px }</style><button data-thing="${number}">thing-${number}</button></template></${host}>
   <script>{ const host = document.currentScript.previousElementSibling; if (host.shadowRoot) hear(host.shadowRoot); }</script>`;
 
-/** A closed shadow root tells its listeners alone what was hit in it. */
+/** A closed shadow root reveals the pressed element only to its own listeners. */
 const closed = (host: string, number: number) => `<${host} data-closed=1></${host}><script>{
   const root = document.currentScript.previousElementSibling.attachShadow({ mode: "closed" });
   root.innerHTML = '<button data-thing="${number}">thing-${number}</button>';
@@ -113,7 +113,7 @@ const makers: readonly Maker[] = [
   still((thing, number) => `<li ${thing}>thing-${number}</li>`),
 ];
 
-/** Makes a page of a seed: the same one each time. `otherOrigin` is where the frames of another site are. */
+/** Generates a page, the same for each seed. `otherOrigin` serves the frames of another site. */
 export function generatePage(seed: number, otherOrigin: string): GeneratedPage {
   let state = (seed * 2_654_435_761) >>> 0;
   const random = (below: number) => {

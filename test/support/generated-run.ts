@@ -3,14 +3,13 @@ import { ObserveScope } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { GeneratedSite } from "./generated-site.ts";
 import type { DrivenSession } from "./worker-under-test.ts";
 
-/** A line of a snapshot. */
 interface Line {
   readonly role: string;
   readonly name: string;
   readonly ref: string;
 }
 
-/** Reads a snapshot as its documentation says it is to be read. */
+/** Parses a snapshot as documented. */
 export function readSnapshot(snapshot: string): Line[] {
   return snapshot.split("\n").flatMap((line) => {
     const [, role = "", name = '""', ref = ""] =
@@ -19,7 +18,7 @@ export function readSnapshot(snapshot: string): Line[] {
   });
 }
 
-/** The things of a snapshot that have a reference, and what is wrong with those that are none. */
+/** Returns the elements of a snapshot with references, and faults of elements without. */
 function findThings(snapshot: string): { readonly things: ReadonlyMap<number, Line>; readonly faults: string[] } {
   const things = new Map<number, Line>();
   const faults: string[] = [];
@@ -32,7 +31,7 @@ function findThings(snapshot: string): { readonly things: ReadonlyMap<number, Li
   return { things, faults };
 }
 
-/** Looks at a generated page, and acts on all that has a reference: gives what is wrong with it, in words. */
+/** Takes a snapshot of a generated page and acts on every reference. Returns descriptions of faults. */
 async function actOnAll(session: DrivenSession, site: GeneratedSite, seed: number): Promise<string[]> {
   const { active, html } = site.page(seed);
   await session.navigate({ url: site.url(seed) });
@@ -45,7 +44,7 @@ async function actOnAll(session: DrivenSession, site: GeneratedSite, seed: numbe
   let count = 0;
   for (const [number, { ref, role }] of things) {
     if (!active.includes(number)) {
-      // What covers a thing that is not in view is known when that has been scrolled to.
+      // The cover of an element outside the viewport is detected only after scrolling.
       if (!html.includes(`thing-${number}</button><div class=cover>`)) faults.push(`thing-${number} has a reference`);
       continue;
     }
@@ -72,7 +71,6 @@ async function actOnAll(session: DrivenSession, site: GeneratedSite, seed: numbe
   return [...inView.faults, ...faults].map((fault) => `page ${seed}: ${fault}`);
 }
 
-/** Fails unless all pages are without fault. */
 export async function expectNoFaults(session: DrivenSession, site: GeneratedSite, first: number, count: number) {
   const faults: string[] = [];
   for (let seed = first; seed < first + count; seed += 1) faults.push(...(await actOnAll(session, site, seed)));

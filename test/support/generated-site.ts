@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type GeneratedPage, generatePage } from "./generated-page.ts";
 import { TestSite } from "./test-site.ts";
 
-/** Serves generated pages by their seed, with frames of its own and of another origin. */
+/** Serves generated pages by seed, with frames of two origins. */
 export class GeneratedSite extends TestSite {
   page(seed: number): GeneratedPage {
     return generatePage(seed, `http://${this.hosts[1]}`);
@@ -12,7 +12,7 @@ export class GeneratedSite extends TestSite {
     return `http://${this.host}/page/${seed}`;
   }
 
-  /** Where a document is that a test has written. */
+  /** Returns the URL of a document written by a test. */
   written(html: string): string {
     return `http://${this.host}/html/${encodeURIComponent(html)}`;
   }

@@ -1,19 +1,19 @@
 import { expect } from "vitest";
 
-/** By how much the longer input is longer, and how much more time than that it may take: for memory, and a busy machine. */
+/** Ratio of the input lengths, and the tolerance of the time ratio for memory effects and a busy machine. */
 const factor = 64;
 const margin = 8;
 
-/** Milliseconds that prove nothing: a quadratic function takes more on the longest of the inputs that are tried here. */
+/** Shorter times are inconclusive. A quadratic function takes longer on the longest inputs tried here. */
 const untellingMs = 5;
 
 const runs = 3;
 const attempts = 4;
 
 /**
- * Expects that a function's time grows no faster than its input: at 64 times the length, less than 512 times the time,
- * where a quadratic function takes 4,096 times. Short inputs come first, so that one that would last for hours at the
- * longest is found out before.
+ * Expects the time of a function to grow at most linearly with its input. Input of 64 times the length must take less
+ * than 512 times as long, where a quadratic function takes 4,096 times. Short inputs run first, so that a slow function
+ * fails before the longest ones.
  */
 export function expectLinear<Input>(
   work: (input: Input) => unknown,
@@ -26,7 +26,7 @@ export function expectLinear<Input>(
     const times = { short: Number.POSITIVE_INFINITY, long: Number.POSITIVE_INFINITY };
     const isFast = () => times.long < Math.max(untellingMs, times.short * factor * margin);
     for (let attempt = 0; attempt < attempts && !isFast(); attempt += 1) {
-      // The shortest of all runs is the one that the machine disturbed least.
+      // The fastest of all runs was disturbed least by other processes.
       times.short = Math.min(times.short, fastest(work, short));
       times.long = Math.min(times.long, fastest(work, long));
     }
@@ -41,7 +41,7 @@ function fastest<Input>(work: (input: Input) => unknown, input: Input): number {
     try {
       work(input);
     } catch {
-      // Most of these inputs are refused: how long that takes is the question.
+      // Most inputs are rejected. Only the duration matters.
     }
     best = Math.min(best, performance.now() - beganAt);
   }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** The headings and languages of all blocks in a page of `docs/`, as `Heading (language)`. */
+/** Returns the heading and language of each block in a page of `docs/`, as `Heading (language)`. */
 export function blockNamesOf(page: string): string[] {
   const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), "utf8");
   return text
@@ -12,7 +12,7 @@ export function blockNamesOf(page: string): string[] {
     );
 }
 
-/** The blocks of one language in a page of `docs/`, by the heading above each. */
+/** Returns the blocks of one language in a page of `docs/`, by heading. */
 export function blocksOf(page: string, language: string): Map<string, string> {
   const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), "utf8");
   const blocks = new Map<string, string>();
@@ -24,16 +24,16 @@ export function blocksOf(page: string, language: string): Map<string, string> {
   return blocks;
 }
 
-/** A heading of a page, and the blocks of code below it. */
+/** Heading of a page with the code blocks below it. */
 export interface Section {
   readonly heading: string;
   readonly blocks: readonly { readonly language: string; readonly text: string }[];
 }
 
-/** The sections of a page of `docs/`, in order. */
+/** Returns the sections of a page of `docs/` in order. */
 export function sectionsOf(page: string): Section[] {
   const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), "utf8");
-  // A comment in a block begins as a heading does.
+  // Shell comments in blocks look like headings.
   const parts = text.split(/^(?:##+ |# (?=(?:Pilothouse|Examples)$))/m);
   return parts.map((part) => ({
     heading: part.split("\n", 1)[0] ?? "",

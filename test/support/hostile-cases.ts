@@ -34,7 +34,7 @@ const pages: readonly HostileCase[] = [
     steps: [
       go("/popups.html"),
       tap("#open-closing"),
-      // Named, since the other page may open, be the active one and close at any moment.
+      // Explicit, because the other page may open, become active or close at any time.
       go("/plain.html", { answer: { title: "Plain", http_status: 200 }, withinMs: 10_000 }, { page_id: "page_1" }),
       state({ title: "Plain", pages: [{ id: "page_1", active: true }] }),
     ],
@@ -44,7 +44,7 @@ const pages: readonly HostileCase[] = [
     steps: [
       go("/popups.html"),
       tap("#lone"),
-      // Named, since the other page may open, be the active one and close at any moment.
+      // Explicit, because the other page may open, become active or close at any time.
       go("/plain.html", { answer: { title: "Plain", http_status: 200 }, withinMs: 10_000 }, { page_id: "page_1" }),
       state({ title: "Plain", pages: [{ id: "page_1", active: true }] }),
     ],
@@ -68,7 +68,7 @@ const pages: readonly HostileCase[] = [
   },
 ];
 
-/** Navigations that end in something of the browser's own: a download, or a page about an error. */
+/** Navigations that end in a download or an error page of the browser. */
 const interrupted: readonly HostileCase[] = [
   {
     name: "keeps a download by link",
@@ -107,7 +107,7 @@ const interrupted: readonly HostileCase[] = [
     ],
   },
   {
-    // The browser's own page about it may come when the page is on its way elsewhere already.
+    // The browser's error page may appear after the next navigation has started.
     name: "gives up at endless redirects, again and again",
     steps: Array.from({ length: 10 }, () => [
       go("/redirect-loop", { problem: { slug: "driver-error", extensions: { net_error: "ERR_TOO_MANY_REDIRECTS" } } }),
@@ -180,8 +180,8 @@ const renderers: readonly HostileCase[] = [
   },
 ];
 
-/** What browsers do in ways of their own: dialogs, permissions, tabs, downloads and pages about errors. */
+/** Browser-specific behaviour: dialogs, permissions, tabs, downloads and error pages. */
 export const browserCases: readonly HostileCase[] = [...dialogCases, ...pages, ...interrupted];
 
-/** What pages do that a session has to live with; each case is one session. */
+/** Behaviour of pages that a session must survive. Each case runs in its own session. */
 export const hostileCases: readonly HostileCase[] = [...browserCases, ...loads, ...renderers, ...elementCases];

@@ -1,6 +1,6 @@
 import { go, goesOn, type HostileCase, state, tap, titled, untilTitle } from "./hostile-step.ts";
 
-/** What pages ask of the person before them. */
+/** Dialogs and prompts of pages. */
 export const dialogCases: readonly HostileCase[] = [
   {
     name: "accepts an alert",

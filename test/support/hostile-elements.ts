@@ -1,6 +1,6 @@
 import { go, goesOn, type HostileCase, short, shortMs, tap, timedOut, titled } from "./hostile-step.ts";
 
-/** What elements do while a command aims at them. */
+/** Behaviour of elements during a command. */
 export const elementCases: readonly HostileCase[] = [
   {
     name: "taps an element that moves, when it stands still",

@@ -2,10 +2,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
 import type { HostileCase, Step } from "./hostile-step.ts";
 
-/** How long a state may take to become what is expected. */
+/** Milliseconds to wait for an expected state. */
 const stateMs = 10_000;
 
-/** What a step was answered: members of the answer, or of the problem, named as in REST. */
+/** Result of a step: members of the response or problem, named as in REST. */
 export interface Outcome {
   readonly answer?: Readonly<Record<string, unknown>>;
   readonly problem?: {
@@ -15,12 +15,12 @@ export interface Outcome {
   };
 }
 
-/** A session, driven through some door. */
+/** Session that is controlled over one of the transports. */
 export interface HostileDriver {
   run(operation: Step["operation"], request: Readonly<Record<string, unknown>>): Promise<Outcome>;
 }
 
-/** Runs the steps of a case and checks what they are answered. `base` is the fixture site's address. */
+/** Runs the steps of a case and checks their responses. `base` is the fixture site's address. */
 export async function runHostileCase({ steps }: HostileCase, driver: HostileDriver, base: string): Promise<void> {
   for (const step of steps) {
     const beganAt = performance.now();

@@ -1,38 +1,36 @@
-/** A request of a step, in the JSON of REST. */
+/** Request of a step in REST JSON. */
 type Json = Readonly<Record<string, unknown>>;
 
-/** What a step has to answer; what is not named may be anything. */
+/** Expected response of a step. Members that are not named may have any value. */
 export interface Expectation {
-  /** Members of the answer. */
+  /** Members of the response. */
   readonly answer?: Json;
-  /** The failure: its slug, members of its extensions, and what its detail says. */
+  /** Failure with its slug, members of its extensions, and a pattern of its detail. */
   readonly problem?: { readonly slug: string; readonly extensions?: Json; readonly detail?: RegExp };
-  /** The step answers within this many milliseconds. */
+  /** Milliseconds within which the step must be answered. */
   readonly withinMs?: number;
 }
 
-/** One request to a session. A `state` is asked again until it is as expected, for at most 10 s. */
+/** One request to a session. A `state` is repeated until it matches, for at most 10 s. */
 export interface Step extends Expectation {
   readonly operation: "navigate" | "interact" | "wait" | "capture" | "state";
   /** `url` may be a path of the fixture site. */
   readonly request?: Json;
 }
 
-/** One awkward thing that a page can do, with what a client does and what it is answered. */
+/** Difficult behaviour of a page, with a client's steps and their expected responses. */
 export interface HostileCase {
   readonly name: string;
   readonly session?: Json;
   readonly steps: readonly Step[];
 }
 
-/** A navigation. */
 export const go = (url: string, expectation: Expectation = {}, more: Json = {}): Step => ({
   operation: "navigate",
   request: { url, ...more },
   ...expectation,
 });
 
-/** A tap on an element. */
 export const tap = (
   selector: string,
   expectation: Expectation = {},
@@ -44,29 +42,28 @@ export const tap = (
   ...expectation,
 });
 
-/** Looks until the state has these members. */
+/** Polls until the state has these members. */
 export const state = (answer: Json): Step => ({ operation: "state", answer, withinMs: 11_000 });
 
-/** An answer with this title. */
 export const titled = (title: string): Expectation => ({ answer: { title } });
 
-/** The timeout of steps that are to run into it: time enough for a busy machine to see why. */
+/** Timeout for steps that are expected to time out, long enough for a busy machine to find the reason. */
 export const short = { timeout_ms: 2_500 };
 
-/** How much later than its time is up a busy machine may answer: the next longer time of a command is 30 s. */
+/** Tolerance for late responses on a busy machine. The next longer timeout of a command is 30 s. */
 export const lateMs = 2_000;
 
-/** When they have to be answered at the latest. */
+/** Limit for responses with the short timeout. */
 export const shortMs = short.timeout_ms + lateMs;
 
-/** A timeout of `SHORT`, in time and explained. */
+/** A timeout after `short` that arrives in time with an explanation. */
 export const timedOut = (detail: RegExp): Expectation => ({
   problem: { slug: "session-timeout", detail },
   withinMs: shortMs,
 });
 
-/** Looks until the active page has this title. */
+/** Polls until the active page has this title. */
 export const untilTitle = (title: string): Step => state({ title });
 
-/** The session goes on: every case ends with this. */
+/** Last step of every case: the session still works. */
 export const goesOn: Step = go("/plain.html", { answer: { title: "Plain", http_status: 200 }, withinMs: 10_000 });

@@ -1,6 +1,6 @@
 import { TellingSite } from "./telling-site.ts";
 
-/** Notes what the page hears, and when, and tells its server ten times a second. F8 stalls it for 2 s. */
+/** Records input events with times and reports them to its server ten times a second. F8 blocks the page for 2 s. */
 const page = `<!doctype html><title>Ledger</title><style>html,body{height:100%;margin:0}</style><script>
   let heard = [];
   const note = (event) => {
@@ -20,14 +20,14 @@ const page = `<!doctype html><title>Ledger</title><style>html,body{height:100%;m
   tell();
 </script>`;
 
-/** An event that the page has heard, and when, in milliseconds since the Unix epoch. */
+/** Event received by the page, with its time in milliseconds since the Unix epoch. */
 export interface Heard {
   readonly at: number;
-  /** Its type with its key, or with its place, `mousedown 10,20`. */
+  /** Type with the key or the position, such as `mousedown 10,20`. */
   readonly what: string;
 }
 
-/** A site whose page tells what input it hears, and when. */
+/** Site whose page reports its input events with times. */
 export class InputLedger extends TellingSite {
   readonly heard: Heard[] = [];
 

@@ -4,7 +4,7 @@ import type { InputJson, InputStream } from "./input-stream.ts";
 
 const letters = "abcdefghijklmnopqrstuvwxyz";
 
-/** Gives the events of a run: six moves, a click where the last one went, and a key, again and again. */
+/** Generates the events of a run: six moves, a click at the last position and a key, repeatedly. */
 function* inputOfRun(count: number): Generator<InputJson> {
   for (let index = 0; index < count; index += 1) {
     const step = index % 10;
@@ -18,10 +18,10 @@ function* inputOfRun(count: number): Generator<InputJson> {
   }
 }
 
-/** When each event was sent, in milliseconds since the Unix epoch. */
+/** Times at which the events were sent, in milliseconds since the Unix epoch. */
 export type SentAt = readonly number[];
 
-/** Sends events one by one, so many a second; what a busy machine has missed is sent at once. */
+/** Sends events individually at a rate. After a delay, overdue events are sent at once. */
 export async function sendAtRate(count: number, perSecond: number, send: (event: InputJson) => void): Promise<SentAt> {
   const sentAt: number[] = [];
   const beganAt = performance.now();
@@ -35,7 +35,7 @@ export async function sendAtRate(count: number, perSecond: number, send: (event:
   return sentAt;
 }
 
-/** Resolves when all that a stream has sent is acknowledged. */
+/** Resolves when everything sent on a stream is acknowledged. */
 export async function acknowledgedAll(stream: InputStream, timeoutMs = 60_000): Promise<void> {
   const giveUpAt = performance.now() + timeoutMs;
   while (stream.acknowledged.sequence < stream.sent) {
@@ -44,7 +44,7 @@ export async function acknowledgedAll(stream: InputStream, timeoutMs = 60_000): 
   }
 }
 
-/** How the page names what it hears of an event. */
+/** Returns the page's name for an event. */
 function heardAs({ kind, key, x, y }: InputJson): string {
   const names: Readonly<Record<string, string>> = {
     ...{ pointer_move: "mousemove", pointer_down: "mousedown", pointer_up: "mouseup" },
@@ -55,16 +55,16 @@ function heardAs({ kind, key, x, y }: InputJson): string {
 
 const isMove = (what: string): boolean => what.startsWith("mousemove");
 
-/** What of a run has to reach the page: all but the moves, each behind the move that came before it. */
+/** Events of a run that must reach the page: all except moves. */
 export function expectedOfRun(count: number): string[] {
   return [...inputOfRun(count)].map(heardAs).filter((what) => !isMove(what));
 }
 
-/** What reached the page but moves. */
+/** Received events except moves. */
 export const presses = (heard: readonly Heard[]): string[] =>
   heard.map(({ what }) => what).filter((what) => !isMove(what));
 
-/** Presses of the mouse that no move to their place came right before: a page hears of a move before each. */
+/** Mouse presses that do not directly follow a move to their position, as each press should. */
 export function strayPresses(heard: readonly Heard[]): string[] {
   let at = "";
   return heard.flatMap(({ what }) => {
@@ -73,7 +73,7 @@ export function strayPresses(heard: readonly Heard[]): string[] {
   });
 }
 
-/** Milliseconds from the sending of each press to its handler. */
+/** Milliseconds from sending each press to its handler. */
 export function latencies(count: number, sentAt: SentAt, heard: readonly Heard[]): number[] {
   const sent = [...inputOfRun(count)].map(heardAs).flatMap((what, index) => (isMove(what) ? [] : [sentAt[index] ?? 0]));
   return heard.filter(({ what }) => !isMove(what)).map(({ at }, index) => at - (sent[index] ?? at));

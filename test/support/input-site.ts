@@ -12,7 +12,7 @@ const page = `<!doctype html><title>Input</title><style>html,body{height:100%;ma
   field.addEventListener("input", () => tell({ type: "value", key: JSON.stringify(field.value) }));
 </script>`;
 
-/** A site whose page tells its server of all input that it gets, in order. */
+/** Site whose page reports all input events to its server in order. */
 export class InputSite extends TellingSite {
   /** `type key-or-button x y` of each event. */
   readonly told: string[] = [];

@@ -9,22 +9,20 @@ export const inputDoors = ["WebSocket", "Connect", "gRPC"] as const;
 
 export type InputDoor = (typeof inputDoors)[number];
 
-/** One event, as the JSON of REST has it: its kind, with its members beside it. */
+/** Event in REST JSON: its kind and its other members at one level. */
 export type InputJson = Readonly<Record<string, unknown>> & { readonly kind: string };
 
-/** What was acknowledged last. */
 export interface Acknowledged {
   readonly sequence: number;
   readonly accepted: number;
   readonly dropped: number;
 }
 
-/** A stream of input. */
 export interface InputStream extends Disposable {
-  /** Sends events; does not wait for their acknowledgement. */
+  /** Sends events without waiting for their acknowledgement. */
   send(events: readonly InputJson[]): void;
   readonly acknowledged: Acknowledged;
-  /** How many messages were sent. */
+  /** Number of messages sent. */
   readonly sent: number;
 }
 
@@ -32,14 +30,13 @@ export interface InputTarget {
   readonly url: string;
   readonly grpcAddress: string;
   readonly key: string;
-  /** Identifier of the agent session. */
+  /** Id of the agent session. */
   readonly agentId: string;
   readonly clientId: string;
 }
 
 const none: Acknowledged = { sequence: 0, accepted: 0, dropped: 0 };
 
-/** Opens a stream of input. */
 export async function openInput(door: InputDoor, target: InputTarget): Promise<InputStream> {
   return door === "WebSocket" ? openSocket(target) : openRpc(transportOf(door, target), target);
 }
@@ -87,7 +84,7 @@ function openRpc(transport: Transport, { key, agentId, clientId }: InputTarget):
     for (let sequence = 1; ; ) {
       for (const events of waiting.splice(0)) {
         const messages = events.map(({ kind, ...value }) => ({ event: { case: caseOf(kind), value } }));
-        // The boundary where JSON becomes messages: the tests write what there is.
+        // Cast: JSON written by the tests becomes messages.
         yield { agentSessionId: agentId, clientId, sequence, events: messages as never };
         sequence += 1;
       }
@@ -122,7 +119,7 @@ function openRpc(transport: Transport, { key, agentId, clientId }: InputTarget):
   };
 }
 
-/** `pointer_move` as `pointerMove`. */
+/** Converts `pointer_move` to `pointerMove`. */
 function caseOf(kind: string): string {
   return kind.replaceAll(/_(.)/g, (_all, letter: string) => letter.toUpperCase());
 }

@@ -1,24 +1,24 @@
 import { descendantsOf, listProcesses } from "./process-list.ts";
 
-/** Kills every browser that this process has started, as if it had crashed. */
+/** Kills all browsers started by this process, as if they had crashed. */
 export function killBrowsers(): void {
   kill((command) => command.includes("--remote-debugging-pipe") && !command.includes("--type="));
 }
 
-/** Kills the renderers of every browser that this process has started: their pages crash. */
+/** Kills the renderers of all browsers started by this process, which crashes their pages. */
 export function killRenderers(): void {
   kill((command) => command.includes("--type=renderer") && !command.includes("--extension-process"));
 }
 
 function kill(matches: (command: string) => boolean): void {
-  // The service that files share is another file's as well, whichever has started it.
+  // Excludes the service that several test files share, regardless of which file started it.
   const others = listProcesses().filter(({ command }) => !command.endsWith("gateway/main.ts"));
   for (const { pid, command } of descendantsOf(process.pid, others)) {
     if (!matches(command)) continue;
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // The process has ended.
+      // The process has exited.
     }
   }
 }

@@ -6,11 +6,11 @@ import { findScratch } from "../../workers/isolation/scratch.ts";
 import { blockSize } from "../../workers/isolation/uid-range.ts";
 import { descendantsOf, isStillThere, type ListedProcess, listProcesses, openFilesOf } from "./process-list.ts";
 
-/** Where workers of root keep the locks of their blocks of slots, and the first uid of the first block. */
+/** Directory of the locks of slot blocks for workers of root, and the first uid of the first block. */
 const locks = "/run/pilothouse";
 const firstUid = 200_000;
 
-/** Everything that a service has been seen to use, so that what is left of it can be told from what is others'. */
+/** Everything that a service has been seen to use, which distinguishes its leftovers from those of others. */
 export class Footprint {
   readonly #dataDir: string;
   readonly #temporary: string;
@@ -23,7 +23,7 @@ export class Footprint {
     this.#temporary = temporary;
   }
 
-  /** Takes note of what runs now. */
+  /** Records the running processes. */
   look(): void {
     const all = listProcesses();
     const own = all.filter((entry) => this.#isOwn(entry));
@@ -36,12 +36,12 @@ export class Footprint {
     }
   }
 
-  /** The processes that belong to the service by its data directory alone: gateway, worker and PostgreSQL. */
+  /** Processes identified only by the service's data directory: gateway, worker and PostgreSQL. */
   get own(): ListedProcess[] {
     return listProcesses().filter((entry) => this.#isOwn(entry));
   }
 
-  /** Says in words what is left of the service; empty when nothing is. */
+  /** Describes the leftovers of the service; empty if there are none. */
   leftovers(): string[] {
     const all = listProcesses();
     const processes = [
@@ -57,7 +57,7 @@ export class Footprint {
     ];
   }
 
-  /** Says which files of sessions are left. */
+  /** Describes leftover files of sessions. */
   #files(): string[] {
     const slots = join(this.#dataDir, "slots");
     return existsSync(slots) ? readdirSync(slots).map((name) => `files of ${name}`) : [];
@@ -71,13 +71,13 @@ export class Footprint {
     );
   }
 
-  /** Finds processes in a namespace that the service has made and that no living worker uses. */
+  /** Finds processes in a network namespace that the service has created and that no live worker uses. */
   #strays(all: readonly ListedProcess[]): ListedProcess[] {
     const host = all.find(({ pid }) => pid === process.pid)?.network;
     const made = new Set([...this.#seen.values()].map(({ network }) => network).filter((inode) => inode !== host));
     const parents = new Map(all.map((entry) => [entry.pid, entry]));
-    // The kernel reuses the inode of a namespace that is gone, so the processes inside may be another worker's. Some of
-    // those have no parent but init, such as the crash handlers of full Chromium.
+    // The kernel reuses inodes of namespaces, so the processes may belong to another worker. Some of them have only
+    // init as parent, such as the crash handlers of full Chromium.
     const isOwned = ({ parent }: ListedProcess): boolean => {
       const found = parents.get(parent);
       return found !== undefined && found.pid !== 1 && (/\bnode\b/.test(found.command) || isOwned(found));
@@ -88,14 +88,14 @@ export class Footprint {
   }
 }
 
-/** Says what is left of temporary files. An ordinary user's locks and directories of records stay for the next worker. */
+/** Describes leftover temporary files. An ordinary user's locks and record directories stay for the next worker. */
 function leftInTemporary(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: "utf8" })
     .filter((path) => !/^pilothouse-user-\d+(\/block-\d+(\.lock|\.scratch)?)?$/.test(path))
     .map((path) => `temporary file ${path}`);
 }
 
-/** Says what is left in a block of slots. While we look we hold its lock, so that no other worker begins there. */
+/** Describes leftovers in a block of slots. Holds the block's lock meanwhile, so that no worker starts in the block. */
 function leftInBlock(block: number): string[] {
   const path = join(locks, `block-${block}.lock`);
   const descriptor = openSync(path, "a");
@@ -103,7 +103,7 @@ function leftInBlock(block: number): string[] {
     const { status } = spawnSync("flock", ["--exclusive", "--nonblock", "3"], {
       stdio: ["ignore", "ignore", "ignore", descriptor],
     });
-    // Whoever has the lock by now has cleared the block first; what we started and still lives is found above.
+    // The current holder of the lock has cleared the block. Our live processes are found above.
     if (status !== 0) return [];
     const from = firstUid + block * blockSize;
     const uids = Array.from({ length: blockSize }, (_, slot) => from + slot);

@@ -5,23 +5,23 @@ import { type Rest, restClient } from "./rest.ts";
 import { type Service, startService } from "./service.ts";
 import { type Borrowed, borrowService, type WarmService } from "./warm-service.ts";
 
-/** A service with a site, whose sessions are lent to CDP clients. */
+/** Service with a site, for tests with CDP clients. */
 export interface LendScene extends AsyncDisposable {
   readonly service: WarmService;
   readonly site: FixtureSite;
   readonly rest: Rest;
-  /** Opens a session; gives its path, `/v1/sessions/ses_...`. */
+  /** Opens a session and returns its path, `/v1/sessions/ses_...`. */
   open(request?: object): Promise<string>;
-  /** Makes an address for CDP clients of a session. */
+  /** Creates an address for CDP clients of a session. */
   cdpUrl(session: string): Promise<string>;
 }
 
-/** A scene whose service is nobody else's. */
+/** Scene with an exclusive service. */
 export interface OwnLendScene extends LendScene {
   readonly service: Service;
 }
 
-/** Starts a scene with a service of its own; `env` adds to its environment, `command` starts the service. */
+/** Starts a scene with an exclusive service. `env` extends its environment, and `command` starts the service. */
 export async function startLendScene(
   env: Record<string, string> = {},
   command?: readonly string[],
@@ -31,7 +31,7 @@ export async function startLendScene(
   return { ...sceneOf(service, site), service };
 }
 
-/** Starts a scene with the service that files of this worker of vitest share. */
+/** Starts a scene with the service that files of this vitest worker share. */
 export async function borrowLendScene(): Promise<LendScene & Pick<Borrowed, "ports">> {
   const { service, site, ports } = await borrowService();
   return { ...sceneOf(service, site), ports };
@@ -58,7 +58,6 @@ function sceneOf(service: WarmService, site: FixtureSite): LendScene {
   };
 }
 
-/** A message of the DevTools protocol. */
 export interface CdpMessage {
   readonly id?: number;
   readonly method?: string;
@@ -70,12 +69,12 @@ export interface CdpMessage {
   readonly sessionId?: string;
 }
 
-/** A client of the DevTools protocol that does nothing by itself. */
+/** CDP client that sends only explicit commands. */
 export class BareClient implements Disposable {
   readonly socket: WebSocket;
-  /** All that has come, in order. */
+  /** All received messages, in order. */
   readonly heard: CdpMessage[] = [];
-  /** How the connection was closed. */
+  /** Close code and reason of the connection. */
   readonly closed: Promise<{ code: number; reason: string }>;
   #lastId = 0;
 
@@ -88,7 +87,7 @@ export class BareClient implements Disposable {
     });
   }
 
-  /** Connects; rejects with the HTTP status of a refusal. */
+  /** Connects. Rejects with the HTTP status of a refusal. */
   static async connect(url: string, headers: Record<string, string> = {}): Promise<BareClient> {
     const socket = new WebSocket(url, { headers, maxPayload: 200 * 2 ** 20 });
     const client = new BareClient(socket);
@@ -96,7 +95,7 @@ export class BareClient implements Disposable {
     return client;
   }
 
-  /** Sends a command and gives its answer. */
+  /** Sends a command and returns its response. */
   async send(method: string, params: object = {}, sessionId?: string): Promise<CdpMessage> {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -104,7 +103,7 @@ export class BareClient implements Disposable {
     return this.hear((message) => message.id === id);
   }
 
-  /** The first message, of those to come or those that have, of which something is true. */
+  /** Returns the first message, received or future, that matches. */
   async hear(isMeant: (message: CdpMessage) => boolean): Promise<CdpMessage> {
     for (;;) {
       const found = this.heard.find(isMeant);
@@ -118,7 +117,7 @@ export class BareClient implements Disposable {
     }
   }
 
-  /** Attaches to the session's first page; gives the session of it. */
+  /** Attaches to the session's first page and returns the CDP session id. */
   async attach(): Promise<string> {
     const { result } = await this.send("Target.getTargets");
     const page = result.targetInfos.find(({ type }: { type: string }) => type === "page");

@@ -6,7 +6,7 @@ import { LendDesk } from "../../workers/cdp-proxy/lend-desk.ts";
 import type { BrowserProcess } from "../../workers/isolation/browser-process.ts";
 import { EventFeed } from "../../workers/pages/event-feed.ts";
 
-/** Playwright on a browser that we have launched, as a customer has it: by the desk that lends it, rules and all. */
+/** Connects Playwright to a launched browser as a customer does: through the CDP proxy with its policy. */
 export async function lentPlaywright({ wire, version, targets }: BrowserProcess): Promise<BrowserContext> {
   const desk = new LendDesk({
     wire,
@@ -24,7 +24,7 @@ export async function lentPlaywright({ wire, version, targets }: BrowserProcess)
   return context;
 }
 
-/** A client's connection, without the network between. */
+/** Connection of a client without a network. */
 class LentTransport implements ConnectOverCDPTransport {
   onmessage?: (message: object) => void;
   onclose?: (reason?: string) => void;

@@ -25,7 +25,7 @@ import { expectLinear } from "./growth.ts";
 
 const resolvePeer = createPeers(blockListOf(["0.0.0.0/0"]), () => "");
 
-/** What a client can fill a text with, each so that some careless pattern or loop goes back and forth over it. */
+/** Fillings of a text. Each makes a careless pattern or loop backtrack. */
 const fillings = [
   "a",
   "a ",
@@ -55,7 +55,7 @@ const longest = 65_536;
 
 const keys = { prefix: keyPrefix, parse: parseToken };
 
-/** Everything of ours that reads a text of a client's, or of a page's, in a process that serves others. */
+/** All functions that read text of clients or pages in a process shared by several of them. */
 export const textReaders: Readonly<Record<string, (text: string) => unknown>> = {
   "the pattern of a wait": (text) => urlGlob(text.slice(0, 2_048)),
   "an address held against a pattern": urlGlob("**a**b*/c**a*d"),
@@ -75,7 +75,7 @@ export const textReaders: Readonly<Record<string, (text: string) => unknown>> = 
   JSON: (text) => JSON.parse(`{"a":${JSON.stringify(text)}}`),
 };
 
-/** Expects that a text of any filling is read in time that grows with its length. */
+/** Expects that a text of any filling is read in linear time. */
 export function expectLinearInText(read: (text: string) => unknown): void {
   for (const filling of fillings) {
     const make = (length: number) => filling.repeat(Math.ceil(length / filling.length));
@@ -84,30 +84,30 @@ export function expectLinearInText(read: (text: string) => unknown): void {
   }
 }
 
-/** A request that one field can make long. */
+/** Request with one field of variable length. */
 export interface RequestInput {
   readonly name: string;
-  /** The reader and the rules that the field has: inputs of one kind take the same way through the code. */
+  /** Reader and rules of the field. Inputs of one kind take the same path through the code. */
   readonly kind: string;
   readonly request: DescMessage;
-  /** Makes the JSON of the request. */
+  /** Creates the JSON of the request. */
   readonly make: (length: number) => unknown;
 }
 
-/** What is read of JSON: the body of a request that takes any bytes is not. */
+/** JSON requests, without requests whose body is raw bytes. */
 const requests = new Set(
   builtServices
     .flatMap(({ methods }) => methods.map(({ method }) => method.input))
     .filter(({ fields }) => !fields.some(({ message }) => message?.typeName === "google.api.HttpBody")),
 );
 
-/** Every way to make one field of a request long, down to messages in messages. */
+/** All ways to make one field of a request long, including fields of nested messages. */
 export const requestInputs: readonly RequestInput[] = [...requests].flatMap((request) => [
   { name: `${request.name} with many unknown keys`, kind: "unknown keys", request, make: manyKeys },
   ...[...fillMessage(request, (json) => json, 4)].map((growth) => ({ ...growth, request })),
 ]);
 
-/** Expects that a request is read and checked in time that grows with the length of one field. */
+/** Expects that a request is read and checked in time linear in the length of one field. */
 export function expectLinearRequest({ request, make }: RequestInput): void {
   const read = compileReader(request);
   const check = (json: unknown) => {
@@ -124,7 +124,7 @@ function manyKeys(length: number): object {
 
 type Growth = Omit<RequestInput, "request">;
 
-/** Every way to fill one field of a request with much of something, and where in the JSON it stands. */
+/** Yields all ways to fill one field of a request, wrapped in the JSON around it. */
 function* fillField(field: DescField, wrap: (json: unknown) => unknown, depth: number): Generator<Growth> {
   const grow = (what: string, make: Growth["make"]): Growth => ({
     name: `${field.parent.name}.${field.name} with ${what}`,
@@ -147,7 +147,7 @@ function* fillField(field: DescField, wrap: (json: unknown) => unknown, depth: n
   }
 }
 
-/** What reads and checks a field: its type, its rules without lengths, and those of its message, which see several fields. */
+/** Identifies the code that reads and checks a field: its type, its rules without lengths, and its message's rules. */
 function kindOf(field: DescField): string {
   const rules = toJsonString(FieldRulesSchema, getOption(field, fieldRules)).replaceAll(/:"\d+"/g, "");
   const parent = hasOption(field.parent, messageRules) ? field.parent.typeName : "";

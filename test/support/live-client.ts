@@ -3,18 +3,18 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { WebSocket } from "ws";
 import { JoinResponseSchema, type LiveFrame } from "../../src/gen/pilothouse/v1/live_pb.ts";
 
-/** What a viewer is told in text frames. */
+/** Text message to a viewer. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape.
 export type LiveMessage = Readonly<Record<string, any>>;
 
-/** A viewer that speaks the protocol by hand. */
+/** Viewer that implements the protocol itself. */
 export class LiveClient implements Disposable {
   readonly socket: WebSocket;
   readonly heard: LiveMessage[] = [];
   readonly frames: LiveFrame[] = [];
-  /** How the connection was closed. */
+  /** Close code and reason of the connection. */
   readonly closed: Promise<{ code: number; reason: string }>;
-  /** Acknowledges each frame as it comes. */
+  /** Acknowledges each frame on arrival. */
   acknowledges: boolean;
   readonly #news = new EventEmitter();
 
@@ -28,7 +28,7 @@ export class LiveClient implements Disposable {
     });
   }
 
-  /** Connects and joins; rejects when the handshake is refused. */
+  /** Connects and joins. Rejects if the handshake is refused. */
   static async join(url: string, key: string, join: object = {}, { acknowledges = true } = {}): Promise<LiveClient> {
     const socket = new WebSocket(`${url.replace("http", "ws")}/v1/live`, ["pilothouse.v1", `bearer.${key}`]);
     const client = new LiveClient(socket, acknowledges);
@@ -37,17 +37,16 @@ export class LiveClient implements Disposable {
     return client;
   }
 
-  /** Sends a message. */
   send(message: object): void {
     this.socket.send(JSON.stringify(message));
   }
 
-  /** The newest of the messages that have come, or the next one to come, of which something is true. */
+  /** Returns the newest received message that matches, or the next one. */
   async hear(isMeant: (message: LiveMessage) => boolean): Promise<LiveMessage> {
     return this.#until(() => this.heard.findLast(isMeant));
   }
 
-  /** The newest frame, or the next one, of which something is true. */
+  /** Returns the newest frame if it matches, or the next one that does. */
   async see(isMeant: (frame: LiveFrame) => boolean = () => true): Promise<LiveFrame> {
     return this.#until(() => [this.frames.at(-1)].find((frame) => frame && isMeant(frame)));
   }

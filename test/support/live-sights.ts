@@ -6,10 +6,10 @@ import { type LiveViewer, says } from "./live-viewer.ts";
 const colours = { red: [255, 0, 0], lime: [0, 255, 0], blue: [0, 0, 255], black: [0, 0, 0] };
 const patient = { timeout: 60_000 };
 
-/** By which way a picture has come. */
+/** Transport of a picture. */
 type Medium = "frames" | "video";
 
-/** The colour of the picture's middle, and by which way it came. Neither way is exact. */
+/** Returns the approximate colour of the picture's centre and the picture's transport. */
 function sightOf(page: Page): Promise<string> {
   return page.evaluate((known) => {
     const picture = document.querySelector("canvas");
@@ -26,7 +26,7 @@ export async function sees(page: Page, colour: keyof typeof colours, by: Medium 
   await expect.poll(() => sightOf(page), patient).toBe(`${colour} by ${by}`);
 }
 
-/** The sights of a session: pages of one colour each. */
+/** Pages of one colour each, for viewers of a session. */
 export function sightsOf(scene: LendScene) {
   const pageOf = (query: string) => scene.site.url(`/colours.html?${query}`);
   const navigate = async (session: string, url: string) =>
@@ -34,7 +34,7 @@ export function sightsOf(scene: LendScene) {
   const interact = async (session: string, action: object) =>
     expect(await scene.rest(`${session}/interact`, { action })).toMatchObject({ status: 200 });
 
-  /** Has viewers who see red see another tab, another origin, another size, and a page after a crash. */
+  /** Shows viewers of a red page another tab, another origin, another size, and a page after a crash. */
   async function showAll(session: string, viewers: readonly LiveViewer[], by: Medium): Promise<void> {
     const all = (check: (page: Page) => Promise<unknown>) => Promise.all(viewers.map(({ page }) => check(page)));
     await interact(session, { kind: "tap", selector: "#open" });
@@ -44,7 +44,7 @@ export function sightsOf(scene: LendScene) {
 
     await navigate(session, pageOf("lime").replace("127.0.0.1", "localhost"));
     await all((page) => sees(page, "lime", by));
-    // What it shows last counts, however soon it came after what it showed before.
+    // The last change must be shown, however soon it follows the one before.
     await navigate(session, pageOf("red-black"));
     await all((page) => sees(page, "black", by));
 

@@ -3,13 +3,13 @@ import { expect } from "vitest";
 
 const patient = { timeout: 30_000 };
 
-/** One who has opened a view link. What goes wrong in the page is kept. */
+/** Viewer with an open view link. Errors of the page are recorded. */
 export interface LiveViewer {
   readonly page: Page;
   readonly faults: readonly string[];
 }
 
-/** Opens a view link as one who was sent it; `prepare` has the page before it loads. */
+/** Opens a view link as a viewer. `prepare` receives the page before it loads. */
 export async function openLink(
   browser: Browser,
   url: string,
@@ -28,25 +28,24 @@ export async function openLink(
 
 type Shown = "status" | "notice" | "title" | "viewers" | "steering";
 
-/** Resolves when a part of the page says something. */
+/** Resolves when a part of the page shows a text. */
 export async function says(page: Page, what: Shown, text: string | RegExp): Promise<void> {
   const said = expect.poll(() => page.locator(`#${what}`).textContent(), patient);
   await (typeof text === "string" ? said.toContain(text) : said.toMatch(text));
 }
 
-/** Takes control, with one press. */
+/** Takes control with one click. */
 export async function takeControl(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Take control" }).click();
   await says(page, "steering", "You have control");
 }
 
-/** Hands control back. */
 export async function handBack(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Hand back" }).click();
   await page.getByRole("button", { name: "Take control" }).waitFor();
 }
 
-/** Where a point of the session's page is in the window: the picture keeps its shape within the canvas. */
+/** Converts a point of the session's page to the window. The picture keeps its aspect ratio within the canvas. */
 export function windowPoint(page: Page, at: { x: number; y: number }): Promise<{ x: number; y: number }> {
   return page.evaluate(({ x, y }) => {
     const canvas = document.querySelector("canvas");

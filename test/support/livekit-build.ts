@@ -8,10 +8,10 @@ const module = new URL("livekit/", import.meta.url).pathname;
 const cache = new URL("../../.cache/livekit/", import.meta.url).pathname;
 const server = "github.com/livekit/livekit-server/cmd/server";
 
-/** Milliseconds that the build may take, beside a whole suite on two cores. */
+/** Milliseconds for the build while a whole suite runs on two cores. */
 const buildMs = 1_500_000;
 
-/** The Go that is installed: Debian's own is too old, and a newer one lies beside it. */
+/** The newest installed Go. Debian's is too old, so another one may be installed too. */
 export const go = ["go", "/usr/local/go/bin/go"].find((name) => canBuild(name));
 
 function canBuild(name: string): boolean {
@@ -22,7 +22,7 @@ function canBuild(name: string): boolean {
 
 let building: Promise<string> | undefined;
 
-/** Gives the server's program, which is built the first time: five minutes of CPU, of which tests that need none notice little. */
+/** Returns the server's program. The first call builds it at low priority, which takes five minutes of CPU. */
 export function builtLiveKit(): Promise<string> {
   building ??= build();
   return building;

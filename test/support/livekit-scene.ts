@@ -9,44 +9,44 @@ import { LiveKitServer } from "./livekit-server.ts";
 import { launchPlainBrowser } from "./plain-browser.ts";
 import { descendantsOf, type ListedProcess, listProcesses } from "./process-list.ts";
 
-/** Whoever has no Go is told so once, and CI fails. */
+/** Without Go, prints one warning. In CI the tests fail. */
 export const isServed = go !== undefined || process.env.CI !== undefined;
 if (!isServed) console.warn("There is no Go to build LiveKit with: its tests do not run.");
 
-/** A test that needs a LiveKit server. */
+/** Test that needs a LiveKit server. */
 export const testLive = test.runIf(isServed);
 
-/** Milliseconds that a scene may take to start: the server may have to be built. */
+/** Milliseconds for the start of a scene, including a build of the server. */
 export const sceneMs = 1_500_000;
 
-/** A viewer with the link that it came by. */
+/** Viewer with the id of its link. */
 export interface LinkedViewer extends LiveViewer {
   readonly linkId: string;
 }
 
-/** A service with a LiveKit server, and a browser of those who watch. */
+/** Service with a LiveKit server, and a browser for viewers. */
 export interface LiveKitScene extends OwnLendScene {
   readonly server: LiveKitServer;
   readonly browser: Browser;
   readonly rooms: RoomServiceClient;
   readonly sights: ReturnType<typeof sightsOf>;
-  /** Opens a session whose page is red, until the end of the test. */
+  /** Opens a session with a red page until the end of the test. */
   openRed(): Promise<string>;
-  /** Opens a link to a session, until the end of the test; in a browser of its own where one is given. */
+  /** Opens a link to a session until the end of the test, in the given browser or a shared one. */
   watch(session: string, link?: object, browser?: Browser): Promise<LinkedViewer>;
-  /** Who is in the room of a session, each by what it is: `viewer` or `worker`. */
+  /** Returns the participants of a session's room by kind: `viewer` or `worker`. */
   present(session: string): Promise<string[]>;
-  /** The worker's processes, its browsers among them. */
+  /** Processes of the worker, including its browsers. */
   processes(): ListedProcess[];
 }
 
-/** The room of a session, which is given by its path. */
+/** Returns the room of a session, given the session's path. */
 export const roomOf = (session: string): string => `bs_${session.split("/").at(-1)}`;
 
-/** Launches a browser as viewers have one. On this machine LiveKit is at an address of loopback. */
+/** Launches a browser for viewers. The LiveKit server of the test has a loopback address. */
 export const launchViewers = (): Promise<Browser> => launchPlainBrowser("--allow-loopback-in-peer-connection");
 
-/** Starts a scene; `env` adds to the environment of the service. */
+/** Starts a scene. `env` extends the service's environment. */
 export async function startLiveKitScene(env: Record<string, string> = {}): Promise<LiveKitScene> {
   const server = await LiveKitServer.start();
   const rooms = new RoomServiceClient(server.url.replace("ws", "http"), server.key, server.secret);

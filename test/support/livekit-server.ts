@@ -6,12 +6,12 @@ import { builtLiveKit } from "./livekit-build.ts";
 
 const startMs = 15_000;
 
-/** A real LiveKit server on loopback ports of its own, which keeps nothing. */
+/** LiveKit server on new loopback ports, without persistence. */
 export class LiveKitServer implements AsyncDisposable {
   readonly url: string;
   readonly key = "key-of-the-tests";
   readonly secret = "a secret of the tests, as long as LiveKit wants one";
-  /** Where it takes media over TCP. */
+  /** Port for media over TCP. */
   readonly tcpPort: number;
   readonly #port: number;
   readonly #program: string;
@@ -24,7 +24,7 @@ export class LiveKitServer implements AsyncDisposable {
     this.url = `ws://127.0.0.1:${port}`;
   }
 
-  /** Starts one, once it is built. */
+  /** Starts a server, which is built if needed. */
   static async start(): Promise<LiveKitServer> {
     const { HTTP, TCP } = await freePorts("HTTP", "TCP");
     const server = new LiveKitServer(await builtLiveKit(), HTTP, TCP);
@@ -32,12 +32,12 @@ export class LiveKitServer implements AsyncDisposable {
     return server;
   }
 
-  /** What a gateway and its worker are told of it. */
+  /** Environment variables for a gateway and its worker. */
   get env(): Record<string, string> {
     return { LIVEKIT_URL: this.url, LIVEKIT_API_KEY: this.key, LIVEKIT_API_SECRET: this.secret };
   }
 
-  /** Starts it again on the same ports, empty. */
+  /** Restarts the server on the same ports without its former state. */
   async restart(): Promise<void> {
     const config = {
       port: this.#port,
@@ -60,7 +60,7 @@ export class LiveKitServer implements AsyncDisposable {
     if (!(await waitUntil(answers, { timeout: startMs, every: 20 }))) throw new Error("LiveKit did not start");
   }
 
-  /** Ends it the hard way. */
+  /** Kills the server with SIGKILL. */
   async kill(): Promise<void> {
     const child = this.#process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;

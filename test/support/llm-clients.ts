@@ -3,32 +3,32 @@ import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
 import type { Dialect } from "./llm-wire/dialect.ts";
 
-/** What a model has said, as a client reads it. */
+/** Output of a model as a client reads it. */
 export interface Heard {
   readonly text: string;
   readonly calls: readonly { readonly id?: string | undefined; readonly name: string; readonly input: unknown }[];
   readonly usage: { readonly input: number; readonly output: number; readonly cached: number };
 }
 
-/** How a request is to be made. */
+/** Options of a request. */
 export interface Manner {
   readonly stream?: boolean;
   readonly key?: string;
   readonly model?: string;
-  /** Milliseconds until the client gives up. */
+  /** Milliseconds until the client times out. */
   readonly timeout?: number;
-  /** Fields that a request has besides. */
+  /** Additional fields of a request. */
   readonly more?: object;
 }
 
-/** A part of a conversation. */
+/** Part of a conversation. */
 export type Said =
   | { readonly user: string; readonly picture?: string }
   | { readonly answer: Heard }
-  /** Results of all calls of an answer, in one message where the protocol has that. */
+  /** Results of all calls of an answer, in one message if the protocol supports it. */
   | { readonly results: readonly { readonly of: string; readonly name: string; readonly text: string }[] };
 
-/** The official client of a provider, which holds conversations in its own words. */
+/** Official client of a provider, with conversations in the provider's format. */
 export interface LlmClient {
   readonly name: Dialect["name"];
   ask(conversation: readonly Said[], manner?: Manner): Promise<Heard>;
@@ -38,7 +38,7 @@ const properties = { city: { type: "string" } };
 const tool = { name: "weather", description: "Tells the weather.", schema: { type: "object" as const, properties } };
 const jpeg = "image/jpeg" as const;
 
-/** Makes the clients of all providers, which ask at an address. None asks again by itself. */
+/** Creates the clients of all providers for an address, without retries. */
 export const createLlmClients = (origin: string): LlmClient[] => [
   anthropicClient(origin),
   openaiClient(origin),

@@ -4,43 +4,43 @@ import { text as readText } from "node:stream/consumers";
 import type { Dialect, WireAnswer, WireFault } from "./llm-wire/dialect.ts";
 import { dialectOf } from "./llm-wire/dialects.ts";
 
-/** What a scripted model says: text, calls of tools, or both. */
+/** Scripted output of a model: text, tool calls, or both. */
 export interface Said {
   readonly text?: string;
   readonly calls?: readonly { readonly name: string; readonly input: unknown; readonly id?: string }[];
   readonly usage?: { readonly input: number; readonly output: number; readonly cached?: number };
 }
 
-/** What happens instead of an answer. */
+/** Failure in place of an answer. */
 export type Mishap =
   | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly message?: string }
-  /** The stream ends in the middle, with the connection, or by saying that it cannot go on. */
+  /** The stream ends in the middle, either by disconnecting or with an error event. */
   | { readonly cut: true | "told" }
-  /** Nothing comes. */
+  /** No response is sent. */
   | { readonly silent: true };
 
-/** A request as the provider has it. */
+/** Request as received by the provider. */
 export interface Asked {
   readonly dialect: Dialect["name"];
   readonly model: string;
   readonly key: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into requests of every shape.
   readonly body: any;
-  /** Results of tools that it brings, by the name of the call's tool, as text. */
+  /** Tool results in the request as text, by the tool's name. */
   readonly results: readonly string[];
 }
 
 type Script = (asked: Asked, index: number) => Said | Mishap | Promise<Said | Mishap>;
 
-/** Keys and models that there are; others are refused as the provider does. */
+/** Accepted keys and unknown models. Others are refused as the provider does. */
 const goodKey = /^(good|sk|AIza)-/;
 const unknownModel = /^unknown/;
 
 /**
- * A server that speaks the wire protocols of Anthropic (`/v1/messages`), OpenAI (`/v1/responses`, `/v1/chat/completions`) and
- * Google (`/v1beta/models/...`, `/v1/models/...`). A script says what its models answer. It refuses what those refuse: a key it does not know,
- * fields that the protocol lacks, results of tools that nobody called, images and contexts that are too large. Their own
- * clients hold dialogues with it in test/agents/llm/provider.unit.test.ts.
+ * Server that implements the APIs of Anthropic (`/v1/messages`), OpenAI (`/v1/responses`, `/v1/chat/completions`) and
+ * Google (`/v1beta/models/...`, `/v1/models/...`) with scripted answers. Like the providers, it refuses unknown keys
+ * and fields, unmatched tool results, and images and contexts that are too large. test/agents/llm/provider.unit.test.ts
+ * checks it with the official clients.
  */
 export class LlmProvider implements AsyncDisposable {
   readonly #server = createServer((request, response) => {
@@ -58,7 +58,7 @@ export class LlmProvider implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The variables by which a gateway asks it in place of the providers. */
+  /** Environment variables that point a gateway to this server instead of the providers. */
   get env(): Record<string, string> {
     const { origin } = this;
     const addresses = [`anthropic=${origin}/v1`, `openai=${origin}/v1`, `google=${origin}/v1beta`];

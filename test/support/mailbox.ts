@@ -6,33 +6,31 @@ import { freePorts } from "./free-port.ts";
 
 const patience = 20_000;
 
-/** A mail as it came. */
 export interface ReceivedMail {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
   readonly html: string;
-  /** Addresses of its links, each once. */
+  /** Distinct URLs of the mail's links. */
   readonly links: readonly string[];
-  /** Everything else of it. */
+  /** The complete parsed mail. */
   readonly parsed: ParsedMail;
 }
 
-/** A real SMTP server that keeps what it gets. */
+/** SMTP server that stores received mails. */
 export interface Mailbox extends AsyncDisposable {
-  /** What SMTP_URL is to be. */
+  /** Value of SMTP_URL. */
   readonly url: string;
-  /** Takes the oldest mail to an address, and waits for it. */
+  /** Removes and returns the oldest mail to an address, when it arrives. */
   next(address: string): Promise<ReceivedMail>;
-  /** Every mail to an address that was not taken, the oldest first. */
+  /** Remaining mails to an address, oldest first. */
   waiting(address: string): readonly ReceivedMail[];
-  /** Refuses the next mails to an address, with these codes of SMTP. */
+  /** Refuses the next mails to an address with these SMTP codes. */
   answer(address: string, codes: readonly number[]): void;
-  /** How often mails to an address were refused. */
+  /** Number of refused mails to an address. */
   refusals(address: string): number;
 }
 
-/** Starts a mailbox. */
 export async function startMailbox(): Promise<Mailbox> {
   const { SMTP } = await freePorts("SMTP");
   const mails: ReceivedMail[] = [];
@@ -65,7 +63,7 @@ export async function startMailbox(): Promise<Mailbox> {
     async next(address) {
       await waitUntil(() => waiting(address).length > 0, { timeout: patience, every: 10 });
       const [mail] = waiting(address);
-      if (!mail) throw new Error(`no mail to ${address} has come`);
+      if (!mail) throw new Error(`received no mail to ${address}`);
       mails.splice(mails.indexOf(mail), 1);
       return mail;
     },

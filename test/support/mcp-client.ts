@@ -1,14 +1,14 @@
 import type { ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 
-/** A part of what a tool answers. */
+/** Part of a tool's result. */
 interface Content {
   readonly type: string;
   readonly text?: string;
   readonly data?: string;
 }
 
-/** A client of the Model Context Protocol, as an agent is one: over the standard streams of a server's process. */
+/** Client of the Model Context Protocol over the standard streams of a server's process. */
 export class McpClient {
   readonly #server: ChildProcess;
   readonly #pending = new Map<number, (answer: { result?: { content?: Content[] }; error?: unknown }) => void>();
@@ -23,7 +23,7 @@ export class McpClient {
     });
   }
 
-  /** Says hello to a server whose streams are piped. */
+  /** Initialises a connection to a server whose streams are piped. */
   static async connect(server: ChildProcess): Promise<McpClient> {
     const client = new McpClient(server);
     const clientInfo = { name: "test", version: "1" };
@@ -32,14 +32,14 @@ export class McpClient {
     return client;
   }
 
-  /** Calls a tool, and gives what it answers. */
+  /** Calls a tool and returns its result. */
   async call(tool: string, args: object = {}): Promise<readonly Content[]> {
     const { result, error } = await this.#ask("tools/call", { name: tool, arguments: args });
     if (!result?.content) throw new Error(`${tool}: ${JSON.stringify(error)}`);
     return result.content;
   }
 
-  /** The same for a tool that answers in words. */
+  /** Calls a tool and returns the text of its result. */
   async read(tool: string, args: object = {}): Promise<string> {
     return (await this.call(tool, args)).map(({ text = "" }) => text).join("\n");
   }

@@ -3,7 +3,7 @@ import { mkdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 const v1 = "/sys/fs/cgroup/memory";
 const v2 = "/sys/fs/cgroup";
 
-/** A control group with a bound on its memory, of whichever version this machine has; takes root. */
+/** Control group with a memory limit, version 1 or 2. Requires root. */
 export class MemoryCgroup implements Disposable {
   readonly directory: string;
 
@@ -14,7 +14,7 @@ export class MemoryCgroup implements Disposable {
     writeFileSync(`${this.directory}/${isVersion1 ? "memory.limit_in_bytes" : "memory.max"}`, String(bytes));
   }
 
-  /** Removes it, once its processes have ended. */
+  /** Removes the group. Its processes must have exited. */
   [Symbol.dispose](): void {
     rmdirSync(this.directory);
   }

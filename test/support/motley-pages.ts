@@ -1,16 +1,13 @@
-/*
- * Pages of everything that makes an element hard to hit, put together by chance, and commands for them. The same seed
- * makes the same.
- */
+/* Random pages of elements that are hard to click, and commands for them. The same seed generates the same page. */
 
-/** Something to do to an element; what it is tells how likely it is to succeed. */
+/** Command on an element. */
 export interface MotleyCommand {
   readonly widget: string;
   readonly kind: "tap" | "hover" | "select" | "scroll" | "wait";
   readonly selector: string;
   readonly frame?: readonly string[];
   readonly values?: readonly string[];
-  /** It will not come to pass: no time is lost on it. */
+  /** Whether the command cannot succeed, so that it gets a short timeout. */
   readonly isDoomed?: boolean;
 }
 
@@ -22,7 +19,7 @@ interface Widget {
 
 type Random = () => number;
 
-/** Gives numbers from 0 to 1 that look like chance. */
+/** Creates a pseudorandom generator of numbers from 0 to 1. */
 function seeded(seed: number): Random {
   let state = seed;
   return () => {
@@ -37,7 +34,7 @@ const tap = (selector: string, more: Partial<MotleyCommand> = {}) => ({ kind: "t
 const wait = (selector: string) => ({ kind: "wait", selector }) as const;
 const doomed = { isDoomed: true };
 
-/** Every widget is a function of the name that its elements begin with. */
+/** Each widget is a function of the prefix of its element ids. */
 const makers: Readonly<Record<string, (id: string, otherSite: string) => Omit<Widget, "name">>> = {
   plain: (id) => ({ html: `<button id="${id}">plain</button>`, commands: [tap(`#${id}`), wait(`#${id}`)] }),
   entering: (id) => ({
@@ -136,7 +133,7 @@ const makers: Readonly<Record<string, (id: string, otherSite: string) => Omit<Wi
   }),
 };
 
-/** The helpers of a page, and its title: how many events it has had, and what the last one was. */
+/** Script functions of a page, whose title counts the events and shows the last one. */
 const prelude = `<style>
   body { margin: 0; padding-bottom: 300px; font: 16px sans-serif; }
   header { position: sticky; top: 0; height: 40px; background: #eee; z-index: 9; }
@@ -145,7 +142,7 @@ const prelude = `<style>
   .box { width: 220px; height: 120px; overflow: auto; }
   .menu { width: 100px; height: 60px; background: #cde; } .menu button { display: none; } .menu:hover button { display: block; }
   iframe { display: block; width: 300px; height: 160px; border: 3px solid; padding: 5px; }
-  /* With another period than what it goes with: frames that a busy machine shows far apart do not find it where it was. */
+  /* The period differs from its companion's, so that frames far apart on a busy machine show different states. */
   @keyframes shrink { to { scale: 0.5; } }
   @keyframes enter { from { transform: translateX(0); } to { transform: translateX(200px); } }
 </style>
@@ -192,14 +189,14 @@ const prelude = `<style>
 </script>
 <header>header</header>`;
 
-/** The document of a frame. */
+/** Returns the document of a frame. */
 export function frameHtml(id: string): string {
   const button = (name: string) =>
     `<button onclick="top.postMessage('framed ${id}-${name}', '*')" id="${id}-${name}">${name}</button>`;
   return `<!DOCTYPE html><body style="margin: 0">${button("inside")}<div style="height: 400px"></div>${button("below")}`;
 }
 
-/** A page of every widget in some order, and so many commands for it. */
+/** Generates a page of all widgets in random order, and a number of commands for it. */
 export function motleyPage(seed: number, commands: number, otherSite: string) {
   const random = seeded(seed);
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)];

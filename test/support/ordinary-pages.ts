@@ -1,6 +1,5 @@
 /**
- * Pages that are no bot check, by name: the markup of each body, its title being the name. Those with addresses of
- * vendors embed, load or mention what checks are made of.
+ * Pages without a bot check: the markup of each body by title. Some embed, load or mention parts of vendors' checks.
  */
 export const ordinaryPages: Readonly<Record<string, string>> = {
   "Sign in": `<h1>Sign in</h1><form><input type=email><input type=password><button>Sign in</button></form>`,
@@ -84,7 +83,6 @@ export const ordinaryPages: Readonly<Record<string, string>> = {
     <iframe srcdoc="<title>Verify you are human</title><h1>Verify you are human</h1><button>Begin</button>" width=300 height=200></iframe>`,
 };
 
-/** Hosts that the pages embed. */
 export const ordinaryHosts = [
   "challenges.cloudflare.com",
   "www.google.com",

@@ -2,45 +2,44 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { onTestFinished } from "vitest";
 
-/** What a client's program is told, as JSON in its first argument. */
+/** Input of a client's program, as JSON in its first argument. */
 export interface Orders {
   /** Address of the session for CDP clients. */
   readonly url: string;
-  /** The page that it is to work on, which the session shows already. */
+  /** Page to work on, which the session already shows. */
   readonly page: string;
-  /** A file for the page: of the client's own machine, where it sends the bytes itself, else of the session. */
+  /** File for the page: local if the client sends the bytes, otherwise of the session. */
   readonly file: string;
 }
 
-/** What the program prints, as one line of JSON, when it has done all of it; null is what the client cannot do. */
+/** Output of the program as one line of JSON at its end; null for what the client does not support. */
 export interface Deeds {
-  /** The title of the page when its form was filled and sent. */
+  /** Title of the page after its form was submitted. */
   readonly form: string;
-  /** The title of the page that a button opened. */
+  /** Title of the page that a button opened. */
   readonly popup: string;
-  /** The name of the download that the client was told of. */
+  /** Name of the reported download. */
   readonly download: string | null;
-  /** The title of the page when it has read the file: its name and SHA-1. */
+  /** Title of the page after it has read the file: name and SHA-1. */
   readonly upload: string;
-  /** What the page asked, and its title after the client said yes. */
+  /** Question of the page, and its title after the client accepted the dialog. */
   readonly dialog: readonly [asked: string, title: string];
-  /** How the screenshot begins. */
+  /** First bytes of the screenshot. */
   readonly screenshot: string;
 }
 
-/** A client in a process of its own. */
+/** Client in a separate process. */
 export interface OutsideClient {
-  /** What it has done. */
   readonly deeds: Deeds;
-  /** Ends it, and whatever it has started, without a chance to say goodbye. */
+  /** Kills the client and its descendants without a clean disconnect. */
   vanish(): Promise<void>;
 }
 
-/** Runs a client's program until it has done its work; it then stays, connected, until it vanishes. */
+/** Runs a client's program until its work is done. The program then stays connected until `vanish`. */
 export async function runOutside(command: readonly string[], orders: Orders): Promise<OutsideClient> {
   const [program = "", ...args] = [...command, JSON.stringify(orders)];
   const child = spawn(program, args, {
-    // A group of its own, for what it starts goes with it; as in CI it sends no statistics to its makers.
+    // Own process group, so that descendants are killed too. CI=1 turns off telemetry.
     detached: true,
     env: { ...process.env, CI: "1", CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS: "1" },
     stdio: ["ignore", "pipe", "pipe"],

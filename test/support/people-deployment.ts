@@ -3,18 +3,17 @@ import type { FakeWorker } from "./fake-worker.ts";
 import { type Mailbox, startMailbox } from "./mailbox.ts";
 import { type Person, signUp } from "./people.ts";
 
-/** Two gateways on which people sign up, with a worker without browsers. */
+/** Two gateways with sign-up, and a worker without browsers. */
 export interface PeopleDeployment extends AsyncDisposable {
   readonly deployment: Deployment;
   readonly mailbox: Mailbox;
   readonly worker: FakeWorker;
-  /** The gateways' addresses. */
+  /** URLs of the gateways. */
   readonly urls: readonly [string, string];
-  /** Signs somebody up whose account is of a tier. */
+  /** Signs up a user whose account has a tier. */
   person(tier?: string): Promise<Person>;
 }
 
-/** Starts it. */
 export async function startPeopleDeployment(): Promise<PeopleDeployment> {
   const mailbox = await startMailbox();
   const deployment = await Deployment.start({

@@ -13,31 +13,30 @@ import { type Mailbox, startMailbox } from "./mailbox.ts";
 import { type Person, type PersonChoice, signUp } from "./people.ts";
 import { createTestClock } from "./test-clock.ts";
 
-/** What a caller shows of itself. */
+/** Properties of a caller's requests. */
 export interface Shown {
   readonly token?: string | undefined;
-  /** Address of the client; by default each call has another one, of one network. */
+  /** Address of the client; by default a new one in the same network for each call. */
   readonly from?: string;
   readonly userAgent?: string;
-  /** What the client calls its request. */
+  /** Request id set by the client. */
   readonly requestId?: string;
 }
 
-/** A gateway in this process whose users get their mails, and whose time tests own. */
+/** Gateway in this process with mail to users, and time controlled by the test. */
 export interface PeopleGateway extends AsyncDisposable {
   readonly url: string;
   readonly app: App;
   readonly mailbox: Mailbox;
   call(door: DoorName, method: DescMethod, request: JsonValue, shown?: Shown): Promise<Outcome>;
   signUp(choice?: PersonChoice): Promise<Person>;
-  /** Runs a command of the operator beside it. */
+  /** Runs an operator command in this process. */
   admin(...args: readonly string[]): Promise<string>;
-  /** Lets time pass, in milliseconds: repeated jobs that have become due run. */
+  /** Advances the time by milliseconds and runs the repeated jobs that are due. */
   pass(milliseconds: number): void;
   now(): number;
 }
 
-/** Starts it. */
 export async function startPeopleGateway(
   env: Readonly<Record<string, string>> = {},
   options: Pick<AppOptions, "statusEvery"> = {},

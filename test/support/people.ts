@@ -3,10 +3,10 @@ import { expect } from "vitest";
 import type { Mailbox, ReceivedMail } from "./mailbox.ts";
 import { type Rest, restClient } from "./rest.ts";
 
-/** The password of everybody who signs up in tests. */
+/** Password of all users in tests. */
 export const goodPassword = "correct horse battery staple";
 
-/** A user who has signed up, verified the address and logged in. */
+/** User who has signed up, verified the address and logged in. */
 export interface Person {
   readonly email: string;
   readonly password: string;
@@ -18,7 +18,7 @@ export interface Person {
   readonly rest: Rest;
 }
 
-/** What may be chosen of a person. */
+/** Options of a new user. */
 export interface PersonChoice {
   readonly email?: string;
   readonly name?: string;
@@ -26,7 +26,7 @@ export interface PersonChoice {
   readonly acceptedRevisionId?: string;
 }
 
-/** Signs somebody up who then joins the account of another caller, whose login it is. */
+/** Signs up a user who joins the account of another caller. The returned login is for that account. */
 export async function joinTeam(url: string, mailbox: Mailbox, host: Rest, role = "member"): Promise<Person> {
   const person = await signUp(url, mailbox);
   const { email, password } = person;
@@ -45,15 +45,15 @@ export async function joinTeam(url: string, mailbox: Mailbox, host: Rest, role =
   };
 }
 
-/** Headers of somebody with a network of their own, who does not wait for the rate limits of others. */
+/** Headers with a new client network, so that rate limits of other tests do not apply. */
 export const fromOwnNetwork = () => ({ "x-forwarded-for": `2001:db8:${randomBytes(2).toString("hex")}::1` });
 
-/** Makes an address that nobody has. */
+/** Returns a new address. */
 export function freshEmail(): string {
   return `user-${randomBytes(6).toString("hex")}@example.com`;
 }
 
-/** Takes the mail with a subject to an address: others come between, such as that of a login from a new device. */
+/** Removes and returns the mail with a subject. Skips other mails, such as those about logins from new devices. */
 export async function mailAbout(mailbox: Mailbox, email: string, subject: string): Promise<ReceivedMail> {
   for (;;) {
     const mail = await mailbox.next(email);
@@ -61,7 +61,7 @@ export async function mailAbout(mailbox: Mailbox, email: string, subject: string
   }
 }
 
-/** Takes the token of the link in the next mail to an address that has one. */
+/** Returns the token in the next mail to an address that has a link with a token. */
 export async function tokenOfMail(mailbox: Mailbox, email: string): Promise<string> {
   for (;;) {
     const { links } = await mailbox.next(email);
@@ -70,7 +70,7 @@ export async function tokenOfMail(mailbox: Mailbox, email: string): Promise<stri
   }
 }
 
-/** Signs somebody up over REST, follows the link of the mail, and logs in by password. */
+/** Signs up a user over REST, follows the link of the mail, and logs in by password. */
 export async function signUp(url: string, mailbox: Mailbox, choice: PersonChoice = {}): Promise<Person> {
   const { email = freshEmail(), name, accountName, acceptedRevisionId } = choice;
   const headers = fromOwnNetwork();

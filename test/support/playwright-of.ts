@@ -3,7 +3,7 @@ import type { WireMessage } from "../../workers/cdp/wire-message.ts";
 import type { WireUser } from "../../workers/cdp/wire-user.ts";
 import type { BrowserProcess } from "../../workers/isolation/browser-process.ts";
 
-/** Playwright on a browser that we have launched, as one more user of its pipe: its default context. */
+/** Connects Playwright to a launched browser over a shared pipe, and returns the default context. */
 export async function playwrightOf({ wire, targets }: BrowserProcess): Promise<BrowserContext> {
   const transport = new PlaywrightTransport(await wire.attach(targets));
   const browser = await chromium.connectOverCDP(transport, { isLocal: true, noDefaults: true });
@@ -12,7 +12,7 @@ export async function playwrightOf({ wire, targets }: BrowserProcess): Promise<B
   return context;
 }
 
-/** A user's way to the browser as Playwright takes it. */
+/** Connection to the browser in Playwright's transport interface. */
 class PlaywrightTransport implements ConnectOverCDPTransport {
   onmessage?: (message: object) => void;
   onclose?: (reason?: string) => void;
@@ -37,7 +37,7 @@ class PlaywrightTransport implements ConnectOverCDPTransport {
     void this.#user.close();
   }
 
-  /** Each message in a turn of its own: Playwright begins to listen when an answer has come, for the event behind it. */
+  /** Delivers each message in its own task, because Playwright subscribes to events only after a response. */
   #deliver(members: Buffer, { id, sessionId }: { id?: number | undefined; sessionId: string | undefined }): void {
     const message = JSON.parse(`{${members.toString()}}`);
     setImmediate(() =>

@@ -1,6 +1,6 @@
 import { inflateSync } from "node:zlib";
 
-/** A picture as rows of red, green and blue. */
+/** Picture as rows of red, green and blue. */
 export interface Pixels {
   readonly width: number;
   readonly height: number;
@@ -11,7 +11,7 @@ const signatureBytes = 8;
 const trueColour = 2;
 const trueColourAlpha = 6;
 
-/** Reads a PNG of 8 bits a channel; what is not opaque loses that. */
+/** Reads a PNG with 8 bits per channel and discards transparency. */
 export function readPng(file: Buffer): Pixels {
   const parts: Buffer[] = [];
   let header: Buffer = Buffer.alloc(0);
@@ -32,7 +32,7 @@ export function readPng(file: Buffer): Pixels {
   return { width, height, rgb };
 }
 
-/** Undoes the filter that each row of a PNG begins with. */
+/** Reverses the filter of each row, given by the row's first byte. */
 function unfilter(filtered: Buffer, rowBytes: number, channels: number): Buffer {
   const height = filtered.length / (rowBytes + 1);
   const rows = Buffer.alloc(height * rowBytes);
@@ -49,7 +49,7 @@ function unfilter(filtered: Buffer, rowBytes: number, channels: number): Buffer 
   return rows;
 }
 
-/** What a filter takes a byte for, by those around it. */
+/** Returns a filter's prediction of a byte from its neighbours. */
 function guess(filter: number, left: number, above: number, corner: number): number {
   switch (filter) {
     case 1:

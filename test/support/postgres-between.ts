@@ -4,24 +4,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databaseUrl, type EmptyDatabase } from "./database.ts";
 
-/** Where a database is. */
 type DatabasePlace = Pick<EmptyDatabase, "socketDirectory" | "name">;
 
 const socketName = ".s.PGSQL.5432";
 
-/** Stands between a gateway and PostgreSQL. */
+/** Proxy between a gateway and PostgreSQL. */
 export class PostgresBetween {
-  /** Address of the database through it. */
+  /** Address of the database through the proxy. */
   readonly url: string;
-  /** Where its socket is. */
+  /** Directory of the proxy's socket. */
   readonly #directory: string;
-  /** In the order in which they came. */
+  /** In order of their arrival. */
   readonly connections: Socket[] = [];
-  /** How often a client has said something: at least once in each round trip. */
+  /** Number of messages from clients, at least one for each round trip. */
   asked = 0;
-  /** Keeps back what PostgreSQL says from the first question with this text on, on connections that begin while it is set. */
+  /** Holds back PostgreSQL's replies from the first query with this text on, for connections made while it is set. */
   muteFrom: string | undefined;
-  /** Nobody gets through: connections that are there break, and no other one can be made. */
+  /** Whether all connections are broken and new ones refused. */
   #isAway = false;
   readonly #server: Server;
 
@@ -61,7 +60,7 @@ export class PostgresBetween {
     return between;
   }
 
-  /** Takes PostgreSQL away, or gives it back. */
+  /** Makes PostgreSQL unreachable, or reachable again. */
   set isAway(isAway: boolean) {
     this.#isAway = isAway;
     if (isAway) for (const connection of this.connections.splice(0)) connection.destroy();

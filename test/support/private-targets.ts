@@ -1,6 +1,6 @@
 import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 
-/** Addresses, as a resolver gives them, none of which is on the public internet. */
+/** Addresses as a resolver returns them, all outside the public internet. */
 export const privateAddresses: readonly string[] = [
   "0.0.0.0",
   "0.1.2.3",
@@ -54,7 +54,7 @@ const addressOfName: Readonly<Record<string, string>> = {
   "metadata.example": "169.254.169.254",
 };
 
-/** Hosts as addresses of the web spell them, none of which is on the public internet: literals and names. */
+/** Hosts as URLs spell them, literals and names, all outside the public internet. */
 export const privateHosts: readonly string[] = [
   ...Object.keys(addressOfName),
   "localhost.",
@@ -83,10 +83,10 @@ export const privateHosts: readonly string[] = [
   "[fe80::1]",
 ];
 
-/** The same beyond what a line of HTTP may hold: browsers and URLs bring them into one of the spellings above. */
+/** Hosts that HTTP lines cannot contain. Browsers and URL parsers normalise them to one of the spellings above. */
 export const privateHostsOfUrls: readonly string[] = ["%31%32%37.0.0.1", "１２７.0.0.1", "①②⑦.0.0.1", "127。0。0。1"];
 
-/** Resolves the names of these lists; every other leads nowhere. */
+/** Resolves the names of these lists only. */
 export const resolvePrivate: Resolve = async (name) => {
   const address = addressOfName[name];
   if (address === undefined) throw Object.assign(new Error(`no ${name}`), { code: "ENOTFOUND" });

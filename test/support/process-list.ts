@@ -1,18 +1,18 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { networkNamespaceOf, type ProcessEntry, readProcess } from "../../workers/isolation/processes.ts";
 
-/** A process with what tells whose it is. */
+/** Process with properties that identify its owner. */
 export interface ListedProcess extends ProcessEntry {
   readonly parent: number;
   readonly command: string;
   readonly directory: string;
   /** DATA_DIR of its environment. */
   readonly dataDir: string | undefined;
-  /** Inode of its network namespace; undefined where the process hides it. */
+  /** Inode of its network namespace; undefined if it cannot be read. */
   readonly network: number | undefined;
 }
 
-/** Lists every process of the machine. */
+/** Lists all processes of the machine. */
 export function listProcesses(): ListedProcess[] {
   return readdirSync("/proc")
     .map(Number)
@@ -21,11 +21,11 @@ export function listProcesses(): ListedProcess[] {
     .filter((found) => found !== undefined);
 }
 
-/** Describes one process; undefined when it has ended. */
+/** Describes a process; undefined if it has exited. */
 export function describeProcess(pid: number): ListedProcess | undefined {
   const entry = readProcess(pid);
   if (!entry) return undefined;
-  // Read now: what is asked of an entry later is no longer there when its process has ended.
+  // Read now, because an entry's properties are unavailable after the process exits.
   const { uid, group, session, startedAt } = entry;
   return {
     pid,
@@ -41,18 +41,18 @@ export function describeProcess(pid: number): ListedProcess | undefined {
   };
 }
 
-/** Selects what a process has started, and what those have. */
+/** Returns all descendants of a process. */
 export function descendantsOf(ancestor: number, all: readonly ListedProcess[] = listProcesses()): ListedProcess[] {
   const children = all.filter(({ parent }) => parent === ancestor);
   return children.flatMap((child) => [child, ...descendantsOf(child.pid, all)]);
 }
 
-/** Says whether a process lives on that was seen before: the pid alone may be another's by now. */
+/** Returns whether a process seen before is still alive. The start time distinguishes a reused pid. */
 export function isStillThere({ pid, startedAt }: ProcessEntry): boolean {
   return readProcess(pid)?.startedAt === startedAt;
 }
 
-/** Gives the paths of the files that a process has open. */
+/** Returns the paths of a process's open files. */
 export function openFilesOf(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).map((descriptor) => readLink(`/proc/${pid}/fd/${descriptor}`));
@@ -61,7 +61,7 @@ export function openFilesOf(pid: number): string[] {
   }
 }
 
-/** Reads a file of a process; empty when it has ended or hides the file. */
+/** Reads a file of a process; empty if the process has exited or the file cannot be read. */
 function read(pid: number, name: string): string {
   try {
     return readFileSync(`/proc/${pid}/${name}`, "utf8");

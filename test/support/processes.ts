@@ -1,6 +1,6 @@
 import { listProcesses } from "./process-list.ts";
 
-/** How the command line of each process of a service on one machine ends. */
+/** Ends of the command lines of a single-machine service's processes. */
 const commands = {
   supervisor: /gateway\/main\.ts$/,
   control: /gateway\/main\.ts control$/,
@@ -9,15 +9,15 @@ const commands = {
   postgres: /\/postgres -D /,
 } as const;
 
-/** A process of a service on one machine. */
+/** Process of a single-machine service. */
 export type ServiceProcess = keyof typeof commands;
 
-/** Finds a process of a service by the service's data directory; undefined while there is none. */
+/** Finds a process of a service by the service's data directory; undefined if there is none. */
 export function findPid(dataDir: string, process: ServiceProcess): number | undefined {
   return listProcesses().find((each) => each.dataDir === dataDir && commands[process].test(each.command))?.pid;
 }
 
-/** Gives the pid of a process of a service; throws when there is none. */
+/** Returns the pid of a process of a service. Throws if there is none. */
 export function pidOf(dataDir: string, process: ServiceProcess): number {
   const pid = findPid(dataDir, process);
   if (pid === undefined) throw new Error(`the service in ${dataDir} has no ${process}`);

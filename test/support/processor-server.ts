@@ -8,35 +8,35 @@ import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcp
 import { createMemoryStore, type Thing } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "./clock-at.ts";
 
-/** A notice that a processor would send. */
+/** Webhook request that a processor would send. */
 export interface SentNotice {
   readonly processor: "stripe" | "btcpay";
   readonly headers: Record<string, string>;
   readonly body: string;
 }
 
-/** Both payment processors on a port of their own, whose notices tests deliver. */
+/** Both payment processors on one port. Tests deliver their webhooks. */
 export interface ProcessorServer extends AsyncDisposable {
   readonly url: string;
   readonly secret: string;
   readonly sandbox: Sandbox;
-  /** What it has been asked, as `POST /v1/customers`. */
+  /** Requests received, such as `POST /v1/customers`. */
   readonly asked: string[];
-  /** The same, whole. */
+  /** Complete requests received. */
   readonly requests: ProcessorRequest[];
-  /** Takes the notices since the last time. */
+  /** Removes and returns the webhooks since the last call. */
   notices(): SentNotice[];
-  /** What it has of an invoice. */
+  /** Returns the processor's data of an invoice. */
   invoice(id: string): Promise<Thing | undefined>;
-  /** Does something at the processor, and takes the notices of it. */
+  /** Performs an action at the processor and takes the resulting webhooks. */
   act(id: string, action: string): Promise<SentNotice[]>;
-  /** Changes what it answers at a path: the body of an answer; one that does not come is a processor that hangs. */
+  /** Replaces the response body for a path. A promise that never resolves simulates a hanging processor. */
   answer: (path: string, body: string) => string | Promise<string>;
-  /** Receives the notices of what is pressed on its pages, before the page answers. */
+  /** Receives the webhooks caused by a button of the processor's pages before the page responds. */
   deliver: (notice: SentNotice) => Promise<void>;
 }
 
-/** Environment of a gateway that takes payments by this server. */
+/** Environment of a gateway that uses this server for payments. */
 export function processorEnv({ url, secret }: ProcessorServer): Record<string, string> {
   return {
     ...{ STRIPE_URL: url, STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone", STRIPE_WEBHOOK_SECRET: secret },
@@ -44,14 +44,13 @@ export function processorEnv({ url, secret }: ProcessorServer): Record<string, s
   };
 }
 
-/** Starts it. */
 export async function startProcessorServer(now: () => number): Promise<ProcessorServer> {
   const secret = "whsec_of_the_tests_alone";
   const notices: SentNotice[] = [];
   const asked: string[] = [];
   const requests: ProcessorRequest[] = [];
   const store = createMemoryStore();
-  // A processor does one thing after the other to one invoice.
+  // A processor serialises the operations on an invoice.
   let last: Promise<unknown> = Promise.resolve();
   function inTurn<T>(run: () => Promise<T>): Promise<T> {
     const turn = last.then(run);
@@ -79,7 +78,7 @@ export async function startProcessorServer(now: () => number): Promise<Processor
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  // The boundary of node:net: it listens on a port.
+  // Cast: a server of node:net that listens on a port.
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
   const sandbox = createSandbox({

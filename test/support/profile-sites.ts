@@ -5,7 +5,7 @@ import type { Rest } from "./rest.ts";
 
 const page = readFileSync(new URL("pages/profile.html", import.meta.url), "utf8");
 
-/** What a visit finds of the visit before: how many sites had everything that the browser keeps. */
+/** State found from the previous visit: number of sites that had each kind of storage. */
 export interface Found {
   readonly lastingCookies: number;
   readonly sessionCookies: number;
@@ -13,20 +13,20 @@ export interface Found {
   readonly indexedDb: number;
 }
 
-/** How to visit the sites. */
+/** Options of a visit. */
 interface Visit {
-  /** What the visit before left. */
+  /** Marker that the previous visit left. */
   readonly found?: string;
-  /** What this visit leaves. */
+  /** Marker that this visit leaves. */
   readonly left?: string;
   /**
-   * Each site by a navigation of the client's. Headless shell has sites that lead from one to the next in one renderer,
-   * and writes their localStorage down only 5 s after its change, or when that renderer ends.
+   * Navigates to each site separately. Otherwise sites redirect to the next in one renderer of headless shell, which
+   * writes localStorage 5 s after a change or when it ends.
    */
   readonly isApart?: boolean;
 }
 
-/** Many sites, each with an address of its own, that keep all that a browser keeps and see whether it comes back. */
+/** Sites with separate addresses that use all kinds of browser storage and check whether it persists. */
 export class ProfileSites {
   readonly #servers: readonly Server[];
 
@@ -36,13 +36,13 @@ export class ProfileSites {
     );
   }
 
-  /** What has everything. */
+  /** Result when all sites find everything. */
   get whole(): Found {
     const { length } = this.#servers;
     return { lastingCookies: length, sessionCookies: length, localStorage: length, indexedDb: length };
   }
 
-  /** Listens, each site on a loopback address of its own. */
+  /** Listens on a separate loopback address for each site. */
   async start(): Promise<this> {
     for (const [index, server] of this.#servers.entries()) {
       server.listen(0, `127.0.7.${index + 1}`);
@@ -58,7 +58,7 @@ export class ProfileSites {
     }
   }
 
-  /** Visits all sites, and counts what is found there of the visit that left `found`. */
+  /** Visits all sites and counts the storage found from the visit that left `found`. */
   async visit(rest: Rest, session: string, visit: Visit): Promise<Found> {
     const hosts = this.#servers.map(hostOf);
     const tours = visit.isApart ? hosts.map((host) => [host]) : [hosts];
@@ -74,7 +74,7 @@ export class ProfileSites {
   }
 }
 
-/** Has the pages of a tour lead from one to the next; gives what each has found. */
+/** Navigates through the pages of a tour, each of which leads to the next. Returns what each has found. */
 async function go(
   rest: Rest,
   session: string,

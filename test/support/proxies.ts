@@ -7,17 +7,17 @@ import { join } from "node:path";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { freePorts } from "./free-port.ts";
 
-/** Name and password that the proxies with a login take. */
+/** Credentials of the proxies with a login. */
 export const proxyLogin = { username: "ada", password: "p4ss:word é" } as const;
 
 const isRoot = process.getuid?.() === 0;
 
-/** Who proxies run as when they are started by root. */
+/** User of proxies that root starts. */
 const nobody = { uid: 65_534, gid: 65_534, name: "nobody" };
 
 const startMs = 15_000;
 
-/** A proxy from Debian, on a loopback port of its own. */
+/** Proxy program from Debian on a new loopback port. */
 export class RealProxy {
   readonly port: number;
   readonly #command: readonly string[];
@@ -30,11 +30,11 @@ export class RealProxy {
     this.#command = command;
   }
 
-  /** Starts it, again where it was killed. */
+  /** Starts the proxy, also after it was killed. */
   async start(): Promise<this> {
     const [program = "", ...parameters] = this.#command;
-    // A group of its own: what it forks ends with it.
-    // Debian's daemons are in sbin, which an ordinary user's PATH may lack.
+    // Own process group, so that forked processes are killed too. Daemons are in sbin, which an ordinary user's PATH
+    // may lack.
     const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
     const child = spawn(program, parameters, { env, stdio: "ignore", detached: true });
     this.#process = child;
@@ -46,7 +46,7 @@ export class RealProxy {
     return this;
   }
 
-  /** Kills it, as a machine that goes away would end it. */
+  /** Kills the proxy, as if its machine had vanished. */
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
@@ -56,7 +56,7 @@ export class RealProxy {
     await ended;
   }
 
-  /** What it has written about its requests. */
+  /** Returns the proxy's log of requests. */
   log(): string {
     return readFileSync(join(this.#directory, "log"), "utf8");
   }
@@ -67,17 +67,17 @@ export class RealProxy {
   }
 }
 
-/** What a tinyproxy or a squid is made of. */
+/** Options of a tinyproxy or a squid. */
 export interface HttpProxyOptions {
-  /** Asks for the login. */
+  /** Requires the login. */
   readonly login?: boolean;
-  /** The only port that tunnels may lead to; any when absent. */
+  /** Only port for tunnels; any if absent. */
   readonly tunnelsTo?: number;
-  /** Speaks TLS with this certificate. */
+  /** Uses TLS with this certificate. */
   readonly tls?: Certificate;
 }
 
-/** Starts a tinyproxy. Its login must be plain words. */
+/** Starts a tinyproxy. Its login must consist of plain words. */
 export async function startTinyproxy(options: { login?: string; tunnelsTo?: number } = {}): Promise<RealProxy> {
   const { port } = await freePorts("port");
   const directory = makeDirectory();
@@ -95,12 +95,12 @@ export async function startTinyproxy(options: { login?: string; tunnelsTo?: numb
   return new RealProxy(port, directory, ["tinyproxy", "-d", "-c", join(directory, "conf")]).start();
 }
 
-/** Starts a squid, which as root runs as `nobody`. */
+/** Starts a squid, which runs as `nobody` if started by root. */
 export async function startSquid({ login, tunnelsTo, tls }: HttpProxyOptions = {}): Promise<RealProxy> {
   const { port } = await freePorts("port");
   const directory = makeDirectory();
   const { username, password } = proxyLogin;
-  // Apache's own hash of passwords, which is what the helper reads.
+  // Password hash of Apache, which squid's helper reads.
   if (login) writeFileSync(join(directory, "users"), `${username}:${hash("-apr1", password)}\n`, { mode: 0o644 });
   const where = `127.0.0.1:${port}`;
   const lines = [
@@ -122,8 +122,8 @@ export async function startSquid({ login, tunnelsTo, tls }: HttpProxyOptions = {
 }
 
 /**
- * Starts a dante. With a login it takes it from the system's users: it runs where /etc/passwd and /etc/shadow are ours,
- * in a mount namespace of its own.
+ * Starts a dante. It reads logins from the system's users, so it runs in a mount namespace with our own /etc/passwd and
+ * /etc/shadow.
  */
 export async function startDante({ login = false } = {}): Promise<RealProxy> {
   const { port } = await freePorts("port");
@@ -150,14 +150,13 @@ export async function startDante({ login = false } = {}): Promise<RealProxy> {
   return new RealProxy(port, directory, ["unshare", ...own, "--mount", "sh", "-c", script]).start();
 }
 
-/** Files of a certificate for `localhost`, which is its own authority. */
+/** Files of a self-signed certificate for `localhost`. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
   remove(): void;
 }
 
-/** Makes a certificate. */
 export function makeCertificate(): Certificate {
   const directory = makeDirectory();
   const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];
@@ -172,7 +171,7 @@ function hash(kind: string, password: string): string {
   return execFileSync("openssl", ["passwd", kind, "-stdin"], { input: `${password}\n`, encoding: "utf8" }).trim();
 }
 
-/** Makes a directory that the proxies' user can write, with an empty log in it. */
+/** Creates a directory with an empty log that the proxies' user can write. */
 function makeDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "proxy-"));
   const log = join(directory, "log");

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import http from "node:http";
 import { connect, type Socket } from "node:net";
 
-/** An HTTP proxy that notes what it is asked for, and resolves no name: everything leads to one site on loopback. */
+/** HTTP proxy that records requests and connects all of them to one site on loopback without resolving names. */
 export class ProxyStandIn {
   /** `CONNECT host:port` and `GET http://...` of every request, in order. */
   readonly asked: string[] = [];
-  /** `Proxy-Authorization` that it wants; anything else is answered with 407. */
+  /** Required `Proxy-Authorization`. Requests without it are answered with 407. */
   wanted: string | undefined;
   readonly #sitePort: number;
   readonly #sockets = new Set<Socket>();
@@ -21,7 +21,7 @@ export class ProxyStandIn {
     this.#server.on("connect", (request, socket: Socket, head) => this.#tunnel(request, socket, head));
   }
 
-  /** Listens on an address of loopback; gives the port. */
+  /** Listens on a loopback address and returns the port. */
   async start(address = "127.0.0.1", port = 0): Promise<number> {
     this.#server.listen(port, address);
     await once(this.#server, "listening");
@@ -30,7 +30,7 @@ export class ProxyStandIn {
     return bound.port;
   }
 
-  /** How many connections it has now. */
+  /** Number of open connections. */
   get connections(): number {
     return this.#sockets.size;
   }

@@ -9,7 +9,7 @@ import { freePorts } from "./free-port.ts";
 
 const startMs = 15_000;
 
-/** A real Redis on a loopback port of its own, which keeps nothing. */
+/** Redis on a new loopback port, without persistence. */
 export class RedisServer {
   readonly url: string;
   readonly #port: number;
@@ -22,7 +22,6 @@ export class RedisServer {
     this.url = `redis://127.0.0.1:${port}`;
   }
 
-  /** Starts one. */
   static async start(): Promise<RedisServer> {
     const { REDIS } = await freePorts("REDIS");
     const server = new RedisServer(REDIS, await mkdtemp(join(tmpdir(), "redis-")));
@@ -34,7 +33,7 @@ export class RedisServer {
     return this.#process?.pid;
   }
 
-  /** Starts it again on the same port, empty. */
+  /** Restarts the server on the same port without its former data. */
   async restart(): Promise<void> {
     const options = ["--port", String(this.#port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
     this.#process = spawn("redis-server", [...options, "--dir", this.#directory], { stdio: "ignore" });
@@ -42,7 +41,7 @@ export class RedisServer {
     if (!answers) throw new Error("redis-server did not start");
   }
 
-  /** Ends it the hard way. */
+  /** Kills the server with SIGKILL. */
   async kill(): Promise<void> {
     const child = this.#process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
@@ -51,12 +50,11 @@ export class RedisServer {
     await ended;
   }
 
-  /** Makes it hang: it takes connections and answers nothing. */
+  /** Stops the server, which then accepts connections without replying. */
   hang(): void {
     this.#process?.kill("SIGSTOP");
   }
 
-  /** Lets it go on. */
   resume(): void {
     this.#process?.kill("SIGCONT");
   }

@@ -1,7 +1,7 @@
 import type { HostileDriver } from "./hostile-runner.ts";
 import type { Rest } from "./rest.ts";
 
-/** Drives a session, named by its path, through the REST API. */
+/** Controls a session, given by its path, through the REST API. */
 export function restDriver(rest: Rest, session: string): HostileDriver {
   return {
     async run(operation, request) {

@@ -1,6 +1,5 @@
 import { watchForParsers } from "./leaks.ts";
 
-/** An answer of the REST API. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -8,10 +7,9 @@ export interface Answer {
   readonly body: any;
 }
 
-/** Calls the REST API of a service with its developer key; a body makes it a POST. */
+/** Calls the REST API of a service with its developer key. A body makes the request a POST. */
 export type Rest = (path: string, body?: unknown, init?: RequestInit) => Promise<Answer>;
 
-/** Makes a REST client. */
 export function restClient({ url, key }: { url: string; key: string }): Rest {
   return async (path, body, init = {}) => {
     const response = await fetch(`${url}${path}`, {

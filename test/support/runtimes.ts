@@ -7,5 +7,5 @@ declare module "vitest" {
   }
 }
 
-/** The runtimes in which this run tests what is the same in all of them: vitest.config.ts says which, by tier. */
+/** Runtimes in which this run tests behaviour common to all, set by tier in vitest.config.ts. */
 export const runtimes = inject("runtimes");

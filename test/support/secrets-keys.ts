@@ -1,4 +1,4 @@
 import { randomBytes } from "node:crypto";
 
-/** What gateways of a test seal with that have no key of their own. */
+/** Secrets keys of gateways in tests that set no others. */
 export const testSecretsKeys = `test:${randomBytes(32).toString("base64")}`;

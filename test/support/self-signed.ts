@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
 
-/** Lengths of DER: one byte up to 127, else their own bytes behind a count. */
+/** Encodes DER. A length is one byte up to 127, otherwise a count followed by the bytes of the length. */
 function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;
@@ -13,7 +13,7 @@ const hex = (text: string) => Buffer.from(text, "hex");
 const commonName = hex("0603550403");
 const ecdsaWithSha256 = der(sequence, hex("06082a8648ce3d040302"));
 
-/** Makes a key and a certificate that nobody has signed but itself, for servers on loopback. */
+/** Creates a key and a self-signed certificate for servers on loopback. */
 export function makeSelfSigned(): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = der(sequence, der(0x31, der(sequence, commonName, der(0x0c, Buffer.from("fixture")))));

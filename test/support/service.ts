@@ -7,31 +7,30 @@ import { freePorts } from "./free-port.ts";
 import { recordLog, recordLogFile } from "./logs.ts";
 import { pidOf, type ServiceProcess } from "./processes.ts";
 
-/** A whole service with its PostgreSQL and its worker, as `npm start` runs it. */
+/** Complete service with its PostgreSQL and worker, as `npm start` runs it. */
 export interface Service {
   readonly url: string;
   readonly grpcAddress: string;
   readonly internalUrl: string;
   readonly key: string;
   readonly dataDir: string;
-  /** Address of its database. */
   readonly databaseUrl: string;
-  /** What was started, and starts all other processes. */
+  /** The started process, which starts all others. */
   readonly supervisor: ChildProcess;
-  /** Gives the pid of one of its processes. */
+  /** Returns the pid of one of the service's processes. */
   pidOf(process: ServiceProcess): number;
-  /** What it has printed. */
+  /** Returns the output so far. */
   output(): string;
-  /** Starts the service again on the same data and ports, after it has ended; `onPrint` hears all that it has printed. */
+  /** Restarts the ended service on the same data and ports. `onPrint` receives the whole output so far. */
   restart(env?: Record<string, string>, onPrint?: (printed: string) => void): Promise<Service>;
-  /** Ends all of it, and deletes its data. */
+  /** Ends all processes and deletes the data. */
   stop(): Promise<void>;
 }
 
 const startMs = 60_000;
 const stopMs = 45_000;
 
-/** The environment of a service: tests and benches at once on two cores are what its worker would close itself for. */
+/** Environment of a service. Its worker must not close itself to sessions because tests load two cores. */
 export const serviceEnv = (dataDir: string): Record<string, string | undefined> => ({
   ...process.env,
   DATA_DIR: dataDir,
@@ -39,7 +38,7 @@ export const serviceEnv = (dataDir: string): Record<string, string | undefined> 
   CLOSE_AT_CPU: "100",
 });
 
-/** Starts a service of its own for a test; `env` adds to its environment, `directory` is where its data is put. */
+/** Starts a service for a test. `env` extends its environment, and `directory` holds its data. */
 export async function startService(
   env: Record<string, string> = {},
   directory?: string,
@@ -81,7 +80,7 @@ async function run(
     supervisor.stdout?.on("data", hear);
     supervisor.stderr?.on("data", hear);
   });
-  // Nobody asks for such an end (130 is that of a second signal), and what was printed says why it came.
+  // Reports an unexpected exit with its output. 130 is the exit code after a second signal.
   supervisor.once(
     "exit",
     (code) => code && code !== 130 && console.error(`the service ended with ${code}:\n${printed}`),

@@ -15,24 +15,23 @@ import { createTestClock } from "./test-clock.ts";
 
 const token = "a token of the tests alone";
 
-/** An app with a database of its own and workers that are fakes. */
+/** App with a new database and fake workers. */
 export interface SessionsApp extends AsyncDisposable {
   readonly app: App;
   readonly sessions: ServiceImplementation<typeof SessionService>;
   worker(options?: Partial<FakeWorkerOptions>): Promise<FakeWorker>;
-  /** A call of an account of its own, of a tier. */
+  /** Creates an account of a tier and returns a factory of its calls. */
   caller(tier?: string): Promise<(changes?: Partial<Call>) => Call>;
-  /** Lets time pass, in milliseconds: repeated jobs that have become due run. */
+  /** Advances the time by milliseconds and runs the repeated jobs that are due. */
   pass(milliseconds: number): void;
 }
 
-/** Options of an app that tests set. */
+/** Options of an app in tests. */
 export interface SessionsAppOptions extends Pick<AppOptions, "clock" | "log" | "resolve"> {
-  /** Runs a PostgreSQL of its own, where the files of a run share another. */
+  /** Starts a separate PostgreSQL instead of using the one that files of a run share. */
   readonly ownServer?: boolean;
 }
 
-/** Starts the app. */
 export async function startSessionsApp(
   env: Record<string, string> = {},
   { ownServer = false, ...options }: SessionsAppOptions = {},

@@ -9,12 +9,12 @@ import { databaseUrl, forgetful, makeDataDirectory, templateName } from "./datab
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Directory of the socket of the PostgreSQL that the files of a run share. */
+    /** Socket directory of the PostgreSQL that the files of a run share. */
     readonly postgres?: string;
   }
 }
 
-/** Starts the PostgreSQL of a run, with a migrated database to copy. */
+/** Starts the PostgreSQL of a run with a migrated template database. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const directory = await makeDataDirectory();
   const log = createLog("warn");
@@ -24,7 +24,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   const server = openDatabase({ url: databaseUrl(socketDirectory) }, log, 1);
   await server.named({ name: "template", text: `create database ${templateName}` }, []);
   await server.close();
-  // A database that anything is connected to is no template: the pool that migrates is closed by then.
+  // A template must have no connections, so the pool that migrates is closed first.
   const template = openDatabase({ url: databaseUrl(socketDirectory, templateName) }, log, 1);
   await template.migrate(migrations);
   await template.close();

@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** A way to a port on which every byte is late, as on a long line, or on which few fit. */
+/** Relay to a port that delays every byte or limits the bandwidth. */
 export interface SlowLink extends AsyncDisposable {
   readonly port: number;
-  /** Bytes that it has taken, both ways together. */
+  /** Bytes carried in both directions. */
   readonly carried: number;
 }
 
-/** Opens one to a port of this machine; a round trip takes `roundTripMs` longer than without it. Bandwidth is bounded where it is given. */
+/** Opens a relay to a local port that adds `roundTripMs` to each round trip and optionally limits the bandwidth. */
 export async function openSlowLink(
   toPort: number,
   roundTripMs: number,
@@ -23,13 +23,13 @@ export async function openSlowLink(
       [service, client],
     ] as const) {
       sockets.add(from);
-      // Timers of one length end in the order in which they were set.
+      // Timers of equal length fire in the order of their creation.
       from.on("data", (bytes) => {
         carried += bytes.length;
         setTimeout(() => to.write(bytes), roundTripMs / 2);
         const takes = (bytes.length * 1_000) / bytesPerSecond;
         if (takes === 0) return;
-        // What is not read fills the buffers of who sends.
+        // Unread data fills the buffers of the sender.
         from.pause();
         setTimeout(() => from.resume(), takes);
       });

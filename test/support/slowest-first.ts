@@ -5,8 +5,8 @@ import durations from "../../tools/testing/durations.json" with { type: "json" }
 const seconds = new Map(Object.entries(durations));
 
 /**
- * Orders files by tier, since files of a tier share processes, and within a tier begins with what took longest the last
- * time: a slow file that is begun late keeps the run waiting while the other worker idles.
+ * Sorts files by tier, because files of a tier share processes, and within a tier by their last duration, longest
+ * first. A slow file that starts late would leave the other worker idle.
  */
 export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

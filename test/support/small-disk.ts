@@ -3,15 +3,15 @@ import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmdirSync, rmSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A disk of its own, which a test may fill. */
+/** Separate file system that a test may fill. */
 export interface SmallDisk extends Disposable {
-  /** A directory on it that everybody may pass through. */
+  /** Directory that all users may enter. */
   readonly directory: string;
-  /** Takes all that is left of it; gives what frees it again. */
+  /** Uses all free space. Returns a function that frees the space. */
   fill(): () => void;
 }
 
-/** Mounts a disk of a size such as `64m`, in memory; takes root. */
+/** Mounts a file system of a size such as `64m` in memory. Requires root. */
 export function mountSmallDisk(size: string): SmallDisk {
   const point = mkdtempSync(join(tmpdir(), "small-disk-"));
   execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size},mode=0711`, "tmpfs", point]);
@@ -31,7 +31,7 @@ export function mountSmallDisk(size: string): SmallDisk {
 function fill(path: string): () => void {
   const file = openSync(path, "w");
   try {
-    // The last bytes too: a database needs 8 KiB for a page.
+    // Fills the last bytes too, because a database page needs only 8 KiB.
     for (let block = Buffer.alloc(64 * 1024, 1); block.length > 512; block = block.subarray(block.length / 2)) {
       while (hasRoom(file, block));
     }

@@ -1,4 +1,4 @@
-/** A recipe that does as good as nothing. */
+/** Minimal recipe. */
 export const smallRecipe = {
   name: "Small",
   steps: [{ do: { kind: "interact", action: { kind: "reload" } } }],

@@ -1,18 +1,18 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
-/** Where a request is to be held: before one of its statements, or when that was carried out and is not yet answered. */
+/** Point at which to hold a request: before one of its statements, or after its execution and before the reply. */
 export interface HoldPoint {
   /** Starts at 1. */
   readonly statement: number;
   readonly when: "before" | "after";
-  /** Only statements with such a text count; all without it. */
+  /** Counts only statements whose text matches; all if absent. */
   readonly among?: RegExp;
 }
 
 /**
- * Stands before a PostgreSQL and holds one client at a chosen statement. Only statements about a subject count: those whose
- * parameters match it, with those that follow in their transaction.
+ * Proxy in front of PostgreSQL that holds one client at a chosen statement. It counts only statements about a subject:
+ * those whose parameters match, and later ones of their transaction.
  */
 export class StatementProxy implements AsyncDisposable {
   readonly #server: Server;
@@ -31,7 +31,7 @@ export class StatementProxy implements AsyncDisposable {
     this.#server = createServer((client) => this.#serve(client));
   }
 
-  /** Listens on loopback, before the server of a socket. */
+  /** Listens on loopback in front of the server at a socket. */
   static async start(socketPath: string, subject: RegExp, except: RegExp): Promise<StatementProxy> {
     const proxy = new StatementProxy(socketPath, subject, except);
     proxy.#server.listen(0, "127.0.0.1");
@@ -43,12 +43,12 @@ export class StatementProxy implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** What was counted since the last hold was set. */
+  /** Statements counted since the last hold was set. */
   get seen(): readonly string[] {
     return this.#seen;
   }
 
-  /** Counts anew; resolves when the point is reached. */
+  /** Resets the count. Resolves when the point is reached. */
   hold(point?: HoldPoint): Promise<void> {
     this.#point = point;
     this.#seen = [];
@@ -56,7 +56,7 @@ export class StatementProxy implements AsyncDisposable {
     return this.#held.promise;
   }
 
-  /** Breaks all connections, as a server does that goes away. New ones are taken at once. */
+  /** Breaks all connections, as if the server had gone away. New connections are accepted at once. */
   breakOff(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -108,16 +108,16 @@ export class StatementProxy implements AsyncDisposable {
   }
 }
 
-/** One statement as it goes over the wire. */
+/** Statement in the protocol. */
 interface Statement {
   readonly raw: Buffer;
-  /** Its SQL, or the name of a prepared one. */
+  /** SQL text, or the name of a prepared statement. */
   readonly text: string;
-  /** The transaction that it belongs to, or ends. */
+  /** Transaction that the statement belongs to or ends. */
   readonly transaction: { isMeant: boolean } | undefined;
 }
 
-/** Cuts what a client sends into statements: all messages up to a Sync, or one simple query. */
+/** Splits a client's messages into statements: all messages up to a Sync, or one simple query. */
 class StatementReader {
   #transaction: Statement["transaction"];
   #rest = Buffer.alloc(0);

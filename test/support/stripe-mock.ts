@@ -10,7 +10,7 @@ import { go } from "./livekit-build.ts";
 const version = "v0.203.0";
 const cache = new URL(`../../.cache/stripe-mock-${version}/`, import.meta.url).pathname;
 
-/** Milliseconds that the build may take, beside a whole suite on two cores. */
+/** Milliseconds for the build while a whole suite runs on two cores. */
 const buildMs = 600_000;
 
 async function build(): Promise<string> {
@@ -22,12 +22,12 @@ async function build(): Promise<string> {
   return program;
 }
 
-/** Stripe's own server for tests: it checks requests against the definition of the interface, and answers with examples. */
+/** Stripe's own test server: validates requests against the API definition and returns examples. */
 export interface StripeMock extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Builds it, the first time, and starts it. */
+/** Builds the server on the first call and starts it. */
 export async function startStripeMock(): Promise<StripeMock> {
   const program = await build();
   const { PORT } = await freePorts("PORT");

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 
-/** A site of one page, which tells its server what it hears: by a POST to `/told` each time. */
+/** Site with one page that reports events to its server by POST requests to `/told`. */
 export abstract class TellingSite implements AsyncDisposable {
   readonly #server: Server;
 
@@ -15,11 +15,11 @@ export abstract class TellingSite implements AsyncDisposable {
       this.hear(await text(request));
       response.end();
     });
-    // A connection that was closed just when a page used it again would lose what the page tells.
+    // A report would be lost if the server closed a kept-alive connection just when the page reuses it.
     this.#server.keepAliveTimeout = 0;
   }
 
-  /** Takes what the page has told. */
+  /** Receives a report of the page. */
   protected abstract hear(told: string): void;
 
   protected async listen(port = 0): Promise<this> {

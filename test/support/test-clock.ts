@@ -1,13 +1,13 @@
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 
-/** A clock that a test moves. */
+/** Clock that a test advances. */
 export interface TestClock extends Clock {
-  /** Moves it by milliseconds. Ends the waits that are due by then, and has all that is repeated run. */
+  /** Advances the clock by milliseconds. Ends the waits that are due and runs all repeated jobs. */
   advance(milliseconds: number): void;
 }
 
-/** Creates a clock that goes as the machine's does, but `now` of one that stands still moves by `advance` alone. */
+/** Creates a clock that runs like the machine's. If `isStill`, only `advance` changes `now`. */
 export function createTestClock({ isStill = false } = {}): TestClock {
   const begin = Date.now();
   let passed = 0;

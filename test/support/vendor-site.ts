@@ -3,23 +3,23 @@ import { createServer as createPlain, type IncomingMessage, type Server, type Se
 import { createServer } from "node:https";
 import { makeSelfSigned } from "./self-signed.ts";
 
-/** Flags of browsers that are to visit the site: its certificate is its own. */
+/** Browser flags for visits to the site, whose certificate is self-signed. */
 export const vendorSiteFlags = ["--ignore-certificate-errors"];
 
-/** A page of the site: its markup, where `https://host/...` of others leads to this machine, and what comes with it. */
+/** Page of the site. URLs of other hosts, `https://host/...`, lead to this machine. */
 export interface VendorPage {
   readonly html: string;
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What every frame of every vendor shows: a button that says to the page around it that the check was passed. */
+/** Content of each vendor's frame: a button that reports a passed check to the embedding page. */
 const frame = `<!DOCTYPE html><body style="margin:0"><button id=pass style="width:100%;height:60px"
   onclick="parent.postMessage('passed', '*')">I am human</button>`;
 
 /**
- * Pages on loopback together with the servers of others that they embed, whose names all lead to one more server. Some of
- * these names are known to browsers as https only, so that server speaks TLS.
+ * Pages on loopback with the vendors' servers that they embed. All vendor names resolve to one TLS server, because
+ * browsers know some of them as https only.
  */
 export class VendorSite {
   readonly #pages: ReadonlyMap<string, VendorPage>;
@@ -34,7 +34,6 @@ export class VendorSite {
     });
   }
 
-  /** Begins to listen. */
   async start(): Promise<this> {
     for (const server of [this.#plain, this.#vendors]) {
       server.listen(0, "127.0.0.1");
@@ -43,12 +42,11 @@ export class VendorSite {
     return this;
   }
 
-  /** What a worker's pages must be allowed to reach: the site, and whatever host on the vendors' port. */
+  /** Hosts that a worker's pages must be allowed to reach: the site, and any host on the vendors' port. */
   allow(hosts: readonly string[]): string[] {
     return [`127.0.0.1:${portOf(this.#plain)}`, ...hosts.map((host) => `${host}:${portOf(this.#vendors)}`)];
   }
 
-  /** Gives the address of a page. */
   url(path: string): string {
     return `http://127.0.0.1:${portOf(this.#plain)}${path}`;
   }
@@ -67,13 +65,13 @@ export class VendorSite {
     const isCleared = request.headers.cookie?.includes("cleared=1") === true;
     const page = isCleared ? cleared : this.#pages.get(pathname);
     const headers = { "content-type": "text/html; charset=utf-8", ...page?.headers };
-    // Two slashes before a host are how a page of the site writes an address of somebody else's.
+    // Vendor URLs in a page are written with two slashes before the host.
     const html = page?.html.replaceAll(/https:\/\/([a-z0-9.-]+)\//g, `https://$1:${portOf(this.#vendors)}/`);
     response.writeHead(page ? (page.status ?? 200) : 404, headers).end(html);
   }
 }
 
-/** What a page gives to whoever has passed its check; it asks again the next time. */
+/** Page after a passed check. It clears the cookie, so that the next visit is checked again. */
 const cleared: VendorPage = {
   html: "<!DOCTYPE html><title>Cleared</title><h1>Welcome</h1><p>Here is what you came for.",
   headers: { "set-cookie": "cleared=; Max-Age=0; Path=/" },

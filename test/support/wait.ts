@@ -2,16 +2,16 @@ import { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { expect, onTestFinished, vi } from "vitest";
 
-/** A wait of the product that ends after so many milliseconds. */
+/** Wait of the product with a time limit in milliseconds. */
 export interface Wait {
   readonly ms: number;
-  /** How much shorter or longer it may be; half of its time and as long again, where nothing else is said. */
+  /** Tolerance in both directions; by default half the time less or the same time more. */
   readonly slack?: number;
-  /** Begins the wait; calls `end` when it is over. */
+  /** Starts the wait and calls `end` when it is over. */
   begin(end: () => void): unknown;
 }
 
-/** Fakes timers and clocks of this process, until `restoreTime`. Sockets work on. */
+/** Fakes timers and clocks of this process until `restoreTime`. Sockets work normally. */
 export function fakeTime(): void {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
   vi.spyOn(AbortSignal, "timeout").mockImplementation((milliseconds) => {
@@ -37,10 +37,10 @@ export function restoreTime(): void {
   vi.restoreAllMocks();
 }
 
-/** Timeouts of sockets, for which Node has clocks of its own. What comes and goes on a socket does not put them off. */
+/** Socket timeouts, for which Node uses internal clocks. Traffic on the socket does not reset these fakes. */
 const socketTimers = new WeakMap<Socket, NodeJS.Timeout>();
 
-/** Lets faked time pass, at most a second at once: what it causes on sockets happens meanwhile. */
+/** Advances faked time in steps of at most a second, with real socket activity between the steps. */
 export async function pass(milliseconds: number): Promise<void> {
   const steps = Math.max(20, Math.ceil(milliseconds / 1_000));
   for (let step = 0; step < steps; step += 1) {
@@ -49,13 +49,13 @@ export async function pass(milliseconds: number): Promise<void> {
   }
 }
 
-/** Waits for a condition, a second of real time at most. No faked time passes, as it would by `expect.poll`. */
+/** Waits up to a second of real time for a condition. Unlike `expect.poll`, does not advance faked time. */
 export async function settle(condition: () => boolean, milliseconds = 1_000): Promise<void> {
   const latest = process.hrtime.bigint() + BigInt(milliseconds) * 1_000_000n;
   while (!condition() && process.hrtime.bigint() < latest) await setImmediate();
 }
 
-/** Expects a wait to go on for almost its time, and to be over soon after. Fakes the time, unless it is faked already. */
+/** Expects a wait to last almost its whole time and to end soon after. Fakes the time if needed. */
 export async function expectWait({ ms, slack, begin }: Wait): Promise<void> {
   const [before, after] = slack === undefined ? [ms / 2, ms] : [slack, slack];
   if (!vi.isFakeTimers()) {
@@ -68,11 +68,11 @@ export async function expectWait({ ms, slack, begin }: Wait): Promise<void> {
   });
   for (let round = 0; round < 2; round += 1) {
     await pass((ms - before) / 2);
-    // What PostgreSQL is asked before the wait, and after one that is too short, takes real time.
+    // Database queries around the wait take real time.
     await settle(() => isOver, 50);
   }
   expect(isOver, `is over ${before} ms too soon`).toBe(false);
-  // On a busy machine the wait may have begun late.
+  // On a busy machine the wait may have started late.
   for (let round = 0; round < 3 && !isOver; round += 1) {
     await pass(before + after);
     await settle(() => isOver);

@@ -13,10 +13,10 @@ import { restClient } from "./rest.ts";
 import { type Service, serviceEnv } from "./service.ts";
 import type { NotedService, SitePorts } from "./warm-services.ts";
 
-/** What a file may know of a service that it shares: nothing that it could end, and a key of an account of its own. */
+/** Shared service without the means to end it, and with a key of the file's own account. */
 export type WarmService = Omit<Service, "supervisor" | "pidOf" | "output" | "restart">;
 
-/** A shared service, with what its pages may reach: the fixture site, and sites that the file starts on two ports. */
+/** Shared service and what its pages may reach: the fixture site and the file's own sites on two ports. */
 export interface Borrowed {
   readonly service: WarmService;
   readonly site: FixtureSite;
@@ -26,8 +26,8 @@ export interface Borrowed {
 const startMs = 60_000;
 
 /**
- * Borrows the service that files of this worker of vitest share, with the site that its pages may reach. The first file
- * starts it. To stop is to end what this file has opened.
+ * Borrows the service that files of this vitest worker share, with its site. The first file starts the service. `stop`
+ * ends only what this file has opened.
  */
 export async function borrowService(): Promise<Borrowed> {
   const { directory, sitePorts } = inject("warmServices") ?? {};
@@ -66,13 +66,13 @@ async function start(sitePorts: SitePorts): Promise<NotedService> {
 
 const logOf = (dataDir: string): string => join(dataDir, "service.log");
 
-/** Says whether a process of a service had to be started again. */
+/** Returns whether a process of a service was restarted. */
 async function hasRestarted(internalUrl: string): Promise<boolean> {
   const metrics = await (await fetch(`${internalUrl}/metrics`)).text();
   return /^pilothouse_process_restarts_total\{.* [1-9]/m.test(metrics);
 }
 
-/** Makes an account on a service for the time of a file. */
+/** Creates an account on a service for one file. */
 async function enter({ dataDir, ports }: NotedService): Promise<WarmService> {
   const internalUrl = `http://127.0.0.1:${ports.INTERNAL_PORT}`;
   const isReady = () =>

@@ -11,25 +11,25 @@ declare module "vitest" {
   }
 }
 
-/** A service that files share when they run one after the other. */
+/** Services that test files share when they run one after another. */
 export interface WarmServices {
-  /** Has a file for each service that runs. */
+  /** Directory with a file for each running service. */
   readonly directory: string;
-  /** Ports of the sites that pages of a service may reach, by the worker of vitest that runs the files. */
+  /** Ports of the sites that a service's pages may reach, by the vitest worker that runs the files. */
   readonly sitePorts: readonly SitePorts[];
 }
 
-/** Ports of the fixture site, and of sites of a file's own. */
+/** Ports of the fixture site and of the file's own sites. */
 export type SitePorts = readonly [fixtures: number, one: number, other: number];
 
-/** A service that runs, as it is noted in its file. */
+/** Running service as recorded in its file. */
 export interface NotedService {
   readonly pid: number;
   readonly dataDir: string;
   readonly ports: Readonly<Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT", number>>;
 }
 
-/** Reserves what services are started with by the first file that needs one, and ends them after the run. */
+/** Reserves ports for the services, which the first file that needs one starts. Ends the services after the run. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), "warm-"));
   const workers = Array.from({ length: project.config.maxWorkers }, () => freePorts("fixtures", "one", "other"));
@@ -41,7 +41,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   };
 }
 
-/** Ends the service of a file, and deletes its data. */
+/** Ends the service recorded in a file and deletes its data. */
 async function end(file: string): Promise<void> {
   const { pid, dataDir }: NotedService = JSON.parse(await readFile(file, "utf8"));
   await endProcess(pid, [

@@ -13,7 +13,7 @@ import type { DrivenSession } from "./worker-under-test.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Drives a session of a worker under test by requests in the JSON of REST. */
+/** Controls a session of a worker under test by requests in REST JSON. */
 export function workerDriver(session: DrivenSession): HostileDriver {
   return {
     async run(operation, request) {
@@ -44,7 +44,7 @@ async function run(session: DrivenSession, operation: Parameters<HostileDriver["
   }
 }
 
-/** Turns `{kind, ...}` into a oneof, and snake_case into the names that messages have in code. */
+/** Converts `{kind, ...}` to a oneof, and snake_case to the field names in code. */
 function toInit(json: Json): Record<string, unknown> {
   const entries = Object.entries(json).map(([key, value]) => {
     const name = camel(key);
@@ -63,7 +63,7 @@ function restJson<Desc extends DescMessage>(desc: Desc, message: MessageShape<De
   return numbered(json) as JsonObject;
 }
 
-/** ProtoJSON writes 64-bit integers as strings; REST writes them as numbers. */
+/** Converts 64-bit integers from strings in ProtoJSON to numbers as in REST. */
 function numbered(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(numbered);
   if (!isObject(value)) return value;

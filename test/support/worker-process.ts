@@ -4,20 +4,20 @@ import { join } from "node:path";
 import type { App } from "../../src/app/app.ts";
 import { recordLog } from "./logs.ts";
 
-/** Milliseconds in which a worker that is told to end has ended; its own limit is 9 s. */
+/** Milliseconds until a terminated worker has exited. Its own limit is 9 s. */
 const endsWithin = 15_000;
 
-/** A worker in a process of its own. */
+/** Worker in a separate process. */
 export interface WorkerProcess extends AsyncDisposable {
   readonly pid: number;
-  /** What it has printed. */
+  /** Returns the output so far. */
   output(): string;
   signal(signal: NodeJS.Signals): void;
-  /** Resolves to its exit status, or the signal that ended it. */
+  /** Resolves to the exit status, or to the signal that ended the process. */
   readonly ended: Promise<number | NodeJS.Signals | null>;
 }
 
-/** Starts the real worker for an embedded app that has none; `cgroup` is the directory of the group that it joins first. */
+/** Starts the real worker for an embedded app without one. The worker first joins the control group `cgroup`. */
 export function startWorkerProcess(app: App, env: Record<string, string> = {}, cgroup?: string): WorkerProcess {
   const { dataDir, workerToken = "" } = app.config;
   const socket = `unix:${join(dataDir, "test-worker.sock")}`;

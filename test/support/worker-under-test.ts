@@ -48,7 +48,7 @@ import { BrowserPool } from "../../workers/pool/browser-pool.ts";
 import { WorkerServer } from "../../workers/server.ts";
 import { SessionTable } from "../../workers/session/session-table.ts";
 
-/** How long any call of a test may take. */
+/** Milliseconds for any call of a test. */
 const callMs = 90_000;
 
 const silent: Log = {
@@ -58,7 +58,7 @@ const silent: Log = {
   error: (object, message) => console.error(message, object),
 };
 
-/** Something that became of a session by itself. */
+/** Unsolicited event of a session. */
 interface SessionHappening extends Placement {
   readonly event: Happening;
 }
@@ -74,26 +74,25 @@ interface Parts {
   happenings: readonly SessionHappening[];
 }
 
-/** What is not as usual. */
 interface WorkerUnderTestOptions {
-  /** Flags of its browsers besides our own. */
+  /** Extra browser flags. */
   readonly browserFlags?: readonly string[];
   readonly bounds?: SessionBounds;
-  /** Says what names are. */
+  /** Resolves names. */
   readonly resolve?: Resolve;
-  /** Without it every browser is a session's. */
+  /** If false, browsers are launched only for sessions. */
   readonly launchesAhead?: boolean;
   readonly slots?: number;
-  /** Where the files of sessions lie. */
+  /** Directory of session files. */
   readonly storage?: string;
 }
 
-/** A worker without a gateway: its real server with real browsers, and a client of it. */
+/** Worker without a gateway: its real server with real browsers, and a client. */
 export class WorkerUnderTest {
   readonly sessions: SessionTable;
   readonly browsers: BrowserPool;
   readonly slots: SlotPool;
-  /** What became of sessions by itself, in order. */
+  /** Unsolicited events of sessions, in order. */
   readonly happenings: readonly SessionHappening[];
   readonly #watchdog: BoundsWatchdog;
   readonly #server: WorkerServer;
@@ -159,7 +158,7 @@ export class WorkerUnderTest {
     return new WorkerUnderTest({ browsers, slots, sessions, watchdog, server, port, hash, happenings });
   }
 
-  /** Launches a session's browser; one with a proxy needs what that is asked for when it seems to be lost. */
+  /** Launches a session's browser. A session with a proxy needs the URL that is requested to check a suspect proxy. */
   async open(
     request: MessageInitShape<typeof CreateSessionRequestSchema> = {},
     placementEpoch = 1n,
@@ -178,7 +177,6 @@ export class WorkerUnderTest {
     return session;
   }
 
-  /** Ends everything. */
   async stop(): Promise<void> {
     this.#client.close();
     this.#watchdog.stop();
@@ -198,14 +196,14 @@ type Options = GrpcCallOptions & {
   variables?: MessageInitShape<typeof SecretVariableSchema>[];
 };
 
-/** A capture as a client gets it. */
+/** Capture as a client receives it. */
 export interface ReadCapture {
   readonly header: CaptureHeader;
   readonly data: Buffer;
   readonly chunkSizes: readonly number[];
 }
 
-/** A session of the worker under test, driven as a gateway would. */
+/** Session of the worker under test, controlled as by a gateway. */
 export class DrivenSession {
   readonly #client: Client;
   readonly #metadata: Metadata;
@@ -258,7 +256,7 @@ export class DrivenSession {
     return { header, data: Buffer.concat(parts), chunkSizes: parts.map(({ length }) => length) };
   }
 
-  /** Puts a file; without `last` the stream ends as that of a call that was cut. */
+  /** Uploads a file. Without `last` the stream ends early, as in a cancelled call. */
   async putFile(name: string, data: Uint8Array, last = true): Promise<PutFileAnswer> {
     const commands = async function* (context: CommandContext) {
       yield create(PutFileCommandSchema, { context, name });
@@ -276,7 +274,7 @@ export class DrivenSession {
     await this.run(fleetCommands.deleteFile, { name });
   }
 
-  /** The names of its files, the last one first. */
+  /** Returns the names of the session's files, newest first. */
   async fileNames(): Promise<string[]> {
     const { files } = await this.run(fleetCommands.listFiles, { limit: 100 });
     return files.map(({ file }) => file?.name ?? "");
@@ -291,7 +289,7 @@ export class DrivenSession {
     await this.run(fleetCommands.destroy, {});
   }
 
-  /** Runs a unary command; a failure arrives as the worker threw it. */
+  /** Runs a unary command. Rejects with the worker's failure. */
   async run<I extends DescMessage, O extends DescMessage>(
     command: FleetCommand<"unary", I, O>,
     request: MessageInitShape<I>,

@@ -22,7 +22,7 @@ import {
   type WireFault,
 } from "./dialect.ts";
 
-/** Fields are those of the client's own types; any other is refused (platform.claude.com/docs/en/api/errors). */
+/** Fields of the official client's types. Others are refused (platform.claude.com/docs/en/api/errors). */
 const known = {
   request: fieldsOf<MessageCreateParamsBase>(
     ...(["model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "stop_sequences"] as const),
@@ -56,7 +56,7 @@ const kinds: Readonly<Record<number, string>> = {
 
 const refused = (message: string): WireFault => ({ status: 400, message });
 
-/** Says what is wrong with a block of a message. */
+/** Returns what is wrong with a block of a message, if anything. */
 function checkBlock(block: Body, at: string): string | undefined {
   const fields = knownOfBlock[block.type];
   if (!fields) return `${at}: Input tag '${block.type}' found using 'type' does not match any of the expected tags`;
@@ -77,7 +77,7 @@ function checkBlocks(blocks: readonly Body[], at: string): string | undefined {
 }
 
 /**
- * Results come in the message after their calls, before anything else that it has:
+ * Tool results must come first in the message after their calls:
  * platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls.
  */
 function checkPairs(messages: readonly Body[]): string | undefined {
@@ -120,7 +120,7 @@ export const anthropic: Dialect = {
   name: "anthropic",
   wrongKey: { status: 401, message: "invalid x-api-key" },
   unknownModel: (model) => ({ status: 404, message: `model: ${model}` }),
-  // The official client's way since its first major version, and the older one: platform.claude.com/docs/en/api/overview.
+  // Header of the official client since version 1, or the older header: platform.claude.com/docs/en/api/overview.
   keyOf: (headers) => String(headers["x-api-key"] ?? bearer(headers)),
   modelOf: (_, { model }) => model,
   isStream: (_, { stream }) => stream === true,

@@ -19,7 +19,7 @@ import {
 } from "./dialect.ts";
 import { checkSize, openai, unknownParameter } from "./openai.ts";
 
-/** Fields are those of the client's own types. */
+/** Fields of the official client's types. */
 const knownOfRequest = fieldsOf<ChatCompletionCreateParamsBase>(
   ...(["model", "messages", "tools", "tool_choice", "stream", "stream_options", "max_tokens"] as const),
   ...(["max_completion_tokens", "temperature", "top_p", "stop", "response_format", "user"] as const),
@@ -32,7 +32,7 @@ const knownOfMessage: Readonly<Record<string, ReadonlySet<string>>> = {
   tool: fieldsOf<ChatCompletionToolMessageParam>("role", "content", "tool_call_id"),
 };
 
-/** Results come right after the answer that has their calls: developers.openai.com/api/docs/guides/function-calling. */
+/** Results must directly follow their calls: developers.openai.com/api/docs/guides/function-calling. */
 function checkPairs(messages: readonly Body[]): string | undefined {
   let calls: string[] = [];
   for (const [index, { role, tool_calls: made = [], tool_call_id: id }] of [...messages, {}].entries()) {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** An answer, before it is put into a protocol. */
+/** Answer in a form independent of protocols. */
 export interface WireAnswer {
   readonly model: string;
   readonly text?: string;
@@ -8,18 +8,18 @@ export interface WireAnswer {
   readonly usage: { readonly input: number; readonly output: number; readonly cached: number };
 }
 
-/** A refusal, before it is put into a protocol. */
+/** Refusal in a form independent of protocols. */
 export interface WireFault {
   readonly status: number;
   readonly message: string;
-  /** What the protocol calls it, where it does so beside its status. */
+  /** Name of the error in the protocol, if it differs from the status. */
   readonly code?: string;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of protocols that are not ours.
 export type Body = any;
 
-/** A wire protocol, as its provider documents it. */
+/** API protocol as its provider documents it. */
 export interface Dialect {
   readonly name: "anthropic" | "openai" | "chat" | "google";
   readonly wrongKey: WireFault;
@@ -27,13 +27,13 @@ export interface Dialect {
   keyOf(headers: IncomingHttpHeaders): string;
   modelOf(path: string, body: Body): string;
   isStream(path: string, body: Body): boolean;
-  /** Says what is wrong with a request. */
+  /** Returns the fault of a request, if any. */
   check(body: Body): WireFault | undefined;
   resultsOf(body: Body): string[];
   fault(fault: WireFault): object;
   whole(answer: WireAnswer): object;
   stream(answer: WireAnswer): string[];
-  /** What a stream says that has begun and cannot go on. */
+  /** Event that ends a started stream with an error. */
   streamFault(fault: WireFault): string;
 }
 
@@ -46,25 +46,25 @@ export const asText = (value: Body): string => {
   return typeof value === "string" ? value : JSON.stringify(value);
 };
 
-/** Names of fields that a type of a provider's own client has. */
+/** Names of the fields in a type of the official client. */
 export const fieldsOf = <T>(...names: readonly (keyof T & string)[]): ReadonlySet<string> => new Set(names);
 
-/** The first field of an object that its protocol does not have. */
+/** Returns the first field of an object that the protocol does not define. */
 export const unknownIn = (object: object, known: ReadonlySet<string> | undefined): string | undefined =>
   Object.keys(object).find((name) => known && !known.has(name));
 
-/** What has no counterpart: a result whose call is not there, else a call whose result is not. */
+/** Returns a result without a call, and a call without a result. */
 export function unmatched(calls: readonly string[], results: readonly string[]) {
   const result = results.find((id) => !calls.includes(id));
   const call = calls.find((id) => !results.includes(id));
   return { result, call };
 }
 
-/** Characters that are a token of English text, more or less; what an image is counts otherwise. */
+/** Approximate characters per token of English text. Longer strings without spaces are images. */
 const charactersPerToken = 4;
 const longestText = 100_000;
 
-/** How many tokens a request has, roughly. */
+/** Approximate number of tokens in a request. */
 export function tokensOf(body: Body): number {
   const isPicture = (value: string) => value.length > longestText && !/\s/.test(value.slice(0, longestText));
   const text = JSON.stringify(body, (_, value) => (typeof value === "string" && isPicture(value) ? "" : value));

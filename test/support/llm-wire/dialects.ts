@@ -4,7 +4,7 @@ import type { Dialect } from "./dialect.ts";
 import { google } from "./google.ts";
 import { openai } from "./openai.ts";
 
-/** The protocol that is spoken at a path. */
+/** Returns the protocol of a path. */
 export function dialectOf(path: string): Dialect | undefined {
   if (/^\/v1\/messages(\?|$)/.test(path)) return anthropic;
   if (path === "/v1/responses") return openai;

@@ -11,7 +11,7 @@ import {
   type WireFault,
 } from "./dialect.ts";
 
-/** Fields of a request: ai.google.dev/api/generate-content#request-body. Those within it are of the client's own types. */
+/** Fields of a request: ai.google.dev/api/generate-content#request-body. Nested ones are of the client's types. */
 const knownOfRequest = new Set([
   ...["contents", "systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings", "cachedContent"],
 ]);
@@ -26,7 +26,7 @@ const knownOfPart: Readonly<Record<string, ReadonlySet<string>>> = {
 };
 
 const most = {
-  /** Bytes of a request, images in it; 100 MB since 2026: ai.google.dev/gemini-api/docs/image-understanding. */
+  /** Bytes of a request including images; 100 MB since 2026: ai.google.dev/gemini-api/docs/image-understanding. */
   request: 20_971_520,
   /** Tokens: ai.google.dev/gemini-api/docs/models. */
   tokens: 1_048_576,
@@ -47,7 +47,7 @@ function checkPart(part: Body, at: string): WireFault | undefined {
   return undefined;
 }
 
-/** Each turn of calls is followed by one with as many responses: ai.google.dev/gemini-api/docs/function-calling. */
+/** As many responses follow in the message after calls: ai.google.dev/gemini-api/docs/function-calling. */
 function checkPairs(contents: readonly Body[]): WireFault | undefined {
   let calls: string[] = [];
   for (const { parts } of [...contents, { parts: [] }]) {

@@ -23,7 +23,7 @@ import {
   type WireFault,
 } from "./dialect.ts";
 
-/** Fields are those of the client's own types; any other is refused (developers.openai.com/api/docs/guides/error-codes). */
+/** Fields of the official client's types. Others are refused (developers.openai.com/api/docs/guides/error-codes). */
 const knownOfRequest = fieldsOf<ResponseCreateParamsBase>(
   ...(["model", "input", "instructions", "tools", "tool_choice", "stream", "store", "include"] as const),
   ...(["max_output_tokens", "temperature", "top_p", "text", "reasoning", "parallel_tool_calls"] as const),
@@ -39,9 +39,9 @@ const knownOfItem: Readonly<Record<string, ReadonlySet<string>>> = {
 };
 
 const most = {
-  /** Bytes of a request, images in it: developers.openai.com/api/docs/guides/images-vision#image-input-requirements. */
+  /** Bytes of a request, with images: developers.openai.com/api/docs/guides/images-vision#image-input-requirements. */
   request: 52_428_800,
-  /** Tokens that go in, of 400,000 that also hold the answer: developers.openai.com/api/docs/models/gpt-5-mini. */
+  /** Input tokens, of 400,000 in total with the output: developers.openai.com/api/docs/models/gpt-5-mini. */
   tokens: 272_000,
 };
 
@@ -49,7 +49,7 @@ const refused = (message: string, code?: string): WireFault => ({
   ...{ status: 400, message, ...(code !== undefined && { code }) },
 });
 
-/** Requests that are too large, in whatever shape. */
+/** Checks the total size of a request. */
 export function checkSize(body: Body): WireFault | undefined {
   if (JSON.stringify(body).length > most.request)
     return { status: 413, message: "The request with its images exceeds 50 MB", code: "request_too_large" };
@@ -72,7 +72,7 @@ function check(body: Body): WireFault | undefined {
   const items = partsOf(body.input);
   const wrong = items.map((item, index) => checkItem(item, `input[${index}]`)).find(Boolean);
   if (wrong) return wrong;
-  // developers.openai.com/api/docs/guides/function-calling: what a call gives goes back under its `call_id`.
+  // developers.openai.com/api/docs/guides/function-calling: results refer to calls by `call_id`.
   const idsOf = (kind: string) => items.filter(({ type }) => type === kind).map((item) => item.call_id);
   const { result, call } = unmatched(idsOf("function_call"), idsOf("function_call_output"));
   if (result !== undefined) return refused(`No tool call found for function call output with call_id ${result}.`);
@@ -145,7 +145,7 @@ export const openai: Dialect = {
 const event = (json: Body, sequence: number): string =>
   `event: ${json.type}\n${data({ ...json, sequence_number: sequence })}`;
 
-/** The events of an item of an answer. */
+/** Returns the events for one item of an answer. */
 function itemEvents(item: Body, index: number): Body[] {
   const at = { output_index: index, item_id: item.id };
   const isMessage = item.type === "message";
