@@ -61,7 +61,7 @@ test("the next gateway makes a delivery that a killed gateway had started, befor
   receiver.answer = () => 200;
   process.kill(doomed.service.pidOf("gateway"), "SIGKILL");
   const db = openDatabase({ url: doomed.service.databaseUrl }, silentLog, 1);
-  // Without the release of the lock, the lease would outlast this test.
+  // Extends the lease beyond this test, so that its expiry cannot release the queue.
   await sql`update work_lanes set leased_until = now() + interval '1 hour' where claim is not null`.execute(db.sql);
   await db.close();
   await expect.poll(() => receiver.arrivals.length, { timeout: 30_000 }).toBe(2);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 afterAll(() => doomed[Symbol.asyncDispose]());
 
-test("a killed worker ends its sessions, its commands and launches are answered, and it is restarted", async () => {
+test("a killed worker is restarted, its sessions end, and its commands and launches are answered", async () => {
   const session = await doomed.create();
   const other = await doomed.create();
   const { answer } = await doomed.beginNavigation(session);

@@ -57,7 +57,7 @@ test("a transaction that holds a worker, a session and its account delays neithe
   expect([await statusOf(held), await statusOf(free)]).toEqual(["live", "live"]);
 });
 
-test("a locked session whose worker is lost is ended by a later sweep", async () => {
+test("a session that is held when its worker is lost is ended by a later sweep", async () => {
   worker.fallSilent();
   await whileHeld(async (tx) => {
     // Repeated, because on a busy machine a late sweep renews all leases.

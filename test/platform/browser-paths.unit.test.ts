@@ -35,19 +35,19 @@ const cases: Case[] = [
   },
   { name: "no snap stub of Ubuntu", files: ["/usr/bin/chromium-browser", "/snap/bin/chromium"], found: {} },
   {
-    name: "what the environment names before all else",
+    name: "the path from the environment first",
     env: { CHROMIUM_PATH: "/opt/mine" },
     files: ["/opt/mine", ...debian],
     found: { chromium: "/opt/mine", "headless-shell": debian[1] ?? "" },
   },
   {
-    name: "the binary behind a wrapper that the environment names",
+    name: "the binary behind a wrapper set in the environment",
     env: { HEADLESS_SHELL_PATH: "/usr/bin/chromium-headless-shell" },
     files: ["/usr/bin/chromium-headless-shell", debian[1] ?? ""],
     found: { "headless-shell": debian[1] ?? "" },
   },
   {
-    name: "Playwright's newest complete download before the system's",
+    name: "Playwright's newest complete download before system browsers",
     files: [
       ...downloaded(999, "INSTALLATION_COMPLETE"),
       ...downloaded(1255, "INSTALLATION_COMPLETE"),
@@ -57,7 +57,7 @@ const cases: Case[] = [
     found: { chromium: debian[0] ?? "", "headless-shell": downloaded(1255)[0] ?? "" },
   },
   {
-    name: "Chrome on macOS, and nothing of Linux there",
+    name: "Chrome on macOS, and no Linux paths",
     platform: "darwin",
     files: ["/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", ...debian],
     found: { chromium: "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" },

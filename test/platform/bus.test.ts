@@ -12,7 +12,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const kinds: [kind: string, make: () => Promise<[Bus, Bus]>][] = [
   [
-    "of a lone gateway",
+    "of a single gateway",
     async () => {
       const bus = createLocalBus();
       return [bus, bus];

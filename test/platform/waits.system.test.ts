@@ -111,7 +111,7 @@ const waits: Readonly<Record<string, Wait>> = {
       frames.next().then(({ value }) => value === aliveFrame && end());
     },
   },
-  "a raw body that stands still": {
+  "a raw body that stalls": {
     ms: 60_000,
     begin: (end) =>
       void rawBody(new IncomingMessage(new Socket()), 100, new AbortController().signal).next().catch(end),
@@ -120,7 +120,7 @@ const waits: Readonly<Record<string, Wait>> = {
     ms: 15_000,
     begin: async (end) => void deliver(await serve()).then(end),
   },
-  "a delivery to an endpoint that does not end its answer": {
+  "a delivery to an endpoint that does not end its response": {
     ms: 2_000,
     async begin(end) {
       const answered = Promise.withResolvers<void>();
@@ -128,12 +128,12 @@ const waits: Readonly<Record<string, Wait>> = {
       await answered.promise;
     },
   },
-  "a request to a model's server that does not agree on TLS": {
+  "a request to a model's server without a TLS handshake": {
     ms: 10_000,
     begin: async (end) => void askModel(`https://127.0.0.1:${await serveNothing()}/`).then(end),
   },
   "a model that does not answer": { ms: 120_000, begin: async (end) => void askModel(await serve()).then(end) },
-  "a model that falls silent": {
+  "a model that stops responding": {
     ms: 60_000,
     async begin(end) {
       const answered = Promise.withResolvers<void>();
@@ -141,7 +141,7 @@ const waits: Readonly<Record<string, Wait>> = {
       await answered.promise;
     },
   },
-  "a model that does not come to an end": {
+  "a model that never ends its response": {
     ms: 600_000,
     async begin(end) {
       const url = await serve((_, response) => void setInterval(() => response.write("a"), 15_000));
@@ -153,7 +153,7 @@ const waits: Readonly<Record<string, Wait>> = {
     begin: async (end) =>
       void httpTransport(await serve())({ method: "GET", path: "/", headers: {}, body: "" }).catch(end),
   },
-  "a kept connection that is not used": {
+  "an idle connection": {
     ms: 4_000,
     async begin(end) {
       const times = { connect: 100_000, head: 100_000, silence: 100_000, whole: 100_000 };
@@ -183,7 +183,7 @@ const waits: Readonly<Record<string, Wait>> = {
       setInterval(() => list() !== first && end(), 100);
     },
   },
-  "a person's second sign of life": {
+  "a person's second heartbeat": {
     ms: 5_000,
     begin(end) {
       const named = vi.fn(async () => []);
@@ -199,7 +199,7 @@ const waits: Readonly<Record<string, Wait>> = {
       signs.note("ses_1", "anna", true);
     },
   },
-  "a lease of work that is not renewed": {
+  "a lease of a queue that is not renewed": {
     ms: 7_000,
     begin(end) {
       const lane = { kind: "test", lane: "a", owner: null, claim: "1", failures: 0, first: undefined };
@@ -208,7 +208,7 @@ const waits: Readonly<Record<string, Wait>> = {
       held.lease.addEventListener("abort", end);
     },
   },
-  "a Redis that takes connections and does not agree on TLS": {
+  "a Redis without a TLS handshake": {
     ms: 2_000,
     async begin(end) {
       const port = await serveNothing((socket) => void socket.once("close", end));
@@ -226,7 +226,7 @@ const waits: Readonly<Record<string, Wait>> = {
       redis.start().then(end);
     },
   },
-  "a Redis that hangs and is asked nothing": {
+  "an idle Redis that hangs": {
     ms: 5_000,
     async begin(end) {
       const redis = await hangRedis();
@@ -234,7 +234,7 @@ const waits: Readonly<Record<string, Wait>> = {
     },
   },
   // A connection without data for 5 s is replaced.
-  "a Redis that was away and answers again": {
+  "a Redis that responds again after an outage": {
     ...{ ms: 1_000, slack: 500 },
     async begin(end) {
       const redis = await hangRedis();
@@ -243,7 +243,7 @@ const waits: Readonly<Record<string, Wait>> = {
       setInterval(() => redis.isUp && end(), 50);
     },
   },
-  "an embedded worker that does not come up": {
+  "an embedded worker that does not start": {
     ms: 60_000,
     async begin(end) {
       const dataDir = await makeDataDirectory();

@@ -150,7 +150,7 @@ test("a port set by two of the service's variables is refused with both names", 
 
 test.for([
   ["is a file", "/dev/null", "EEXIST"],
-  ["is on a file system that takes none", "/proc/pilothouse", "ENOENT"],
+  ["is on a read-only virtual file system", "/proc/pilothouse", "ENOENT"],
 ] as const)("a DATA_DIR that %s is refused with a message", { timeout: 60_000 }, async ([, DATA_DIR, code]) => {
   const project = start(await groundOfTest(), gateway, { DATA_DIR });
   expect(await project.ended()).toBe(1);

@@ -40,7 +40,7 @@ export const checkPages: Readonly<Record<string, CheckPage>> = {
       ${fill("cf-turnstile-response")}`,
     pass: { x: 100, y: 30 },
   },
-  "Cloudflare's page in the place of a document": {
+  "Cloudflare's page in place of a document": {
     kind: "cloudflare",
     status: 403,
     headers: { "cf-mitigated": "challenge" },
@@ -113,7 +113,7 @@ export const checkPages: Readonly<Record<string, CheckPage>> = {
       ${frame("https://captcha.px-cdn.net/PXabc/captcha.html?a=c", "position:fixed;inset:0;width:100%;height:100%")}${leave}`,
     pass: passInFrame,
   },
-  "an Arkose puzzle that a button brings up": {
+  "an Arkose puzzle opened by a button": {
     kind: "arkose",
     html: form(`<div id=enforcement style="display:none">
       ${frame("https://client-api.arkoselabs.com/v2/2.4/enforcement.a1.html#11111111-1111", "width:558px;height:500px")}</div>
@@ -123,13 +123,13 @@ export const checkPages: Readonly<Record<string, CheckPage>> = {
     provoke: "#submit",
     pass: passInFrame,
   },
-  "a page of a checkbox": {
+  "a page with a checkbox": {
     kind: "generic",
     html: `<!DOCTYPE html><title>One more step</title><h1>Verify you are human</h1>
       <label><input type=checkbox id=pass ${clearance}> Yes</label>`,
     pass: { selector: "#pass" },
   },
-  "a page of characters to type": {
+  "a page with characters to type": {
     kind: "generic",
     html: `<!DOCTYPE html><title>shop.example</title><h4>Enter the characters you see below</h4>
       <p>Sorry, we just need to make sure you're not a robot.</p><canvas width=200 height=70></canvas>
@@ -142,7 +142,7 @@ export const checkPages: Readonly<Record<string, CheckPage>> = {
       <button id=pass ${clearance}>Ich bin ein Mensch</button>`,
     pass: { selector: "#pass" },
   },
-  "a page that hides what it is from scripts of its own": {
+  "a page that hides the check from its own scripts": {
     kind: "generic",
     html: `<!DOCTYPE html><title>Are you human?</title><img name=querySelectorAll><img name=createTreeWalker>
       <script>Document.prototype.querySelectorAll = () => []; Element.prototype.checkVisibility = () => false</script>

@@ -4,7 +4,7 @@ import { go, goesOn, type HostileCase, lateMs, short, shortMs, state, tap, timed
 
 const pages: readonly HostileCase[] = [
   {
-    name: "makes a page that window.open opens the active one",
+    name: "activates a page opened by window.open",
     steps: [
       go("/popups.html"),
       tap("#open"),
@@ -19,7 +19,7 @@ const pages: readonly HostileCase[] = [
     ],
   },
   {
-    name: "makes a page that a target=_blank link opens the active one, and reaches the other by its id",
+    name: "activates a page opened by a target=_blank link and reaches the other page by its id",
     steps: [
       go("/popups.html"),
       tap("#blank"),
@@ -30,7 +30,7 @@ const pages: readonly HostileCase[] = [
     ],
   },
   {
-    name: "goes back to the page before when the active one closes itself",
+    name: "activates the previous page when the active one closes itself",
     steps: [
       go("/popups.html"),
       tap("#open-closing"),
@@ -40,7 +40,7 @@ const pages: readonly HostileCase[] = [
     ],
   },
   {
-    name: "goes back when a page closes itself that no script has opened",
+    name: "activates the previous page when a page not opened by a script closes itself",
     steps: [
       go("/popups.html"),
       tap("#lone"),
@@ -50,7 +50,7 @@ const pages: readonly HostileCase[] = [
     ],
   },
   {
-    name: "closes a page that closes itself when it is tapped, and keeps the last one, which may not",
+    name: "closes a page that closes itself on a tap, but keeps the last page",
     steps: [
       go("/popups.html"),
       tap("#open-self"),
@@ -63,7 +63,7 @@ const pages: readonly HostileCase[] = [
     ],
   },
   {
-    name: "does not know a page that is not there",
+    name: "rejects an unknown page id",
     steps: [go("/plain.html", { problem: { slug: "not-found" } }, { page_id: "page_9" }), goesOn],
   },
 ];
@@ -71,7 +71,7 @@ const pages: readonly HostileCase[] = [
 /** Navigations that end in a download or an error page of the browser. */
 const interrupted: readonly HostileCase[] = [
   {
-    name: "keeps a download by link",
+    name: "stores a download by link",
     steps: [
       go("/popups.html"),
       tap("#download", titled("Popups")),
@@ -80,7 +80,7 @@ const interrupted: readonly HostileCase[] = [
     ],
   },
   {
-    name: "keeps a download by a link with a tab of its own, and comes back",
+    name: "stores a download by a link that opens a tab, and returns to the page",
     steps: [
       go("/popups.html"),
       tap("#download-blank"),
@@ -89,7 +89,7 @@ const interrupted: readonly HostileCase[] = [
     ],
   },
   {
-    name: "answers a navigation that becomes a download without a status",
+    name: "returns no status for a navigation that becomes a download",
     steps: [
       go("/plain.html"),
       go("/download", { answer: { url: "/plain.html", title: "Plain", http_status: undefined } }),
@@ -98,7 +98,7 @@ const interrupted: readonly HostileCase[] = [
     ],
   },
   {
-    name: "stops a download above the session's bounds",
+    name: "stops a download that exceeds the session's limits",
     steps: [
       go("/plain.html"),
       go("/huge-download"),
@@ -108,7 +108,7 @@ const interrupted: readonly HostileCase[] = [
   },
   {
     // The browser's error page may appear after the next navigation has started.
-    name: "gives up at endless redirects, again and again",
+    name: "fails endless redirects repeatedly",
     steps: Array.from({ length: 10 }, () => [
       go("/redirect-loop", { problem: { slug: "driver-error", extensions: { net_error: "ERR_TOO_MANY_REDIRECTS" } } }),
       goesOn,
@@ -118,22 +118,22 @@ const interrupted: readonly HostileCase[] = [
 
 const loads: readonly HostileCase[] = [
   {
-    name: "stays on the page at a 204",
+    name: "stays on the page after a 204",
     steps: [go("/plain.html"), go("/no-content", { answer: { url: "/plain.html", http_status: 204 } }), goesOn],
   },
   {
-    name: "stays on the page at a 205",
+    name: "stays on the page after a 205",
     steps: [go("/plain.html"), go("/reset-content", { answer: { url: "/plain.html", http_status: 205 } }), goesOn],
   },
   {
-    name: "answers in time for a site that does not",
+    name: "answers in time although the site does not",
     steps: [go("/silent", timedOut(/not loaded/), short), goesOn],
   },
 ];
 
 const renderers: readonly HostileCase[] = [
   {
-    name: "gets out of an endless script that a tap starts",
+    name: "leaves a page with an endless script that a tap started",
     steps: [
       go("/endless.html"),
       tap("#now", { problem: { slug: "session-timeout" }, withinMs: shortMs }, short),
@@ -142,11 +142,11 @@ const renderers: readonly HostileCase[] = [
     ],
   },
   {
-    name: "gets out of an endless script that nobody has noticed yet",
+    name: "leaves a page with an undetected endless script",
     steps: [go("/endless.html"), tap("#later"), goesOn],
   },
   {
-    name: "gets out of a page whose script never lets it load",
+    name: "leaves a page whose script prevents it from loading",
     steps: [
       go("/endless-load.html", { problem: { slug: "session-timeout" }, withinMs: shortMs }, short),
       {

@@ -30,7 +30,7 @@ export const dialogCases: readonly HostileCase[] = [
     ],
   },
   {
-    name: "leaves a page that does not want to be left",
+    name: "leaves a page that asks to stay",
     steps: [
       go("/dialogs.html"),
       tap("#leave", titled("armed")),
@@ -56,7 +56,7 @@ export const dialogCases: readonly HostileCase[] = [
     ],
   },
   {
-    name: "shows the page of a 401 in a tab of its own",
+    name: "shows the page of a 401 in a new tab",
     steps: [
       go("/dialogs.html"),
       tap("#auth-blank"),
@@ -70,7 +70,7 @@ export const dialogCases: readonly HostileCase[] = [
     ],
   },
   {
-    name: "gives a 401 to the script that asked, and taps go on",
+    name: "returns a 401 to the requesting script, and taps continue",
     steps: [
       go("/dialogs.html"),
       tap("#auth-fetch"),
@@ -84,7 +84,7 @@ export const dialogCases: readonly HostileCase[] = [
     steps: [go("/dialogs.html"), tap(`#${button}`), untilTitle("not granted"), goesOn],
   })),
   {
-    name: "gives no file to a file chooser",
+    name: "cancels a file chooser",
     steps: [
       go("/dialogs.html"),
       tap("#file", titled("file asked")),

@@ -3,23 +3,23 @@ import { go, goesOn, type HostileCase, short, shortMs, tap, timedOut, titled } f
 /** Behaviour of elements during a command. */
 export const elementCases: readonly HostileCase[] = [
   {
-    name: "taps an element that moves, when it stands still",
+    name: "taps a moving element once it stops",
     steps: [go("/targets.html"), tap("#moving", titled("clicked moving")), goesOn],
   },
   {
-    name: "says that an element keeps moving",
+    name: "reports an element that keeps moving",
     steps: [go("/targets.html"), tap("#restless", timedOut(/keeps moving/), short), goesOn],
   },
   {
-    name: "says what an element is covered by",
+    name: "reports what covers an element",
     steps: [go("/targets.html"), tap("#covered", timedOut(/covered by <div id="cover">/), short), goesOn],
   },
   {
-    name: "taps an element when its cover has gone",
+    name: "taps an element once its cover is removed",
     steps: [go("/targets.html"), tap("#uncovered", titled("clicked uncovered")), goesOn],
   },
   {
-    name: "says that an element is disabled",
+    name: "reports a disabled element",
     steps: [go("/targets.html"), tap("#disabled", timedOut(/disabled/), short), goesOn],
   },
   {
@@ -27,15 +27,15 @@ export const elementCases: readonly HostileCase[] = [
     steps: [go("/targets.html"), tap("#soon", titled("clicked soon")), goesOn],
   },
   {
-    name: "says that an element is not visible",
+    name: "reports an invisible element",
     steps: [go("/targets.html"), tap("#hidden", timedOut(/not visible/), short), goesOn],
   },
   {
-    name: "says that an element is not there",
+    name: "reports a missing element",
     steps: [go("/targets.html"), tap("#nowhere", timedOut(/no element matches/), short), goesOn],
   },
   {
-    name: "notices that an element leaves while it is tapped",
+    name: "reports an element that is removed during a tap",
     steps: [
       go("/targets.html"),
       tap("#leaves", { withinMs: shortMs }, short),
@@ -44,19 +44,19 @@ export const elementCases: readonly HostileCase[] = [
     ],
   },
   {
-    name: "reaches into an open shadow root",
+    name: "finds an element in an open shadow root",
     steps: [go("/nested.html"), tap("#in-shadow", titled("clicked in-shadow")), goesOn],
   },
   {
-    name: "reaches into a shadow root in a shadow root",
+    name: "finds an element in nested shadow roots",
     steps: [go("/nested.html"), tap("#deep", titled("clicked deep")), goesOn],
   },
   {
-    name: "reaches into a frame in a frame",
+    name: "finds an element in nested frames",
     steps: [go("/nested.html"), tap("#in-frame", titled("clicked in-frame"), {}, ["#outer", "iframe.inner"]), goesOn],
   },
   {
-    name: "says that a frame is not there",
+    name: "reports a missing frame",
     steps: [go("/nested.html"), tap("#in-frame", timedOut(/action\.frame\[0\]/), short, ["#nowhere"]), goesOn],
   },
 ];

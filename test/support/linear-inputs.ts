@@ -58,20 +58,20 @@ const keys = { prefix: keyPrefix, parse: parseToken };
 /** All functions that read text of clients or pages in a process shared by several of them. */
 export const textReaders: Readonly<Record<string, (text: string) => unknown>> = {
   "the pattern of a wait": (text) => urlGlob(text.slice(0, 2_048)),
-  "an address held against a pattern": urlGlob("**a**b*/c**a*d"),
+  "a URL matched against a pattern": urlGlob("**a**b*/c**a*d"),
   "the name of an archetype": closeArchetypes,
-  "a request id, and what proxies say of the client": (text) => resolvePeer("127.0.0.1", () => text),
+  "a request id and the headers of proxies": (text) => resolvePeer("127.0.0.1", () => text),
   "a bearer": (text) => readBearer(`Bearer ${keyPrefix}${text}`, [keys]),
   "a cursor": (text) => readCursor(text, /^ses_[0-9a-z]{26}$/),
   "an If-None-Match header": (text) => isKnown('"tag"', text),
   "a form": (text) => formParser(TokenRequestSchema)(Buffer.from(text)),
-  "the places of a recipe": (text) => [namesIn(text), fillText(text, new Map([["a", text.slice(0, 100)]]))],
+  "the placeholders of a recipe": (text) => [namesIn(text), fillText(text, new Map([["a", text.slice(0, 100)]]))],
   "the name of a file": fileNameFault,
-  "the name that a page gives to a download": cleanFileName,
+  "a page's name for a download": cleanFileName,
   "a host": normaliseHost,
   "a host and port": (text) => parseTarget(`${text}:80`),
-  "the address of a request of a page's": (text) => checkFrameOf(`https://newassets.hcaptcha.com/captcha/${text}`),
-  "the host of a request of a page's": (text) => checkFrameOf(`https://${text}/`),
+  "the URL of a page's request": (text) => checkFrameOf(`https://newassets.hcaptcha.com/captcha/${text}`),
+  "the host of a page's request": (text) => checkFrameOf(`https://${text}/`),
   JSON: (text) => JSON.parse(`{"a":${JSON.stringify(text)}}`),
 };
 

@@ -11,7 +11,7 @@ const server = "github.com/livekit/livekit-server/cmd/server";
 /** Milliseconds for the build while a whole suite runs on two cores. */
 const buildMs = 1_500_000;
 
-/** The newest installed Go. Debian's is too old, so another one may be installed too. */
+/** First installed Go that can build the server. Debian's is too old. */
 export const go = ["go", "/usr/local/go/bin/go"].find((name) => canBuild(name));
 
 function canBuild(name: string): boolean {

@@ -158,7 +158,7 @@ export class WorkerUnderTest {
     return new WorkerUnderTest({ browsers, slots, sessions, watchdog, server, port, hash, happenings });
   }
 
-  /** Launches a session's browser. A session with a proxy needs the URL that is requested to check a suspect proxy. */
+  /** Launches a session's browser. `proxyCheck` is the host and port for the check of a suspect proxy. */
   async open(
     request: MessageInitShape<typeof CreateSessionRequestSchema> = {},
     placementEpoch = 1n,

@@ -225,7 +225,7 @@ const full = fail("capacity-unavailable", {}, { detail: "full" });
 
 test.each<[string, (zombie: Awaited<ReturnType<typeof stall>>) => void]>([
   ["commits its change", ({ goOn }) => goOn()],
-  ["gives its key back", ({ commit }) => commit(full)],
+  ["releases its key", ({ commit }) => commit(full)],
 ])("the outcome of an attempt that %s after it was taken over is rejected", async (_, end) => {
   const { request } = freshRequest();
   const zombie = await stall(request, hasty);
