@@ -84,7 +84,7 @@ async function probeGuarded(runtime: BrowserRuntime, guard: Guard, arrivals: Arr
   });
   await pool.start();
   try {
-    if (pool.isolation !== isolation) throw new Error(`no ${isolation} to be had here: ${log.complaints.join()}`);
+    if (pool.isolation !== isolation) throw new Error(`${isolation} is unavailable here: ${log.complaints.join()}`);
     const slot = pool.acquire();
     if (!slot) throw new Error("a new pool has no free slot");
     const use = { check: "check.example:443", onChange: () => undefined };

@@ -18,7 +18,7 @@ describe("the message for a violated rule", () => {
     contract = (await buildContracts())("pilothouse.v1");
   });
 
-  it("is translated for every rule of the contract", () => {
+  it("has its own wording for every rule of the contract", () => {
     const said = contract.messages
       .flatMap(({ fields }) => fields)
       .flatMap((field) =>

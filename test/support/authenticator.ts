@@ -8,7 +8,7 @@ export const codeStep = 30_000;
 /** Creates an authenticator app that returns the code at a time in milliseconds. */
 export function authenticatorOf(otpauthUrl: string): (time: number) => string {
   const totp = URI.parse(otpauthUrl);
-  if (!(totp instanceof TOTP)) throw new Error("the address is of no TOTP");
+  if (!(totp instanceof TOTP)) throw new Error("expected a TOTP URL");
   return (timestamp) => totp.generate({ timestamp });
 }
 

@@ -69,7 +69,7 @@ function fillPath(template: string, request: JsonValue): { path: string; fields:
 
 async function callRest(url: string, method: DescMethod, request: JsonValue, headers: Sent): Promise<Outcome> {
   const route = httpRouteOf(method);
-  if (!route) throw new Error(`${method} is not to be had over REST`);
+  if (!route) throw new Error(`${method} has no REST route`);
   const { path, fields } = fillPath(route.template, request);
   const over = new AbortController();
   const response = await fetch(`${url}${path}`, {

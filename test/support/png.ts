@@ -24,7 +24,7 @@ export function readPng(file: Buffer): Pixels {
     at += length + 12;
   }
   const [width, height, colours] = [header.readUInt32BE(0), header.readUInt32BE(4), header[9]];
-  if (colours !== trueColour && colours !== trueColourAlpha) throw new Error("a PNG of another kind");
+  if (colours !== trueColour && colours !== trueColourAlpha) throw new Error("expected a true-colour PNG");
   const channels = colours === trueColour ? 3 : 4;
   const rows = unfilter(inflateSync(Buffer.concat(parts)), width * channels, channels);
   const rgb = Buffer.alloc(width * height * 3);

@@ -22,7 +22,7 @@ export async function billingUntil(rest: Rest, isSo: (billing: Billing) => boole
     },
     { timeout: 20_000, every: 200 },
   );
-  if (!isThere) throw new Error(`the billing stays as it is: ${JSON.stringify(billing)}`);
+  if (!isThere) throw new Error(`the billing did not reach the expected state: ${JSON.stringify(billing)}`);
   return billing;
 }
 

@@ -99,7 +99,7 @@ async function enter({ dataDir, ports }: NotedService): Promise<WarmService> {
       }
       watchForSecrets((await printed()).slice(before));
       if (!(await isReady()) || (await hasRestarted(internalUrl)))
-        throw new Error(`the service has not outlived this file:\n${await printed()}`);
+        throw new Error(`the service ended or restarted during this file:\n${await printed()}`);
     },
   };
 }

@@ -252,7 +252,7 @@ export class DrivenSession {
     } catch (error) {
       throw statusToFailure(error);
     }
-    if (!header) throw new Error("a capture came without a header");
+    if (!header) throw new Error("expected a capture header");
     return { header, data: Buffer.concat(parts), chunkSizes: parts.map(({ length }) => length) };
   }
 

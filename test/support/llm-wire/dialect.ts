@@ -12,7 +12,7 @@ export interface WireAnswer {
 export interface WireFault {
   readonly status: number;
   readonly message: string;
-  /** Name of the error in the protocol, if it differs from the status. */
+  /** Name of the error, if the protocol has one besides the status. */
   readonly code?: string;
 }
 
