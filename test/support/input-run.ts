@@ -39,7 +39,7 @@ export async function sendAtRate(count: number, perSecond: number, send: (event:
 export async function acknowledgedAll(stream: InputStream, timeoutMs = 60_000): Promise<void> {
   const giveUpAt = performance.now() + timeoutMs;
   while (stream.acknowledged.sequence < stream.sent) {
-    if (performance.now() > giveUpAt) throw new Error(`only ${stream.acknowledged.sequence} of ${stream.sent} acknowledged`);
+    if (performance.now() > giveUpAt) throw new Error(`${stream.acknowledged.sequence} of ${stream.sent} acknowledged`);
     await sleep(20);
   }
 }
