@@ -65,7 +65,7 @@ test("a CDP client cannot read local files by any command", async () => {
   );
   await send("Fetch.continueRequest", { requestId: document.params.requestId, url: "file:///etc/passwd" });
   await send("Fetch.disable");
-  // Not the previous page, and not while a navigation is being committed.
+  // Waits for the next page. Scripts fail while its navigation is committed.
   let shown = "";
   const look = async () => {
     shown = await run(`location.pathname + " " + document.documentElement.innerText`).catch(() => "/dialogs.html");

@@ -104,7 +104,7 @@ function changesOutside(statements: readonly string[]): string[] {
   });
 }
 
-/** The caller loses its access by this write, so its retry gets no response. */
+/** The write removes the caller, to whom the stored response is then not replayed. */
 const endsCaller = (name: string): boolean => name === "TeamService.Leave";
 const timeout = 90_000;
 

@@ -136,7 +136,7 @@ test("a queue with a fast history starts before queues of unknown owners", async
   const addGood = () =>
     database.db.transaction(async (tx) => runners.work.enqueue(tx, kind, { lane: "good", data: { number: 0 } }));
   await addGood();
-  // The queue is released.
+  // Waits until the queue is released.
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
   const lanes = () => database.db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", kind.kind).execute();
   await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);

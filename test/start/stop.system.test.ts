@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { clearGround, makeGround, StartedProject } from "./started-project.ts";
 
 /**
- * Runs the command as the first process of a PID namespace, as in a container. The kernel kills the others at its end.
+ * Runs the command as the first process of a PID namespace, as in a container. When it ends, the kernel kills the rest.
  */
 const asFirstProcess = ["unshare", "--pid", "--fork", "--mount-proc"];
 

@@ -9,7 +9,7 @@ import { LiveKitServer } from "./livekit-server.ts";
 import { launchPlainBrowser } from "./plain-browser.ts";
 import { descendantsOf, type ListedProcess, listProcesses } from "./process-list.ts";
 
-/** Without Go, prints one warning. In CI the tests fail. */
+/** Whether LiveKit tests run. Without Go they are skipped with a warning, except in CI, where they fail. */
 export const isServed = go !== undefined || process.env.CI !== undefined;
 if (!isServed) console.warn("There is no Go to build LiveKit with: its tests do not run.");
 
