@@ -14,7 +14,7 @@ afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 const tierOf = async ({ rest }: Person): Promise<string> => (await rest("/v1/account/me")).body.account.tier;
 
-test("an account that has paid for nothing is free", async () => {
+test("an account without payments has the free tier", async () => {
   const ada = await gateway.signUp();
   const { status, body } = await ada.rest("/v1/billing");
   expect(status).toBe(200);
@@ -22,7 +22,7 @@ test("an account that has paid for nothing is free", async () => {
   expect(body.quotas.map(({ quota }: { quota: string }) => quota)).toContain("session_minutes");
 });
 
-test("who pays by card has the tier, and who ends the subscription has it no more", async () => {
+test("a card payment grants the tier, and the end of the subscription removes it", async () => {
   const ada = await gateway.signUp();
   const { status, body } = await ada.rest("/v1/billing/checkout-session", { tier: "api_builder", interval: "year" });
   expect(status).toBe(201);
@@ -54,7 +54,7 @@ test("who pays by card has the tier, and who ends the subscription has it no mor
   expect(actions).toContain("subscription.checkout");
 });
 
-test("a payment that fails keeps the tier for 14 days", async () => {
+test("a failed payment keeps the tier for 14 days", async () => {
   const ada = await gateway.signUp();
   await subscribe(ada.rest, "personal");
   await pressPortal(ada.rest, "fail");
@@ -77,14 +77,14 @@ test("a payment that fails keeps the tier for 14 days", async () => {
   await billingUntil(rest, ({ tier }) => tier === "free");
 });
 
-test("a payment that is returned in full ends the subscription", async () => {
+test("a full refund ends the subscription", async () => {
   const ada = await gateway.signUp();
   await subscribe(ada.rest);
   await pressPortal(ada.rest, "refund");
   await billingUntil(ada.rest, ({ tier }) => tier === "free");
 });
 
-test("what the operator arranges serves beside what is paid for", async () => {
+test("the higher of the operator's override and the paid tier applies", async () => {
   const ada = await gateway.signUp();
   await subscribe(ada.rest, "personal");
   await gateway.admin("set-tier", "--account", ada.accountId, "--tier", "api_scale");
@@ -93,7 +93,7 @@ test("what the operator arranges serves beside what is paid for", async () => {
   await billingUntil(ada.rest, ({ tier }) => tier === "personal");
 });
 
-test("a page to pay on is not made with an address that is none", async () => {
+test("a checkout session is refused with an invalid success_url", async () => {
   const ada = await gateway.signUp();
   const request = { tier: "personal", success_url: "javascript:alert(1)" };
   expect(await ada.rest("/v1/billing/checkout-session", request)).toMatchObject({
@@ -103,7 +103,7 @@ test("a page to pay on is not made with an address that is none", async () => {
   expect(await ada.rest("/v1/billing/portal-session", {})).toMatchObject({ status: 409 });
 });
 
-test("a notice that is not signed, or too long, is refused", async () => {
+test("an unsigned, wrongly signed or oversized notice is refused", async () => {
   const event = JSON.stringify({ id: "evt_1", type: "invoice.paid", data: { object: { customer: "cus_1" } } });
   const at = Math.floor(gateway.now() / 1_000);
   const signed = createHmac("sha256", "another secret").update(`${at}.${event}`).digest("hex");

@@ -23,7 +23,7 @@ async function deliver({ processor: name, headers, body }: SentNotice): Promise<
   return (await fetch(`${gateway.url}/processors/${name}`, init)).status;
 }
 
-/** Opens a checkout and pays, and gives what the processor tells of it. */
+/** Opens a checkout and pays. Returns the processor's notices. */
 async function pay({ rest }: Person): Promise<SentNotice[]> {
   const { body } = await rest("/v1/billing/checkout-session", { tier: "personal" });
   await processor.sandbox.act(body.id, "pay");
@@ -40,7 +40,7 @@ function orders<T>(items: readonly T[]): T[][] {
   return items.flatMap((first, at) => orders(items.toSpliced(at, 1)).map((rest) => [first, ...rest]));
 }
 
-test.each(orders([0, 1, 2]))("notices in the order %i %i %i, each twice, make one subscription", async (...order) => {
+test.each(orders([0, 1, 2]))("notices in the order %i %i %i, each twice, create one subscription", async (...order) => {
   const ada = await gateway.signUp();
   const notices = await pay(ada);
   expect(notices).toHaveLength(3);
@@ -54,19 +54,19 @@ test.each(orders([0, 1, 2]))("notices in the order %i %i %i, each twice, make on
   expect(await countOf(ada, "subscription.create")).toBe(1);
 });
 
-test("a payment is found of which no notice came", async () => {
+test("a payment is found without a notice", async () => {
   const ada = await gateway.signUp();
   await pay(ada);
   gateway.pass(61_000);
   await billingUntil(ada.rest, ({ tier }) => tier === "personal");
 });
 
-test("who has paid a moment ago is given no second page to pay on", async () => {
+test("an account that has just paid cannot open a second checkout", async () => {
   const ada = await gateway.signUp();
   await pay(ada);
   const request = { tier: "api_builder" };
   expect(await ada.rest("/v1/billing/checkout-session", request)).toMatchObject({ status: 409 });
-  // No notice of it has come: it is looked at at once.
+  // The refused checkout triggers a lookup of the payment, without a notice.
   await billingUntil(ada.rest, ({ tier }) => tier === "personal");
   const { body: portal, status } = await ada.rest("/v1/billing/portal-session", {});
   expect(status).toBe(201);
@@ -76,12 +76,12 @@ test("who has paid a moment ago is given no second page to pay on", async () => 
   expect(await ada.rest("/v1/billing/checkout-session", request)).toMatchObject({ status: 201 });
 });
 
-test("a notice with an old or a wrong signature is refused, and one of a stranger's customer asks nothing", async () => {
+test("a notice with an old or wrong signature is refused and does not trigger a lookup", async () => {
   const ada = await gateway.signUp();
   const notices = await pay(ada);
   const [notice] = notices;
   if (!notice) throw new Error("there is no notice");
-  // What is paid is looked at from time to time until it is known, notices or not.
+  // Open payments are polled until they are known, so all notices are delivered first.
   for (const each of notices) expect(await deliver(each)).toBe(200);
   await billingUntil(ada.rest, ({ tier }) => tier === "personal");
   expect(await waitUntil(hasNoWork, { timeout: 20_000, every: 20 })).toBe(true);
@@ -91,7 +91,7 @@ test("a notice with an old or a wrong signature is refused, and one of a strange
   expect(await deliver({ ...notice, body: notice.body.replace("customer", "Customer") })).toBe(400);
   gateway.pass(301_000);
   expect(await deliver(notice)).toBe(400);
-  // The status is looked at beside it, and so are checkouts of others that are still open.
+  // Other requests are allowed: health checks, and lookups of other accounts' open checkouts.
   const { customer } = JSON.parse(notice.body).data.object;
   expect(customer).toMatch(/^cus_/);
   const asked = processor.requests.map(({ path, body }) => path + body);
@@ -100,7 +100,7 @@ test("a notice with an old or a wrong signature is refused, and one of a strange
 
 const hasNoWork = async () => (await gateway.app.db.sql.selectFrom("work_jobs").select("id").execute()).length === 0;
 
-/** Subscribes, and gives the page on which the subscription is changed at the processor. */
+/** Subscribes and returns the ID of the processor's portal session. */
 async function subscribed({ rest }: Person): Promise<string> {
   const { body } = await rest("/v1/billing/checkout-session", { tier: "personal" });
   await processor.sandbox.act(body.id, "pay");
@@ -113,7 +113,7 @@ async function deliverAll(): Promise<void> {
   for (const notice of processor.notices()) expect(await deliver(notice)).toBe(200);
 }
 
-test("a higher tier serves when its own invoice is paid, and a lower one with the next period", async () => {
+test("a higher tier applies once its invoice is paid, a lower tier from the next period", async () => {
   const ada = await gateway.signUp();
   const portal = await subscribed(ada);
   const looks = async (action: string, tier: string, cents: number) => {
@@ -131,12 +131,12 @@ test("a higher tier serves when its own invoice is paid, and a lower one with th
   expect(await countOf(ada, "subscription.change")).toBe(3);
 });
 
-test("a subscription ends whose price became none of ours", async () => {
+test("a subscription with an unknown price ends", async () => {
   const ada = await gateway.signUp();
   const portal = await subscribed(ada);
   await processor.sandbox.act(portal, "end");
   const ended = processor.notices();
-  // Somebody has changed the price by hand, at the processor, before.
+  // Simulates a price that was changed manually at the processor.
   processor.answer = (path, body) =>
     path.startsWith("/v1/subscriptions") ? body.replaceAll(/"price_test_\w+"/g, '"price_other"') : body;
   for (const notice of ended) await deliver(notice);
@@ -144,7 +144,7 @@ test("a subscription ends whose price became none of ours", async () => {
   processor.answer = (_, body) => body;
 });
 
-test("no sandbox is there beside a real processor", async () => {
+test("the sandbox is disabled when a real processor is configured", async () => {
   expect(gateway.app.processors.sandbox).toBeUndefined();
   expect((await fetch(`${gateway.url}/sandbox/cs_test_1`)).status).toBe(404);
 });

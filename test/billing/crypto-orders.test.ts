@@ -44,7 +44,7 @@ async function eventsOf({ rest }: Person, id: string): Promise<string[]> {
   return data.filter(({ data: about }: Order) => about.order_id === id).map(({ type }: Order) => type);
 }
 
-test("an order is quoted, opened, paid and settled, and its months serve", async () => {
+test("an order can be quoted, opened, paid and settled, and its months apply", async () => {
   const ada = await gateway.signUp({ accountName: "Ψηφιακή Ελ 数据公司" });
   const { body: quoted } = await ada.rest("/v1/billing/crypto-checkout/quote", wish);
   expect(quoted).toMatchObject({ status: "quoted", amount_cents: 9_800, crypto_amount: "0.00104268", livemode: false });
@@ -69,7 +69,7 @@ test("an order is quoted, opened, paid and settled, and its months serve", async
   await mailAbout(gateway.mailbox, ada.email, "Your order is paid");
 });
 
-test("a receipt says the same as JSON, text and PDF, and each revision has its bytes", async () => {
+test("a receipt has the same content as JSON, text and PDF, and each revision has stable bytes", async () => {
   const ada = await gateway.signUp({ accountName: "Ада 数据公司" });
   const order = await open(ada);
   await press(order.checkout_url, "pay");
@@ -110,7 +110,7 @@ test("a receipt says the same as JSON, text and PDF, and each revision has its b
   expect(late).toMatchObject({ status: 409 });
 });
 
-test("what is paid too little, too late or too much is kept and told, and changes no state", async () => {
+test("an underpaid, late or overpaid order is reported for review and keeps its status", async () => {
   const ada = await gateway.signUp();
   const little = await open(ada);
   await press(little.checkout_url, "little");
@@ -139,7 +139,7 @@ test("what is paid too little, too late or too much is kept and told, and change
   });
   await expect(gateway.admin("refund", "--order", little.id)).rejects.toThrow("no payment left to return");
   expect(await irregularity()).toBeNull();
-  // What comes in after that wants another look.
+  // A later payment needs another review.
   await press(little.checkout_url, "pay");
   await mailAbout(gateway.mailbox, operator, `A payment of order ${little.id} needs review`);
   expect(await irregularity()).toBe("too_late");
@@ -152,7 +152,7 @@ test("what is paid too little, too late or too much is kept and told, and change
   await gateway.admin("return", "--order", over.id);
   await expect(gateway.admin("return", "--order", over.id)).rejects.toThrow("no excess payment left to return");
   expect(await orderUntil(ada, over.id, "paid")).toMatchObject({ refunded_at: null });
-  // It wants no other look when it is asked for again, and one when more comes in.
+  // Another sync does not request a new review, but another payment does.
   const { db, work } = gateway.app;
   await db.transaction(async (tx) => work.enqueue(tx, orderWork, { lane: over.id, data: {} }));
   const jobs = db.sql.selectFrom("work_jobs").select("id").where("lane", "=", over.id);
@@ -165,7 +165,7 @@ test("what is paid too little, too late or too much is kept and told, and change
   expect(await eventsOf(ada, little.id)).toEqual(["crypto.order.failed"]);
 }, 60_000);
 
-test("an exact payment after the end is too late, and wants no other look once it was returned", async () => {
+test("an exact payment after expiry is too late, and needs no review after its refund", async () => {
   const ada = await gateway.signUp();
   const order = await open(ada);
   await press(order.checkout_url, "expire");
@@ -183,7 +183,7 @@ test("an exact payment after the end is too late, and wants no other look once i
   expect(await paid()).toEqual({ ...late, irregularity: null });
 });
 
-test("an order is cancelled only where nothing was paid, and fires no event", async () => {
+test("an order can be cancelled only before a payment, without an event", async () => {
   const ada = await gateway.signUp();
   const order = await open(ada);
   const cancelled = await ada.rest(`/v1/billing/crypto-orders/${order.id}/cancel`, {});
@@ -197,7 +197,7 @@ test("an order is cancelled only where nothing was paid, and fires no event", as
   expect(await ada.rest(`/v1/billing/crypto-orders/${another.id}/cancel`, {})).toMatchObject({ status: 409 });
 });
 
-test("races of cancel and payment end in one state with one event at most", async () => {
+test("concurrent cancellation and payment end in one status with at most one event", async () => {
   const people = await Promise.all([0, 1, 2, 3].map(() => gateway.signUp()));
   await Promise.all(
     people.map(async (ada) => {
@@ -215,13 +215,13 @@ test("races of cancel and payment end in one state with one event at most", asyn
   );
 });
 
-test("who pays by card opens no order", async () => {
+test("an account with a card subscription cannot open an order", async () => {
   const ada = await gateway.signUp();
   await subscribe(ada.rest, "personal");
   expect(await ada.rest("/v1/billing/crypto-checkout", wish)).toMatchObject({ status: 409 });
 });
 
-test("an order that nobody pays and nobody tells of ends by our own clock; a lapsed quote is not opened", async () => {
+test("an unpaid order without notices expires by the gateway's clock, and an expired quote cannot be opened", async () => {
   const ada = await gateway.signUp();
   const order = await open(ada);
   const grace = await gateway.signUp();
@@ -240,7 +240,7 @@ test("an order that nobody pays and nobody tells of ends by our own clock; a lap
   expect(await waitUntil(hasFailed, { timeout: 20_000, every: 50 })).toBe(true);
 });
 
-test("a notice that is not signed, or is of nothing of ours, changes nothing", async () => {
+test("an unsigned or wrongly signed notice is refused", async () => {
   const body = JSON.stringify({ deliveryId: "1", invoiceId: "inv_1", type: "InvoiceSettled" });
   const send = (headers: Record<string, string>) =>
     fetch(`${gateway.url}/processors/btcpay`, { method: "POST", body, headers });
@@ -248,7 +248,7 @@ test("a notice that is not signed, or is of nothing of ours, changes nothing", a
   expect((await send({ "btcpay-sig": `sha256=${"0".repeat(64)}` })).status).toBe(400);
 });
 
-test("what the operator returns before it is settled fails the order, and is asked for no more", async () => {
+test("a refund before settlement fails the order and invalidates its invoice", async () => {
   const ada = await gateway.signUp();
   const order = await open(ada);
   await press(order.checkout_url, "pay");
@@ -261,7 +261,7 @@ test("what the operator returns before it is settled fails the order, and is ask
   expect(await eventsOf(ada, order.id)).toEqual(["crypto.order.failed"]);
 }, 60_000);
 
-test("the operator lists orders, extends their months and notes refunds, which end them", async () => {
+test("the operator can list orders, extend their months and record refunds, which end them", async () => {
   const ada = await gateway.signUp();
   const order = await open(ada);
   await press(order.checkout_url, "pay");
@@ -285,7 +285,7 @@ test.each([
   ["btc", /^bitcoin:\w+\?amount=[\d.]+$/],
   ["ltc", /^litecoin:\w+\?amount=[\d.]+$/],
   ["xmr", /^monero:\w+\?tx_amount=[\d.]+$/],
-])("the address that a wallet opens is one of %s", async (coin, uri) => {
+])("the payment URI of a %s order has the scheme of its currency", async (coin, uri) => {
   const order = await open(await gateway.signUp(), { ...wish, crypto_currency: coin });
   expect(order.payment_uri).toMatch(uri);
 });

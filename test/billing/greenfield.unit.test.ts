@@ -19,7 +19,7 @@ async function ask(method: string, path: string, body?: unknown, own: Record<str
   return { status: answer.status, body: JSON.parse(answer.body) };
 }
 
-test("all that our client asks is answered", async () => {
+test("the sandbox answers every request of the client", async () => {
   const client = createGreenfield({ store: sandboxStore, apiKey: sandboxKey, transport });
   expect(Number(await client.rate("btc", "usd"))).toBeGreaterThan(0);
   const wanted = {
@@ -37,20 +37,20 @@ test("all that our client asks is answered", async () => {
 
 test.each([
   ["an unknown field", { ...invoice, orderId: "ord_1" }, "orderId"],
-  ["an unknown field of a part", { ...invoice, checkout: { expiresIn: 5 } }, "checkout.expiresIn"],
-  ["an amount below nothing", { ...invoice, amount: "-1" }, "amount"],
-  ["an amount that is none", { ...invoice, amount: "1,5" }, "amount"],
+  ["an unknown nested field", { ...invoice, checkout: { expiresIn: 5 } }, "checkout.expiresIn"],
+  ["a negative amount", { ...invoice, amount: "-1" }, "amount"],
+  ["an invalid amount", { ...invoice, amount: "1,5" }, "amount"],
   ["no amount", { currency: "BTC" }, "amount"],
   ["no currency", { amount: "1" }, "currency"],
-  ["minutes that are none", { ...invoice, checkout: { expirationMinutes: 0 } }, "checkout.expirationMinutes"],
-  ["an address that is none", { ...invoice, checkout: { redirectURL: "/back" } }, "checkout.redirectURL"],
-  ["a tolerance above all of it", { ...invoice, checkout: { paymentTolerance: 101 } }, "checkout.paymentTolerance"],
-  ["methods that are no list", { ...invoice, checkout: { paymentMethods: "BTC-CHAIN" } }, "checkout.paymentMethods"],
+  ["invalid minutes", { ...invoice, checkout: { expirationMinutes: 0 } }, "checkout.expirationMinutes"],
+  ["an invalid URL", { ...invoice, checkout: { redirectURL: "/back" } }, "checkout.redirectURL"],
+  ["a tolerance above 100 %", { ...invoice, checkout: { paymentTolerance: 101 } }, "checkout.paymentTolerance"],
+  ["payment methods that are not a list", { ...invoice, checkout: { paymentMethods: "BTC-CHAIN" } }, "checkout.paymentMethods"],
 ])("an invoice with %s is refused", async (_, body, path) => {
   expect(await ask("POST", "/invoices", body)).toMatchObject({ status: 422, body: [{ path }] });
 });
 
-test("what is not asked as it should be is refused", async () => {
+test("the sandbox refuses invalid requests with the status of BTCPay Server", async () => {
   expect((await ask("POST", "/invoices", invoice)).status).toBe(200);
   const { body } = await ask("POST", "/invoices", invoice);
   expect((await ask("POST", "/invoices", invoice, { authorization: "token another" })).status).toBe(401);

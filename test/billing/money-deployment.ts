@@ -15,39 +15,38 @@ import {
 } from "../support/processor-server.ts";
 import { type Answer, restClient } from "../support/rest.ts";
 
-/** An account whose programs call both gateways. */
+/** Account that calls both gateways. */
 export interface Payer {
   readonly accountId: string;
-  /** Calls a gateway by its number; again where it was killed over the call, or has too many. */
+  /** Calls a gateway by its number. Retries while the gateway is killed or responds with 429 or 5xx. */
   call(gateway: number, path: string, body?: object): Promise<Answer>;
 }
 
-/** Two gateways with processors that are a server of their own. */
+/** Two gateways, with the payment processors as a separate server. */
 export interface MoneyDeployment extends AsyncDisposable {
   readonly deployment: Deployment;
   readonly processor: ProcessorServer;
   readonly db: Database;
   payer(): Promise<Payer>;
-  /** Delivers a notice as processors do: again until it is taken. */
+  /** Delivers a notice, with retries until the gateway responds with 200. */
   deliver(notice: SentNotice, gateway: number): Promise<void>;
-  /** Has all orders and customers that somebody may not have told of be looked at, and waits until all work is done. */
+  /** Triggers the lookup of all orders and customers, and waits until all jobs are done. */
   reconcile(): Promise<void>;
 }
 
-/** What an answer says that has to be asked for again. */
+/** Returns whether a response must be retried. */
 const isPassing = ({ status }: Answer): boolean => status === 429 || status >= 500;
 
-/** Milliseconds for which a gateway that was killed may be away. */
+/** Milliseconds that a killed gateway may be unavailable. */
 const away = 60_000;
 
-/** Starts it. */
 export async function startMoneyDeployment(): Promise<MoneyDeployment> {
   const processor = await startProcessorServer(Date.now);
   const deployment = await Deployment.start({ workers: 0, gatewayEnv: processorEnv(processor) });
   const db = openDatabase({ url: deployment.postgres.url }, silentLog, 4);
   const ids = createIds(systemClock);
 
-  /** Does something until it is done, as one does beside gateways that are killed. */
+  /** Retries until `run` returns a value. */
   async function insist<T>(run: () => Promise<T | undefined>): Promise<T> {
     const giveUpAt = performance.now() + away;
     for (;;) {

@@ -1,13 +1,16 @@
 import { addDecimals, compareDecimals } from "../../src/billing/processors/decimal.ts";
 
-/** Tiers that are sold, the least first. */
+/** Paid tiers in ascending order. */
 export const soldTiers = ["personal", "api_builder", "api_scale"] as const;
 const ranks: readonly string[] = ["free", ...soldTiers];
 const rankOf = (tier: string): number => ranks.indexOf(tier);
 
 const day = 86_400_000;
 
-/** Calendar months from a time on, in milliseconds: reckoned from the days of the months, otherwise than the service does. */
+/**
+ * Returns the milliseconds that calendar months last from a time on. The calculation differs from the service's on
+ * purpose.
+ */
 function monthsFrom(time: number, months: number): number {
   const date = new Date(time);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth() + months];
@@ -16,24 +19,24 @@ function monthsFrom(time: number, months: number): number {
   return Date.UTC(year, month, kept) + (time % day) - time;
 }
 
-/** Months of an order, and what has become of each of their milliseconds. */
+/** Months of an order, as milliseconds in each state. */
 export interface Block {
   readonly id: string;
   readonly tier: string;
   readonly months: number;
   readonly createdAt: number;
-  /** What was bought, once they have begun; and what the operator has added. */
+  /** Bought milliseconds, set when the months begin, and milliseconds that the operator has added. */
   bought: number;
   extended: number;
   served: number;
   left: number;
-  /** What a refund took. */
+  /** Milliseconds lost by a refund. */
   forfeited: number;
   hasBegun: boolean;
   hasEnded: boolean;
 }
 
-/** An order as it should be. */
+/** Expected state of an order. */
 export interface Order {
   readonly id: string;
   readonly tier: string;
@@ -45,7 +48,7 @@ export interface Order {
   status: string;
   failure: string | null;
   quoteEndsAt: number;
-  /** What the processor has. */
+  /** Expected status of the processor's invoice. */
   invoice: "" | "New" | "Processing" | "Settled" | "Expired" | "Invalid";
   invoiceEndsAt: number;
   paid: string;
@@ -53,18 +56,18 @@ export interface Order {
   refundedCents: number;
 }
 
-/** A subscription as it should be; the tier of its price runs before what it serves while a change is not paid. */
+/** Expected state of a subscription. While a change is unpaid, `priced` is the new tier and `tier` still applies. */
 export interface Card {
   tier: string;
   priced: string;
   next: string | undefined;
   status: string;
-  /** When its tier ends, since a payment has failed. */
+  /** End of the tier after a failed payment. */
   until: number | undefined;
   isInvoicePaid: boolean;
 }
 
-/** What an account has bought and is served by, told from the rules alone. */
+/** Purchases and effective tiers of an account, derived from the rules only. */
 export class MoneyModel {
   now: number;
   arranged = "free";
@@ -80,12 +83,14 @@ export class MoneyModel {
     return this.orders.find(({ status }) => status === "awaiting_payment" || status === "confirming");
   }
 
-  /** The subscription that has not ended. */
   get card(): Card | undefined {
     return this.cards.find(({ status }) => status !== "ended");
   }
 
-  /** What serves now: of equal tiers the operator's before the card's, and that before the oldest months. */
+  /**
+   * Returns the effective tier. Among equal tiers, the operator's precedes the card's, which precedes the oldest
+   * months.
+   */
   serving(): { tier: string; block: Block | undefined } {
     const { card } = this;
     const cardTier = card && (card.until === undefined || card.until > this.now) ? card.tier : "free";
@@ -95,7 +100,7 @@ export class MoneyModel {
     return { tier: block?.tier ?? free, block };
   }
 
-  /** Lets time pass, from one end to the next. */
+  /** Advances the time from one expiry to the next. */
   passTo(time: number): void {
     while (this.now < time) {
       const { block } = this.begin();
@@ -112,7 +117,7 @@ export class MoneyModel {
     this.begin();
   }
 
-  /** Has what serves begin, where it has not. */
+  /** Starts the serving months unless they already run. */
   begin(): { block: Block | undefined } {
     const { block } = this.serving();
     if (block && !block.hasBegun) {
@@ -123,7 +128,7 @@ export class MoneyModel {
     return { block };
   }
 
-  /** What the service makes of an order when it looks at it. */
+  /** Applies the service's lookup of an order. */
   look(order: Order): void {
     if (order.invoice === "New" && order.invoiceEndsAt <= this.now) order.invoice = "Expired";
     const isOpen = order === this.open;
@@ -140,7 +145,7 @@ export class MoneyModel {
     else order.irregularity = left < 0 ? "too_little" : "too_late";
   }
 
-  /** Quotes are kept for 30 days. */
+  /** Quotes are deleted after 30 days. */
   forgetQuotes(): void {
     this.orders = this.orders.filter(
       ({ status, quoteEndsAt }) => status !== "quoted" || quoteEndsAt >= this.now - 30 * day,
@@ -155,14 +160,12 @@ export class MoneyModel {
     this.begin();
   }
 
-  /** Pays to an order at the processor. */
   pay(order: Order, amount: string): void {
     const isOpen = order.invoice === "New";
     order.paid = addDecimals(order.paid, amount);
     if (isOpen && compareDecimals(order.paid, order.amount) >= 0) order.invoice = "Processing";
   }
 
-  /** Ends the months of an order that is refunded. */
   refund(order: Order, cents: number): void {
     order.refundedCents = cents;
     const block = this.blocks.find(({ id }) => id === order.id);

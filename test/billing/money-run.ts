@@ -18,10 +18,9 @@ const day = 24 * hour;
 const toTier = { personal: Tier.PERSONAL, api_builder: Tier.API_BUILDER, api_scale: Tier.API_SCALE } as const;
 const monthly = { personal: 1_900, api_builder: 4_900, api_scale: 49_900 } as const;
 
-/** Milliseconds after which a look finds what no notice told: of what is open, of what has ended, of cards. */
+/** Milliseconds until a lookup finds a change without a notice: of open orders, ended orders and cards. */
 const found = { open: 10 * minute, ended: 6 * hour + minute, card: day + minute };
 
-/** What has come of a sequence. */
 export interface MoneyFigures {
   readonly steps: Readonly<Record<string, number>>;
   readonly paidCents: number;
@@ -29,7 +28,7 @@ export interface MoneyFigures {
   readonly servedMs: number;
 }
 
-/** Goes through a random sequence for an account of its own, and compares after each step what is there with what should be. */
+/** Runs a random sequence for a new account, and compares the database with the model after each step. */
 export async function runMoney(scene: MoneyScene, seed: number, length: number): Promise<MoneyFigures> {
   const random = createRandom(seed);
   const accountId = await scene.newAccount();
@@ -101,14 +100,14 @@ class Run {
     await this.#pass(time);
   }
 
-  /** Does something at the processor. Of one time in four no notice comes, and what is due later finds it. */
+  /** Acts at the processor. One notice in four is lost, so that a scheduled lookup must find the change. */
   async #atProcessor(id: string, action: string, wait: number): Promise<void> {
     const isLost = this.#random.chance(0.25);
     this.#note(`${action}${isLost ? " (lost)" : ""}`);
     const act = async () => void (await this.#scene.sandbox.act(id, action));
     if (!isLost) {
       await act();
-      // A notice may come twice, and the work for it be done again.
+      // A notice may arrive twice and repeat its job.
       await this.#scene.work();
       return;
     }
@@ -175,7 +174,7 @@ class Run {
     });
   }
 
-  /** An order at the processor: the one that is open, or one that has ended of which it still tells. */
+  /** Returns the open order, or an ended order of which the processor still sends notices. */
   #payable(): Order | undefined {
     const model = this.#model;
     const isWatched = ({ invoice, createdAt }: Order) => invoice !== "" && model.now < createdAt + 24 * hour;
@@ -195,7 +194,7 @@ class Run {
     };
     model.pay(order, amounts[action] ?? "");
     const wasOpen = order === model.open;
-    // Somebody gives up what is paid already: the processor is asked, and knows.
+    // A cancellation of an order that has been paid is refused, since the gateway asks the processor.
     if (wasOpen && this.#random.chance(0.2)) {
       await this.#scene.losing(async () => void (await this.#scene.sandbox.act(idOf(order), action)));
       const { slug } = await this.#scene.call(this.#accountId, "cancel", { id: order.id });
@@ -240,7 +239,7 @@ class Run {
     if (order.invoice !== "") this.#model.look(order);
   }
 
-  /** Runs what an operator does; false when it is refused. */
+  /** Runs an operator command. Returns false if it is refused. */
   async #operate(run: Parameters<MoneyScene["db"]["transaction"]>[0]): Promise<boolean> {
     try {
       await this.#scene.db.transaction(run);
@@ -331,14 +330,14 @@ class Run {
     if (action === "resume") card.status = "active";
     if (action === "end" || action === "refund" || action === "dispute") end();
     if (action === "lower") card.next = beside(-1);
-    // One that ends with its period still does.
+    // Payment does not revoke a cancellation at the end of the period.
     if (action === "settle") Object.assign(card, { ...isPaid(), status: isCancelling ? "cancelling" : "active" });
     if (action === "renew" || action === "fail") {
       if (card.status === "cancelling") return void end();
       card.priced = card.next ?? card.priced;
       card.next = undefined;
       if (action === "renew") return void isPaid();
-      // What is cheaper begins although it is not paid.
+      // A lower tier begins even if its invoice is unpaid.
       if (rankOf(card.priced) < rankOf(card.tier)) card.tier = card.priced;
       Object.assign(card, { status: "past_due", isInvoicePaid: false, until: card.until ?? now + 14 * day });
     }
@@ -350,7 +349,7 @@ class Run {
     }
   }
 
-  /** Compares what is in the database with the model. */
+  /** Compares the database with the model. */
   async verify(about: string): Promise<void> {
     const [model, { db }] = [this.#model, this.#scene];
     const of = sql`account_id = ${this.#accountId}`;
@@ -410,7 +409,7 @@ class Run {
       each.map(({ tier, status }) => `${tier} ${status}`).toSorted();
     expect({ about, cards: sorted(cards) }).toEqual({ about, cards: sorted(model.cards) });
 
-    // No millisecond that was bought or given is lost, and none served that was not.
+    // Each millisecond bought or added is served, left or forfeited, and no other one is.
     for (const { id, bought, extended, served, left, forfeited } of model.blocks)
       expect([about, id, served + left + forfeited]).toEqual([about, id, bought + extended]);
   }

@@ -27,7 +27,7 @@ import { silentLog, startTestDatabase } from "../support/database.ts";
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every method.
 type Answer = any;
 
-/** All that has to do with money, on PostgreSQL and the sandbox, without a gateway: its time and its work are the test's. */
+/** The billing services on PostgreSQL and the sandbox, without a gateway. The test controls clock and jobs. */
 export interface MoneyScene extends AsyncDisposable {
   readonly db: Database;
   readonly sandbox: Sandbox;
@@ -35,19 +35,18 @@ export interface MoneyScene extends AsyncDisposable {
   readonly operator: OrderOperatorParts;
   readonly mails: readonly Mail[];
   now(): number;
-  /** Lets time pass, and then has everything be done that is due. */
+  /** Advances the clock, then runs everything that is due. */
   pass(milliseconds: number): Promise<void>;
-  /** Does the work that waits, in order. */
+  /** Runs the queued jobs in order. */
   work(): Promise<void>;
-  /** Makes an account, and forgets all others. */
+  /** Creates an account and deletes all others. */
   newAccount(): Promise<string>;
-  /** Calls a method for an account; the slug of what it was refused with. */
+  /** Calls a method for an account. Returns the slug of the problem, or "". */
   call(accountId: string, method: string, request: object): Promise<{ slug: string; answer: Answer }>;
-  /** Has the notices of what is done meanwhile be lost. */
+  /** Discards the notices sent during `run`. */
   losing<T>(run: () => Promise<T>): Promise<T>;
 }
 
-/** Starts it at a time. */
 export async function startMoneyScene(from: number): Promise<MoneyScene> {
   const database = await startTestDatabase();
   const { db } = database;
@@ -68,7 +67,7 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
   const jobs: { kind: string; lane: string; data: unknown }[] = [];
   const enqueueAll: Work["enqueueAll"] = (tx, { kind }, added) =>
     tx.afterCommit(() => void jobs.push(...added.map(({ lane, data }) => ({ kind, lane, data }))));
-  // What is used of the work and the mailer of an app.
+  // Implements only the used parts of the jobs and the mailer.
   const work = { enqueueAll, enqueue: (tx, kind, job) => enqueueAll(tx, kind, [job]) } as Work;
   const mailer = {
     send: async (tx: Parameters<Work["enqueue"]>[0], mail: Mail) => tx.afterCommit(() => void mails.push(mail)),
@@ -97,13 +96,13 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
       const { kind, lane, data } = job;
       const works = features.flatMap((feature) => feature.works ?? []);
       const found = works.find((each) => each.kind === kind);
-      if (!found) throw new Error(`nobody knows how to do ${kind}`);
+      if (!found) throw new Error(`no feature runs jobs of kind ${kind}`);
       await found.run({ id: "", lane, data, attempt: 1 }, AbortSignal.timeout(60_000));
     }
   }
 
   const callOf = (accountId: string): Call =>
-    // What methods of money see of a call.
+    // Implements only the parts of a call that billing methods use.
     ({
       principal: { accountId } as Call["principal"],
       ids,
@@ -127,7 +126,7 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
       await doWork();
     },
     async newAccount() {
-      // What others have is looked at again with each day that passes.
+      // Leftover accounts would be looked up again with each day that passes.
       await sql`truncate accounts cascade`.execute(db.sql);
       await sql`delete from sandbox_things where kind in ('subscription', 'charge', 'btc_invoice')`.execute(db.sql);
       const id = ids.next("acc");

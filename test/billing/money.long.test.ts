@@ -8,7 +8,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-test("100 random sequences of 60 steps with money end with what was paid for, to the cent and the millisecond", async () => {
+test("100 random sequences of 60 payment steps match the model to the cent and the millisecond", async () => {
   const steps: Record<string, number> = {};
   let [paidCents, refundedCents, servedMs] = [0, 0, 0];
   for (let seed = 1_000; seed < 1_100; seed += 1) {

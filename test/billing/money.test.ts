@@ -9,14 +9,14 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-test("random sequences with money end with what was paid for, to the cent and the millisecond", async () => {
+test("random payment sequences match the model to the cent and the millisecond", async () => {
   let cents = 0;
   for (const seed of [1, 2, 3]) cents += (await runMoney(scene, seed, 40)).paidCents;
   expect(cents).toBeGreaterThan(0);
 });
 
 test.each(["refund", "dispute"])(
-  "a payment that was returned (%s), and no notice of it came, ends within a day",
+  "a returned payment (%s) ends the subscription within a day when its notice is lost",
   async (action) => {
     const account = await scene.newAccount();
     const checkout = await scene.call(account, "createCheckoutSession", { tier: Tier.PERSONAL });

@@ -4,7 +4,7 @@ import { createRandom } from "../e2e/support/random.ts";
 import type { SentNotice } from "../support/processor-server.ts";
 import { type MoneyDeployment, startMoneyDeployment } from "./money-deployment.ts";
 
-/** How many accounts are at it at once, and how often a gateway is killed. */
+/** Concurrent accounts, and the number of gateway kills. */
 const [atOnce, kills] = [6, 8];
 
 let scene: MoneyDeployment;
@@ -20,7 +20,7 @@ function permutations(items: readonly number[]): number[][] {
 
 const idOf = (url: string): string => url.split("/").at(-1) ?? "";
 
-/** Subscribes by card and pays an order, and gives the six notices of that, of which none was delivered. */
+/** Subscribes by card and pays an order. Returns the six notices of both, undelivered. */
 async function pay(random: ReturnType<typeof createRandom>): Promise<SentNotice[]> {
   const payer = await scene.payer();
   const order = await payer.call(random.below(2), "/v1/billing/crypto-checkout", {
@@ -37,7 +37,7 @@ async function pay(random: ReturnType<typeof createRandom>): Promise<SentNotice[
   return notices;
 }
 
-test("six notices in each of 720 orders, each twice and some never, with gateways that are killed, make one of each", async () => {
+test("720 orders of six notices, repeated or lost, create one subscription and one paid order each despite gateway kills", async () => {
   const random = createRandom(11);
   const waiting = permutations([0, 1, 2, 3, 4, 5]);
   const all = waiting.length;
@@ -58,7 +58,7 @@ test("six notices in each of 720 orders, each twice and some never, with gateway
         else for (const gateway of [random.below(2), random.below(2)]) await scene.deliver(notice, gateway);
       }
       done += 1;
-      // The others go on meanwhile.
+      // The other accounts continue during a kill.
       if (done >= ((killed + 0.5) * all) / kills) await killOne();
     }
   };

@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-/** What happens to an order at once, besides that its client gives it up, half of the times. */
+/** Actions on an order. In half of the runs the client cancels the order concurrently. */
 const courses: readonly (readonly string[])[] = [
   ["pay", "settle"],
   ["pay", "settle"],
@@ -29,7 +29,7 @@ const courses: readonly (readonly string[])[] = [
   ["our end"],
 ];
 
-/** Delivers notices in any order, some of them twice and some never. */
+/** Delivers notices in random order, some twice and some never. */
 async function spread(random: Random, notices: readonly SentNotice[]): Promise<void> {
   const sent = notices.flatMap((notice) =>
     random.chance(0.15) ? [] : random.chance(0.3) ? [notice, notice] : [notice],
@@ -68,10 +68,10 @@ async function goThrough(payer: Payer, random: Random): Promise<void> {
     if (isGivenUp) await payer.call(gateway, `/v1/billing/crypto-orders/${order.id}/cancel`, {});
   };
   await Promise.all([happen(), giveUp()]);
-  // What was told of an invoice that we ended is delivered as well.
+  // Also delivers the notices of an invoice that the gateway ended.
   await spread(random, scene.processor.notices());
   const hasEnded = async () => {
-    // As if five minutes had passed: what no notice told is looked for.
+    // Makes the lookup due, as after five minutes, since notices may be lost.
     const { rows } = await sql<{ status: string }>`
       update crypto_orders set look_at = case when look_at is null then null else now() end
       where id = ${order.id} returning status`.execute(scene.db.sql);
@@ -80,7 +80,7 @@ async function goThrough(payer: Payer, random: Random): Promise<void> {
   expect([course, await waitUntil(hasEnded, { timeout: 60_000, every: 250 })]).toEqual([course, true]);
 }
 
-test("200 orders of eight clients by two gateways end in one state each, and money and months agree", async () => {
+test("200 orders of eight clients over two gateways end in one status each, with matching payments and months", async () => {
   const payers = await Promise.all(Array.from({ length: clients }, () => scene.payer()));
   await Promise.all(
     payers.map(async (payer, at) => {
@@ -118,7 +118,7 @@ test("200 orders of eight clients by two gateways end in one state each, and mon
       status === "paid" ? [order.months] : [],
     ]);
     if (status === "paid") expect([id, invoice?.status]).toEqual([id, "Settled"]);
-    // Money that bought nothing, or more than was asked, is kept, and somebody looks at it.
+    // An underpaid, late or overpaid order is flagged for review.
     const isIrregular = status === "paid" ? paid !== amount : paid !== "0";
     expect([id, status, paid, order.irregularity !== null]).toEqual([id, status, paid, isIrregular]);
   }
@@ -130,7 +130,7 @@ test("200 orders of eight clients by two gateways end in one state each, and mon
     expect(cents).toBe(months * monthlyCents);
     expect(new Set(own.map(({ receipt_number }) => receipt_number)).size).toBe(own.length);
     const blocks = grants.filter(({ account_id }) => account_id === payer.accountId);
-    // Of one tier the first runs, and all others stand still with all their months.
+    // Of equal tiers only the oldest block runs; the others keep all their months.
     const [first, ...others] = blocks;
     const { subscription, tier } = (await payer.call(served % 2, "/v1/billing")).body;
     expect(tier).toBe(first ? "personal" : "free");

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { receiptPdf } from "../../src/billing/receipts.ts";
 import { CryptoReceiptSchema } from "../../src/gen/pilothouse/v1/crypto_order_pb.ts";
 
-/** Where the texts of a page of a PDF stand: the name of the font and the height of the baseline. */
+/** Returns the font name and baseline height of each text on a PDF page. */
 function placesIn(pdf: Buffer): { font: string; y: number }[] {
   const text = pdf.toString("latin1");
   const start = text.indexOf("stream\n") + "stream\n".length;
@@ -13,7 +13,7 @@ function placesIn(pdf: Buffer): { font: string; y: number }[] {
   return [...blocks].map(([, y, font = ""]) => ({ font, y: Number(y) }));
 }
 
-test("Latin and Chinese text of a line stand on one baseline, and lines at one distance", async () => {
+test("Latin and Chinese text share a baseline, and lines are evenly spaced", async () => {
   const invoiceLines = ["Acme GmbH — 你好", "USt-ID DE1"];
   const places = placesIn(await receiptPdf(create(CryptoReceiptSchema, { buyer: "Ada", invoiceLines })));
   const [chinese, ...others] = places.filter(({ font }) => font !== places[0]?.font);

@@ -21,7 +21,7 @@ afterAll(async () => {
   await stripe?.[Symbol.asyncDispose]();
 });
 
-/** Does something at the processor, and has the gateway take what is told of it. */
+/** Acts at the processor and delivers the notices to the gateway. */
 async function act(id: string, action: string): Promise<void> {
   for (const { processor: name, headers, body } of await processor.act(id, action)) {
     const init = { method: "POST", headers: { ...headers, "content-type": "application/json" }, body };
@@ -47,20 +47,20 @@ async function subscribe(person: Person, tier = "personal"): Promise<string> {
   return portal.id;
 }
 
-/** `POST /v1/subscriptions/:id` of `POST /v1/subscriptions/sub_test_1`. */
+/** Replaces the IDs in a path by `:id`. */
 const kindOf = (method: string, path: string): string =>
   `${method} ${path.split("?", 1)[0]?.replaceAll(/\/[a-z]+(_sched)?_test_\w+/g, "/:id")}`;
 
-test("Stripe's own server accepts every request that is made to the processor of cards", async () => {
+test("stripe-mock accepts every request to the card processor", async () => {
   const [ada, bob, eve, dan] = await Promise.all([0, 1, 2, 3].map(() => gateway.signUp()));
   if (!ada || !bob || !eve || !dan) throw new Error("people are missing");
-  // A page that another one takes the place of, a refund, and one of which no notice came.
+  // Covers a replaced checkout, a refund and a dispute.
   await ada.rest("/v1/billing/checkout-session", { tier: "api_builder", interval: "year" });
   await act(await subscribe(ada), "refund");
   await statusUntil(ada, "ended");
   await act(await subscribe(bob), "dispute");
   await statusUntil(bob, "ended");
-  // Deleted accounts: with a change that is to come, and with a payment that has failed.
+  // Covers deleted accounts with a scheduled change and with a failed payment.
   await act(await subscribe(eve, "api_builder"), "lower");
   await act(await subscribe(dan), "fail");
   await statusUntil(dan, "past_due");

@@ -12,7 +12,7 @@ const clock = createTestClock({ isStill: true });
 let webhooks: WebhookDoor;
 let worker: FakeWorker;
 let endpoints: Endpoints;
-/** An account of each test's own. */
+/** Client of a new account for each test. */
 let rest: Rest;
 let path: string;
 
@@ -31,7 +31,7 @@ const beginSession = async (): Promise<string> => (await rest("/v1/sessions", {}
 const until = (count: number) =>
   expect.poll(() => endpoints.at(path).length, { timeout: 50_000, interval: 20 }).toBe(count);
 
-/** Waits until the counts of an endpoint say so. */
+/** Waits until the delivery counts of an endpoint equal `counts`. */
 const untilCounted = (id: string, counts: object) =>
   expect
     .poll(async () => (await rest(`/v1/webhooks/${id}`)).body.delivery_counts, { timeout: 50_000 })
@@ -63,7 +63,7 @@ test("hanging retries do not delay newer events", async () => {
     return undefined;
   };
   clock.advance(60_000);
-  // One of the eight places of an endpoint is left for news.
+  // One of the endpoint's eight delivery slots is reserved for first attempts.
   await expect.poll(() => held.length, { timeout: 20_000 }).toBe(7);
   await meetChallenges(worker, session, [21, 40]);
   await until(20 + 7 + 20);
@@ -83,13 +83,13 @@ test("deactivating an endpoint abandons its pending deliveries, which can be rep
     rest(`/v1/webhooks/${id}`, undefined, {
       ...{ method: "PATCH", body: JSON.stringify({ active }), headers: { "content-type": "application/json" } },
     });
-  // Its answer is of after the change.
+  // The response reflects the change.
   expect((await setActive(false)).body.delivery_counts).toMatchObject({ failed: 0, dlq: 30 });
-  // No time has passed: their next attempts are due in a minute.
+  // The clock has not advanced, so the next attempts are only due in a minute.
   await untilCounted(id, { dlq: 30 });
   expect(new Set((await readLog(rest, id)).map(({ reason }) => reason))).toEqual(new Set(["endpoint_inactive"]));
   endpoints.answer = () => 200;
-  // What happens meanwhile is nothing to it, but to another one.
+  // An event that occurs while the endpoint is inactive is delivered to another endpoint only.
   await register(rest, endpoints.url("/meanwhile"), { events: ["session.challenge_detected"] });
   await meetChallenges(worker, session, [31, 35]);
   await expect.poll(() => endpoints.at("/meanwhile").length, { timeout: 20_000 }).toBe(5);
@@ -100,7 +100,7 @@ test("deactivating an endpoint abandons its pending deliveries, which can be rep
   await untilCounted(id, { dlq: 30, delivered: 30 });
   const again = endpoints.at(path).slice(30);
   expect(again.map(({ number }) => number).sort((a, b) => a - b)).toEqual(numbersTo(30));
-  // They are the events of before.
+  // The replayed deliveries carry the original events.
   expect(new Set(endpoints.at(path).map(({ eventId }) => eventId)).size).toBe(30);
 }, 60_000);
 
@@ -115,7 +115,7 @@ test("a deleted endpoint receives nothing while other endpoints of the account c
   await causeEvent(rest);
   await expect.poll(() => endpoints.at("/stays").length, { timeout: 20_000 }).toBe(2);
   expect(endpoints.at(path)).toHaveLength(1);
-  // Nobody can ask for them: only who runs the service sees the rows.
+  // The API does not show deliveries of a deleted endpoint, so the test reads the database.
   const left = webhooks.door.running.app.db.sql.selectFrom("webhook_deliveries").where("endpoint_id", "=", id);
   const given = () => left.select(["status", "reason"]).execute();
   await expect.poll(given, { timeout: 20_000 }).toEqual([{ status: "dlq", reason: "endpoint_deleted" }]);

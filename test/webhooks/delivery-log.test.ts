@@ -12,7 +12,7 @@ const patiently = { timeout: 20_000, interval: 50 };
 let now = Date.now();
 let webhooks: WebhookDoor;
 let endpoints: Endpoints;
-/** An account of each test's own, with one endpoint. */
+/** Client of a new account for each test, which has one endpoint. */
 let rest: Rest;
 let id: string;
 let path: string;
@@ -37,7 +37,7 @@ const replayFailed = (since: number) =>
 const change = (fields: object) => rest(`/v1/webhooks/${id}`, fields, { method: "PATCH" });
 const endpoint = async () => (await rest(`/v1/webhooks/${id}`)).body;
 
-/** Waits until the newest delivery is somewhere, and gives it. */
+/** Waits until the newest delivery has a status, and returns the delivery. */
 async function newest(status: string) {
   await expect.poll(async () => (await log("limit=1"))[0]?.status, patiently).toBe(status);
   return (await log("limit=1"))[0];
@@ -81,7 +81,7 @@ describe("a test delivery", () => {
     });
     expect(endpoints.at(path)).toMatchObject([{ type: "test.ping", eventId: body.event_id }]);
     expect((await endpoint()).delivery_counts).toEqual({ pending: 0, delivered: 0, failed: 0, dlq: 0 });
-    // It is no event of the account's.
+    // A test delivery does not create an event of the account.
     expect((await rest("/v1/events")).body.data).toEqual([]);
   });
 
@@ -172,7 +172,7 @@ describe("a replay", () => {
     expect((await newest("delivered")).id).toBe(body.id);
     const given = { status: "dlq", reason: "replayed", next_attempt_at: null, attempts: failing.attempts };
     expect((await log("status=dlq"))[0]).toMatchObject({ id: failing.id, ...given });
-    // Nothing of it is left for a minute later, and it is not replayed a second time with the others.
+    // The replaced retry is not sent a minute later, and a bulk replay skips the delivery.
     now += 90_000;
     expect((await replayFailed(0)).body).toEqual({ count: 0 });
     expect(outcome(await sendTest())).toBe(202);
@@ -187,7 +187,7 @@ describe("a replay", () => {
 
   test("of a pending delivery sends it immediately", async () => {
     const held: ServerResponse[] = [];
-    // Deliveries of the tests before may still come.
+    // Deliveries of earlier tests may still arrive.
     endpoints.answer = (arrival, response) => (arrival.path === path && held.push(response) === 1 ? undefined : 200);
     await causeEvent(rest);
     const waiting = await newest("pending");
@@ -201,7 +201,7 @@ describe("a replay", () => {
     endpoints.answer = () => 500;
     await causeEvent(rest);
     const { id: failing } = await newest("failed");
-    // Its answer counts what it has ended.
+    // The response already counts the abandoned delivery.
     expect((await change({ active: false })).body.delivery_counts).toMatchObject({ failed: 0, dlq: 1 });
     expect(await newest("dlq")).toMatchObject({ id: failing });
     expect(outcome(await replay(failing))).toBe("conflict");
@@ -243,7 +243,8 @@ test("deactivating an endpoint abandons its deliveries, and reactivating resets 
   expect((await endpoint()).consecutive_failures).toBe(1);
   await change({ active: false });
   expect(await newest("dlq")).toMatchObject({ reason: "endpoint_inactive", next_attempt_at: null });
-  // What happens meanwhile is not sent later: it was passed by when another endpoint has it.
+  // Events during the inactivity are not delivered later: the fan-out skipped the endpoint before the other one
+  // received them.
   await register(rest, endpoints.url(`${path}/meanwhile`));
   await causeEvent(rest);
   await expect.poll(() => endpoints.at(`${path}/meanwhile`).length, patiently).toBe(1);

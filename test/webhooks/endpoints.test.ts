@@ -5,7 +5,7 @@ import type { Answer, Rest } from "../support/rest.ts";
 const day = 86_400_000;
 let now = Date.now();
 let door: FrontDoor;
-/** An account of each test's own. */
+/** Client of a new account for each test. */
 let rest: Rest;
 
 beforeAll(async () => {
@@ -24,10 +24,10 @@ const change = (id: string, fields: object) => send("PATCH", `/v1/webhooks/${id}
 const rotate = (id: string) => rest(`/v1/webhooks/${id}/rotate-secret`, {});
 const inMs = (ms: number) => new Date(now + ms).toISOString();
 
-/** The slug of a problem, or the status of what has gone well. */
+/** Slug of a problem, or the status of a successful response. */
 const outcome = ({ status, body }: Answer) => (status < 400 ? status : String(body.type).split("/").at(-1));
 
-/** Puts a body into so many requests, one after the other. */
+/** Creates endpoints one after the other. */
 async function createMany(count: number, fields: object = {}): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (let index = 0; index < count; index += 1) answers.push(await create(fields));

@@ -23,14 +23,14 @@ afterAll(async () => {
 
 test("an endpoint that fails for 5 days is deactivated, with an audit entry and a mail to its owner", async () => {
   const { rest: person, email, accountId } = await gateway.signUp();
-  // What is asked again and again would soon empty the bucket of a free account.
+  // Polling would soon empty the rate limit bucket of a free account.
   await gateway.admin("set-tier", "--account", accountId, "--tier", "enterprise");
-  // A login would end before the 5 days do.
+  // A login would expire within the 5 days.
   const { body: key } = await person("/v1/api-keys", { name: "webhooks" });
   const rest = restClient({ url: gateway.url, key: key.key });
   const failing = await register(rest, endpoints.url("/failing"), { events: ["api_key.revoked"] });
   const sound = await register(rest, endpoints.url("/sound"), { events: ["api_key.revoked"] });
-  /** Lets time pass, and has an attempt fail then. */
+  /** Advances the clock, then causes a failed attempt. */
   async function failAfter(hours: number): Promise<void> {
     const attemptsOf = async () => (await readLog(rest, failing)).flatMap(({ attempts }) => attempts).length;
     const before = await attemptsOf();
@@ -42,7 +42,7 @@ test("an endpoint that fails for 5 days is deactivated, with an audit entry and 
   await failAfter(0);
   await failAfter(11);
   await failAfter(108);
-  // 119 hours have passed since the first failure, and the failures are far apart.
+  // 119 hours have passed since the first failure, and the failures are more than 12 hours apart.
   await expect(isActive(failing)).resolves.toBe(true);
   await failAfter(1);
   gateway.pass(5_000);

@@ -56,14 +56,14 @@ test("an account with many deliveries yields to accounts with few and keeps its 
   try {
     await expect.poll(() => countDeliveries("acc_few"), { timeout: 20_000 }).toBe(1);
     expect(await countDeliveries("acc_many")).toBe(0);
-    // Alone it would be queued at once, but not before those that were put off.
+    // Without the postponed events, the new event would be fanned out immediately.
     await cause("acc_many", 1);
     await expect.poll(countPutOff, { timeout: 20_000 }).toBe(2);
     expect(await countDeliveries("acc_many")).toBe(0);
     runner.start?.();
     await expect.poll(() => countDeliveries("acc_many"), { timeout: 20_000 }).toBe(130);
     await expect.poll(countPutOff, { timeout: 20_000 }).toBe(0);
-    // By now it has its turn at once again.
+    // The account's queue is empty now, so its events are fanned out immediately again.
     const lanes = () => db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", "webhook-fan-out").execute();
     await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
     await runner.stop?.();

@@ -10,7 +10,7 @@ import { readLog, register } from "./scene.ts";
 const event = { id: "evt_1", type: "session.completed", createdAt: new Date(), body: '{"id":"evt_1"}' };
 const publicAddress = { address: "93.184.215.14", family: 4 };
 
-/** Stands where every spelling of loopback leads, and is to hear nothing. */
+/** Receiver at every loopback address, which must not receive a connection. */
 let receiver: Receiver;
 
 beforeEach(async () => {
@@ -28,7 +28,7 @@ const send = (sender: Sender, url: string): Promise<Answer> =>
 
 const asAddress = (address: string) => ({ address, family: isIPv6(address) ? 6 : 4 });
 
-/** What registration says, and what a delivery comes to, for an address of the web. */
+/** Expects that registration and delivery both refuse a URL, without a connection to the receiver. */
 async function expectRefused(resolve: Resolve, url: string, words = "is not on the public internet"): Promise<void> {
   const sender = makeSender(resolve);
   await expect(sender.check(url)).rejects.toMatchObject({

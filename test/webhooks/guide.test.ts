@@ -50,7 +50,7 @@ describe.each(programs)("the guide's receiver in $heading", ({ heading, language
     rmSync(directory, { recursive: true });
   });
 
-  /** Sends the event so many seconds ago, and gives the receiver's status. */
+  /** Sends the event with a timestamp `age` seconds in the past. Returns the receiver's status. */
   async function deliver(secrets: readonly string[], age = 0): Promise<number | undefined> {
     const clock = clockAt(() => Date.now() - age * 1_000);
     const sender = createSender({ config: { webhookAllow: [`127.0.0.1:${port}`] }, clock });
@@ -67,7 +67,7 @@ describe.each(programs)("the guide's receiver in $heading", ({ heading, language
     expect(await deliver([secret, other])).toBe(204);
     expect(await deliver([secret], 280)).toBe(204);
     expect(await deliver([secret], -280)).toBe(204);
-    // A second may have passed when it is read: then it is 299 s away.
+    // With -300, a second may pass before the receiver reads the timestamp.
     expect(await deliver([secret], -300)).toBe(204);
   });
 

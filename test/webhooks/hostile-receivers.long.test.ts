@@ -8,14 +8,14 @@ import { startReceiver } from "./receiver.ts";
 const atOnce = 500;
 const mib = 1_048_576;
 
-/** Sends from a process of its own, in whose environment a proxy stands that nobody is at. */
+/** Sends from a separate process whose environment names a proxy that does not exist. */
 async function runErrand(errand: HostileErrand): Promise<HostileOutcome> {
   const proxies = { NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: "http://127.0.0.1:1", HTTP_PROXY: "http://127.0.0.1:1" };
   const program = new URL("./hostile-sender.ts", import.meta.url).pathname;
   const child = spawn(process.execPath, ["--no-warnings", program], { env: { ...process.env, ...proxies } });
   child.stdin.end(JSON.stringify(errand));
   const complaints = text(child.stderr);
-  // The boundary where the outcome gets its type: the program writes it.
+  // Typed here: the program writes this shape.
   const outcome = await json(child.stdout).catch(async () => Promise.reject(new Error(await complaints)));
   return outcome as HostileOutcome;
 }
@@ -31,7 +31,7 @@ test("500 concurrent hostile receivers end after 15 s and use less than 32 MiB",
     hostile: Array.from({ length: atOnce }, (_, index) => urlOf(ports[index % ports.length], index)),
   });
   const kindOf = (index: number) => kinds[index % kinds.length];
-  // How much of a body comes in time is another test's matter.
+  // The received part of a body depends on timing and is tested elsewhere.
   const withoutBody = ({ status, error }: { status?: number; error?: string }) => ({ status, error });
   expect(answers.map(withoutBody)).toEqual(answers.map((_, index) => withoutBody(kindOf(index)?.becomes ?? {})));
   expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(17_000);
@@ -39,7 +39,7 @@ test("500 concurrent hostile receivers end after 15 s and use less than 32 MiB",
 });
 
 test("500 concurrent silent receivers use less than 32 MiB", { timeout: 300_000 }, async () => {
-  const silent = hostilities["says nothing"];
+  const silent = hostilities["never responds"];
   if (!silent) throw new Error("no receiver is silent");
   const port = await startHostile(silent);
   const sound = await startReceiver(undefined, hostileIdentity);

@@ -4,19 +4,19 @@ import { expect } from "vitest";
 import { makeSelfSigned } from "../support/self-signed.ts";
 import { closeAfterTest, listen } from "./receiver.ts";
 
-/** The name that the receivers' certificate is for, and what is trusted to say so. */
+/** Host name in the receivers' certificate, and the certificate, which senders trust. */
 export const hostileName = "fixture";
 export const hostileIdentity = makeSelfSigned();
 
-/** What a receiver does to whoever sends it something, and what becomes of an attempt. */
+/** Behavior of a hostile receiver, and the expected outcome of an attempt. */
 interface Hostility {
   answer(socket: Socket): void;
   readonly becomes: object;
-  /** It holds its sender until the time is up. */
+  /** The receiver holds the sender until its timeout. */
   readonly isHolding?: true;
 }
 
-/** Writes again and again, as fast as it is read or every so many milliseconds, until the connection ends. */
+/** Writes as fast as the peer reads, or every `every` milliseconds, until the connection ends. */
 function keepWriting(socket: Socket, text: string, { first = "", every }: { first?: string; every?: number }): void {
   socket.write(first);
   if (every !== undefined) {
@@ -34,27 +34,27 @@ function keepWriting(socket: Socket, text: string, { first = "", every }: { firs
 const ok = "HTTP/1.1 200 OK\r\n";
 const wrong = "HTTP/1.1 500 Wrong\r\ncontent-length: 400\r\n\r\n";
 
-/** Receivers that want to hold, flood or confuse whoever sends them something. */
+/** Receivers that try to stall, flood or confuse a sender. */
 export const hostilities: Readonly<Record<string, Hostility>> = {
-  "says nothing": { answer: () => undefined, becomes: { error: "timeout" }, isHolding: true },
-  "trickles its head": {
+  "never responds": { answer: () => undefined, becomes: { error: "timeout" }, isHolding: true },
+  "trickles its headers": {
     answer: (socket) => keepWriting(socket, "x", { first: `${ok}x-slow: `, every: 50 }),
     becomes: { error: "timeout" },
     isHolding: true,
   },
-  "always promises an answer": {
+  "sends endless informational responses": {
     answer: (socket) => keepWriting(socket, "HTTP/1.1 103 Early Hints\r\n\r\n", { every: 20 }),
     becomes: { error: "too_large" },
   },
-  "has a head of 1 MB": {
+  "sends headers of 1 MB": {
     answer: (socket) => void socket.write(`${ok}x-large: ${"x".repeat(1_000_000)}\r\n\r\n`),
     becomes: { error: "too_large" },
   },
-  "has an endless head": {
+  "sends endless headers": {
     answer: (socket) => keepWriting(socket, "x-more: and more\r\n", { first: ok }),
     becomes: { error: "too_large" },
   },
-  "has an endless body": {
+  "sends an endless body": {
     answer: (socket) => keepWriting(socket, "x".repeat(10_000), { first: `${ok}\r\n` }),
     becomes: { status: 200, body: "x".repeat(200) },
   },
@@ -62,19 +62,19 @@ export const hostilities: Readonly<Record<string, Hostility>> = {
     answer: (socket) => keepWriting(socket, "x", { first: "HTTP/1.1 500 Wrong\r\n\r\n", every: 50 }),
     becomes: { status: 500, body: expect.stringMatching(/^x*$/) },
   },
-  "ends the connection at once": {
+  "closes the connection immediately": {
     answer: (socket) => void socket.destroy(),
     becomes: { error: "connection_reset" },
   },
-  "ends the connection in its head": {
+  "closes the connection within the headers": {
     answer: (socket) => void socket.write(`${ok}x-half`, () => socket.destroy()),
     becomes: { error: "connection_reset" },
   },
-  "ends the connection in its body": {
+  "closes the connection within the body": {
     answer: (socket) => void socket.write(`${wrong}half`, () => socket.destroy()),
     becomes: { status: 500, body: "half", error: "connection_reset" },
   },
-  "has a body that is no text": {
+  "sends a binary body": {
     answer: (socket) => void socket.end(Buffer.concat([Buffer.from(`${ok}\r\na\0b`), Buffer.from([0xff, 0xe2, 0x82])])),
     becomes: { status: 200, body: "a\uFFFDb\uFFFD" },
   },
@@ -86,13 +86,13 @@ export const hostilities: Readonly<Record<string, Hostility>> = {
     answer: (socket) => void socket.write("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
     becomes: { error: "not_http" },
   },
-  "sends us elsewhere": {
+  "redirects": {
     answer: (socket) => void socket.end("HTTP/1.1 307 There\r\nlocation: https://127.0.0.1/\r\n\r\nthere"),
     becomes: { status: 307, body: "there" },
   },
 };
 
-/** Starts a hostile receiver on loopback, and gives its port; it answers as soon as a request begins to come. */
+/** Starts a hostile receiver on loopback and returns its port. The receiver responds to the first byte of a request. */
 export async function startHostile({ answer }: Hostility): Promise<number> {
   const server = tls.createServer(hostileIdentity, (socket) => {
     closeAfterTest(() => socket.destroy());

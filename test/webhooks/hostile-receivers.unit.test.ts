@@ -22,7 +22,7 @@ function makeSender(options: Partial<SenderOptions> = {}): Sender {
 const send = (sender: Sender, url: string) => sender.send({ url, secrets, event }, new AbortController().signal);
 
 test.each(Object.entries(hostilities))("handles a receiver that %s", async (_name, hostility) => {
-  // Long enough for a loaded machine; those that would hold us to the end are held to a short one.
+  // 15 s suffices on a loaded machine. Receivers that hold the sender get a short timeout.
   const timeoutMs = hostility.isHolding ? 1_000 : 15_000;
   const answer = await send(makeSender({ timeoutMs }), `https://${hostileName}:${await startHostile(hostility)}/`);
   const { startedAt, durationMs, ...outcome } = answer;

@@ -1,30 +1,29 @@
 /**
- * A process that sends to receivers all at once and prints what that took: its memory, and each attempt's outcome. It
- * reads what to do as JSON from its standard input, once the receivers listen.
+ * Process that sends to receivers concurrently, then prints its memory use and the result of each attempt. Its input is
+ * JSON on stdin.
  */
 import { json } from "node:stream/consumers";
 import { setInterval, setTimeout } from "node:timers/promises";
 import { type Answer, createSender } from "../../src/webhooks/sender.ts";
 import { pssBytes } from "../../tools/bench/processes.ts";
 
-/** What to send to, and whom to trust. */
+/** Targets, and the CA certificate to trust. */
 export interface HostileErrand {
   readonly ca: string;
-  /** A sound receiver, for what any process does at its first delivery. */
+  /** Well-behaved receiver, used to warm up the process. */
   readonly sound: string;
-  /** All at once. */
+  /** Targets of concurrent attempts. */
   readonly hostile: readonly string[];
 }
 
-/** What became of it. */
 export interface HostileOutcome {
   readonly before: number;
-  /** The most while the attempts were under way. */
+  /** Peak memory during the attempts. */
   readonly most: number;
   readonly answers: readonly Answer[];
 }
 
-// The boundary where the errand gets its type: the test writes it.
+// Typed here: the test writes this shape.
 const { ca, sound, hostile } = (await json(process.stdin)) as HostileErrand;
 const sender = createSender({
   config: { webhookAllow: ["127.0.0.0/8"] },
@@ -37,9 +36,9 @@ const send = (url: string): Promise<Answer> =>
   sender.send({ url, secrets: [`whsec_${"A".repeat(32)}`], event }, new AbortController().signal);
 
 /**
- * Sends to a sound receiver until a round of events adds nothing to speak of to the memory. V8 lets the heap of a young
- * process grow by 100 MiB for the garbage that sending leaves, whoever is sent to: half-grown, it would be measured instead
- * of what connections take.
+ * Sends to the well-behaved receiver until another round adds less than 2 MiB. V8 lets the heap of a young process grow
+ * by 100 MiB for the garbage of any delivery. Without the warm-up, the growth would be measured instead of the
+ * connections.
  */
 async function growHeap(): Promise<void> {
   let [size, rise] = [pssBytes(process.pid), Number.POSITIVE_INFINITY];
@@ -63,7 +62,7 @@ const watching = watch().catch(() => undefined);
 const sent: Promise<Answer>[] = [];
 for (const [index, url] of hostile.entries()) {
   sent.push(send(url));
-  // All are under way within some two seconds, and the slowest of them for 15.
+  // All attempts start within about two seconds; the slowest take 15 s.
   if (index % 10 === 9) await setTimeout(20);
 }
 const answers = await Promise.all(sent);

@@ -4,7 +4,7 @@ import { Deployment } from "../support/deployment.ts";
 import { restClient } from "../support/rest.ts";
 import { type Arrival, meetChallenges, register, startEndpoints } from "./scene.ts";
 
-/** How many deliveries there are: accounts, endpoints of each, events of each; and how often a gateway is killed. */
+/** Size of the test: accounts, endpoints per account, events per endpoint, and gateway kills. */
 export interface Ordeal {
   readonly accounts: number;
   readonly endpoints: number;
@@ -12,18 +12,18 @@ export interface Ordeal {
   readonly kills: number;
 }
 
-/** Milliseconds for all of it. */
+/** Timeout of each wait, in milliseconds. */
 const patience = 400_000;
 
-/** Milliseconds that this process may be late to read what a gateway sent before it was killed. */
+/** Milliseconds that may pass before this process reads what a gateway sent before its kill. */
 const lateness = 2_000;
 
-/** Events that are caused at once. */
+/** Events caused concurrently. */
 const wave = 5;
 
-/** Two gateways deliver events, and one after the other is killed and started again, while a third one takes requests. */
+/** Two gateways deliver events and are killed and restarted in turn, while a third one serves requests. */
 export async function goThrough({ accounts, endpoints: each, events, kills }: Ordeal): Promise<string> {
-  // Answers after a moment, so that each kill finds some under way.
+  // The delay ensures that each kill interrupts some deliveries.
   await using receiver = await startEndpoints((_, response) => {
     setTimeout(() => response.writeHead(200).end(), 5 + Math.random() * 20);
     return undefined;
@@ -65,9 +65,9 @@ export async function goThrough({ accounts, endpoints: each, events, kills }: Or
   await causing;
   expect(
     await waitUntil(() => distinct(receiver.arrivals).size === total, { timeout: patience, every: 50 }),
-    `${distinct(receiver.arrivals).size} of ${total} have come`,
+    `${distinct(receiver.arrivals).size} of ${total} were received`,
   ).toBe(true);
-  // None is stuck: all are known to be delivered, with the leases of those who were killed run out by themselves.
+  // All deliveries are marked as delivered once the leases of the killed gateways have expired.
   const left = async () => {
     const pages = await Promise.all(rests.map((rest) => rest("/v1/webhooks?limit=100")));
     const counts = pages.flatMap(({ body }) => body.data.map((endpoint: { delivery_counts: Counts }) => endpoint));
@@ -76,7 +76,7 @@ export async function goThrough({ accounts, endpoints: each, events, kills }: Or
   expect(await waitUntil(async () => (await left()) === 0, { timeout: patience, every: 250 })).toBe(true);
   const repeated = checkArrivals(receiver.arrivals, total, killedAt);
   const seconds = ((performance.now() - begun) / 1_000).toFixed(1);
-  return `${total} deliveries to ${accounts * each} endpoints with ${killedAt.length} kills took ${seconds} s, and ${repeated} came twice`;
+  return `${total} deliveries to ${accounts * each} endpoints with ${killedAt.length} kills took ${seconds} s; ${repeated} were repeated`;
 }
 
 interface Counts {
@@ -88,8 +88,8 @@ const nameOf = ({ path, eventId }: Arrival): string => `${path} ${eventId}`;
 const distinct = (arrivals: readonly Arrival[]) => new Set(arrivals.map(nameOf));
 
 /**
- * Each endpoint has each event, under one identifier, and first in order. What came again came so over a kill: after it, and
- * before it for the first time. Says how many that were.
+ * Expects that each endpoint receives each event in order, and repeats only because of a kill. Returns the number of
+ * repeated deliveries.
  */
 function checkArrivals(arrivals: readonly Arrival[], total: number, kills: readonly number[]): number {
   const deliveries = [...Map.groupBy(arrivals, nameOf).values()];

@@ -17,7 +17,6 @@ beforeAll(async () => {
 });
 afterAll(() => door?.[Symbol.asyncDispose]());
 
-/** Starts `npm run listen` without npm. */
 const startListening = (env: Readonly<Record<string, string>>, ...args: readonly string[]) =>
   startProgram("tools/listen.ts", env, ...args);
 
@@ -30,7 +29,7 @@ function startProgram(path: string, env: Readonly<Record<string, string>>, ...ar
   return program;
 }
 
-/** A way to the service that can be cut. */
+/** Proxy to the service whose connections can be cut. */
 async function openWay(): Promise<{ url: string; cut(): void; mend(): void }> {
   const sockets = new Set<Socket>();
   let isCut = false;
@@ -130,7 +129,7 @@ test.each([
   await expectRefusal(program, sentence);
 });
 
-/** Expects that a program prints one line, the reason why it ends. */
+/** Expects that a program prints one line with the reason and exits with 1. */
 async function expectRefusal(program: ReturnType<typeof startProgram>, sentence: string): Promise<void> {
   const printed = Promise.all([text(program.stdout), text(program.stderr)]);
   const [[output, complaint], [code]] = await Promise.all([printed, once(program, "exit")]);

@@ -11,12 +11,12 @@ afterEach(() => {
   for (const part of open.splice(0).reverse()) part.close();
 });
 
-/** Closes something when the test that is running has ended. */
+/** Registers cleanup to run after the current test. */
 export function closeAfterTest(close: () => unknown): void {
   open.push({ close });
 }
 
-/** Has a server listen on loopback until the test ends, and gives its port. */
+/** Listens on loopback until the test ends. Returns the port. */
 export async function listen(server: Server): Promise<number> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -24,7 +24,6 @@ export async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A request as a receiver of webhooks sees it. */
 export interface Received {
   readonly headers: http.IncomingHttpHeaders;
   readonly body: string;
@@ -32,13 +31,13 @@ export interface Received {
 
 export interface Receiver {
   readonly port: number;
-  /** What has come, the oldest first. */
+  /** Received requests, oldest first. */
   readonly received: readonly Received[];
-  /** How many connections there were. */
+  /** Number of accepted connections. */
   connections(): number;
 }
 
-/** Receives webhooks on loopback, by TLS where it is given a key; answers 200 unless told otherwise. */
+/** Receives webhooks on loopback, over TLS if `identity` is set. Responds with 200 by default. */
 export async function startReceiver(
   answer: http.RequestListener = (_request, response) => void response.end("ok"),
   identity?: { readonly key: string; readonly cert: string },

@@ -14,7 +14,9 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());
 
-/** Says which of some secrets the official verifiers accept a delivery by, at the time of the delivery. */
+/**
+ * Returns the names of the secrets with which both official verifiers accept a delivery, at the time of the delivery.
+ */
 function acceptedBy({ headers, body }: Arrival, secrets: Readonly<Record<string, string>>): string[] {
   const [ours, standard] = [String(headers["x-service-signature"]), String(headers["webhook-signature"])];
   const [id, timestamp] = [String(headers["webhook-id"]), Number(headers["webhook-timestamp"])];
@@ -26,7 +28,7 @@ function acceptedBy({ headers, body }: Arrival, secrets: Readonly<Record<string,
     }
     return true;
   };
-  // Its verifier has no clock but the machine's: it says what the one signature would be.
+  // The standardwebhooks verifier only uses the system clock, so the expected signature is computed instead.
   const isStandard = (secret: string): boolean =>
     standard.split(" ").includes(new Webhook(secret).sign(id, new Date(timestamp * 1_000), body));
   const names = Object.keys(secrets);
@@ -45,7 +47,7 @@ test("the newest two secrets sign for 24 hours after a rotation, then only the n
     const { event_id } = (await rest(`${path}/test`, {})).body;
     await expect.poll(() => endpoints.arrivals.at(-1)?.eventId, { timeout: 20_000 }).toBe(event_id);
     const [arrival] = endpoints.arrivals.splice(0);
-    if (!arrival) throw new Error("the test has not come");
+    if (!arrival) throw new Error("no test delivery was received");
     return arrival;
   };
   const secrets: Record<string, string> = { first: made.secret };

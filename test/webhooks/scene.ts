@@ -5,37 +5,34 @@ import { expect } from "vitest";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import type { Rest } from "../support/rest.ts";
 
-/** A delivery as its receiver sees it. */
 export interface Arrival {
-  /** Path that it came to: the endpoint's. */
+  /** Path of the endpoint. */
   readonly path: string;
   readonly eventId: string;
   readonly type: string;
-  /** The session that it is about, and its place among the events of that session; of keys: empty, and NaN. */
+  /** Session of the event, and the event's number within the session. Empty and NaN for events of API keys. */
   readonly session: string;
   readonly number: number;
-  /** Milliseconds of `performance.now()`. */
   readonly at: number;
   readonly headers: IncomingMessage["headers"];
   readonly body: string;
 }
 
-/** Answers a delivery: with a status, or, where it gives `undefined`, by itself. */
+/** Returns the response status, or `undefined` if the function responds on its own. */
 export type Respond = (arrival: Arrival, response: ServerResponse) => number | undefined;
 
 /** Receives webhooks of many endpoints on loopback. */
 export interface Endpoints extends AsyncDisposable {
   readonly port: number;
-  /** What has come, in its order. */
+  /** Deliveries in order of arrival. */
   readonly arrivals: Arrival[];
-  /** Those of one path. */
+  /** Returns the deliveries to a path. */
   at(path: string): Arrival[];
   url(path: string): string;
-  /** From now on answers like this. */
+  /** Responder, which tests may replace. */
   answer: Respond;
 }
 
-/** Starts to receive. */
 export async function startEndpoints(answer: Respond = () => 200): Promise<Endpoints> {
   const arrivals: Arrival[] = [];
   const server = createServer(async (request, response) => {
@@ -63,14 +60,14 @@ export async function startEndpoints(answer: Respond = () => 200): Promise<Endpo
   return endpoints;
 }
 
-/** Registers an endpoint, and gives its identifier. */
+/** Registers an endpoint and returns its ID. */
 export async function register(rest: Rest, url: string, fields: object = {}): Promise<string> {
   const { status, body } = await rest("/v1/webhooks", { url, ...fields });
   if (status !== 201) throw new Error(`the endpoint was refused: ${JSON.stringify(body)}`);
   return body.id;
 }
 
-/** Causes an event by making a key and revoking it, and gives its subject: the key's identifier. */
+/** Creates and revokes an API key. Returns the key's ID, which is the subject of the event. */
 export async function causeEvent(rest: Rest): Promise<string> {
   const { body: key } = await rest("/v1/api-keys", { name: "short-lived" });
   const { status } = await rest(`/v1/api-keys/${key.id}`, undefined, { method: "DELETE" });
@@ -78,7 +75,7 @@ export async function causeEvent(rest: Rest): Promise<string> {
   return key.id;
 }
 
-/** Has a worker tell of challenges that a session has met: events of one subject, numbered from one number to another. */
+/** Reports challenges of a session from a worker, as numbered events of one subject. */
 export async function meetChallenges(worker: FakeWorker, sessionId: string, [first, last]: readonly [number, number]) {
   const events = Array.from({ length: last - first + 1 }, (_, index) => {
     const url = `https://example.com/#${first + index}`;
@@ -89,14 +86,14 @@ export async function meetChallenges(worker: FakeWorker, sessionId: string, [fir
   await worker.report(...events);
 }
 
-/** Reads the log of an endpoint, the oldest delivery first. */
+/** Returns the delivery log of an endpoint, oldest first. */
 export async function readLog(rest: Rest, endpointId: string) {
   const { body } = await rest(`/v1/webhooks/${endpointId}/deliveries?limit=100`);
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
   return (body.data as any[]).toReversed();
 }
 
-/** Brings a delivery of an endpoint that nobody answers for to `dlq`, and gives its identifier. The endpoint is active again. */
+/** Moves a delivery of an unreachable endpoint to `dlq` and returns its ID. Reactivates the endpoint. */
 export async function giveUpDelivery(rest: Rest, endpointId: string): Promise<string> {
   const path = `/v1/webhooks/${endpointId}`;
   const newest = async () => (await rest(`${path}/deliveries?limit=1`)).body.data[0];

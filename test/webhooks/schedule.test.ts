@@ -9,7 +9,7 @@ const minute = 60_000;
 const clock = createTestClock({ isStill: true });
 let webhooks: WebhookDoor;
 let endpoints: Endpoints;
-/** An account of each test's own. */
+/** Client of a new account for each test. */
 let rest: Rest;
 let path: string;
 
@@ -22,11 +22,11 @@ beforeEach(async () => {
   ({ rest, path } = await webhooks.newAccount());
 });
 
-/** Waits until a list of what has come, or of what is known, is so long. */
+/** Waits until a list has `count` entries, by default the deliveries to the test's path. */
 const until = (count: number, read: () => { readonly length: number } = () => endpoints.at(path)) =>
   expect.poll(() => read().length, { timeout: 20_000, interval: 20 }).toBe(count);
 
-/** Waits until the log of an endpoint says so of its deliveries. */
+/** Waits until the log of an endpoint contains exactly the expected deliveries. */
 const untilLogged = (id: string, expected: readonly object[]) =>
   expect
     .poll(() => readLog(rest, id), { timeout: 20_000 })
@@ -44,7 +44,7 @@ test("an event is attempted exactly six times, never before the documented times
     const next = new Date(clock.now() + minutes * minute).toISOString();
     await untilLogged(id, [{ status: "failed", next_attempt_at: next, response_status: 503 }]);
     clock.advance(minutes * minute - 1);
-    // Another event goes all the way meanwhile: whoever looks has looked.
+    // A delivery to another endpoint proves that the runner has looked for due jobs.
     const other = `${path}/other-${tried}`;
     const otherId = await register(rest, endpoints.url(other));
     await rest(`/v1/webhooks/${otherId}/test`, {});

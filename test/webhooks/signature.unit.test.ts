@@ -15,7 +15,7 @@ const event = {
   body: '{"id":"evt_01jd2z5r1v7k9m3q8t4w6x0y2b","type":"session.completed","data":{"text":"Grüße \\u0000"}}',
 };
 
-/** Sends the event to a receiver of our own, and gives what comes there; `age` is how old the attempt then is. */
+/** Sends the event to a local receiver with a timestamp `age` seconds in the past. Returns the received request. */
 async function deliver(secrets: readonly string[], age = 0): Promise<Received> {
   const { port, received } = await startReceiver();
   const clock = clockAt(() => Date.now() - age * 1_000);
@@ -24,14 +24,13 @@ async function deliver(secrets: readonly string[], age = 0): Promise<Received> {
   const attempt = { url: `http://127.0.0.1:${port}/`, secrets, event };
   expect(await sender.send(attempt, new AbortController().signal)).toMatchObject({ status: 200, body: "ok" });
   const [delivery] = received;
-  if (!delivery) throw new Error("nothing has come");
+  if (!delivery) throw new Error("no delivery was received");
   return delivery;
 }
 
-/** The header's text, or the empty one. */
 const headerOf = ({ headers }: Received, name: string): string => String(headers[name] ?? "");
 
-/** The two official verifiers: each takes a delivery and a secret, and throws unless they fit. */
+/** The two official verifiers, which throw unless the secret fits the delivery. */
 const verifiers = {
   stripe(delivery: Received, secret: string): unknown {
     return Stripe.webhooks.constructEvent(delivery.body, headerOf(delivery, "x-service-signature"), secret, 300);

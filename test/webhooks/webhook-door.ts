@@ -3,15 +3,14 @@ import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import type { Rest } from "../support/rest.ts";
 import { type Endpoints, startEndpoints } from "./scene.ts";
 
-/** A gateway that may send webhooks to loopback, and what receives there. */
+/** Gateway that may send webhooks to loopback, with receivers there. */
 export interface WebhookDoor extends AsyncDisposable {
   readonly door: FrontDoor;
   readonly endpoints: Endpoints;
-  /** Makes an account with a path that no other has, and has all endpoints answer 200 again. */
+  /** Creates an account with a unique path, and resets all endpoints to respond with 200. */
   newAccount(): Promise<{ rest: Rest; path: string }>;
 }
 
-/** Starts it, with a clock of the test's. */
 export async function startWebhookDoor(clock: Clock): Promise<WebhookDoor> {
   const [endpoints, door] = await Promise.all([
     startEndpoints(),
