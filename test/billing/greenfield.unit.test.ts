@@ -45,7 +45,7 @@ test.each([
   ["invalid minutes", { ...invoice, checkout: { expirationMinutes: 0 } }, "checkout.expirationMinutes"],
   ["an invalid URL", { ...invoice, checkout: { redirectURL: "/back" } }, "checkout.redirectURL"],
   ["a tolerance above 100 %", { ...invoice, checkout: { paymentTolerance: 101 } }, "checkout.paymentTolerance"],
-  ["payment methods that are not a list", { ...invoice, checkout: { paymentMethods: "BTC-CHAIN" } }, "checkout.paymentMethods"],
+  ["payment methods as text", { ...invoice, checkout: { paymentMethods: "BTC-CHAIN" } }, "checkout.paymentMethods"],
 ])("an invoice with %s is refused", async (_, body, path) => {
   expect(await ask("POST", "/invoices", body)).toMatchObject({ status: 422, body: [{ path }] });
 });

@@ -10,7 +10,7 @@ import { streamTests } from "./bad-input/streams.ts";
 const scene = useScene();
 
 describe("fields", () => fieldTests(scene));
-// At one endpoint of each kind; bad-input.long.test.ts tries every endpoint.
+// One endpoint of each kind. bad-input.long.test.ts covers all endpoints.
 describe("endpoints", () => endpointTests(scene, oneOfEach));
 describe("requests", () => requestTests(scene));
 describe("bearers", () => bearerTests(scene, oneOfEach));

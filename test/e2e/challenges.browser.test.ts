@@ -21,7 +21,7 @@ afterAll(async () => {
 const eventually = (check: () => Promise<unknown>) => expect.poll(check, { timeout: 15_000, interval: 50 });
 const tap = (selector: string) => ({ action: { kind: "tap", selector } });
 
-test("a bot check pauses a session, is told of, and lets the session go on when it is gone", async () => {
+test("a bot check pauses the session and is reported, and the session resumes once it is passed", async () => {
   const { body: session } = await rest("/v1/sessions", {});
   const path = `/v1/sessions/${session.id}`;
   const landed = await rest(`${path}/navigate`, { url: site.url("/check.html") });

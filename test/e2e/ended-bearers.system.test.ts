@@ -11,18 +11,18 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
 
-/** A bearer that is going to end. */
+/** Credential that will be revoked or expire. */
 interface Doomed {
   readonly bearer: string;
-  /** Ends it by the first gateway; gives when it has ended, in milliseconds of `Date.now()`. */
+  /** Ends the credential through the first gateway. Returns the time of its end, in milliseconds of `Date.now()`. */
   end(): Promise<number>;
-  /** The problem of whoever shows it then. */
+  /** Problem slug for a request with the ended credential. */
   readonly slug: string;
-  /** Its session ends with it: a stream may end with the session first. */
+  /** The session also ends, possibly before the stream is closed. */
   readonly endsSession?: true;
 }
 
-/** Waits until a request has done its work; gives the time then. */
+/** Expects a 204 and returns the time of the response. */
 async function done(request: Promise<{ readonly status: number }>): Promise<number> {
   const { status } = await request;
   expect(status).toBe(204);
@@ -36,7 +36,7 @@ async function revokedKey(owner: Person): Promise<Doomed> {
   return { bearer: body.key, slug: "revoked-key", end: () => done(remove(owner, `/v1/api-keys/${body.id}`)) };
 }
 
-/** The grace of a rotated key ends with the key itself, where that is sooner than in 24 hours. */
+/** The grace period of a rotated key ends with the key's own expiry, if that is within 24 hours. */
 async function rotatedKey(owner: Person): Promise<Doomed> {
   const endsAt = Date.now() + 15_000;
   const { body } = await owner.rest("/v1/api-keys", { name: "rotated", expires_at: new Date(endsAt).toISOString() });
@@ -122,7 +122,7 @@ test.each(causes)(
   120_000,
 );
 
-test("the sessions of a disabled account end destroyed, and when it is enabled its bearers are good again", async () => {
+test("disabling an account ends its sessions as destroyed, and enabling it makes its credentials valid again", async () => {
   const owner = await scene.person();
   const { body: session } = await owner.rest("/v1/sessions", {});
   await scene.deployment.admin("disable-account", "--account", owner.accountId);

@@ -7,7 +7,7 @@ import { restDriver } from "../support/rest-driver.ts";
 import { runtimes } from "../support/runtimes.ts";
 import { borrowService, type WarmService } from "../support/warm-service.ts";
 
-// One engine is in both.
+// If all tests use chromium, the second runtime would be the same engine.
 const cases = runtimes.includes("chromium")
   ? { chromium: hostileCases }
   : { "headless-shell": hostileCases, chromium: browserCases };
@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 describe.each(Object.entries(cases))("a page in %s", (runtime, casesOf) => {
-  // Most wait for the time of a command to be up, and so do not disturb each other.
+  // Most cases wait for a command timeout, so they can run concurrently.
   test.for(casesOf)("$name", { timeout: 60_000, concurrent: true }, async (hostileCase, { expect, onTestFinished }) => {
     const { status, body } = await rest("/v1/sessions", { ...hostileCase.session, runtime });
     expect(status, JSON.stringify(body)).toBe(201);

@@ -14,21 +14,22 @@ import { type Answered, Described } from "./support/described.ts";
 import { createRandom } from "./support/random.ts";
 import { type RandomRequest, RandomRequests } from "./support/random-requests.ts";
 
-// The same requests in every run; SEED=<number> tries others, and names a run that failed.
+// Seed of the requests. Set SEED to reproduce a failed run or to try other requests.
 const seed = Number(process.env.SEED ?? 4);
 const requestCount = 600;
-/** How many more are made to an operation that has not been both refused and carried out. */
+/** Additional requests to an operation that has not both failed and succeeded yet. */
 const requestsAfter = 100;
 /**
- * Needs an agent session that is kept, who holds control of it, a viewer that steers, an LLM, a mail of an incident,
- * a card, a price of a coin: test/sessions/control, test/agents/sessions, test/live, test/agents/llm, test/status and test/billing try these.
+ * Operations that need a kept agent session, control, a viewer, an LLM, an incident mail, a card or a currency rate.
+ * They are tested in test/sessions/control, test/agents/sessions, test/live, test/agents/llm, test/status and
+ * test/billing.
  */
 const needsCompany =
   /AgentSession(Mode|Over|Back)?$|^(sendInput|sendMessage|cancelTurn|getTranscript|getStepScreenshot|createMediaToken|getGuiControlKey|getByokLlmKey|testByokLlmKey|uploadLive|downloadLive|unsubscribeStatus(OneClick)?|createBillingPortalSession|[a-z]+CryptoOrder[A-Za-z]*)$/;
-// Commands of one session queue, so more at a time would only wait.
+// Commands of a session are queued, so more concurrency would only add waiting.
 const atATime = 4;
 
-/** What an operation's method is told by its options, which the document says in words alone; and who gets mails. */
+/** Operations that need a login, which the document only states in prose, or an e-mail recipient. */
 const forPeople = new Set(
   builtServices.flatMap(({ methods }) =>
     methods
@@ -56,7 +57,10 @@ afterAll(async () => {
   await site?.stop();
 });
 
-/** The token of the person; of the next login, or of another member, where a random request has ended the one before. */
+/**
+ * Returns an access token of the person. Logs in again, or adds another member, if a random request has ended the
+ * login.
+ */
 async function freshLogin(): Promise<string> {
   const { email, password, accountId: account_id } = person;
   if ((await person.rest("/v1/account/logins")).status === 200) return person.accessToken;
@@ -76,7 +80,7 @@ async function freshLogin(): Promise<string> {
 
 let addresses = 0;
 
-/** Sends a request, from an address of its own: public methods have a bucket for each. */
+/** Sends a request from a unique address, since public methods have a bucket per address. */
 async function send({ operation, method, path, headers, body }: RandomRequest): Promise<Answered> {
   const bearer = forPeople.has(operation.operationId) ? await freshLogin() : service.key;
   addresses += 1;
@@ -90,14 +94,14 @@ async function send({ operation, method, path, headers, body }: RandomRequest): 
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-/** Ends what a random create has made, so that it holds no slot. */
+/** Destroys a session that a random request has created, to free its slot. */
 async function tidy({ operation }: RandomRequest, { status, text }: Answered): Promise<void> {
   if (operation.operationId === "SessionService_Create" && status === 201) {
     await rest(`/v1/sessions/${JSON.parse(text).id}`, undefined, { method: "DELETE" });
   }
 }
 
-test(`random requests (SEED=${seed}) get no answer that the OpenAPI document does not describe`, {
+test(`random requests (SEED=${seed}) only return responses described by the OpenAPI document`, {
   timeout: 120_000,
 }, async () => {
   const document: OpenApiDocument = (await rest("/v1/openapi.json")).body;
@@ -133,8 +137,7 @@ test(`random requests (SEED=${seed}) get no answer that the OpenAPI document doe
     while (left-- > 0) await attempt(requests.next());
   };
   await Promise.all(Array.from({ length: atATime }, run));
-  // Every operation was refused and, but for the end of what is kept for the others, was carried out as well, unless
-  // that is done by hand.
+  // Each operation has failed and succeeded, except deletions and operations done by hand.
   const operations = Object.values(document.paths).flatMap((item) => Object.entries(item));
   const missing: string[] = [];
   for (const [verb, { operationId, responses }] of operations) {
@@ -151,7 +154,7 @@ test(`random requests (SEED=${seed}) get no answer that the OpenAPI document doe
   expect((await rest(`/v1/sessions/${session.id}/state`)).body.status).toBe("live");
 });
 
-test("what needs a mail, a code or the right time has the answer that the OpenAPI document describes", async () => {
+test("operations that need a mail, a code or a delay return responses described by the OpenAPI document", async () => {
   await using gateway = await startPeopleGateway();
   const document: OpenApiDocument = (await restClient({ url: gateway.url, key: "" })("/v1/openapi.json")).body;
   const described = new Described(document);

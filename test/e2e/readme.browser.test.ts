@@ -24,7 +24,7 @@ afterAll(async () => {
   await provider?.[Symbol.asyncDispose]();
 });
 
-/** The shell blocks below a heading, for the addresses of the test's own service and site. */
+/** Returns the shell blocks below a heading, with the addresses of the test's service and site. */
 function blocksBelow(page: typeof readme, heading: string): string[] {
   const section = page.find((each) => each.heading === heading);
   return (section?.blocks ?? []).flatMap(({ language, text }) =>
@@ -41,25 +41,25 @@ function blocksBelow(page: typeof readme, heading: string): string[] {
   );
 }
 
-/** Runs shell blocks one after the other in one shell, as a reader pastes them. */
+/** Runs shell blocks one after the other in one shell. */
 async function paste(cwd: string, ...blocks: readonly string[]): Promise<string> {
   const env = { ...process.env, PILOTHOUSE_URL: scene.service.url };
   const { stdout, stderr } = await promisify(execFile)("sh", ["-c", blocks.join("\n")], { cwd, env, timeout: 60_000 });
-  // A stream that is followed for some seconds ends so.
+  // curl exits with 28 when it has followed a stream until its timeout.
   expect(stderr.replaceAll(/^curl: \(28\).*\n/gm, "")).toBe("");
   return stdout;
 }
 
-/** Runs blocks of the examples behind the first one, in a directory of their own. */
+/** Runs blocks of the examples after the first one, in a temporary directory. */
 async function pasteExamples(...blocks: readonly string[]): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "readme-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  // npm runs in the checkout.
+  // npm must run in the checkout.
   const npm = `npm() { shift 3; node --no-warnings ${root}/tools/agent.ts "$@"; }`;
   return await paste(directory, npm, ...blocksBelow(examples, "A session"), ...blocks);
 }
 
-test("the README's requests work as they are pasted, on each protocol", async () => {
+test("the README's requests work when pasted, on each protocol", async () => {
   const blocks = blocksBelow(readme, "One request on each protocol");
   expect(blocks).toHaveLength(4);
   const output = (await paste(root, blocks.join("\necho; echo --\n"))).split("\n--\n");
@@ -69,7 +69,7 @@ test("the README's requests work as they are pasted, on each protocol", async ()
   expect(output[3]).toContain(`"id":"1","navigate":{`);
 }, 90_000);
 
-test("each request of the README works alone", async () => {
+test("each request of the README works separately", async () => {
   const output = await Promise.all(
     blocksBelow(readme, "One request on each protocol").map((block) => paste(root, block)),
   );
@@ -77,7 +77,7 @@ test("each request of the README works alone", async () => {
 }, 90_000);
 
 test.each(["Files", "A person", "An agent", "A recipe", "Events"])(
-  "the examples below %s work as they are pasted",
+  "the examples below %s work when pasted",
   async (heading) => {
     const blocks = blocksBelow(examples, heading);
     expect(blocks).not.toEqual([]);
@@ -88,7 +88,7 @@ test.each(["Files", "A person", "An agent", "A recipe", "Events"])(
   90_000,
 );
 
-test("the examples create an account, which pays on the pages of the payment sandbox", async () => {
+test("the examples create an account, which can pay on the pages of the payment sandbox", async () => {
   const [account = "", card = "", crypto = ""] = blocksBelow(examples, "Accounts");
   const [signUp = "", logIn = ""] = account.split(/^# Open the mail .*$/m);
   await pasteExamples(signUp);
@@ -103,7 +103,7 @@ test("the examples create an account, which pays on the pages of the payment san
   const output = await pasteExamples(signUp.split("\n")[0] ?? "", logIn, card, crypto.replace("--fail ", ""));
   expect(output).toMatch(/"key":"phk_/);
   expect(output).toContain('"url":"');
-  // Before somebody has paid there is no portal.
+  // The portal is only available after a payment.
   expect(output.match(/\/errors\/[\w-]+/g)).toEqual(["/errors/conflict"]);
 }, 90_000);
 

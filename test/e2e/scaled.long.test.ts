@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 
-test("streams of a session are counted on all gateways together, and those of one that has died no longer", async () => {
+test("streams of a session are counted across gateways, and those of a dead gateway no longer count", async () => {
   await using deployment = await Deployment.start({ workers: 0 });
   await deployment.fakeWorker();
   const [one, other] = [deployment.gateway(0), deployment.gateway(1)];
@@ -19,13 +19,13 @@ test("streams of a session are counted on all gateways together, and those of on
   const half = Array.from({ length: 8 });
   const opened = await Promise.all([one, other].flatMap((gateway) => half.map(() => open(gateway, over.signal))));
   expect(opened.filter(({ status }) => status !== 200)).toEqual([]);
-  // A seat that Redis did not answer for in time is told to it some seconds later.
+  // If Redis was slow, a stream is registered some seconds later.
   const soon = { timeout: 20_000, interval: 200 };
   await expect.poll(() => tryToOpen(one), soon).toBe(429);
   await expect.poll(() => tryToOpen(other), soon).toBe(429);
   await one.kill();
   await expect.poll(() => tryToOpen(other), soon).toBe(200);
   over.abort();
-  // Until here they are held: a stream whose answer is collected as garbage is closed.
+  // Keeps the responses until here: a garbage-collected response closes its stream.
   await Promise.allSettled(opened.map((answer) => answer.text()));
 }, 90_000);

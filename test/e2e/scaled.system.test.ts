@@ -41,7 +41,7 @@ afterAll(async () => {
   authority?.[Symbol.dispose]();
 }, 120_000);
 
-/** Creates a session, and gives its path. */
+/** Creates a session and returns its path. */
 async function create(gateway: DeployedGateway): Promise<string> {
   const { status, body } = await gateway.rest("/v1/sessions", {});
   expect([status, body.status, body.detail]).toEqual([201, "live", undefined]);
@@ -52,14 +52,13 @@ async function destroy(gateway: DeployedGateway, session: string): Promise<numbe
   return (await gateway.rest(session, undefined, { method: "DELETE" })).status;
 }
 
-/** Drives a session, and gives the title of its page. */
+/** Navigates a session and returns the title of its page. */
 async function drive(gateway: DeployedGateway, session: string): Promise<string> {
   const { status, body } = await gateway.rest(`${session}/navigate`, { url: site.url("/plain.html") });
   expect([status, body.detail]).toEqual([200, undefined]);
   return body.title;
 }
 
-/** Follows the events of a session. */
 async function watch({ url }: DeployedGateway, session: string): Promise<Response> {
   const headers = { authorization: `Bearer ${deployment.key}` };
   const events = await fetch(`${url}${session}/events`, { headers, signal: AbortSignal.timeout(30_000) });
@@ -67,7 +66,7 @@ async function watch({ url }: DeployedGateway, session: string): Promise<Respons
   return events;
 }
 
-/** Reads a stream until it has said something, and leaves it. */
+/** Reads a stream until it contains a word, then closes the stream. */
 async function readUntil({ body }: Response, word: string): Promise<string> {
   let seen = "";
   for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? []) {
@@ -77,7 +76,7 @@ async function readUntil({ body }: Response, word: string): Promise<string> {
   return seen;
 }
 
-test("a session of one gateway is driven, listed, watched and ended through the other", async () => {
+test("a session of one gateway can be driven, listed, watched and ended through another one", async () => {
   const session = await create(one);
   const events = await watch(other, session);
   expect(await drive(other, session)).toBe(await drive(one, session));
@@ -91,7 +90,7 @@ test("a session of one gateway is driven, listed, watched and ended through the 
   expect(await readUntil(events, "session.completed")).toContain("event: session.completed");
 }, 60_000);
 
-test("a key revoked on one gateway is refused on another before its cache is old", async () => {
+test("a key revoked on one gateway is refused on another before its cache entry expires", async () => {
   const { rest: owner } = deployment.gateway(0);
   const { body: made } = await owner("/v1/api-keys", { name: "to be revoked" });
   const rest = restClient({ url: other.url, key: made.key });
@@ -102,7 +101,7 @@ test("a key revoked on one gateway is refused on another before its cache is old
   expect(performance.now() - cachedAt).toBeLessThan(5_000);
 });
 
-/** What ends a bearer without a word to the gateways, by the problem that its streams end with. */
+/** Changes in the database that end a key without a notification, by the slug of the closed streams. */
 const ends: [slug: string, change: string][] = [
   ["revoked-key", "revoked_at = now()"],
   ["expired-key", "expires_at = now() + interval '1 second'"],
@@ -110,7 +109,7 @@ const ends: [slug: string, change: string][] = [
 ];
 
 test.each(ends)(
-  "streams at every door of every gateway end with %s within 5 s",
+  "streams on every protocol of every gateway end with %s within 5 s",
   async (slug, change) => {
     const key = await deployment.createKey("deployment");
     const { body: session } = await restClient({ url: one.url, key })("/v1/sessions", {});
@@ -138,7 +137,7 @@ test.each(ends)(
   60_000,
 );
 
-test("what is drawn on one gateway is drawn on the other", async () => {
+test("gateways share rate limit buckets", async () => {
   const key = await deployment.createKey("limited", "free");
   const left = async ({ url }: DeployedGateway) => {
     const { headers } = await restClient({ url, key })("/v1/sessions");
@@ -148,19 +147,19 @@ test("what is drawn on one gateway is drawn on the other", async () => {
     let drawn = await left(one);
     for (let count = 0; count < 8; count += 1) drawn = await left(one);
     const { limit, remaining } = await left(other);
-    // One token flows in each second meanwhile. A Redis that was slow for a moment shows another limit.
+    // One token is added each second. A temporarily slow Redis shows in a different limit.
     return drawn.limit === 60 && limit === 60 && Math.abs(drawn.remaining - remaining) <= 2;
   };
   await expect.poll(drawOnBoth, { timeout: 20_000, interval: 1_500 }).toBe(true);
 }, 30_000);
 
-test("requests go on while Redis is away, on every gateway, and events still come", async () => {
+test("every gateway continues to serve requests and events while Redis is down", async () => {
   const session = await create(one);
   await deployment.redis.kill();
   const events = await watch(other, session);
   expect(await drive(other, session)).toBe("Plain");
   expect(await destroy(one, session)).toBe(204);
-  // Told by no bus: found in the table, which is looked at once a second.
+  // Without the bus, events are found by polling the table once a second.
   expect(await readUntil(events, "session.completed")).toContain("event: session.completed");
   expect((await other.rest(`${session}/navigate`, { url: site.url("/plain.html") })).status).toBe(410);
   expect(await one.metrics()).toContain('\npilothouse_redis_up{role="gateway"} 0\n');
@@ -175,16 +174,16 @@ test("requests go on while Redis is away, on every gateway, and events still com
   }
 }, 60_000);
 
-test("a process of jobs alone opens no public port", async () => {
+test("a gateway with ROLE=jobs opens no public port", async () => {
   await expect(fetch(jobs.url)).rejects.toThrow();
   await expect(fetch(`http://${jobs.grpcAddress}`)).rejects.toThrow();
 });
 
-test("sessions outlive a control process that is killed, beside another one", async () => {
+test("sessions survive the kill of a control process while another one runs", async () => {
   const sessions = [await create(one), await create(other)];
   await deployment.control(0).kill();
   const killedAt = await databaseTime();
-  // Leases last for 8 s: one that ends later than that after the kill was renewed by the other control process.
+  // A lease lasts 8 s. A later expiry proves that the other control process has renewed the lease.
   const renewed = async () => {
     const rows = await db.sql
       .selectFrom("worker_leases")
@@ -204,7 +203,7 @@ test("sessions outlive a control process that is killed, beside another one", as
   await deployment.control(0).start();
 }, 90_000);
 
-test("sessions outlive a gateway that is killed, and then another that is restarted in order", async () => {
+test("sessions survive the kill of a gateway and the restart of another one", async () => {
   const sessions = [await create(one), await create(other)];
   await one.kill();
   for (const session of sessions) expect(await drive(other, session)).toBe("Plain");
@@ -215,7 +214,7 @@ test("sessions outlive a gateway that is killed, and then another that is restar
   for (const session of sessions) expect(await destroy(other, session)).toBe(204);
 }, 90_000);
 
-test("a worker that is told to end takes no session more, and ends with its last one", async () => {
+test("a stopping worker accepts no new sessions, and exits after its last session", async () => {
   const session = await create(one);
   const [, id] = session.split("/v1/sessions/");
   const { worker_id: holder } = await db.sql
@@ -227,7 +226,7 @@ test("a worker that is told to end takes no session more, and ends with its last
   const worker = deployment.worker(index);
   const ended = worker.stop();
   await expect.poll(() => worker.isReady(), { timeout: 10_000 }).toBe(false);
-  // All slots of the other worker, and none of this one.
+  // The new sessions fill all slots of the other worker.
   const others = [await create(other), await create(other)];
   const placed = db.sql.selectFrom("sessions").select("id").where("worker_id", "=", holder);
   expect(await placed.where("status", "=", "live").execute()).toEqual([{ id }]);

@@ -86,7 +86,7 @@ export const hostilities: Readonly<Record<string, Hostility>> = {
     answer: (socket) => void socket.write("HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
     becomes: { error: "not_http" },
   },
-  "redirects": {
+  "redirects elsewhere": {
     answer: (socket) => void socket.end("HTTP/1.1 307 There\r\nlocation: https://127.0.0.1/\r\n\r\nthere"),
     becomes: { status: 307, body: "there" },
   },

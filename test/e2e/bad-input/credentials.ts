@@ -5,10 +5,10 @@ import { type Choose, type Endpoint, endpoints, type GetScene, kindOf, pathOf, t
 
 const yesterday = new Date(Date.now() - 24 * 3_600_000);
 
-/** Not yet a day, after which a sweep revokes what has expired. */
+/** Less than a day ago, since a sweep revokes keys that expired earlier. */
 const anHourAgo = new Date(Date.now() - 3_600_000);
 
-/** The endpoints that ask for a key: public ones serve whoever comes. */
+/** Endpoints that need a key. */
 const guarded = endpoints.filter(({ scope }) => scope !== "");
 
 const requestTo = (endpoint: Endpoint, { sessionId }: Scene) => ({
@@ -17,7 +17,7 @@ const requestTo = (endpoint: Endpoint, { sessionId }: Scene) => ({
   ...("body" in endpoint && { body: endpoint.body }),
 });
 
-/** Bearers that no endpoint takes. */
+/** Credentials that every endpoint refuses. */
 export function bearerTests(scene: GetScene, choose: Choose): void {
   const bad: readonly (readonly [why: string, slug: string, authorization: () => string | null | Promise<string>])[] = [
     ["no Authorization", "unauthorized", () => null],
@@ -40,7 +40,7 @@ export function bearerTests(scene: GetScene, choose: Choose): void {
   ];
   const bearerOf = async (row: KeyRow) => `Bearer ${await addAccount(scene().service, row)}`;
 
-  test.each(bad)("%s is %s at every endpoint that needs a key", async (_, slug, authorizationOf) => {
+  test.each(bad)("%s is refused with %s at every endpoint that needs a key", async (_, slug, authorizationOf) => {
     const authorization = await authorizationOf();
     for (const endpoint of choose(guarded, kindOf)) {
       const answer = await send(scene().service, { ...requestTo(endpoint, scene()), headers: { authorization } });
@@ -51,11 +51,11 @@ export function bearerTests(scene: GetScene, choose: Choose): void {
   });
 }
 
-/** Callers that are refused, and those that are limited. */
+/** Requests that fail for lack of a scope, or because of a limit. */
 export function credentialTests(scene: GetScene): void {
-  test("a key without the scope is forbidden, and told which it lacks", async () => {
+  test("a key without the required scope is forbidden, and the detail names the scope", async () => {
     const { service } = scene();
-    // There are more endpoints than a free account may call at once.
+    // A free account's bucket has too few tokens for all endpoints.
     const keyWith = (scope: string) => addAccount(service, { tier: "enterprise", scopes: [scope] });
     const reader = { url: service.url, key: await keyWith("sessions:read") };
     const payer = { url: service.url, key: await keyWith("billing:read") };
@@ -72,7 +72,7 @@ export function credentialTests(scene: GetScene): void {
     expect((await send(reader, { path: "/v1/sessions" })).status).toBe(200);
   });
 
-  test("an empty bucket is rate-limited, with bucket, tier and time to wait", async () => {
+  test("an empty bucket refuses requests with the bucket, the tier and the delay", async () => {
     const { service } = scene();
     const free = { url: service.url, key: await addAccount(service) };
     const { received, refused } = await sendUntilRefused(() => send(free, { path: "/v1/sessions" }));
@@ -89,7 +89,7 @@ export function credentialTests(scene: GetScene): void {
     expect(refused.headers.get("x-ratelimit-remaining")).toBe("0");
   });
 
-  test("a create that is refused costs no token of its bucket", async () => {
+  test("a refused create consumes no token of its bucket", async () => {
     const { service } = scene();
     const free = { url: service.url, key: await addAccount(service) };
     const reader = { url: service.url, key: await addAccount(service, { scopes: ["sessions:read"] }) };
@@ -111,7 +111,7 @@ export function credentialTests(scene: GetScene): void {
     return send(guesser, { path: "/v1/sessions", headers: { "x-forwarded-for": address } });
   };
 
-  test("guesses sent at once find no more tokens than there are, and a valid key always passes beside them", async () => {
+  test("concurrent guesses share one bucket, and a valid key passes even if the bucket is empty", async () => {
     const { service } = scene();
     const address = "192.0.2.1";
     const newcomer = { url: service.url, key: await addAccount(service) };
@@ -123,23 +123,23 @@ export function credentialTests(scene: GetScene): void {
     expect(told).toBeLessThanOrEqual(60 + refilled);
     const { refused } = await sendUntilRefused(() => guessFrom(address));
     expectProblem(refused, { status: 429, slug: "rate-limited", detail: "bucket global of your address" });
-    // It is looked up for the first time while the address has no token.
+    // The key is not cached yet, and the address has no token left.
     const headers = { "x-forwarded-for": address };
     expect((await send(newcomer, { path: "/v1/sessions", headers })).status).toBe(200);
-    // It may have one again by now.
+    // The address may have a token again by now.
     const { received } = await sendUntilRefused(() =>
       send({ ...newcomer, key: "none" }, { path: "/v1/sessions", headers }),
     );
     expect(received).toBeLessThan(60);
   });
 
-  test("an IPv6 client has one bucket, whichever addresses of its network it sends from", async () => {
+  test("all addresses of an IPv6 network share one bucket", async () => {
     const { received } = await sendUntilRefused((count) => guessFrom(`2001:db8:0:1::${count.toString(16)}`));
     expect(received).toBeGreaterThanOrEqual(60);
     expect((await guessFrom("2001:db8:0:2::1")).status).toBe(401);
   });
 
-  test("unknown paths and wrong methods draw from the account where a valid key comes with them", async () => {
+  test("unknown paths and wrong methods consume the account's tokens if a valid key is sent", async () => {
     const { service } = scene();
     const address = "192.0.2.2";
     const headers = { "x-forwarded-for": address };
@@ -158,7 +158,7 @@ export function credentialTests(scene: GetScene): void {
     expectProblem(refused, { status: 429, slug: "rate-limited", detail: "bucket global of your address is empty" });
   });
 
-  test("a tier's concurrent sessions are a limit", async () => {
+  test("a tier limits concurrent sessions", async () => {
     const { service } = scene();
     const free = { url: service.url, key: await addAccount(service) };
     const first = await send(free, { path: "/v1/sessions", body: {} });
@@ -183,7 +183,7 @@ function withOtherSecret(key: string): string {
   return key.slice(0, -1) + (key.endsWith("0") ? "1" : "0");
 }
 
-/** Sends until the bucket is empty: a token flows in each second, so a slow machine needs more requests than it holds. */
+/** Sends requests until the bucket is empty. One token is added each second, so a slow machine needs more requests. */
 async function sendUntilRefused(
   sendOne: (count: number) => Promise<Received>,
 ): Promise<{ received: number; refused: Received }> {

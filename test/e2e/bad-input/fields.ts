@@ -140,7 +140,7 @@ export function fieldTests(scene: GetScene): void {
   const all = Object.entries(cases).flatMap(([path, list]) =>
     list.map(([body, detail, slug = "validation-failed"]) => ({ path, body, detail, slug })),
   );
-  test.each(all)("POST $path $body is $slug: $detail", async ({ path, body, detail, slug }) => {
+  test.each(all)("POST $path with $body is refused with $slug: $detail", async ({ path, body, detail, slug }) => {
     const { service, sessionId } = scene();
     const answer = await send(service, { path: `/v1/sessions${path.replace("{id}", sessionId)}`, body });
     expectProblem(answer, { status: slug === "not-found" ? 404 : 400, slug, detail });
@@ -150,7 +150,7 @@ export function fieldTests(scene: GetScene): void {
     }
   });
 
-  test("all faults of a request are listed, of shape and of rule", async () => {
+  test("a response lists all faults of a request", async () => {
     const body = {
       archetype: 1,
       runtime: "netscape",
@@ -178,7 +178,7 @@ export function fieldTests(scene: GetScene): void {
     expect(faults).toHaveLength(9);
   });
 
-  test("all options that do not apply to a capture are listed", async () => {
+  test("a response lists all options that do not apply to a capture", async () => {
     const { service, sessionId } = scene();
     const faultsOf = async (body: object) => {
       const answer = await send(service, { path: `/v1/sessions/${sessionId}/capture`, body });
@@ -217,26 +217,26 @@ export function fieldTests(scene: GetScene): void {
     ["capture", { kind: "dom_snapshot", quality: 80, paper: "a4", scale: "device" }],
     ["capture", { kind: "screenshot", format: "png", quality: 80, paper: "a4" }],
     ["interact", { action: { kind: "type", text: "x", insert: true, delay_ms: 0 } }],
-  ])("%s takes an option that does not apply if it has its default value", async (path, body) => {
+  ])("%s accepts the default value of an option that does not apply", async (path, body) => {
     const { service, sessionId } = scene();
     const answer = await send(service, { path: `/v1/sessions/${sessionId}/${path}`, body });
     expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
   });
 
-  test("of 5,000 faults the first 50 are listed", async () => {
+  test("a response lists the first 50 of 5,000 faults", async () => {
     const body = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, 0]));
     const answer = await send(scene().service, { path: "/v1/sessions", body });
     expect(JSON.parse(answer.text).errors).toHaveLength(50);
   });
 
-  test("a body that begins with a byte order mark is read", async () => {
+  test("a body with a byte order mark is accepted", async () => {
     const { service, sessionId } = scene();
     const body = '\ufeff{"url":"about:blank"}';
     const answer = await send(service, { path: `/v1/sessions/${sessionId}/navigate`, body });
     expect(answer.status).toBe(200);
   });
 
-  test("a session says its device in canonical names, and no time zone that nobody chose", async () => {
+  test("a session returns canonical device names, and no time zone unless one was requested", async () => {
     const { service } = scene();
     const post = async (body: object) => JSON.parse((await send(service, { path: "/v1/sessions", body })).text);
     const phone = await post({ archetype: "Pixel 7", timezone: "europe/vienna" });
@@ -246,7 +246,7 @@ export function fieldTests(scene: GetScene): void {
     for (const { id } of [phone, plain]) await send(service, { method: "DELETE", path: `/v1/sessions/${id}` });
   });
 
-  test("the archetypes are listed, without a key", async () => {
+  test("the archetypes can be listed without a key", async () => {
     const { service } = scene();
     const answer = await send(service, { path: "/v1/archetypes", headers: { authorization: null } });
     const { data } = JSON.parse(answer.text);
@@ -259,7 +259,7 @@ export function fieldTests(scene: GetScene): void {
     });
   });
 
-  test("a runtime that is not installed is driver-not-integrated", async () => {
+  test("a runtime that is not installed is refused with driver-not-integrated", async () => {
     const answer = await send(scene().service, { path: "/v1/sessions", body: { runtime: "webkit" } });
     expectProblem(answer, { status: 503, slug: "driver-not-integrated" });
   });
@@ -279,7 +279,7 @@ export function fieldTests(scene: GetScene): void {
     ["/v1/sessions/{id}?x=1", "x: is not a known parameter"],
     ["/v1/sessions/{id}/state?x=1", "x: is not a known parameter"],
     ["/v1/sessions/{id}/events?after_event_id=%00", "after_event_id: must not contain U+0000"],
-  ])("GET %s is validation-failed: %s", async (path, detail) => {
+  ])("GET %s is refused with validation-failed: %s", async (path, detail) => {
     const { service, sessionId } = scene();
     expectProblem(await send(service, { path: path.replace("{id}", sessionId) }), {
       status: 400,

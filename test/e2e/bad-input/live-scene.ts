@@ -5,7 +5,7 @@ import { restClient } from "../../support/rest.ts";
 import { type Service, startService } from "../../support/service.ts";
 import type { GetScene, Scene } from "./scene.ts";
 
-/** Starts a service for the tests of a file, and checks after each test that the service still runs. */
+/** Starts a service for the tests of a file. After each test, checks that the service and the session still run. */
 export function useScene(): GetScene {
   let service: Service | undefined;
   let mailbox: Mailbox | undefined;
@@ -13,15 +13,14 @@ export function useScene(): GetScene {
   let accessToken: string | undefined;
 
   beforeAll(async () => {
-    // The tests send from many addresses, which they say as a proxy does.
+    // The tests set their client addresses by X-Forwarded-For.
     mailbox = await startMailbox();
     service = await startService({ TRUSTED_PROXIES: "127.0.0.1", SMTP_URL: mailbox.url });
     const rest = restClient(service);
     sessionId = (await rest("/v1/sessions", {})).body.id;
-    // The developer's account has a bucket that no test empties.
+    // The bucket of the developer's account is too large for any test to empty.
     ({ accessToken } = await joinTeam(service.url, mailbox, rest));
   });
-  // After any request the service and the session still run.
   afterEach(async () => {
     const { service: live, sessionId: id } = scene();
     const { status, body } = await restClient(live)(`/v1/sessions/${id}/state`);

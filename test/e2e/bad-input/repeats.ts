@@ -3,12 +3,12 @@ import { addAccount, addKey, freshKey } from "../support/accounts.ts";
 import { expectProblem, send } from "../support/problem.ts";
 import { type GetScene, pathOf, sessionEndpoints } from "./scene.ts";
 
-/** What is sent twice, and what comes too late. */
+/** Repeated requests, and requests to ended sessions. */
 export function repeatTests(scene: GetScene): void {
   const create = (key: string, body: object) =>
     send(scene().service, { path: "/v1/sessions", body, headers: { "idempotency-key": key } });
 
-  test("a create with the same Idempotency-Key is answered again, and with another body it is conflict", async () => {
+  test("a create with a known Idempotency-Key replays the response, or is a conflict if the body differs", async () => {
     const key = freshKey();
     const body = { labels: { once: "only" } };
     const isReplay = ({ headers }: { headers: Headers }) => headers.get("idempotency-replayed") === "true";
@@ -32,7 +32,7 @@ export function repeatTests(scene: GetScene): void {
     expect((await send(scene().service, { method: "DELETE", path: `/v1/sessions/${id}` })).status).toBe(204);
   });
 
-  test("a failure is kept with its key", async () => {
+  test("a failure is replayed for its Idempotency-Key", async () => {
     const key = freshKey();
     const body = { profile_id: "prf_none" };
     const first = await create(key, body);
@@ -44,7 +44,7 @@ export function repeatTests(scene: GetScene): void {
     ]);
   });
 
-  test.each(["", "x".repeat(256)])("the Idempotency-Key %j is bad-request wherever one is read", async (key) => {
+  test.each(["", "x".repeat(256)])("the Idempotency-Key %j is refused at every endpoint that reads one", async (key) => {
     const { service, sessionId } = scene();
     const detail = "Idempotency-Key: must have 1 to 255 characters";
     const headers = { "idempotency-key": key };
@@ -58,7 +58,7 @@ export function repeatTests(scene: GetScene): void {
     }
   });
 
-  test("an answer is given again to the caller alone that it was made for", async () => {
+  test("a response is only replayed to the caller that received it first", async () => {
     const { service } = scene();
     const mine = { url: service.url, key: await addAccount(service) };
     const other = { url: service.url, key: await addKey(service, mine.key) };
@@ -71,7 +71,7 @@ export function repeatTests(scene: GetScene): void {
     });
   });
 
-  test("a command with the same Idempotency-Key is done once, and with another body it is conflict", async () => {
+  test("a command with a known Idempotency-Key runs once, and is a conflict if the body differs", async () => {
     const { service, sessionId } = scene();
     const path = `/v1/sessions/${sessionId}/navigate`;
     const headers = { "idempotency-key": freshKey() };
@@ -84,7 +84,7 @@ export function repeatTests(scene: GetScene): void {
     expectProblem(other, { status: 409, slug: "conflict" });
   });
 
-  test("every operation on an ended session is session-destroyed", async () => {
+  test("every operation on an ended session is refused with session-destroyed", async () => {
     const { service } = scene();
     const { id } = JSON.parse((await send(service, { path: "/v1/sessions", body: {} })).text);
     expect((await send(service, { method: "DELETE", path: `/v1/sessions/${id}` })).status).toBe(204);

@@ -24,7 +24,7 @@ const tooLarge = (most: number) => ["x".repeat(most + 1), chunkedBody(most + 65_
 const largest = ({ isPublic }: { readonly isPublic: boolean }) =>
   isPublic ? { bytes: 16 * kibibyte, text: "16 KiB" } : { bytes: 1024 * kibibyte, text: "1 MiB" };
 
-// The words of a path may be an identifier, too: of `/v1/things/{id}`.
+// A fixed path segment may also match the `{id}` of another template.
 const servedAt = (path: string) => endpoints.filter((endpoint) => parseTemplate(endpoint.path).pattern.test(path));
 const verbsAt = (path: string) =>
   servedAt(path)
@@ -32,13 +32,13 @@ const verbsAt = (path: string) =>
     .join();
 const to = ({ path }: { readonly path: string }, { sessionId }: Scene) => pathOf({ path }, sessionId);
 
-/** Bodies, timeouts and verbs that are wrong at any endpoint. */
+/** Bodies, timeouts and methods that every endpoint refuses. */
 export function endpointTests(scene: GetScene, choose: Choose): void {
   const chosen = choose(endpoints, kindOf);
   const posts = chosen.filter(({ verb }) => verb === "POST");
 
   test.each(posts.filter(({ takesForm, takesRaw }) => !takesForm && !takesRaw))(
-    "POST $path takes one JSON object of a bounded size",
+    "POST $path accepts one JSON object of limited size",
     async (endpoint) => {
       const caller = callerOf(endpoint, scene());
       const path = to(endpoint, scene());
@@ -73,9 +73,9 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
   );
 
   test.each(posts.filter(({ takesForm }) => takesForm))(
-    "POST $path takes one form of a bounded size",
+    "POST $path accepts one form of limited size",
     async (endpoint) => {
-      // RFC 6749, 5.2.
+      // RFC 6749, section 5.2.
       const refused = { status: 400, slug: "bad-request", extensions: { error: "invalid_request" } };
       const caller = callerOf(endpoint, scene());
       const path = to(endpoint, scene());
@@ -104,7 +104,7 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
     },
   );
 
-  test.each(chosen)("$verb $path takes a timeout of 1 to 600,000 ms", async (endpoint) => {
+  test.each(chosen)("$verb $path accepts a timeout of 1 to 600,000 ms", async (endpoint) => {
     for (const timeout of ["0", "600001", "soon", "1.5", "-1", ""]) {
       const answer = await send(callerOf(endpoint, scene()), {
         method: endpoint.verb,
@@ -116,7 +116,7 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
     }
   });
 
-  test.each(choose(paths, verbsAt))("%s answers wrong methods with Allow", async (path) => {
+  test.each(choose(paths, verbsAt))("%s responds to wrong methods with Allow", async (path) => {
     const served = servedAt(path);
     const verbs: string[] = served.map(({ verb }) => verb);
     const allowed = served.flatMap(({ verb, hasHead }) => (hasHead ? [verb, "HEAD"] : [verb]));
@@ -130,9 +130,9 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
   });
 }
 
-/** Requests that are wrong before any field is looked at. */
+/** Requests that are refused before their fields are validated. */
 export function requestTests(scene: GetScene): void {
-  test.each(sessionEndpoints)("$verb $path of a session that is not the caller's is not-found", async (endpoint) => {
+  test.each(sessionEndpoints)("$verb $path does not find a session of another account", async (endpoint) => {
     const { service, sessionId } = scene();
     const stranger = { url: service.url, key: await addAccount(service) };
     const request = { method: endpoint.verb, ...("body" in endpoint && { body: endpoint.body }) };
@@ -157,7 +157,7 @@ export function requestTests(scene: GetScene): void {
     ["GET", "/v1/sessions/x/drive"],
     ["POST", "/v1/SESSIONS"],
     ["POST", "/pilothouse.v1.SessionService/Nothing"],
-  ])("%s %s is not-found", async (method, path) => {
+  ])("%s %s is refused with not-found", async (method, path) => {
     expectProblem(await send(scene().service, { method, path }), {
       status: 404,
       slug: "not-found",
@@ -165,12 +165,12 @@ export function requestTests(scene: GetScene): void {
     });
   });
 
-  test("a path that cannot be decoded is bad-request", async () => {
+  test("a path that cannot be decoded is refused with bad-request", async () => {
     const answer = await send(scene().service, { path: "/v1/sessions/%zz" });
     expectProblem(answer, { status: 400, slug: "bad-request", detail: "path: is not a valid URL path" });
   });
 
-  test("a sane request id is kept, another is replaced", async () => {
+  test("a valid request ID is kept, and an invalid one is replaced", async () => {
     const { service } = scene();
     const own = await send(service, { path: "/v1/nothing", headers: { "x-request-id": "my-own.id:1" } });
     expect(JSON.parse(own.text).instance).toBe("my-own.id:1");
@@ -178,7 +178,7 @@ export function requestTests(scene: GetScene): void {
     expect(JSON.parse(other.text).instance).toMatch(/^req_/);
   });
 
-  test("a request for another host is refused on loopback, as of a rebound name", async () => {
+  test("a request with a foreign Host is refused on loopback, as protection against DNS rebinding", async () => {
     const { service } = scene();
     const request = httpRequest(`${service.url}/v1/sessions`, {
       headers: { host: "evil.example", authorization: `Bearer ${service.key}` },
@@ -193,7 +193,7 @@ export function requestTests(scene: GetScene): void {
     expect(headers.get("x-ratelimit-bucket")).toBe("global");
   });
 
-  test("a parameter that is given twice is refused", async () => {
+  test("a repeated query parameter is refused", async () => {
     const answer = await send(scene().service, { path: "/v1/sessions?limit=1&limit=2" });
     expectProblem(answer, { status: 400, slug: "validation-failed", detail: "limit: is given more than once" });
   });
@@ -201,7 +201,7 @@ export function requestTests(scene: GetScene): void {
   test.each([
     ["a broken request line", "GARBAGE\r\n\r\n"],
     ["headers over 16 KiB", `GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(20_000)}\r\n\r\n`],
-  ])("%s is answered with a problem", async (_, text) => {
+  ])("%s is refused with a problem", async (_, text) => {
     const { url } = scene().service;
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     socket.write(text);
@@ -213,7 +213,7 @@ export function requestTests(scene: GetScene): void {
     expect(JSON.parse(body)).toMatchObject({ status: 400, detail: expect.stringMatching(/^(request|headers): /) });
   });
 
-  test("a text that PostgreSQL cannot store is a fault of the request on Connect too", async () => {
+  test("text that PostgreSQL cannot store is refused as invalid on Connect", async () => {
     const path = "/pilothouse.v1.SessionService/Create";
     const { status, text } = await send(scene().service, { path, body: { labels: { run: "\0" } } });
     expect([status, JSON.parse(text).code]).toEqual([400, "invalid_argument"]);

@@ -2,39 +2,37 @@ import { requestExample } from "../../../gateway/openapi/examples.ts";
 import { builtServices } from "../../../tools/described-services.ts";
 import type { Service } from "../../support/service.ts";
 
-/** What all bad requests are sent to. */
+/** Target of all bad requests. */
 export interface Scene {
   readonly service: Service;
-  /** A live session of the developer's account. */
+  /** Live session of the developer's account. */
   readonly sessionId: string;
-  /** Of the login of a member of that account. */
+  /** Login of a member of the developer's account. */
   readonly accessToken: string;
 }
 
-/** Gives the scene once it is set up. */
 export type GetScene = () => Scene;
 
-/** An endpoint of the registry. */
+/** Endpoint of the registry. */
 export interface Endpoint {
   readonly verb: string;
-  /** With `{id}` where it names one thing. */
+  /** Template, with `{id}` for an identifier. */
   readonly path: string;
-  /** The scope that it needs. */
+  /** Required scope. */
   readonly scope: string;
-  /** Only a login may call it. */
+  /** Only accepts logins. */
   readonly isForPeople: boolean;
-  /** Its body is a form, and not JSON. */
+  /** The body is a form, not JSON. */
   readonly takesForm: boolean;
   readonly isPublic: boolean;
-  /** Its body is taken as it comes. */
+  /** The body is not parsed. */
   readonly takesRaw: boolean;
-  /** Its headers alone may be asked for: of a GET that changes nothing. */
+  /** Accepts HEAD, like each GET without side effects. */
   readonly hasHead: boolean;
-  /** The example of the reference page, where it takes a body. */
+  /** Example body of the reference page. */
   readonly body?: unknown;
 }
 
-/** Every endpoint that is built. */
 export const endpoints: readonly Endpoint[] = builtServices.flatMap(({ methods }) =>
   methods.flatMap(
     ({ route, method, rules: { scope, public: isPublic, loginOnly: isForPeople, formBody: takesForm } }) => {
@@ -47,23 +45,22 @@ export const endpoints: readonly Endpoint[] = builtServices.flatMap(({ methods }
   ),
 );
 
-/** Chooses of endpoints, or of paths, those that something is tried at. */
+/** Selects the endpoints or paths to test. */
 export type Choose = <Item>(items: readonly Item[], kindOf: (item: Item) => string) => readonly Item[];
 
-/** The kind of an endpoint. The door reads headers and bodies of one kind in the same way. */
+/** Returns the kind of an endpoint. The gateway reads headers and bodies of one kind in the same way. */
 export function kindOf({ verb, path, scope, isForPeople, takesForm, takesRaw, body }: Endpoint): string {
   return [verb, path.includes("{"), scope === "", isForPeople, takesForm, takesRaw, body === undefined].join();
 }
 
-/** Those that are about one session. */
+/** Endpoints of one session. */
 export const sessionEndpoints = endpoints.filter(({ path }) => path.startsWith("/v1/sessions/{id}"));
 
-/** Who may call an endpoint, and where it is. */
+/** Returns the address and credentials of a caller that may call an endpoint. */
 export function callerOf({ isForPeople }: Endpoint, { service: { url, key }, accessToken }: Scene) {
   return { url, key: isForPeople ? accessToken : key };
 }
 
-/** The path of an endpoint for one thing. */
 export function pathOf({ path }: { readonly path: string }, id: string): string {
   return path.replace("{id}", id);
 }

@@ -6,9 +6,9 @@ import type { GetScene } from "./scene.ts";
 
 const mostOfASession = 16;
 
-/** More streams than there may be, and bad commands on them. */
+/** Streams beyond the limit, and invalid commands on streams. */
 export function streamTests(scene: GetScene): void {
-  test("the error of a command on a WebSocket names what is at fault, and lists no faults where there are none", async () => {
+  test("a failed command on a WebSocket returns a problem, which lists field errors only if there are any", async () => {
     const { service, sessionId } = scene();
     const client = new WebSocket(`${service.url.replace("http", "ws")}/v1/sessions/${sessionId}/drive`, {
       headers: { authorization: `Bearer ${service.key}` },
@@ -31,7 +31,7 @@ export function streamTests(scene: GetScene): void {
     expect(errors.get("")).toMatchObject({ status: 400, detail: "body: must be an object" });
   });
 
-  test("a session has at most 16 streams, and another when one of them has gone", async () => {
+  test("a session accepts at most 16 streams, and another one after a stream has ended", async () => {
     const { service, sessionId } = scene();
     const { url, grpcAddress, key, internalUrl } = service;
     const open = (over: AbortController) => openEvents({ url, grpcAddress, key, sessionId, signal: over.signal });

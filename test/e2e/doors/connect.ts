@@ -35,7 +35,7 @@ async function failureOf(promise: Promise<unknown>): Promise<ConnectError> {
   );
 }
 
-/** What clients of `@connectrpc/connect-node` see on PORT. */
+/** Calls of `@connectrpc/connect-node` clients on PORT. */
 export function connectTests(scene: GetScene): void {
   const clientOf = (make: (options: Options) => Transport) => {
     const { url, key } = scene().service;
@@ -73,7 +73,7 @@ export function connectTests(scene: GetScene): void {
       expect(received).toBeGreaterThan(0);
     });
 
-    test("marks an answer that is an earlier one's", async () => {
+    test("marks a replayed response", async () => {
       const { id } = await clientOf(make).get({ id: scene().sessionId });
       const key = freshKey();
       const replayed = async (): Promise<string | null | undefined> => {
@@ -96,9 +96,9 @@ export function connectTests(scene: GetScene): void {
 
     if (name.startsWith("gRPC-Web")) return;
     if (name.endsWith("HTTP/1.1")) {
-      test("is told 505 for Drive", async () => {
+      test("refuses Drive with 505", async () => {
         const { url, key } = scene().service;
-        // The answer comes while the client still writes, so that it may see no more than a closed connection.
+        // The response arrives while the client still writes, so the client may only notice a closed connection.
         await expect(drive(make, "ses_x")).rejects.toThrow(ConnectError);
         const response = await fetch(`${url}/pilothouse.v1.SessionService/Drive`, {
           method: "POST",
@@ -108,7 +108,7 @@ export function connectTests(scene: GetScene): void {
         expect(response.status).toBe(505);
       });
     } else {
-      test("drives twenty pipelined commands in order, and drains them after the half-close", async () => {
+      test("answers twenty pipelined Drive commands in order, also after the half-close", async () => {
         expect(orderOf(await drive(make, scene().sessionId))).toEqual(twentyInOrder);
       });
     }

@@ -9,7 +9,7 @@ import type { GetScene } from "./scene.ts";
 const run = promisify(execFile);
 const pngSignature = "89504e470d0a1a0a";
 
-/** The lines that the service prints to be pasted, without their indentation. */
+/** Returns the shell lines that the service prints at start, without indentation. */
 function pastedLines(printed: string): string {
   const lines = printed.split("\n");
   const from = lines.findIndex((line) => line.startsWith("Or paste this"));
@@ -17,13 +17,13 @@ function pastedLines(printed: string): string {
   return lines.slice(from + 1, to).join("\n");
 }
 
-/** What curl does at the REST door. */
+/** Calls of curl to the REST API. */
 export function curlTests(scene: GetScene): void {
-  test("the printed lines work as they stand, pasted into a shell", async () => {
+  test("the printed lines work when pasted into a shell", async () => {
     const { service } = scene();
     const directory = await mkdtemp(join(tmpdir(), "pilothouse-curl-"));
     try {
-      // Whose standard input is a socket, as here, may read the machine's own start files else.
+      // Otherwise bash reads the machine's startup files, since its stdin is a socket here.
       const args = ["--norc", "-euo", "pipefail", "-c", pastedLines(service.output())];
       const { stdout, stderr } = await run("bash", args, { cwd: directory, timeout: 60_000 });
       expect(stderr).toBe("");

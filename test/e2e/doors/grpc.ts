@@ -31,7 +31,7 @@ function detailsOf(error: ServiceError | undefined): { info: unknown; fields: un
   return { info: find(ErrorInfoSchema), fields: find(BadRequestSchema) };
 }
 
-/** What a grpc-js client that loads the `.proto` by its path sees, on either port. */
+/** Calls of a grpc-js client that loads the `.proto` files, on both ports. */
 export function grpcTests(scene: GetScene): void {
   describe.each([
     ["GRPC_PORT", () => scene().service.grpcAddress],
@@ -57,7 +57,7 @@ export function grpcTests(scene: GetScene): void {
       return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata, options);
     };
 
-    test("unary methods create, drive and destroy a session", async () => {
+    test("can create, drive and destroy a session with unary methods", async () => {
       const created = await call("Create", { labels: { made: "by grpc" } });
       expect(created.answer).toMatchObject({ status: "SESSION_STATUS_LIVE", labels: { made: "by grpc" } });
       expect(created.headers).toMatchObject({ "x-ratelimit-bucket": "sessions:create" });
@@ -76,7 +76,7 @@ export function grpcTests(scene: GetScene): void {
       });
     });
 
-    test("marks an answer that is an earlier one's, whoever keeps it", async () => {
+    test("marks a replayed response of a stored and of a session method", async () => {
       const id = scene().sessionId;
       for (const [sent, request] of [
         [methodOf(contract, "pilothouse.v1.ProfileService", "Create"), { name: "Once" }],
@@ -92,9 +92,9 @@ export function grpcTests(scene: GetScene): void {
       }
     });
 
-    test("says when to come again", async () => {
+    test("refuses calls with a Retry-After when the bucket is empty", async () => {
       const key = await addAccount(scene().service);
-      // The bucket of the free tier holds sixty.
+      // The bucket of the free tier holds 60 tokens.
       const outcomes = await Promise.all(Array.from({ length: 100 }, () => call("List", {}, key)));
       const { error, headers } = outcomes.find((outcome) => outcome.error) ?? {};
       expect(error?.code).toBe(status.RESOURCE_EXHAUSTED);
@@ -103,7 +103,7 @@ export function grpcTests(scene: GetScene): void {
       });
     });
 
-    test("errors carry google.rpc details", async () => {
+    test("returns google.rpc details with errors", async () => {
       const invalid = await call("Navigate", { id: "ses_x", url: "" });
       expect(invalid.error?.code).toBe(status.INVALID_ARGUMENT);
       const { info, fields } = detailsOf(invalid.error);
@@ -116,7 +116,7 @@ export function grpcTests(scene: GetScene): void {
       expect(unknown.error?.code).toBe(status.NOT_FOUND);
     });
 
-    test("CaptureStream sends a header and as many bytes as it says", async () => {
+    test("CaptureStream sends a header and the announced number of bytes", async () => {
       const request = { id: scene().sessionId, kind: "CAPTURE_KIND_SCREENSHOT" };
       const [first, ...chunks] = await readAll(serverStream("CaptureStream", request));
       expect(first.header).toMatchObject({ content_type: "image/png", width: 1280, height: 720 });
@@ -125,7 +125,7 @@ export function grpcTests(scene: GetScene): void {
       expect(bytes.toString("latin1", 1, 4)).toBe("PNG");
     });
 
-    test("Watch goes on after an event, and ends after the terminal one", async () => {
+    test("Watch resumes after an event, and ends after the terminal event", async () => {
       const { answer: session } = await call("Create", {});
       const [created] = await eventsOf(scene().service, session.id);
       const stream = serverStream("Watch", { id: session.id, after_event_id: created?.id });
@@ -137,7 +137,7 @@ export function grpcTests(scene: GetScene): void {
       expect(types).toEqual(["session.live", "session.completed"]);
     });
 
-    test("Drive answers twenty pipelined commands in order, and a half-close drains them", async () => {
+    test("Drive answers twenty pipelined commands in order, also after the half-close", async () => {
       const stream = drive();
       for (const command of twentyCommands(scene().site.url("/form.html"))) {
         stream.write({ ...command, session_id: scene().sessionId });

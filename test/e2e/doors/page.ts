@@ -15,7 +15,7 @@ const exposed = [
   "x-ratelimit-bucket",
 ];
 
-/** What a page of another origin can do in a real browser. */
+/** Requests of a page of another origin in a real browser. */
 export function pageTests(scene: GetScene): void {
   async function inPage<T>(origin: "permitted" | "foreign", run: (page: Page, door: Door) => Promise<T>): Promise<T> {
     const { service, page: other } = scene();
@@ -27,7 +27,7 @@ export function pageTests(scene: GetScene): void {
     }
   }
 
-  test("a page of CORS_ORIGINS reads answers, problems and their headers over REST", () =>
+  test("a page of CORS_ORIGINS can read REST responses, problems and their headers", () =>
     inPage("permitted", async (page, door) => {
       const read = (path: string) => page.evaluate(([from, at]) => pilothouse.rest(from, at), [door, path] as const);
       const list = await read("/v1/sessions?limit=1");
@@ -51,7 +51,7 @@ export function pageTests(scene: GetScene): void {
     }),
   );
 
-  test("a WebSocket drives twenty commands in order, and gets a capture in chunks", () =>
+  test("a WebSocket answers twenty commands in order, and sends a capture in chunks", () =>
     inPage("permitted", async (page, door) => {
       const id = scene().sessionId;
       const asJson = twentyCommands(scene().site.url("/form.html")).map(({ id: name, ...command }) => ({
@@ -77,7 +77,7 @@ export function pageTests(scene: GetScene): void {
       expect(orderOf(own).filter((name) => /^\d/.test(name))).toEqual(twentyInOrder);
     }));
 
-  test("a page of any other origin gets nothing, by no door", () =>
+  test("a page of any other origin cannot read a response of any protocol", () =>
     inPage("foreign", async (page, door) => {
       const id = scene().sessionId;
       const refused = (call: Promise<unknown>) => expect(call).rejects.toThrow("Failed to fetch");
@@ -94,7 +94,7 @@ export function pageTests(scene: GetScene): void {
       expect([answers, code]).toEqual([[], 1006]);
     }));
 
-  test("an origin that is no address, as of a sandboxed frame, is refused, not a fault", async () => {
+  test("an opaque origin, such as a sandboxed frame's, is refused with 400", async () => {
     const { service } = scene();
     const socket = new WebSocket(`${service.url.replace("http", "ws")}/v1/sessions/ses_x/drive`, {
       headers: { origin: "null", authorization: `Bearer ${service.key}` },
@@ -106,7 +106,7 @@ export function pageTests(scene: GetScene): void {
   });
 }
 
-/** The proto's oneof as the REST JSON has it: `{scroll: {...}}` becomes `{action: {kind: "scroll", ...}}`. */
+/** Converts a oneof from proto to REST JSON: `{scroll: {...}}` becomes `{action: {kind: "scroll", ...}}`. */
 function inRestJson(command: Record<string, unknown>): Record<string, unknown> {
   const members = { interact: "action", wait: "condition" } as const;
   return Object.fromEntries(

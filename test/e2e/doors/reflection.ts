@@ -15,7 +15,7 @@ const reflectionProto = join(
   "../proto/grpc/reflection/v1/reflection.proto",
 );
 
-/** Asks a server's reflection service one question. */
+/** Sends one request to a server's reflection service. */
 async function reflect(client: Client, question: Loose): Promise<Loose> {
   const service = loadSync(reflectionProto, loaderOptions);
   const { path, requestSerialize, responseDeserialize } = methodOf(
@@ -35,13 +35,12 @@ async function reflect(client: Client, question: Loose): Promise<Loose> {
   return answers[0];
 }
 
-/** The names of the services that a server lists. */
 async function listServices(client: Client): Promise<string[]> {
   const listed = await reflect(client, { list_services: "" });
   return listed.list_services_response.service.map(({ name }: { name: string }) => name);
 }
 
-/** The files that a server has for a service or a message. */
+/** Returns the files that define a service or a message. */
 async function filesOf(client: Client, symbol: string): Promise<FileDescriptorSet> {
   const found = await reflect(client, { file_containing_symbol: symbol });
   expect(found.error_response, symbol).toBeUndefined();
@@ -54,7 +53,7 @@ async function describedMethod(client: Client, service: string, name: string): P
   return methodOf(loadFileDescriptorSetFromBuffer(set, loaderOptions), service, name);
 }
 
-/** Shows a message of a type that only the server knows. */
+/** Converts a message to JSON by the server's reflected type. */
 async function show(client: Client, type: string, bytes: Uint8Array): Promise<JsonValue> {
   const { file: files } = await filesOf(client, type);
   const [own] = files;
@@ -65,9 +64,9 @@ async function show(client: Client, type: string, bytes: Uint8Array): Promise<Js
   return toJson(desc, fromBinary(desc, bytes), { registry });
 }
 
-/** What a client knows that has neither our protos nor our code. */
+/** Calls of a client without the service's protos or code. */
 export function reflectionTests(scene: GetScene): void {
-  test("a client made of nothing but reflection calls List on GRPC_PORT", async () => {
+  test("a client that only uses reflection can call List on GRPC_PORT", async () => {
     const { service } = scene();
     const client = new Client(service.grpcAddress, credentials.createInsecure());
     try {
@@ -80,7 +79,7 @@ export function reflectionTests(scene: GetScene): void {
     }
   });
 
-  test("reflection has the health service, and the details that errors carry", async () => {
+  test("reflection describes the health service and the details of errors", async () => {
     const { service, sessionId } = scene();
     const client = new Client(service.grpcAddress, credentials.createInsecure());
     try {
@@ -111,7 +110,7 @@ export function reflectionTests(scene: GetScene): void {
     }
   });
 
-  test("GRPC_PORT tells its health", async () => {
+  test("GRPC_PORT reports its health", async () => {
     const client = new Client(scene().service.grpcAddress, credentials.createInsecure());
     try {
       const check = methodOf(loadSync(healthProto, loaderOptions), "grpc.health.v1.Health", "Check");

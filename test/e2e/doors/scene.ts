@@ -2,16 +2,14 @@ import type { FixtureSite } from "../../support/fixture-site.ts";
 import type { Service } from "../../support/service.ts";
 import type { OtherOrigin } from "../support/other-origin.ts";
 
-/** What the tests of all doors share. */
 export interface Scene {
   readonly service: Service;
-  /** Pages that sessions may reach. */
+  /** Pages that sessions may load. */
   readonly site: FixtureSite;
-  /** A page of an origin of CORS_ORIGINS, in a browser of its own. */
+  /** Page of an origin in CORS_ORIGINS, in a separate browser. */
   readonly page: OtherOrigin;
-  /** A live session for what leaves it as good as it was. */
+  /** Live session, for tests that do not change its state. */
   readonly sessionId: string;
 }
 
-/** Gives the scene once it is set up. */
 export type GetScene = () => Scene;

@@ -3,7 +3,7 @@ import { restClient } from "../../support/rest.ts";
 import { eventsOf } from "../support/embedded-database.ts";
 import type { GetScene } from "./scene.ts";
 
-/** One event as the wire has it. */
+/** Event as sent over Server-Sent Events. */
 interface ReceivedEvent {
   readonly id: string | undefined;
   readonly event: string | undefined;
@@ -18,9 +18,9 @@ function parse(text: string): ReceivedEvent[] {
   });
 }
 
-/** What a reader of Server-Sent Events sees. */
+/** Streams of Server-Sent Events. */
 export function sseTests(scene: GetScene): void {
-  test("events carry ids, and the stream ends after the terminal event", async () => {
+  test("events carry IDs, and the stream ends after the terminal event", async () => {
     const { service, site } = scene();
     const rest = restClient(service);
     const { body: session } = await rest("/v1/sessions", {});
@@ -38,12 +38,12 @@ export function sseTests(scene: GetScene): void {
     for (const { id, event, data } of events) {
       expect([data.id, data.type]).toEqual([id, event]);
     }
-    // What the page did came before the end, without an id: it is not stored.
+    // Live page events precede the end of the session. They are not stored, so they have no ID.
     expect(events.length).toBeGreaterThan(1);
     expect(events.slice(0, -1).every(({ id }) => id === undefined)).toBe(true);
   });
 
-  test("Last-Event-ID resumes after an event, in order, and ended sessions are gone once all is read", async () => {
+  test("Last-Event-ID resumes after an event, and an ended session is gone after its last event", async () => {
     const { service } = scene();
     const rest = restClient(service);
     const { body: session } = await rest("/v1/sessions", {});

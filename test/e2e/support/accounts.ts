@@ -8,7 +8,6 @@ import { withDatabase } from "./embedded-database.ts";
 
 const ids = createIds({ now: Date.now });
 
-/** What a key shall be. */
 export interface KeyRow {
   readonly tier?: string;
   readonly scopes?: readonly string[];
@@ -16,7 +15,7 @@ export interface KeyRow {
   readonly revokedAt?: Date;
 }
 
-/** Writes an account with one key into the database of a service, and gives the key. */
+/** Inserts an account with one key into a service's database. Returns the key. */
 export async function addAccount({ databaseUrl }: Pick<Service, "databaseUrl">, row: KeyRow = {}): Promise<string> {
   const { tier = "free", scopes = allScopes, expiresAt = null, revokedAt = null } = row;
   const accountId = ids.next("acc");
@@ -33,7 +32,7 @@ export async function addAccount({ databaseUrl }: Pick<Service, "databaseUrl">, 
   return writeToken({ id: keyId, secret });
 }
 
-/** Writes another key of the account of a key, and gives it. */
+/** Inserts another key for the account of a key. Returns the new key. */
 export async function addKey({ databaseUrl }: Pick<Service, "databaseUrl">, token: string): Promise<string> {
   const keyId = ids.next("key");
   const secret = newSecret();
@@ -47,17 +46,17 @@ export async function addKey({ databaseUrl }: Pick<Service, "databaseUrl">, toke
   return writeToken({ id: keyId, secret });
 }
 
-/** A key that looks right and is nobody's. */
+/** Returns a well-formed key that does not exist. */
 export function strangeKey(): string {
   return writeToken({ id: ids.next("key"), secret: newSecret() });
 }
 
-/** An id that looks right and names nothing. */
+/** Returns a well-formed ID of a session that does not exist. */
 export function strangeSession(): string {
   return ids.next("ses");
 }
 
-/** A header value that no other request has. */
+/** Returns a unique header value. */
 export function freshKey(): string {
   return randomBytes(12).toString("hex");
 }

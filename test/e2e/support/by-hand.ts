@@ -9,8 +9,8 @@ import { giveUpDelivery } from "../../webhooks/scene.ts";
 import type { Answered } from "./described.ts";
 
 /**
- * Operations that refuse every random request: they take a password, a token of a mail, a code, an e-mail address, an address
- * of the web; or an endpoint that no other random request has made inactive.
+ * Operations that refuse every random request, since they need a password, a token of a mail, a code, an e-mail address
+ * or a URL. Some need an endpoint that no random request has deactivated.
  */
 export const doneByHand: readonly string[] = [
   ...["signUp", "verifyEmail", "logIn", "requestMagicLink", "consumeMagicLink", "requestPasswordReset"],
@@ -24,7 +24,7 @@ export const doneByHand: readonly string[] = [
 
 const halfMinute = 30_000;
 
-/** Carries each of them out, in an order in which that can be done, and gives their answers. */
+/** Performs all these operations in a valid order, and returns their responses. */
 export async function carryOutByHand(
   gateway: PeopleGateway,
   document: OpenApiDocument,
@@ -94,14 +94,14 @@ export async function carryOutByHand(
   return answers;
 }
 
-/** Who performs an operation, and on what. */
+/** Caller and target of an operation. */
 interface Performance {
   readonly bearer?: string | undefined;
   readonly id?: string | undefined;
   readonly query?: Readonly<Record<string, string>>;
 }
 
-/** Makes what sends the request of an operation, which has to go well, and keeps its last answer. */
+/** Returns a function that sends an operation's request, expects success, and stores the last response. */
 function performerOf(url: string, document: OpenApiDocument, answers: Map<string, Answered>) {
   const routes = Object.entries(document.paths).flatMap(([template, item]) =>
     Object.entries(item).map(([verb, { operationId }]) => [operationId, { template, verb }] as const),

@@ -1,7 +1,6 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import type { MediaType, OpenApiDocument, Operation, Response } from "../../../gateway/openapi/model.ts";
 
-/** An answer as it came. */
 export interface Answered {
   readonly status: number;
   readonly headers: Headers;
@@ -10,7 +9,7 @@ export interface Answered {
 
 const dateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-/** Says whether answers are what an OpenAPI document describes. */
+/** Validates responses against an OpenAPI document. */
 export class Described {
   readonly #document: OpenApiDocument;
   readonly #ajv = new Ajv2020({
@@ -25,7 +24,7 @@ export class Described {
     this.#ajv.addSchema({ $id: "openapi", ...document });
   }
 
-  /** Everything about an answer that the document does not say. */
+  /** Returns all differences of a response from the document. */
   faultsOf(operation: Operation, answer: Answered): string[] {
     const response = this.#responseOf(operation, answer.status);
     if (!response) return [`the status ${answer.status} is not described`];

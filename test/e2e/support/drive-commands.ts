@@ -1,17 +1,16 @@
-/** One command of a Drive stream, in the names of the proto. */
+/** Command of a Drive stream, with field names of the proto. */
 export interface DriveCommand {
   readonly id: string;
   readonly [command: string]: unknown;
 }
 
-/** An answer of a Drive stream, as far as its order is looked at. */
 export interface DriveAnswer {
   readonly id?: string | undefined;
   readonly error?: unknown;
   readonly event?: unknown;
 }
 
-/** Twenty commands of all kinds; the one named "8" cannot be done. */
+/** Returns twenty commands of all kinds. Command "8" fails. */
 export function twentyCommands(url: string): readonly DriveCommand[] {
   return Array.from({ length: 20 }, (_, index) => {
     const id = String(index + 1);
@@ -23,10 +22,10 @@ export function twentyCommands(url: string): readonly DriveCommand[] {
   });
 }
 
-/** The ids of the answers in the order in which they came, with those that were errors marked. */
+/** Returns the IDs of the responses in order of arrival, with failures marked. */
 export function orderOf(answers: readonly DriveAnswer[]): string[] {
   return answers.filter(({ id, event }) => id && !event).map(({ id, error }) => (error ? `${id} failed` : `${id}`));
 }
 
-/** What `orderOf` gives for `twentyCommands`. */
+/** Result of `orderOf` for `twentyCommands`. */
 export const twentyInOrder = Array.from({ length: 20 }, (_, index) => (index === 7 ? "8 failed" : String(index + 1)));

@@ -2,14 +2,13 @@ import { fileURLToPath } from "node:url";
 import { type Client, Metadata, type MetadataValue, type ServiceError } from "@grpc/grpc-js";
 import { loadSync, type MethodDefinition, type PackageDefinition } from "@grpc/proto-loader";
 
-/** A message as proto-loader has it. */
+/** Message of proto-loader. */
 // biome-ignore lint/suspicious/noExplicitAny: a client that knows the contract only when it runs has no types for it.
 export type Loose = any;
 
-/** How proto-loader shows messages here: names of the proto, numbers that do not fit as text, absent fields absent. */
+/** Keeps the field names of the proto, and returns 64-bit integers as strings. */
 export const loaderOptions = { keepCase: true, longs: String, enums: String, oneofs: true } as const;
 
-/** Loads proto files of the contract by their paths. */
 export function loadContract(): PackageDefinition {
   const root = fileURLToPath(new URL("../../../proto", import.meta.url));
   return loadSync(["pilothouse/v1/session.proto", "pilothouse/v1/profile.proto"], {
@@ -18,7 +17,6 @@ export function loadContract(): PackageDefinition {
   });
 }
 
-/** Finds a method of a loaded service. */
 export function methodOf(definition: PackageDefinition, service: string, name: string): MethodDefinition<Loose, Loose> {
   const methods = definition[service];
   const method = methods && !("format" in methods) ? methods[name] : undefined;
@@ -26,22 +24,20 @@ export function methodOf(definition: PackageDefinition, service: string, name: s
   return method;
 }
 
-/** Metadata with a bearer. */
 export function bearer(key: string): Metadata {
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${key}`);
   return metadata;
 }
 
-/** What came of a unary call. */
 export interface UnaryOutcome {
   readonly answer?: Loose;
   readonly error?: ServiceError;
-  /** Headers of the answer. */
+  /** Response headers. */
   readonly headers: Record<string, MetadataValue>;
 }
 
-/** Calls a unary method; an error is part of the outcome. */
+/** Calls a unary method. Resolves with the error if the call fails. */
 export function unary(
   client: Client,
   { path, requestSerialize, responseDeserialize }: MethodDefinition<Loose, Loose>,

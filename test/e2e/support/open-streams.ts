@@ -7,26 +7,25 @@ import { SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { LiveClient } from "../../support/live-client.ts";
 import { restClient } from "../../support/rest.ts";
 
-/** Where a gateway is reached, and by whom. */
+/** Address of a gateway, and the caller's credentials. */
 export interface StreamClient {
   readonly url: string;
   readonly grpcAddress: string;
   readonly key: string;
   readonly sessionId: string;
-  /** Ends the streams. */
+  /** Closes the streams. */
   readonly signal: AbortSignal;
 }
 
-/** A stream that a test has opened. */
 export interface OpenStream {
   readonly door: string;
-  /** Resolves with the slug of the problem that has ended it. */
+  /** Resolves with the slug of the problem that ended the stream. */
   readonly ended: Promise<string>;
 }
 
 type Opened = Omit<OpenStream, "door">;
 
-/** How many streams a gateway has open, as its metrics say it. */
+/** Returns the number of open streams from a gateway's metrics. */
 export async function countOpenStreams(internalUrl: string): Promise<number> {
   const metrics = await (await fetch(`${internalUrl}/metrics`)).text();
   return [...metrics.matchAll(/^pilothouse_open_streams\{.*\} (\d+)$/gm)].reduce(
@@ -35,7 +34,7 @@ export async function countOpenStreams(internalUrl: string): Promise<number> {
   );
 }
 
-/** Opens a stream at each door of a gateway: what follows a session, and what drives it. */
+/** Opens Watch and Drive streams of a session on every protocol of a gateway. */
 export function openEverywhere(client: StreamClient): Promise<OpenStream[]> {
   const doors: Record<string, () => Promise<Opened>> = {
     "Server-Sent Events": () => openEvents(client),
@@ -54,7 +53,7 @@ export function openEverywhere(client: StreamClient): Promise<OpenStream[]> {
   return Promise.all(Object.entries(doors).map(async ([door, open]) => ({ door, ...(await open()) })));
 }
 
-/** Follows a session by Server-Sent Events; gives the answer when it is a refusal. */
+/** Watches a session by Server-Sent Events. A refusal resolves `ended` with its slug. */
 export async function openEvents({ url, key, sessionId, signal }: StreamClient): Promise<Opened> {
   const headers = { authorization: `Bearer ${key}` };
   const response = await fetch(`${url}/v1/sessions/${sessionId}/events`, { headers, signal });
@@ -86,7 +85,7 @@ async function openWebSocket({ url, key, sessionId, signal }: StreamClient): Pro
   return { ended };
 }
 
-/** Connects as a client of the DevTools protocol: by the bearer, and by an address that was made with it. */
+/** Opens CDP connections, by credential and by CDP URL. */
 export function openLends(client: StreamClient): Promise<OpenStream[]> {
   const { url, key, sessionId } = client;
   const addresses: Record<string, () => Promise<string>> = {
@@ -102,7 +101,7 @@ export function openLends(client: StreamClient): Promise<OpenStream[]> {
   );
 }
 
-/** Watches a session live: by the bearer, and by a view link that was made with it. */
+/** Opens live views, by credential and by view link. */
 export function openLives(client: StreamClient): Promise<OpenStream[]> {
   const { url, key, sessionId, signal } = client;
   const keys: Record<string, () => Promise<string>> = {
@@ -137,7 +136,7 @@ async function openLend({ key, signal }: StreamClient, address: string): Promise
   return { ended };
 }
 
-/** Nothing is said before the first event: the gateway's own count tells that it is open. */
+/** No message is sent before the first event, so callers wait for the gateway's stream count. */
 async function openWatch({ sessionId, signal }: StreamClient, transport: Transport): Promise<Opened> {
   const events = createClient(SessionService, transport).watch({ id: sessionId }, { signal });
   return { ended: slugOfEnd(events, () => undefined) };
@@ -155,7 +154,7 @@ async function openDrive({ sessionId, signal }: StreamClient, transport: Transpo
   return { ended };
 }
 
-/** Reads a stream to its end. */
+/** Reads a stream until it ends. Returns the slug of its error, or "none". */
 async function slugOfEnd<Item>(stream: AsyncIterable<Item>, hear: (item: Item) => void): Promise<string> {
   try {
     for await (const item of stream) hear(item);

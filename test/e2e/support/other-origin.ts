@@ -8,11 +8,11 @@ import type { Page } from "playwright-core";
 import { build } from "vite";
 import { launchPlainBrowser } from "../../support/plain-browser.ts";
 
-/** Two web sites of other origins than the service's, and pages of them in a Chromium. */
+/** Two origins other than the service's, with pages in Chromium. */
 export interface OtherOrigin extends AsyncDisposable {
-  /** The origin that the service is told to let in. */
+  /** Origin listed in CORS_ORIGINS. */
   readonly permitted: string;
-  /** Opens the client's page at the permitted origin, or at one that the service was not told of. */
+  /** Opens the client page at the permitted origin or at an unlisted one. */
   open(origin: "permitted" | "foreign"): Promise<Page>;
 }
 

@@ -1,15 +1,15 @@
-/** What runs in the page of another origin: clients of each door that a browser has. */
+/** Script of the page of another origin, with a client of each protocol that browsers support. */
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
 import { CaptureKind, SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 
-/** Where the service is, and the key to it. */
+/** Address and key of the service. */
 export interface Door {
   readonly url: string;
   readonly key: string;
 }
 
-/** What the page saw of one call: the answer's headers by name, and what the test looks at. */
+/** Response headers by name, and the text to compare. */
 export interface Seen {
   readonly headers: Record<string, string>;
   readonly text: string;
@@ -46,7 +46,7 @@ async function rpc(protocol: "connect" | "grpc-web", { url: baseUrl, key }: Door
   return { headers: headersOf(headers), text: `${pages.length} page, ${received === bytes && bytes > 0}` };
 }
 
-/** Sends commands over a WebSocket and gives everything that came back, and how it was closed. */
+/** Sends commands over a WebSocket. Returns all messages, the close code and the subprotocol. */
 function drive(
   { url, key }: Door,
   id: string,
@@ -68,7 +68,6 @@ function drive(
   });
 }
 
-/** What the tests call in the page. */
 export type PageClient = typeof client;
 
 const client = { rest, rpc, drive };

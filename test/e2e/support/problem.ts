@@ -2,38 +2,35 @@ import { expect } from "vitest";
 import { watchForParsers } from "../../support/leaks.ts";
 import type { Service } from "../../support/service.ts";
 
-/** A request as it goes out. */
 export interface Request {
   readonly method?: string;
   readonly path: string;
-  /** Text and bytes go as they are, all else as JSON. */
+  /** Strings, bytes and streams are sent unchanged, other values as JSON. */
   readonly body?: unknown;
-  /** Lower-case names; null leaves out what would be sent. */
+  /** Lower-case names. null omits a default header. */
   readonly headers?: Readonly<Record<string, string | null>>;
 }
 
-/** An answer as it came. */
 export interface Received {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
-/** What a problem document should be. */
 export interface ExpectedProblem {
   readonly status: number;
   readonly slug: string;
-  /** How `detail` begins; the field at fault comes first. */
+  /** Prefix of `detail`, which starts with the invalid field. */
   readonly detail?: string;
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/** Milliseconds that 100 MiB take on a busy machine. */
+/** Milliseconds that suffice for 100 MiB on a busy machine. */
 const longestMs = 100_000;
 
 let addresses = 0;
 
-/** Sends a request from a client address of its own, so that the buckets of addresses do not meet. */
+/** Sends a request from a unique client address, so that tests do not share buckets. */
 export async function send({ url, key }: Pick<Service, "url" | "key">, request: Request): Promise<Received> {
   const { method = request.body === undefined ? "GET" : "POST", path, body } = request;
   addresses += 1;
@@ -59,7 +56,7 @@ export async function send({ url, key }: Pick<Service, "url" | "key">, request: 
   return received;
 }
 
-/** Every answer says its request id, and the state of a bucket. */
+/** Expects a request ID and rate limit headers, which every response has. */
 function expectCommonHeaders({ headers }: Received): void {
   expect(headers.get("x-request-id")).toMatch(/^[A-Za-z0-9._~:-]{1,128}$/);
   expect(headers.get("x-ratelimit-bucket")).toMatch(/^[a-z_:]+$/);
@@ -72,7 +69,7 @@ function expectCommonHeaders({ headers }: Received): void {
   expect(Math.abs((reset ?? 0) - Date.now() / 1000)).toBeLessThan(3600);
 }
 
-/** Checks a problem document from its status to its instance. */
+/** Expects a complete problem document. */
 export function expectProblem({ status, headers, text }: Received, expected: ExpectedProblem): void {
   const problem = JSON.parse(text);
   expect(problem).toMatchObject({ status: expected.status, ...expected.extensions });

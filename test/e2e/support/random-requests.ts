@@ -2,7 +2,7 @@ import type { OpenApiDocument, Operation, Parameter, Reference } from "../../../
 import type { Random } from "./random.ts";
 import { huge, RandomValues } from "./random-values.ts";
 
-/** A request with the operation that it is meant for. */
+/** Request, with the operation under test. */
 export interface RandomRequest {
   readonly operation: Operation;
   readonly method: string;
@@ -20,14 +20,14 @@ interface Route {
 const formType = "application/x-www-form-urlencoded";
 const brokenBodies = ["", "{", "[]", "null", '"text"', '{"a":1,}', '{"a":NaN}', "[".repeat(10_000), "\u{feff}{}"];
 
-/** Makes requests to all operations of a document, about things that are there; `urls` are addresses that pages can load. */
+/** Creates requests to all operations of a document. `urls` are addresses that pages can load. */
 export class RandomRequests {
   readonly #random: Random;
   readonly #values: RandomValues;
   readonly #routes: readonly Route[];
   readonly #known: Readonly<Record<string, string>>;
 
-  /** `known` has the identifier of one thing of each collection, such as `sessions`. */
+  /** `known` maps collections such as `sessions` to the ID of an existing item. */
   constructor(
     document: OpenApiDocument,
     random: Random,
@@ -42,14 +42,14 @@ export class RandomRequests {
     );
   }
 
-  /** The next request, to any operation or to the one that is named. */
+  /** Returns a request to the named operation, or to a random one. */
   next(operationId?: string): RandomRequest {
     const random = this.#random;
     const routes = this.#routes.filter(
       ({ operation }) => operation.operationId === (operationId ?? operation.operationId),
     );
     const { verb, template, operation } = random.pick(routes);
-    // Half of the requests are nearly right, so that the other half is not all that is ever tried.
+    // Half of the requests are nearly valid, so that also successful calls are tested.
     const wildness = random.pick([0, 0.02, 0.1, 0.4]);
     const body = this.#body(operation, wildness);
     return {
@@ -112,7 +112,7 @@ export class RandomRequests {
     const isOdd = random.chance(wildness / 4);
     return {
       ...(body !== undefined && { "content-type": isOdd ? "text/plain" : type }),
-      // Nothing here may take long: what is asked for seldom comes true.
+      // A short timeout, since most conditions of random waits never become true.
       "x-request-timeout-ms": random.chance(wildness / 4) ? random.pick(["0", "x", "1e9"]) : "1500",
       ...(random.chance(wildness) && { "x-request-id": random.pick(["own", "x".repeat(200), "<>"]) }),
       ...(random.chance(wildness) && { "idempotency-key": random.pick(["a", "b", "x".repeat(255), "x".repeat(256)]) }),

@@ -1,12 +1,12 @@
 import type { OpenApiDocument, Schema } from "../../../gateway/openapi/model.ts";
 import type { Random } from "./random.ts";
 
-/** Stands for a number that JSON can write and a double cannot hold. */
+/** Placeholder for a number that exceeds the range of a double. */
 export const huge = "a huge number";
 
 const nested = (levels: number): unknown => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`);
 
-/** Values that fit hardly anywhere. */
+/** Values that few fields accept. */
 const wild: readonly unknown[] = [
   null,
   true,
@@ -38,7 +38,7 @@ const wild: readonly unknown[] = [
   nested(500),
 ];
 
-/** What is right in fields of these names, more often than not. */
+/** Valid values by field name, used in most cases. */
 const fitting: Readonly<Record<string, readonly string[]>> = {
   selector: ["#name", "#go", "#country", "body", "#track"],
   key: ["Enter", "a", "Tab"],
@@ -49,7 +49,7 @@ const fitting: Readonly<Record<string, readonly string[]>> = {
   timezone: ["Europe/Vienna"],
 };
 
-/** What a text could mean to the service, whichever field it is in. */
+/** Texts with a meaning in some field. */
 const texts = [
   "#name",
   "#go",
@@ -71,7 +71,7 @@ const texts = [
   "ß漢字🚢",
 ];
 
-/** Makes values that a schema allows, or nearly. */
+/** Creates values that a schema allows, or nearly allows. */
 export class RandomValues {
   readonly #document: OpenApiDocument;
   readonly #random: Random;
@@ -84,7 +84,7 @@ export class RandomValues {
     this.#fitting = { ...fitting, url: urls };
   }
 
-  /** A value for a schema; with the probability `wildness`, each part of it may be anything. */
+  /** Returns a value for a schema. With probability `wildness`, each part is replaced by an arbitrary value. */
   value(schema: Schema, wildness: number): unknown {
     const random = this.#random;
     if (random.chance(wildness)) return random.pick(wild);
@@ -123,7 +123,7 @@ export class RandomValues {
     const random = this.#random;
     const entries: [string, unknown][] = [];
     for (const [name, schema] of Object.entries(properties)) {
-      // Without a timeout of its own a command may run for as long as the test.
+      // Without a timeout, a command may run until the end of the test.
       const wanted = name === "timeout_ms" || required.includes(name) ? 1 - wildness : 0.3;
       if (random.chance(wanted)) entries.push([name, this.#member(name, schema, wildness)]);
     }

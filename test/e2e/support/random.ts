@@ -1,13 +1,13 @@
-/** Random choices that a seed repeats. */
+/** Seeded random generator. */
 export interface Random {
-  /** A whole number from 0 to below `limit`. */
+  /** Returns an integer from 0 up to, but not including, `limit`. */
   below(limit: number): number;
-  /** True with a probability. */
+  /** Returns true with the given probability. */
   chance(probability: number): boolean;
   pick<T>(items: readonly T[]): T;
 }
 
-/** Makes choices by Mulberry32, which is small and good enough for tests. */
+/** Creates a Mulberry32 generator. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
