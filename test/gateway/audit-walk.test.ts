@@ -4,7 +4,7 @@ import { walkAudit } from "./walk/audit-walk.ts";
 import { methodsAt, oneOfEachKind } from "./walk/methods.ts";
 import { refusedEverywhere, unlogged, writes } from "./walk/writes.ts";
 
-test("every method that changes something is a write of the walk, or is known to leave no entry", () => {
+test("every method with side effects is either audited by the walk or known to leave no entry", () => {
   const changing = builtServices
     .flatMap(({ methods }) => methods)
     .filter(({ kind, method, route, rules }) => {
@@ -15,7 +15,7 @@ test("every method that changes something is a write of the walk, or is known to
   expect(known.toSorted()).toEqual(changing.map(({ name }) => name).toSorted());
 });
 
-// REST whole, and one write of each kind at the other doors. audit-walk.long.test.ts makes all.
+// All writes over REST, and one of each kind over the other protocols. audit-walk.long.test.ts makes all.
 walkAudit((door) => {
   const methods = methodsAt(door).filter(({ name }) => name in writes);
   return door === "REST" ? methods : oneOfEachKind(methods);

@@ -23,11 +23,11 @@ describe("a REST body", () => {
   test.each([
     ["5,001 keys", objectOf(5_001), "body: has more than 5000 keys"],
     ["20,001 elements", `{"steps":[${"0,".repeat(20_000)}0]}`, "body: has more than 20000 elements"],
-  ])("of %s is refused", async (_, body, detail) => {
+  ])("with %s is refused", async (_, body, detail) => {
     expect(await post("/v1/recipes", body)).toMatchObject({ status: 400, detail });
   });
 
-  test("of 5,000 keys is read", async () => {
+  test("with 5,000 keys is accepted", async () => {
     expect((await post("/v1/recipes", objectOf(5_000))).detail).toMatch(/k0: is not a known field/);
   });
 });
@@ -41,12 +41,12 @@ describe("a body of a public method", () => {
     expect(text).toMatch(/is larger than 16 KiB|is larger than configured/);
   });
 
-  test("of 16 KiB is read", async () => {
+  test("of 16 KiB is accepted", async () => {
     const body = logIn(16 * kibibyte - logIn(0).length);
     expect((await post("/v1/auth/login", body)).detail).toMatch(/password: must have 1 to 256/);
   });
 
-  test("may be a notice of 256 KiB of a payment processor", async () => {
+  test("may be 256 KiB for a notice of a payment processor", async () => {
     const notice = await post("/processors/stripe", " ".repeat(256 * kibibyte));
     expect(notice).toMatchObject({ status: 400, text: "{}" });
     const larger = await post("/processors/stripe", " ".repeat(256 * kibibyte + 1));

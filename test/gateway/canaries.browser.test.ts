@@ -12,10 +12,10 @@ import { type Answer, restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 import { Secrets } from "./canaries/secrets.ts";
 
-// Words, so that a proxy takes them as well.
+// Alphanumeric, since a proxy restricts the characters of a password.
 const canary = (what: string): string => `canary${what}${randomBytes(8).toString("hex")}`;
 const proxyPassword = canary("proxy");
-/** No secret: it is found wherever one looks, if one really looks there. */
+/** Not secret. The test must find this name, as proof that the search covers all tables. */
 const accountName = canary("name");
 
 let site: FixtureSite;
@@ -24,7 +24,7 @@ let proxy: RealProxy;
 let provider: LlmProvider;
 let service: Service;
 const secrets = new Secrets((value) => value.startsWith(site.url("/")));
-/** The problems that clients were shown. */
+/** Problems returned to clients. */
 const problems: string[] = [];
 
 beforeAll(async () => {
@@ -53,7 +53,7 @@ interface Sending extends RequestInit {
   readonly bearer?: string;
 }
 
-/** Sends a request; what it and its answer keep secret is looked for from then on. */
+/** Sends a request. Registers the secrets of the request and the response. */
 async function send(path: string, body?: unknown, { bearer = "", ...init }: Sending = {}): Promise<Answer> {
   if (bearer) secrets.add("a bearer", bearer);
   secrets.harvest(body);
@@ -71,7 +71,7 @@ async function mailed(email: string): Promise<string> {
   return token;
 }
 
-/** Signs up, verifies, logs in and out in every way, rightly and wrongly. */
+/** Signs up, verifies the address, and uses each kind of login with valid and invalid credentials. */
 async function liveAsPerson(): Promise<{ bearer: string; email: string; password: string }> {
   const [email, password] = [freshEmail(), canary("password")];
   const wrong = canary("wrong");
@@ -124,7 +124,7 @@ async function useKeys(bearer: string): Promise<void> {
 }
 
 async function useWebhooks(bearer: string): Promise<void> {
-  // Its address is no secret, other than a CDP address, whose field is called the same.
+  // A webhook URL is not secret, but a CDP URL has the same field name and is.
   const { body } = await restClient({ url: service.url, key: bearer })("/v1/webhooks", { url: "https://a.invalid/" });
   secrets.add("the secret of a webhook", body.secret);
   for (const what of ["rotate-secret", "rotate-secret", "test"])
@@ -164,7 +164,7 @@ async function useSession(bearer: string): Promise<void> {
   await send(path, undefined, { bearer, method: "DELETE" });
 }
 
-/** Has an agent type something, by a key that is stored and by one of a header, and by one that is wrong. */
+/** Lets an agent type, with a stored LLM key, with one from a header, and with an invalid one. */
 async function useAgent(bearer: string): Promise<void> {
   const key = (api_key: string) =>
     send("/v1/account/me/byok-llm-key", { provider: "anthropic", api_key }, { bearer, method: "PUT" });
@@ -182,7 +182,7 @@ async function useAgent(bearer: string): Promise<void> {
   secrets.add("a variable", variable);
   secrets.add("a seed", seed);
   const { body: agent } = await send("/v1/agent-sessions", { variables }, { bearer });
-  // What is said to an agent is no secret, other than what is typed, whose field is called the same.
+  // A message to an agent is not secret, but typed text has the same field name and is.
   const rest = restClient({ url: service.url, key: bearer });
   const say = async (text: string, headers: Record<string, string> = {}) =>
     (await rest(`/v1/agent-sessions/${agent.id}/message`, { text, wait_ms: 60_000 }, { headers })).body.status;
@@ -193,7 +193,7 @@ async function useAgent(bearer: string): Promise<void> {
   const type = (text: string) => ({ name: "act", input: { actions: [{ kind: "type", text }] } });
   const types = [typed, "{{password}}", "{{second.totp}}"].map(type);
   const focuses = { name: "act", input: { actions: [{ kind: "key", key: "Tab" }] } };
-  // Not the address of a session above: those are taken for secrets, as the addresses of CDP are, whose field is called the same.
+  // Differs from the URL above, which is taken for a secret since CDP URLs have the same field name.
   const goes = { name: "navigate", input: { url: site.url("/./form.html") } };
   provider.script = ({ results }) => (results.length === 0 ? { calls: [goes, focuses, ...types] } : { text: "Done." });
   expect(await say("Fill it in.", { "x-byok-llm-api-key": header })).toBe("done");
@@ -206,7 +206,7 @@ async function useAgent(bearer: string): Promise<void> {
   await send(`/v1/agent-sessions/${agent.id}`, undefined, { bearer, method: "DELETE" });
 }
 
-/** Joins by a link, drives, and tries what is refused. */
+/** Joins by a view link, controls the session, and tries refused requests. */
 async function watchAndDrive(path: string, bearer: string): Promise<void> {
   const { body: link } = await send(`${path}/view-links`, { control: true }, { bearer });
   const token = new URL(link.url).hash.slice(1);
@@ -227,7 +227,7 @@ async function watchAndDrive(path: string, bearer: string): Promise<void> {
   await viewer.hear(({ state }) => state?.control.state === "api");
 }
 
-/** Secrets where they do not belong. */
+/** Sends secrets in places where they do not belong. */
 async function misplace(bearer: string): Promise<void> {
   for (const what of ["query", "body", "field", "type", "header", "protocol", "path"])
     secrets.add(`a secret in the ${what}`, misplaced(what));
@@ -249,7 +249,7 @@ function misplaced(what: string): string {
   return value;
 }
 
-/** Everything that PostgreSQL has, as text; bytes in hex. */
+/** Returns all PostgreSQL tables as text, with bytes in hex. */
 async function dump(): Promise<Record<string, string>> {
   return withDatabase(service.databaseUrl, async (query) => {
     const tables = await query<{ name: string }>("select tablename as name from pg_tables where schemaname = 'public'");
@@ -265,7 +265,7 @@ async function dump(): Promise<Record<string, string>> {
   });
 }
 
-test("no secret is in a log line, a metric, a problem, an event or an entry of the audit log, nor readable at rest", async () => {
+test("no secret is found in logs, metrics, problems, events or the audit log, nor readable in the database", async () => {
   const person = await liveAsPerson();
   await useSecondFactor(person);
   await useKeys(person.bearer);
@@ -280,7 +280,7 @@ test("no secret is in a log line, a metric, a problem, an event or an entry of t
   expect(problems.length).toBeGreaterThan(12);
   expect(metrics).toContain("pilothouse_");
   expect(places.log.split("\n").length).toBeGreaterThan(20);
-  // Where all is looked through, what is no secret is found.
+  // The account name, which is not secret, must be found.
   const named = Object.entries(places).filter(([, text]) => text.includes(accountName));
   expect(named.map(([place]) => place)).toContain("table accounts");
   expect(Object.keys(places)).toEqual(expect.arrayContaining(["table events", "table audit_entries", "table mails"]));

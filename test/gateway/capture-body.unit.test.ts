@@ -40,7 +40,7 @@ test.each([
 test.each([
   ["fewer", 9],
   ["more", 7],
-])("a capture that has %s bytes than was said breaks off", async (_name, said) => {
+])("a capture with %s bytes than announced fails", async (_name, said) => {
   const { body } = await streamBody(partsOf(said, ["four", "four"]));
   await expect(Array.fromAsync(body)).rejects.toThrow(/expected \d bytes of the capture, got 8/);
 });

@@ -13,7 +13,7 @@ import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 
 const mebibyte = 2 ** 20;
 
-/** A capture of 3 MiB of which the last part does not come. */
+/** Capture of 3 MiB without its last part. */
 async function* capture({ signal }: { readonly signal: AbortSignal }): AsyncGenerator<CaptureStreamResponse> {
   const header = { kind: CaptureKind.SCREENSHOT, contentType: "image/png", bytes: BigInt(3 * mebibyte) };
   yield create(CaptureStreamResponseSchema, { header });
@@ -32,7 +32,7 @@ async function metric(name: string): Promise<Record<string, number>> {
   return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels)[0], value]));
 }
 
-/** Mebibytes that are held, by kind. */
+/** Returns the buffered mebibytes by kind. */
 async function held(): Promise<Record<string, number>> {
   const bytes = Object.entries(await metric("pilothouse_client_buffer_bytes"));
   return Object.fromEntries(bytes.flatMap(([kind, value]) => (value > 0 ? [[kind, value / mebibyte]] : [])));
@@ -40,7 +40,7 @@ async function held(): Promise<Record<string, number>> {
 
 beforeEach(() => expect.poll(held).toEqual({}));
 
-/** Begins a request with a body of 1 MiB that does not come. */
+/** Starts a request that never sends its body of 1 MiB. */
 async function leaveBody(key: string, headers = `Content-Length: ${mebibyte}`): Promise<Socket> {
   const socket = connect(Number(new URL(door.url).port), "127.0.0.1").on("error", () => undefined);
   onTestFinished(() => void socket.destroy());
@@ -54,7 +54,7 @@ async function leaveBodies(key: string, count: number): Promise<readonly Socket[
   return Promise.all(Array.from({ length: count }, () => leaveBody(key)));
 }
 
-/** Opens the CDP connection of a session of its own. */
+/** Opens a CDP connection to a new session. */
 async function openCdp(key: string): Promise<WebSocket> {
   const { body } = await door.as(key)("/v1/sessions", {});
   const url = `${door.url.replace("http", "ws")}/v1/sessions/${body.id}/cdp`;
@@ -69,7 +69,7 @@ const closeOf = async (socket: WebSocket): Promise<unknown> => {
   return [code, String(reason)];
 };
 
-test("an account with more than its share is refused above the budget, and no other is", async () => {
+test("an account above its share is refused beyond the budget, other accounts are not", async () => {
   const [greedy, modest] = [await door.addAccount(), await door.addAccount()];
   const bodies = await leaveBodies(greedy, 9);
   await expect.poll(held).toEqual({ body: 9 });
@@ -92,7 +92,7 @@ test("an account with more than its share is refused above the budget, and no ot
   expect((await door.as(greedy)("/v1/sessions")).status).toBe(200);
 });
 
-test("above 1.25 of the budget the streams of the largest holder are closed, and no others", async () => {
+test("beyond 1.25 of the budget only the streams of the largest holder are closed", async () => {
   const [greedy, modest] = [await door.addAccount(), await door.addAccount()];
   const other = await openCdp(modest);
   const bodies = await leaveBodies(greedy, 9);
@@ -119,7 +119,7 @@ test("an unfinished message of an account above its share closes its WebSocket",
   expect(first.readyState).toBe(WebSocket.OPEN);
 });
 
-test("a message of a stream is refused under its id above the budget", async () => {
+test("a stream message beyond the budget is refused under its id", async () => {
   const key = await door.addAccount();
   const { body } = await door.as(key)("/v1/sessions", {});
   const url = `${door.url.replace("http", "ws")}/v1/sessions/${body.id}/drive`;
@@ -134,15 +134,15 @@ test("a message of a stream is refused under its id above the budget", async () 
   expect(answer).toMatchObject({ id: "a", error: { retry_after_seconds: 1, detail: expect.stringMatching(/9 MiB/) } });
 });
 
-test("a body whose length is not announced counts as the longest", async () => {
+test("a body without a length counts as the largest one", async () => {
   await leaveBody(await door.addAccount(), "Transfer-Encoding: chunked");
   await expect.poll(held).toEqual({ body: 1 });
 });
 
-test("answers that a CDP client does not read are counted", async () => {
+test("unread responses to a CDP client are counted", async () => {
   const socket = await openCdp(await door.addAccount());
   socket.pause();
-  // The worker sends them back. What the system's own buffers hold is not counted.
+  // The worker echoes the messages. Socket buffers of the kernel are not counted.
   for (let count = 0; count < 24; count += 1) socket.send(" ".repeat(mebibyte));
   await expect.poll(async () => (await held()).answer, { timeout: 10_000 }).toBeGreaterThanOrEqual(1);
 });
@@ -164,7 +164,7 @@ test.each([
   await expect.poll(held).toEqual({ message: expect.closeTo(0.5, 3) });
 });
 
-test("a capture that is put together for a Connect client is counted", async () => {
+test("a capture assembled for a Connect client is counted", async () => {
   const key = await door.addAccount();
   const { body } = await door.as(key)("/v1/sessions", {});
   const request = { id: body.id, kind: "CAPTURE_KIND_SCREENSHOT" };

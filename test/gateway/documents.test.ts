@@ -19,7 +19,7 @@ beforeEach(() => {
 const get = (path: string, from = address): Promise<Response> =>
   fetch(`${gateway.url}${path}`, { headers: { "x-forwarded-for": from } });
 
-test("documents draw from a bucket of 300 of their address that refills by 60 a second", async () => {
+test("documents use a bucket per address with 300 tokens, refilled by 60 per second", async () => {
   const paths = ["/docs", "/v1/openapi.json", "/errors/not-found", "/status", "/live", "/docs/webhooks.md"];
   const before = (await get("/v1/archetypes")).headers.get("x-ratelimit-remaining");
   const since = performance.now();
@@ -48,13 +48,13 @@ test("documents draw from a bucket of 300 of their address that refills by 60 a 
   expect((await refused.json()).detail).toBe("bucket documents of your address is empty; wait 1 s");
   expect((await get("/docs", "203.0.113.200")).status).toBe(200);
   gateway.pass(1_000);
-  // What the first request has drawn from the bucket of all others is there again by now.
+  // The token of the first request has been refilled by now.
   expect((await get("/v1/archetypes")).headers.get("x-ratelimit-remaining")).toBe(before);
   const again = await Promise.all(Array.from({ length: 60 }, async () => (await get("/errors/not-found")).status));
   expect(new Set(again)).toEqual(new Set([200]));
 });
 
-test("a client address has at most 256 documents that it does not read", async () => {
+test("a client address may have at most 256 unread documents", async () => {
   const sessions: ClientHttp2Session[] = [];
   const closed: number[] = [];
   const ask = (count: number): void => {
@@ -70,7 +70,7 @@ test("a client address has at most 256 documents that it does not read", async (
     ask(86);
     expect(await waitUntil(() => closed.length >= 30, { timeout: 20_000, every: 10 })).toBe(true);
     expect(closed, JSON.stringify(closed)).toHaveLength(30);
-    // Those that have gone make room.
+    // Closed connections release their documents.
     for (const session of sessions) session.destroy();
     const isBack = async (): Promise<boolean> =>
       get("/docs").then(
@@ -83,7 +83,7 @@ test("a client address has at most 256 documents that it does not read", async (
   }
 });
 
-test("a browser gets a page where nothing is, others a problem, and an icon for every page", async () => {
+test("an unknown path returns a page to browsers and a problem to others, and there is an icon", async () => {
   const headers = { accept: "text/html,application/xhtml+xml", "x-forwarded-for": address };
   const open = async (path: string) => {
     const response = await fetch(`${gateway.url}${path}`, { headers });

@@ -16,25 +16,24 @@ import { buildContracts } from "../contract/contract-image.ts";
 import { createSharedDatabase, databaseUrl, type EmptyDatabase, makeDataDirectory } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 
-/** A gateway over the service of doors.proto, in this process. */
+/** Gateway for the service of doors.proto, within the test process. */
 export interface DoorGateway extends AsyncDisposable {
   readonly url: string;
   readonly grpcAddress: string;
   readonly key: string;
-  /** Address of its database. */
   readonly databaseUrl: string;
-  /** The methods of the service, for clients. */
+  /** Returns a method of the service. */
   readonly method: (name: string) => DescMethod;
-  /** What has been logged as our own failure. */
+  /** Logged internal errors. */
   readonly logged: readonly string[];
-  /** Ids of things of which a stream is open. */
+  /** IDs of things with an open stream. */
   readonly followed: ReadonlySet<string>;
 }
 
-/** The bytes of which GetFile sends two: different, so that an order can be seen. */
+/** The two parts that GetFile sends, with different bytes to verify their order. */
 export const bodyParts = [Buffer.alloc(100_000, "a"), Buffer.alloc(100_000, "b")] as const;
 
-/** Starts it, with a database for its one account unless it is given one, which is the caller's. */
+/** Starts the gateway with a new database, or with `given`, which the caller must dispose. */
 export async function startDoorGateway(
   env: Readonly<Record<string, string>> = {},
   limits: TimeLimits = timeLimits,
@@ -75,7 +74,7 @@ export async function startDoorGateway(
 
 type Service = GenService<GenServiceMethods>;
 
-/** Builds doors.proto beside those of the contract, which it imports. */
+/** Builds doors.proto together with the contract's protos, which it imports. */
 async function loadService(): Promise<Service> {
   const directory = await mkdtemp(join(tmpdir(), "pilothouse-doors-"));
   try {
@@ -84,7 +83,7 @@ async function loadService(): Promise<Service> {
     await copyFile(join(import.meta.dirname, "doors.proto"), join(directory, "doors.proto"));
     const [service] = (await buildContracts(directory))("pilothouse.test").services;
     if (!service) throw new Error("doors.proto has no service");
-    // The boundary where a descriptor that is known at run time only meets types made from generated ones.
+    // Cast, since the descriptor is only known at run time.
     return service as Service;
   } finally {
     await rm(directory, { recursive: true });
@@ -97,7 +96,6 @@ function methodOf(service: Service, name: string): DescMethod {
   return method;
 }
 
-/** Fields of the messages of doors.proto. */
 interface Fields {
   readonly id: string;
   readonly name: string;

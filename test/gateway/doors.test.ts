@@ -29,7 +29,7 @@ afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 const ask = (request: Request): Promise<Received> => send(gateway, request);
 
-/** Writes text on a connection of its own, and gives all that comes back until the other side closes it. */
+/** Sends text on a new connection. Returns everything received until the server closes the connection. */
 async function raw(text: string): Promise<string> {
   const socket = connectTcp(Number(new URL(gateway.url).port), "127.0.0.1");
   socket.write(text);
@@ -38,19 +38,19 @@ async function raw(text: string): Promise<string> {
   return Buffer.concat(parts).toString("latin1");
 }
 
-describe("raw request bodies", () => {
+describe("a raw request body", () => {
   const put = (body: unknown, headers: Record<string, string | null> = {}) =>
     ask({ method: "PUT", path: "/v1/things/t/files/cat.png", body, headers });
 
   test.each(["image/png", "application/json", "text/plain; charset=latin1"])(
-    "of type %s are handed on",
+    "of type %s is passed on",
     async (type) => {
       const { status, text } = await put(randomBytes(3 * mebibyte), { "content-type": type });
       expect([status, JSON.parse(text)]).toEqual([201, { content_type: type, name: "cat.png", bytes: 3 * mebibyte }]);
     },
   );
 
-  test("of no type and no length are handed on", async () => {
+  test("without type and length is passed on", async () => {
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
         for (let part = 0; part < 3; part += 1) controller.enqueue(randomBytes(65_536));
@@ -64,14 +64,14 @@ describe("raw request bodies", () => {
     ]);
   });
 
-  test("that are refused midway leave their connection to the next request", async () => {
+  test("refused midway leaves its connection usable for the next request", async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
     const options = { agent, headers: { authorization: `Bearer ${gateway.key}` } };
     const url = `${gateway.url}/v1/things/t/files/cat.png`;
     const put = request(url, { ...options, method: "PUT" });
     put.write(Buffer.alloc(4 * mebibyte));
-    // So little is left when it is refused that the client has sent all of it before it reads the answer.
+    // Small enough that the client has sent the rest before it reads the response.
     put.end(Buffer.alloc(mebibyte / 4));
     const [refused] = await once(put, "response");
     expect([refused.statusCode, await readText(refused)]).toEqual([
@@ -83,18 +83,18 @@ describe("raw request bodies", () => {
     expect([answer.statusCode, get.reusedSocket, (await readText(answer)).length]).toEqual([200, true, 200_000]);
   });
 
-  test("larger than the method says are refused, before or while they come", async () => {
+  test("larger than the method's limit is refused, with or without a length", async () => {
     const expected = { status: 400, slug: "validation-failed", detail: "body: is larger than 4 MiB" };
     expectProblem(await put(Buffer.alloc(4 * mebibyte + 1)), expected);
     expectProblem(await put(chunkedBody(8 * mebibyte)), expected);
   });
 
-  test("are not read without a key", async () => {
+  test("is not read without a key", async () => {
     const refused = await put(Buffer.alloc(1000), { authorization: null });
     expectProblem(refused, { status: 401, slug: "unauthorized" });
   });
 
-  test("travel in the message over Connect and gRPC, as large as the method says", async () => {
+  test("is part of the message over Connect and gRPC, up to the method's limit", async () => {
     const { input, output, parent } = gateway.method("PutFile");
     const content = { contentType: "image/png", data: randomBytes(mebibyte * 1.5) };
     const request = toBinary(input, create(input, { id: "t", name: "cat.png", content }));
@@ -113,7 +113,7 @@ describe("raw request bodies", () => {
   });
 });
 
-/** A unary call on GRPC_PORT, of bytes. */
+/** Makes a unary gRPC call with serialized messages on GRPC_PORT. */
 function callGrpc(
   path: string,
   request: Buffer,
@@ -137,11 +137,11 @@ function callGrpc(
   });
 }
 
-describe("raw answers", () => {
+describe("a raw response", () => {
   const get = (path: string, method = "GET") =>
     fetch(`${gateway.url}/v1/things/${path}`, { method, headers: { authorization: `Bearer ${gateway.key}` } });
 
-  test("come in parts, as a file that is never a page of ours", async () => {
+  test("is sent in parts, as an attachment that cannot run as a page", async () => {
     const response = await get(`whole/files/${encodeURIComponent('Grüße "1".html')}`);
     expect(Object.fromEntries(response.headers)).toMatchObject({
       "content-type": "text/html",
@@ -152,30 +152,30 @@ describe("raw answers", () => {
     expect(Buffer.from(await response.arrayBuffer()).equals(Buffer.concat(bodyParts))).toBe(true);
   });
 
-  // Exit codes of curl: a partial file, and a stream that was not closed cleanly.
+  // Exit codes of curl for a partial file and for an unclean end of a stream.
   test.each([
     ["--http1.1", 18],
     ["--http2-prior-knowledge", 92],
-  ])("that fail midway are visibly broken to curl %s", async (version, code) => {
+  ])("that fails midway is reported as incomplete by curl %s", async (version, code) => {
     const file = `${gateway.url}/v1/things/broken/files/a`;
     const args = ["-sS", version, "-H", `Authorization: Bearer ${gateway.key}`, "-o", "/dev/null", file];
     await expect(run("curl", args)).rejects.toMatchObject({ code });
   });
 
-  test("to HEAD are their headers alone, and nobody goes on producing them", async () => {
+  test("to HEAD only has headers, and its producer stops", async () => {
     const response = await get("headed/files/a", "HEAD");
     expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/html"]);
     expect(await waitUntil(() => !gateway.followed.has("headed"), { timeout: 20_000, every: 20 })).toBe(true);
   });
 });
 
-test("HEAD of an event stream leaves nobody following", async () => {
+test("HEAD of an event stream opens no stream", async () => {
   const { status, headers } = await ask({ method: "HEAD", path: "/v1/things/quiet/events" });
   expect([status, headers.get("content-type")]).toEqual([200, "text/event-stream"]);
   expect(await waitUntil(() => !gateway.followed.has("quiet"), { timeout: 20_000, every: 20 })).toBe(true);
 });
 
-test("an account has at most 256 streams, and another when one of them has gone", async () => {
+test("an account has at most 256 streams, and may open another one after a stream has ended", async () => {
   const headers = { authorization: `Bearer ${gateway.key}` };
   const rest = new AbortController();
   const follow = (thing: string, signal = rest.signal): Promise<Response> =>
@@ -185,7 +185,7 @@ test("an account has at most 256 streams, and another when one of them has gone"
     const all = Array.from({ length: 256 }, (_, index) => follow(`${index}`, index === 0 ? first.signal : rest.signal));
     const opened = await Promise.all(all);
     const refused = await follow("beyond");
-    // An answer that nobody holds is garbage, and its stream ends with it: these are held until here.
+    // Keeps the responses until here: a garbage-collected response closes its stream.
     expect(opened.filter(({ status }) => status !== 200)).toEqual([]);
     expect(refused.status).toBe(429);
     expect(await refused.json()).toMatchObject({
@@ -201,7 +201,7 @@ test("an account has at most 256 streams, and another when one of them has gone"
   await expect.poll(() => gateway.followed.size, { timeout: 10_000 }).toBe(0);
 });
 
-describe("WebSockets", () => {
+describe("a WebSocket", () => {
   async function open(thing: string, key = gateway.key): Promise<{ client: WebSocket; messages: (string | Buffer)[] }> {
     const client = new WebSocket(`${gateway.url.replace("http", "ws")}/v1/things/${thing}/talk`, {
       headers: { authorization: `Bearer ${key}` },
@@ -213,7 +213,7 @@ describe("WebSockets", () => {
   }
   const closed = async (client: WebSocket): Promise<number> => (await once(client, "close"))[0];
 
-  test("carry text as JSON, and bytes as protobuf in binary frames", async () => {
+  test("carries text as JSON, and bytes as protobuf in binary frames", async () => {
     const { input, output } = gateway.method("Talk");
     const { client, messages } = await open(encodeURIComponent("a thing/ü"));
     client.send(JSON.stringify({ id: "1", text: "hello" }));
@@ -227,7 +227,7 @@ describe("WebSockets", () => {
     expect([...toBinary(output, answered).subarray(-3)]).toEqual([1, 2, 3]);
   });
 
-  test("take messages as large as the method says", async () => {
+  test("accepts messages up to the method's limit", async () => {
     const { client, messages } = await open("t");
     client.send(JSON.stringify({ text: "x".repeat(1.5 * mebibyte) }));
     await once(client, "message");
@@ -236,7 +236,7 @@ describe("WebSockets", () => {
     expect(await closed(client)).toBe(1009);
   });
 
-  test("answer faulty messages in their turn, and what came before a frame that is none", async () => {
+  test("answers invalid messages in order, and all messages before an invalid frame", async () => {
     const { client, messages } = await open("t");
     client.send(JSON.stringify({ id: "1", text: "one" }));
     client.send(JSON.stringify({ id: "2", nothing: 1 }));
@@ -249,7 +249,7 @@ describe("WebSockets", () => {
     expect(answers[1].error).toMatchObject({ status: 400, errors: [{ field: "nothing" }] });
   });
 
-  test("list at most 50 faults of a message", async () => {
+  test("returns at most 50 faults of a message", async () => {
     const { client, messages } = await open("t");
     client.send(JSON.stringify(Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`k${index}`, 0]))));
     client.send(JSON.stringify({ end: true }));
@@ -257,7 +257,7 @@ describe("WebSockets", () => {
     expect(JSON.parse(String(messages[0])).error.errors).toHaveLength(50);
   });
 
-  test("draw a token for a faulty message", async () => {
+  test("consumes a token for an invalid message", async () => {
     const key = await addAccount(gateway);
     const left = async (): Promise<number> => {
       const { headers } = await send({ ...gateway, key }, { path: "/v1/things/t/events", method: "HEAD" });
@@ -268,11 +268,11 @@ describe("WebSockets", () => {
     for (let fault = 0; fault < 20; fault += 1) client.send(JSON.stringify({ nothing: fault }));
     client.send(JSON.stringify({ end: true }));
     await closed(client);
-    // Some come back meanwhile.
+    // Some tokens are refilled in the meantime.
     expect(before - (await left())).toBeGreaterThan(10);
   });
 
-  test("log a failure of ours once", async () => {
+  test("logs an internal error once", async () => {
     const { client } = await open("t");
     const before = gateway.logged.length;
     client.send(JSON.stringify({ text: "break" }));
@@ -286,7 +286,7 @@ describe("WebSockets", () => {
         `Sec-WebSocket-Version: 13\r\nX-Forwarded-For: 10.9.9.9\r\n${more}\r\n`,
     );
 
-  test("of an unknown path are not-found, and draw a token of the address", async () => {
+  test("to an unknown path is refused with not-found, and consumes a token of the address", async () => {
     const remaining = (answer: string): number => Number(/x-ratelimit-remaining: (\d+)/.exec(answer)?.[1]);
     const [first, second] = [await upgrade("/v1/no/talk"), await upgrade("/v1/no/talk")];
     expect(first).toMatch(/^HTTP\/1\.1 404 /);
@@ -294,15 +294,15 @@ describe("WebSockets", () => {
     expect(remaining(second)).toBe(remaining(first) - 1);
   });
 
-  test("are refused with a problem when the handshake is wrong", async () => {
+  test("with an invalid handshake is refused with a problem", async () => {
     const answer = await upgrade("/v1/things/t/talk", `Authorization: Bearer ${gateway.key}\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(answer).toContain('"detail":"Sec-WebSocket-Version: ');
   });
 });
 
-describe("other protocols that a client offers", () => {
-  test("Java's HttpClient is served over HTTP/1.1, on one connection", async () => {
+describe("an offer of another protocol", () => {
+  test("by Java's HttpClient is ignored, and its HTTP/1.1 connection stays usable", async () => {
     const body = '{"id":"x"}';
     const socket = connectTcp(Number(new URL(gateway.url).port), "127.0.0.1");
     socket.write(
@@ -318,15 +318,15 @@ describe("other protocols that a client offers", () => {
     socket.destroy();
   });
 
-  test("curl --http2 is, too", async () => {
+  test("by curl --http2 is ignored", async () => {
     const common = ["-sS", "--http2", "-H", `Authorization: Bearer ${gateway.key}`, "-w", "%{http_code}"];
     const { stdout } = await run("curl", [...common, "-T", import.meta.filename, `${gateway.url}/v1/things/t/files/a`]);
     expect(stdout).toMatch(/"name":"a".*\n201$/);
   });
 });
 
-describe("answers", () => {
-  test.each(["card_declined", "ERR_HTTP"])("an error of a library with code %s is ours", async (id) => {
+describe("a response", () => {
+  test.each(["card_declined", "ERR_HTTP"])("to a library error with code %s is an internal error", async (id) => {
     const { status, text } = await ask({ path: `/v1/things/${id}/break`, body: {} });
     expect(text).not.toContain("declined");
     expect([status, JSON.parse(text).status]).toEqual([500, 500]);
@@ -334,14 +334,14 @@ describe("answers", () => {
 
   test.each([
     [
-      "an expectation that is none of ours",
+      "an unsupported expectation",
       "GET /docs HTTP/1.1\r\nHost: localhost\r\nExpect: foo\r\n",
       "Expect: must be",
     ],
     ["a request without Host", "GET /docs HTTP/1.1\r\n", "Host: is required"],
-    ["too long a head", `GET /docs HTTP/1.1\r\nX-Long: ${"a".repeat(17_000)}\r\n`, "headers: must have at most 16384"],
-    ["what is no HTTP", "nonsense\r\n", "request: cannot be read as HTTP/1.1: check"],
-  ])("%s is a problem", async (_, head, detail) => {
+    ["oversized headers", `GET /docs HTTP/1.1\r\nX-Long: ${"a".repeat(17_000)}\r\n`, "headers: must have at most 16384"],
+    ["invalid HTTP", "nonsense\r\n", "request: cannot be read as HTTP/1.1: check"],
+  ])("to %s is a problem", async (_, head, detail) => {
     const answer = await raw(`${head}Connection: close\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(answer).toMatch(/x-request-id: req_/);
@@ -349,7 +349,7 @@ describe("answers", () => {
     expect(answer).not.toContain("HPE_");
   });
 
-  test("CORS preflights show the rate limit, and every answer depends on the origin", async () => {
+  test("to a CORS preflight has rate limit headers, and every response varies by origin", async () => {
     const headers = { origin: "https://app.example", "access-control-request-method": "PUT" };
     const preflight = await ask({ method: "OPTIONS", path: "/v1/things/t/files/a", headers });
     expect([preflight.status, preflight.headers.get("access-control-allow-origin")]).toEqual([204, headers.origin]);
@@ -358,19 +358,19 @@ describe("answers", () => {
     expect(foreign.headers.get("vary")).toBe("Origin, Accept-Encoding");
   });
 
-  test("method QUERY without a content type is method-not-allowed", async () => {
+  test("to QUERY without a content type is method-not-allowed", async () => {
     const answer = await raw("QUERY /v1/things/t/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     expect(answer).toMatch(/^HTTP\/1\.1 405 /);
     expect(answer).toMatch(/allow: GET, HEAD/);
   });
 
-  test("a compressed body names Content-Encoding", async () => {
+  test("to a compressed body names Content-Encoding", async () => {
     const headers = { "content-encoding": "gzip" };
     const answer = await ask({ path: "/v1/things/t/break", body: Buffer.from([31, 139, 8]), headers: { ...headers } });
     expectProblem(answer, { status: 400, slug: "bad-request", detail: "Content-Encoding: " });
   });
 
-  test("GET may carry a content type, and a path may not end in nothing", async () => {
+  test("to GET ignores the content type, and a path with an empty name is not-found", async () => {
     const headers = { "content-type": "text/plain" };
     expect((await ask({ method: "HEAD", path: "/v1/things/t/events", headers })).status).toBe(200);
     const answer = await ask({ path: "/v1/things/t/files/" });
@@ -381,14 +381,14 @@ describe("answers", () => {
     });
   });
 
-  test("connections are kept for longer than clients keep them", async () => {
+  test("keeps its connection open for longer than clients do", async () => {
     const answer = await raw(
       "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP/1.1\r\nConnection: close\r\nHost: a\r\n\r\n",
     );
     expect(answer).toMatch(/keep-alive: timeout=75/i);
   });
 
-  test.each(["/docs", "/v1/openapi.json"])("%s is compressed for those who take it", async (path) => {
+  test.each(["/docs", "/v1/openapi.json"])("of %s is compressed if the client accepts it", async (path) => {
     const [plain, packed, refused] = await Promise.all(
       ["identity", "br;q=1.0, gzip;q=0.8", "gzip;q=0"].map(async (coding) => {
         const { stdout } = await run(
@@ -406,7 +406,7 @@ describe("answers", () => {
     expect(refused).not.toMatch(/content-encoding/i);
   });
 
-  test("GRPC_PORT believes trusted proxies who the client is", async () => {
+  test("on GRPC_PORT depends on the client address of trusted proxies", async () => {
     const path = "/pilothouse.test.DoorService/PutFile";
     const from = async (address: string): Promise<number> => {
       const { headers } = await callGrpc(path, Buffer.alloc(0), { "x-forwarded-for": address });

@@ -1,4 +1,4 @@
-// A port whose handler throws. Prints how many connections ended, whether another one is still served, and what was logged.
+// Port whose handler throws. Prints the number of closed connections, the response to another connection, and the log.
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
@@ -13,7 +13,7 @@ const throwPlanted = (): never => {
   throw new Error("planted");
 };
 
-/** When the handler throws: at once, in a later turn of the loop, and in a promise that is not awaited. */
+/** Errors thrown synchronously, in a later turn of the event loop, and in a promise that is not awaited. */
 const faults = [throwPlanted, () => void setImmediate(throwPlanted), () => void Promise.reject(new Error("planted"))];
 
 const logged: string[] = [];
@@ -32,14 +32,14 @@ const port = new SharedPort({
 const number = await port.start();
 const other = connectHttp2(`http://127.0.0.1:${number}`);
 
-/** Sends a request over HTTP/1.1, and resolves when its connection has ended. */
+/** Sends a request over HTTP/1.1. Resolves when the connection is closed. */
 async function sendHttp1(head: string): Promise<void> {
   const socket = connect(number, "127.0.0.1").on("error", () => undefined);
   socket.resume().write(`${head}\r\nHost: localhost\r\n\r\n`);
   await once(socket, "close");
 }
 
-/** The same over HTTP/2. */
+/** Sends a request over HTTP/2. Resolves when the connection is closed. */
 async function sendHttp2(path: string): Promise<void> {
   const session = connectHttp2(`http://127.0.0.1:${number}`).on("error", () => undefined);
   const closed = once(session, "close");

@@ -8,24 +8,24 @@ import { type Service, startService } from "../support/service.ts";
 import { leaveUnfinished, type Unfinished, type UnfinishedDoor } from "./unfinished.ts";
 
 const mebibyte = 1024 * 1024;
-// What hostile messages may add to the memory of the gateway.
+// Memory in bytes that hostile messages may add to the gateway.
 const mostOfMessages = 128 * mebibyte;
-// What unfinished requests may add. V8 leaves some 64 MiB of buffers that are garbage, and the 1,000 connections that are
-// open at once hold 48 KiB each: 3,000 at each door added 158 to 165 MiB, 12,000 at the first 126 after 115 by 3,000.
+// Memory in bytes that unfinished requests may add. V8 keeps about 64 MiB of garbage buffers, and each of the 1,000
+// open connections holds 48 KiB. Measured: 158 to 165 MiB for 3,000 requests per protocol. The first protocol added 115
+// MiB with 3,000 requests, 126 MiB with 12,000.
 const mostOfRequests = 224 * mebibyte;
 const doors: readonly UnfinishedDoor[] = ["HTTP/1.1", "HTTP/2", "gRPC"];
 
-/** How much is sent. */
 export interface FloodSize {
-  /** Unfinished requests without a key at each door. */
+  /** Unfinished requests per protocol, without a key. */
   readonly requests: number;
-  /** Messages of nearly 1 MiB full of unknown keys, with a key. */
+  /** Messages of almost 1 MiB with unknown keys, sent with a valid key. */
   readonly messages: number;
-  /** Unknown keys of each message. */
+  /** Unknown keys per message. */
   readonly keys: number;
 }
 
-/** What strangers, and a hostile customer, can do to a gateway that others use meanwhile. */
+/** Floods of strangers and of a hostile customer, during which other requests must succeed. */
 export function floodTests({ requests, messages, keys }: FloodSize): void {
   let service: Service;
   const floods: Unfinished[] = [];
@@ -43,7 +43,7 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
     expect(status).toBe(200);
   };
 
-  test(`${requests} unfinished requests without a key at each door`, { timeout: 240_000 }, async () => {
+  test(`${requests} unfinished requests per protocol use little memory`, { timeout: 240_000 }, async () => {
     await serves();
     const before = memory();
     const startedAt = performance.now();
@@ -61,7 +61,7 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
     await serves();
   });
 
-  test(`${messages} hostile WebSocket messages, whose answers nobody reads`, { timeout: 240_000 }, async () => {
+  test(`${messages} hostile messages with unread responses use little memory`, { timeout: 240_000 }, async () => {
     await serves();
     const before = memory();
     const name = "x".repeat(Math.floor(mebibyte / keys) - 11);
@@ -85,7 +85,7 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
       },
       { timeout: 230_000, every: 100 },
     );
-    // A client that is held because it reads nothing sends no more: that is as good an end.
+    // A client that does not read may be throttled, in which case not all messages are sent.
     const isHeld = waitUntil(() => sent === messages, { timeout: 120_000, every: 50 });
     await Promise.race([Promise.all(clients.map(sendAll)), isHeld]);
     over.abort();
@@ -96,7 +96,7 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
   });
 }
 
-/** A Drive stream whose answers are not read. */
+/** Opens a Drive stream whose responses are not read. */
 async function openDrive({ url, key }: Service): Promise<WebSocket> {
   const client = new WebSocket(`${url.replace("http", "ws")}/v1/sessions/ses_none/drive`, {
     headers: { authorization: `Bearer ${key}` },

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => door?.[Symbol.asyncDispose]());
 
-/** A message with so many fields that no message has: field 1000, a varint of 0. */
+/** Returns a message with unknown fields: number 1000, varint 0. */
 const fields = (count: number): Buffer => Buffer.from("c03e00".repeat(count), "hex");
 
 const keys = (count: number): Buffer =>
@@ -23,7 +23,7 @@ const keys = (count: number): Buffer =>
 
 const service = "/pilothouse.v1.SessionService";
 
-describe("a unary message over Connect", () => {
+describe("a unary Connect message", () => {
   async function post(contentType: string, body: Buffer): Promise<string> {
     const headers = { "content-type": contentType, authorization: `Bearer ${key}` };
     const response = await fetch(`${door.url}${service}/List`, { method: "POST", headers, body: new Uint8Array(body) });
@@ -33,13 +33,13 @@ describe("a unary message over Connect", () => {
   test.each([
     ["25,001 fields", "application/proto", fields(25_001), "message: has more than 25000 fields"],
     ["5,001 keys", "application/json", keys(5_001), "message: has more than 5000 keys"],
-  ])("with %s is refused unparsed", async (_, type, body, message) => {
+  ])("with %s is refused before parsing", async (_, type, body, message) => {
     const answer = await post(type, body);
     expect(answer).toMatch(/^400 /);
     expect(answer).toContain(`"code":"invalid_argument","message":"${message}"`);
   });
 
-  test.each(["{", '{"limit":}', '{"limit" 1}', "undefined"])("that is %s is refused in words of ours", async (body) => {
+  test.each(["{", '{"limit":}', '{"limit" 1}', "undefined"])("with the invalid JSON %s is refused", async (body) => {
     expect(await post("application/json", Buffer.from(body))).toBe(
       '400 {"code":"invalid_argument","message":"the message is not JSON"}',
     );
@@ -48,12 +48,12 @@ describe("a unary message over Connect", () => {
   test.each([
     ["25,000 fields", "application/proto", fields(25_000)],
     ["5,000 keys", "application/json", keys(5_000)],
-  ])("with %s is read", async (_, type, body) => {
+  ])("with %s is accepted", async (_, type, body) => {
     expect(await post(type, body)).toMatch(/^200 /);
   });
 });
 
-test("a unary gRPC message with more than 25,000 fields is refused unparsed", async () => {
+test("a unary gRPC message with more than 25,000 fields is refused before parsing", async () => {
   const client = new Client(door.grpcAddress, credentials.createInsecure());
   onTestFinished(() => client.close());
   const metadata = new Metadata();
@@ -65,7 +65,7 @@ test("a unary gRPC message with more than 25,000 fields is refused unparsed", as
   expect(await call(fields(25_000))).toBeNull();
 });
 
-/** Sends a message on a stream over Connect's protocols in parts, and returns how the stream ends. */
+/** Sends a stream message in parts over a protocol of Connect. Returns the end of the stream. */
 async function endOfStream(contentType: string, message: Buffer): Promise<string> {
   const session = connect(door.url).on("error", () => undefined);
   onTestFinished(() => session.destroy());
@@ -82,27 +82,27 @@ async function endOfStream(contentType: string, message: Buffer): Promise<string
   });
   let text = "";
   for await (const chunk of call) text += chunk;
-  // gRPC-Web sends its trailers in the body, encoded as they are elsewhere.
+  // gRPC-Web sends its trailers in the body, with the same encoding.
   return `${text}${trailers["grpc-message"] ?? ""}`.replace(/%[\dA-F]{2}/g, decodeURIComponent);
 }
 
-describe("a message of a stream", () => {
+describe("a stream message", () => {
   test.each([
     ["2,001 fields over Connect", "application/connect+proto", fields(2_001), "has more than 2000 fields"],
     ["1,001 keys over Connect", "application/connect+json", keys(1_001), "has more than 1000 keys"],
     ["2,001 fields over gRPC-Web", "application/grpc-web+proto", fields(2_001), "has more than 2000 fields"],
     ["2,001 fields over gRPC", "application/grpc", fields(2_001), "has more than 2000 fields"],
-  ])("with %s ends it unparsed", async (_, type, message, reason) => {
+  ])("with %s ends the stream before parsing", async (_, type, message, reason) => {
     expect(await endOfStream(type, message)).toContain(`message: ${reason}`);
   });
 });
 
-describe("the fields of a message", () => {
+describe("the field count of a message", () => {
   const bounds = { keys: 1_000, elements: 1_000 };
   const turn = (outputSchema: object): Uint8Array =>
     toBinary(SendAgentMessageRequestSchema, fromJson(SendAgentMessageRequestSchema, { outputSchema } as never));
 
-  test("are counted inside of maps and lists", () => {
+  test("includes maps and lists", () => {
     const list = (length: number): number[] => Array.from({ length }, () => 0);
     expect(() => readMessage(SendAgentMessageRequestSchema, turn({ a: list(2_000) }), bounds)).toThrow(/2000 fields/);
     expect(readMessage(SendAgentMessageRequestSchema, turn({ a: list(900) }), bounds).$typeName).toMatch(/Request$/);

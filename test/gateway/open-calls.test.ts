@@ -17,13 +17,13 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-// A call that is refused before its client has ended it takes its connection with it.
+// A call refused before its client has ended it closes its connection.
 beforeEach(() => {
   session = connect(`http://${gateway.grpcAddress}`).on("error", () => undefined);
 });
 afterEach(() => session.destroy());
 
-/** A call of a stranger that is never ended by its client, unless a test does. */
+/** Opens a call without credentials. The client does not end the call. */
 function open(path: string, address: string): ClientHttp2Stream {
   const headers = { "content-type": "application/grpc", te: "trailers", "x-forwarded-for": address };
   return session
@@ -32,14 +32,14 @@ function open(path: string, address: string): ClientHttp2Stream {
     .resume();
 }
 
-/** A message as gRPC frames it, or the first bytes of one that is longer than what comes. */
+/** Frames a gRPC message. A larger `length` announces an unfinished message. */
 function framed(message: Buffer, length = message.length): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(length, 1);
   return Buffer.concat([head, message]);
 }
 
-/** The status by which the server ends a call. */
+/** Returns the status with which the server ends a call. */
 async function statusOf(call: ClientHttp2Stream): Promise<{ code: unknown; message: string }> {
   const headers = await Promise.race([
     once(call, "trailers").then(([trailers]) => trailers),
@@ -50,7 +50,7 @@ async function statusOf(call: ClientHttp2Stream): Promise<{ code: unknown; messa
 
 const listServices = framed(Buffer.from([0x3a, 0]));
 
-test("a call outside the registry is refused for a message over 4 KiB before the message has come", async () => {
+test("a call outside the registry is refused for a message over 4 KiB before the message has arrived", async () => {
   const call = open(reflection, "203.0.113.1");
   call.write(framed(Buffer.alloc(100), 4_097));
   expect(await statusOf(call)).toMatchObject({
@@ -62,7 +62,7 @@ test("a call outside the registry is refused for a message over 4 KiB before the
 test.each([
   ["reflection", reflection],
   ["health", check],
-])("a call of %s ends when its request is not complete in time", async (_, path) => {
+])("a %s call ends if its request is not complete in time", async (_, path) => {
   const call = open(path, "203.0.113.2");
   expect(await statusOf(call)).toMatchObject({
     code: invalidArgument,
@@ -70,17 +70,17 @@ test.each([
   });
 });
 
-test("a health watch lasts after its request is complete", async () => {
+test("a health watch remains open after its request is complete", async () => {
   const call = open(watch, "203.0.113.3");
   call.end(framed(Buffer.alloc(0)));
   await once(call, "response");
-  // Another call, begun later, has run out of time by then.
+  // Waits until another call, opened later, has timed out.
   await statusOf(open(check, "203.0.113.3"));
   expect(call.closed).toBe(false);
   call.close();
 });
 
-test("a client address has at most 32 calls outside the registry open", async () => {
+test("a client address may have at most 32 open calls outside the registry", async () => {
   const calls = Array.from({ length: 32 }, () => open(watch, "203.0.113.4"));
   for (const call of calls) call.end(framed(Buffer.alloc(0)));
   await Promise.all(calls.map((call) => once(call, "response")));
@@ -98,7 +98,7 @@ test("a client address has at most 32 calls outside the registry open", async ()
   for (const call of calls) call.close();
 });
 
-test("calls outside the registry draw from the bucket of their address", async () => {
+test("calls outside the registry consume tokens of their address", async () => {
   const ask = (): Promise<{ code: unknown; message: string }> => {
     const call = open(check, "203.0.113.5");
     call.end(framed(Buffer.alloc(0)));
@@ -107,7 +107,7 @@ test("calls outside the registry draw from the bucket of their address", async (
   const codes: unknown[] = [];
   for (let asked = 0; asked < 60; asked += 1) codes.push((await ask()).code);
   expect(new Set(codes)).toEqual(new Set(["0"]));
-  // A token comes back each second.
+  // One token is added each second.
   const [last] = [await ask(), await ask(), await ask()].filter(({ code }) => code !== "0");
   expect(last).toMatchObject({
     code: resourceExhausted,
@@ -115,7 +115,7 @@ test("calls outside the registry draw from the bucket of their address", async (
   });
 });
 
-test("a call of reflection takes at most 100 questions", async () => {
+test("a reflection call accepts at most 100 messages", async () => {
   const call = open(reflection, "203.0.113.6");
   for (let asked = 0; asked <= 100; asked += 1) call.write(listServices);
   expect(await statusOf(call)).toMatchObject({

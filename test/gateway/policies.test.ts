@@ -22,7 +22,7 @@ import { createSharedDatabase, type EmptyDatabase, makeDataDirectory, silentLog 
 import { freePorts } from "../support/free-port.ts";
 import { type Answer, restClient } from "../support/rest.ts";
 
-/** Logins as rows that the tests write; looking up "away" fails as it does while PostgreSQL is away. */
+/** Logins that the tests define. A lookup of "away" fails as if PostgreSQL were down. */
 const logins = new Map<string, LoginPrincipal>();
 const loginBearers: BearerKind = {
   prefix: "phl_",
@@ -43,16 +43,16 @@ const loginBearers: BearerKind = {
 let directory: string;
 let database: EmptyDatabase | undefined;
 let real: App;
-/** The same with what later features bring. */
+/** `real`, with the test's logins, terms and audit log. */
 let app: App;
 let gateway: Gateway;
 let url: string;
-/** What the methods do beside answering with an empty message. */
+/** Action of all methods, which return an empty message. */
 let work: (call: Call, tx?: Tx) => Promise<void>;
 let outstanding: { revisionId: string; url: string } | undefined;
 let written: AuditedCall[];
 
-/** Serves a service of which every method does the test's work. */
+/** Serves a service whose methods all run `work`. */
 function serveWork(service: DescService): ServedService {
   const methods = service.methods.map(({ localName, output }) => [
     localName,
@@ -64,7 +64,7 @@ function serveWork(service: DescService): ServedService {
       return call.served.keepsAnswers ? call.commit(run) : run();
     },
   ]);
-  // Casts because the descriptor is only known at run time.
+  // Casts, since the descriptor is only known at run time.
   return serve(
     service as GenService<GenServiceMethods>,
     Object.fromEntries(methods) as ServiceImplementation<GenService<GenServiceMethods>>,
@@ -109,7 +109,7 @@ beforeEach(() => {
   work = async (call, tx) => void (tx && call.audit(tx, { subject: "key_made", data: { name: "CI" } }));
 });
 
-/** What a method does that has no transaction of its call. */
+/** Writes an audit entry from a method without a transaction. */
 const auditAlone = (call: Call) => real.db.transaction(async (tx) => void call.audit(tx, { subject: "lgn_made" }));
 
 const developerKey = (): string => real.developerKey ?? "";
@@ -126,19 +126,19 @@ function logIn(id: string, changes: Partial<LoginPrincipal> = {}): string {
   return `phl_${id}`;
 }
 
-test("a step-up is asked of logins of users with a second factor, every 10 minutes", async () => {
+test("a step-up is required of logins with a second factor, every 10 minutes", async () => {
   const required = [403, "mfa-step-up-required"];
   expect(outcome(await createKey(developerKey()))).toEqual([201, undefined]);
   expect(outcome(await createKey(logIn("plain")))).toEqual([201, undefined]);
   expect(outcome(await createKey(logIn("never", { hasSecondFactor: true })))).toEqual(required);
   const old = logIn("old", { hasSecondFactor: true, steppedUpAt: Date.now() - 600_000 });
   expect((await createKey(old)).body).toMatchObject({ status: 403, requires_mfa_step_up: true });
-  // The refusal is not given from memory: the step-up has come meanwhile.
+  // The refusal is not cached, so the step-up takes effect.
   logIn("old", { hasSecondFactor: true, steppedUpAt: Date.now() });
   expect(outcome(await createKey(old))).toEqual([201, undefined]);
 });
 
-test("what is about a person is forbidden to API keys", async () => {
+test("a method for people refuses API keys", async () => {
   work = auditAlone;
   const refused = await logOut(developerKey());
   expect(outcome(refused)).toEqual([403, "forbidden"]);
@@ -146,7 +146,7 @@ test("what is about a person is forbidden to API keys", async () => {
   expect((await logOut(logIn("person"))).status).toBe(204);
 });
 
-test("terms that were not accepted stop everything but the ways to accept them", async () => {
+test("unaccepted terms block all methods except those needed to accept them", async () => {
   outstanding = { revisionId: "rev_2", url: "https://example.com/terms" };
   const refused = await createKey(developerKey());
   expect(outcome(refused)).toEqual([403, "legal-acceptance-required"]);
@@ -155,7 +155,7 @@ test("terms that were not accepted stop everything but the ways to accept them",
   expect((await logOut(logIn("person"))).status).toBe(204);
 });
 
-test("answers that hold secrets, and refusals of them, are never stored", async () => {
+test("responses with secrets, and their refusals, are sent with no-store", async () => {
   for (const key of [developerKey(), "phk_none"]) {
     const { headers } = await createKey(key);
     expect(headers.get("cache-control")).toBe("no-store");
@@ -164,7 +164,7 @@ test("answers that hold secrets, and refusals of them, are never stored", async 
   expect((await logOut(logIn("person"))).headers.get("cache-control")).toBeNull();
 });
 
-test("an audited method writes its entry, and one that forgets to is a fault of ours", async () => {
+test("an audited method writes its entry, or fails with an internal error", async () => {
   const { status, headers } = await createKey(logIn("audited"));
   expect(status).toBe(201);
   expect(written).toMatchObject([
@@ -180,13 +180,13 @@ test("an audited method writes its entry, and one that forgets to is a fault of 
   expect(outcome(await createKey(developerKey()))).toEqual([500, "internal"]);
 });
 
-test("a gateway refuses an option that nothing in it enforces", () => {
+test("a gateway refuses to serve an option that no policy enforces", () => {
   const withoutAudit = policies.filter(({ name }) => name !== "audit");
   for (const served of serveWork(ApiKeyService).methods.filter(({ rules }) => rules.audit !== ""))
     expect(() => assertEnforced(served, withoutAudit)).toThrow(`${served.name}: nothing enforces its option audit`);
 });
 
-test("a method sees its client's address and sets headers of its answer", async () => {
+test("a method can read the client address and set response headers", async () => {
   let seen: string | undefined;
   work = async (call) => {
     seen = call.clientAddress;
@@ -197,7 +197,7 @@ test("a method sees its client's address and sets headers of its answer", async 
   expect([answer.headers.get("x-made-by"), seen]).toEqual(["the method", "192.0.2.7"]);
 });
 
-test("what fails for a fault of ours draws nothing from the address", async () => {
+test("an internal error consumes no tokens of the address", async () => {
   const headers = { "x-forwarded-for": "192.0.2.8" };
   const list = (key: string) => restClient({ url, key })("/v1/api-keys", undefined, { headers });
   const answers = await Promise.all(Array.from({ length: 50 }, () => list("phl_away")));

@@ -13,7 +13,7 @@ import { failingWorker, refusalsEnv, sessionRefusals, termsRefusal } from "./wal
 
 const workerToken = "a token of the tests alone";
 
-/** What the details of an error say that a client has to do, or to look at. */
+/** Next step that the detail of an error names. */
 const nextSteps: Readonly<Record<ErrorSlug, RegExp>> = {
   "bad-request": /must be|log in again/,
   "validation-failed": /^name: (?:is required|must )/,
@@ -69,16 +69,16 @@ afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();
 });
 
-/** Methods that a path does not take: gRPC has no such thing. */
+/** Slug of REST only: gRPC has no methods per path. */
 const onRestAlone: ErrorSlug = "method-not-allowed";
 
-test("every error of the table is met here", () => {
+test("tests every error of the table", () => {
   const met = new Set([...refusals, ...sessionRefusals, termsRefusal].map(({ slug }) => slug)).add(onRestAlone);
   expect([...met].toSorted()).toEqual(Object.keys(errorTable).toSorted());
 });
 
 describe.each(refusedAt)("over %s", (door) => {
-  test.each([...refusals, ...sessionRefusals])("$why is $slug", (refusal) => expectRefusal(door, refusal));
+  test.each([...refusals, ...sessionRefusals])("$why is refused with $slug", (refusal) => expectRefusal(door, refusal));
 });
 
 async function expectRefusal(door: DoorName, refusal: Refusal): Promise<void> {
@@ -88,7 +88,7 @@ async function expectRefusal(door: DoorName, refusal: Refusal): Promise<void> {
   expect({ slug: refused.slug, extensions: refused.extensions }).toEqual({ slug, extensions });
   const { detail = refused.answer.rawMessage } = refused.answer;
   expect(detail).toMatch(nextSteps[slug]);
-  // What is in the table says nothing of this request; of a fault of the service nothing else is said.
+  // The detail must be specific to the request, unlike the texts of the table. Internal errors are the exception.
   if (slug !== "internal") expect([errorTable[slug].title, errorTable[slug].about]).not.toContain(detail);
   const wait = comesAgain === true ? refused.extensions.retry_after_seconds : comesAgain;
   expect(String(refused.retryAfter)).toBe(String(wait));
@@ -101,7 +101,7 @@ async function expectRefusal(door: DoorName, refusal: Refusal): Promise<void> {
   });
 }
 
-test("a method that a path does not take is method-not-allowed", async () => {
+test("refuses a method that a path does not accept with method-not-allowed", async () => {
   const rest = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
   const { status, body } = await rest("/v1/sessions", {}, { method: "PUT" });
   expect([status, body.type.split("/").at(-1)]).toEqual([405, onRestAlone]);
@@ -125,7 +125,7 @@ test.each<[string, [string, object?, string?], string, string?]>([
     "bad-request",
   ],
 ])(
-  "%s is told in the terms of the endpoint, and once",
+  "%s is reported once, in the terms of the endpoint",
   async (_, [path, body, method], detail, slug = "validation-failed") => {
     const rest = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
     const refused = await rest(path, body, method === undefined ? {} : { method });
@@ -134,7 +134,7 @@ test.each<[string, [string, object?, string?], string, string?]>([
   },
 );
 
-test("an agent session that makes a browser draws what a session does, and one on a session draws nothing of that", async () => {
+test("an agent session consumes a sessions:create token only if it creates a browser", async () => {
   const { rest } = await gateway.signUp();
   const create = (request: object) => rest("/v1/agent-sessions", request);
   const bucketOf = ({ headers }: Answer) => headers.get("x-ratelimit-bucket");
@@ -142,7 +142,7 @@ test("an agent session that makes a browser draws what a session does, and one o
     const made = await create({});
     expect([made.status, bucketOf(made)]).toEqual([201, "sessions:create"]);
     expect(made.headers.get("x-ratelimit-remaining")).toBe(String(left));
-    // What is refused costs nothing.
+    // A refused request consumes no token.
     expect((await create({})).body.type).toMatch(left > 0 ? /concurrency-limit$/ : /rate-limited$/);
     await rest(`/v1/agent-sessions/${made.body.id}`, undefined, { method: "DELETE" });
   }
@@ -154,11 +154,11 @@ test("an agent session that makes a browser draws what a session does, and one o
 });
 
 test.each([
-  ["an answer", "/v1/sessions", {}],
+  ["a response", "/v1/sessions", {}],
   ["a problem", "/v1/nothing", {}],
-  ["a problem of the front", "/v1/sessions", { expect: "nothing" }],
+  ["a problem of the HTTP server", "/v1/sessions", { expect: "nothing" }],
   ["the OpenAPI document", "/v1/openapi.json", {}],
-])("%s ends with one newline, which its length counts", async (_, path, more) => {
+])("%s ends with one newline, included in Content-Length", async (_, path, more) => {
   const headers = { authorization: `Bearer ${gateway.app.developerKey}`, "accept-encoding": "identity", ...more };
   const request = get(`${gateway.url}${path}`, { headers });
   const [response] = (await once(request, "response")) as [IncomingMessage];

@@ -10,7 +10,7 @@ import { makeSelfSigned } from "../support/self-signed.ts";
 
 const upgrade = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 
-test.each(["plain", "TLS"])("a refused upgrade with bytes behind it leaves no connection over %s", async (kind) => {
+test.each(["plain", "TLS"])("a refused upgrade followed by bytes leaves no open connection over %s", async (kind) => {
   const { key, cert } = makeSelfSigned();
   let open = 0;
   const port = new SharedPort({

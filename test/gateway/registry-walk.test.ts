@@ -3,13 +3,14 @@ import { methodsAt, oneOfEachKind, walkedMethods } from "./walk/methods.ts";
 import { walkRegistry } from "./walk/registry-walk.ts";
 import { rows } from "./walk/rows.ts";
 
-test("every method has a row that says what its callers need", () => {
+test("every method has a row with its requirements", () => {
   expect(Object.keys(rows).toSorted()).toEqual(walkedMethods.map(({ name }) => name).toSorted());
 });
 
 const atRest = new Set(methodsAt("REST"));
 
-// REST whole; of the other doors one of each kind, and what REST does not have. registry-walk.long.test.ts walks all.
+// All methods over REST, one of each kind over the other protocols, and methods without a REST route.
+// registry-walk.long.test.ts walks all.
 walkRegistry((door) => {
   const methods = methodsAt(door);
   const sample = new Set(oneOfEachKind(methods));

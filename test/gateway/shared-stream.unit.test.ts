@@ -5,7 +5,7 @@ import type { Message } from "@bufbuild/protobuf";
 import { expect, onTestFinished, test } from "vitest";
 import { SharedStream } from "../../gateway/rest/shared-stream.ts";
 
-test("a follower that does not read is let go, and the others hear of everything", async () => {
+test("a follower that does not read is disconnected, and the others receive every message", async () => {
   const statuses: ((message: Message) => void)[] = [];
   const broadcast = {
     listen(hear: (message: Message) => void) {

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** Opens a connection, writes `bytes` in one segment and leaves the connection after `ms`. */
+/** Opens a connection, writes `bytes` in one segment, and closes the connection after `ms`. */
 async function send(to: string, bytes: Buffer | string, ms: number): Promise<string> {
   const { hostname, port } = new URL(`tcp://${to}`);
   return exchange(connect(Number(port), hostname), bytes, ms);
@@ -24,7 +24,7 @@ async function exchange(socket: Socket, bytes: Buffer | string, ms: number): Pro
   socket.on("error", () => undefined).on("data", (part) => received.push(part));
   await once(socket, "connect");
   socket.write(bytes);
-  // Time for the bytes to do harm: the fault itself, if there is one, has no event that could be awaited.
+  // Leaves time for a possible fault, which has no event to wait for.
   await Promise.race([once(socket, "close"), sleep(ms)]);
   socket.destroy();
   return Buffer.concat(received).toString("latin1");
@@ -37,9 +37,9 @@ async function metric(name: RegExp): Promise<number> {
   return Number(name.exec(await response.text())?.[1]);
 }
 
-/** Expects that the same process answers within a second, and that no error has escaped its handler. */
+/** Expects that the same process responds within a second, without uncaught errors. */
 async function expectUnharmed(): Promise<void> {
-  // A document draws from no rate limit of an account.
+  // Documents do not consume an account's tokens.
   const answer = await fetch(`${service.url}/v1/openapi.json`, { method: "HEAD", signal: AbortSignal.timeout(1_000) });
   expect(answer.status).toBe(200);
   const health = await fetch(`${service.internalUrl}/readyz`, { signal: AbortSignal.timeout(1_000) });
@@ -58,7 +58,7 @@ function frame(type: number, flags: number, stream: number, payload: Buffer | st
   return Buffer.concat([head, body]);
 }
 
-/** A header block of literal fields (RFC 7541, section 6.2.2). */
+/** Encodes a header block with literal fields (RFC 7541, section 6.2.2). */
 function headerBlock(fields: Readonly<Record<string, string>>): Buffer {
   const text = (value: string): Buffer => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
   return Buffer.concat(Object.entries(fields).flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
@@ -67,14 +67,14 @@ function headerBlock(fields: Readonly<Record<string, string>>): Buffer {
 const http2Preface = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0)]);
 const cancel = Buffer.from([0, 0, 0, 8]);
 
-test.for(["P", "PR", "PRI", "PO", "PUT", "PATC"])("serves others after a first segment of %s", async (text) => {
+test.for(["P", "PR", "PRI", "PO", "PUT", "PATC"])("serves other clients after a first segment of %s", async (text) => {
   for (const address of [publicAddress(), service.grpcAddress]) {
     await send(address, text, 100);
     await expectUnharmed();
   }
 });
 
-test("answers a request whose bytes come one at a time", async () => {
+test("answers a request sent byte by byte", async () => {
   const { hostname, port } = new URL(service.url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
   await once(socket, "connect");
@@ -87,7 +87,7 @@ test("answers a request whose bytes come one at a time", async () => {
   expect(Buffer.concat(parts).toString()).toMatch(/^HTTP\/1\.1 401 /);
 });
 
-test("answers in order an upgrade that is pipelined behind a request", async () => {
+test("answers an upgrade pipelined after a request in order", async () => {
   const request = "GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\n\r\n";
   const upgrade =
     "GET /v1/sessions/x/drive HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n" +
@@ -109,7 +109,7 @@ test.for(badAuthorities)("refuses the authority %s with a problem", async (host)
   await expectUnharmed();
 });
 
-/** Frames that end a stream or its connection in the segment of the request. */
+/** Frames that end a stream or its connection in the same segment as the request. */
 const endings = {
   "data after its end": (request: Buffer) => [frame(1, 5, 1, request), frame(0, 1, 1, "{}")],
   "a reset": (request: Buffer) => [frame(1, 4, 1, request), frame(3, 0, 1, cancel)],
@@ -122,7 +122,7 @@ const endings = {
   "a broken frame": (request: Buffer) => [frame(1, 5, 1, request), frame(6, 0, 0, "1")],
 };
 
-test.for(Object.entries(endings))("ignores a gRPC stream that was ended by %s", async ([, ending]) => {
+test.for(Object.entries(endings))("ignores a gRPC stream ended by %s", async ([, ending]) => {
   const sockets = ["fleet.sock", "worker.sock"].map((name) => join(service.dataDir, name));
   for (const contentType of ["text/plain", "application/grpc"]) {
     const fields = { ":method": "POST", ":scheme": "http", ":path": "/x", ":authority": "localhost", te: "trailers" };
@@ -138,7 +138,7 @@ test.for([
   ["SessionService/Drive", "application/connect+json"],
   ["StatusService/Watch", "application/connect+json"],
   ["StatusService/Get", "application/grpc-web+proto"],
-])("ends a call of %s as %s that is pipelined behind a stream when its client leaves", async ([method, type]) => {
+])("ends a call of %s as %s, pipelined after a stream, when its client disconnects", async ([method, type]) => {
   const key = `Authorization: Bearer ${service.key}\r\n`;
   const calls =
     `GET /v1/status/stream HTTP/1.1\r\nHost: localhost\r\n\r\nPOST /pilothouse.v1.${method} HTTP/1.1\r\n` +
@@ -147,7 +147,7 @@ test.for([
   await expectUnharmed();
 });
 
-test("answers each Connect message that is no protobuf with the same error", async () => {
+test("answers each invalid protobuf message over Connect with the same error", async () => {
   const request = { method: "POST", headers: { "content-type": "application/proto" }, body: Buffer.from([255]) };
   for (let times = 0; times < 2; times += 1) {
     const response = await fetch(`${service.url}/pilothouse.v1.StatusService/Get`, request);
@@ -163,7 +163,7 @@ test("releases the slots of status streams whose connection has ended", async ()
   await send(publicAddress(), Buffer.concat([http2Preface, ...resets]), 300);
   const pipelined = "GET /v1/status/stream HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(10);
   await send(publicAddress(), pipelined, 300);
-  // After CONNECT, Node tells none of the responses that wait behind another of the connection's end.
+  // After CONNECT, Node does not notify responses queued after another one that the connection has ended.
   await send(publicAddress(), `${pipelined}CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n`, 300);
   await expect.poll(() => metric(openStreams), { timeout: 5_000 }).toBe(0);
   await expectUnharmed();

@@ -18,11 +18,11 @@ afterAll(() => door?.[Symbol.asyncDispose]());
 
 interface Drive extends AsyncDisposable {
   readonly socket: WebSocket;
-  /** Sends a frame, and returns the answer with that id. */
+  /** Sends a frame and returns the response. */
   ask(frame: object): Promise<{ error?: { type: string; detail: string; retry_after_seconds?: number } }>;
 }
 
-/** Drives a session of its own by a WebSocket. */
+/** Opens a Drive WebSocket to a new session. */
 async function openDrive(key: string): Promise<Drive> {
   const { body } = await door.as(key)("/v1/sessions", {});
   const url = `${door.url.replace("http", "ws")}/v1/sessions/${body.id}/drive`;
@@ -34,7 +34,7 @@ async function openDrive(key: string): Promise<Drive> {
     socket.send(JSON.stringify(frame));
     for await (const [data] of messages) {
       const message = JSON.parse(String(data));
-      // Events of the session come on the same stream.
+      // Session events arrive on the same stream.
       if (message.event === undefined) return message;
     }
   };
@@ -47,34 +47,34 @@ async function openDrive(key: string): Promise<Drive> {
   };
 }
 
-/** Tokens that are left in the `global` bucket, after the one that this asks for. */
+/** Returns the tokens left in the `global` bucket after this request. */
 async function tokensLeft(key: string): Promise<number> {
   return Number((await door.as(key)("/v1/api-keys")).headers.get("x-ratelimit-remaining"));
 }
 
 const typed = (id: string, text: string): object => ({ id, interact: { action: { kind: "type", text } } });
 
-test("a text of 100,000 characters is typed by a stream", async () => {
+test("a stream can type a text of 100,000 characters", async () => {
   await using drive = await openDrive(await door.addAccount());
   expect(await drive.ask(typed("a", "\u{1}".repeat(100_000)))).toMatchObject({ id: "a", interact: {} });
 });
 
-test("a message of a stream draws a token for each 64 KiB", async () => {
+test("a stream message consumes a token per 64 KiB", async () => {
   const key = await door.addAccount({ tier: "free" });
   await using drive = await openDrive(key);
   const before = await tokensLeft(key);
   await drive.ask(typed("a", "x".repeat(99_000)));
   await drive.ask({ id: "b", nope: "x".repeat(950 * kibibyte) });
   const drawn = before - (await tokensLeft(key));
-  // 2 and 15 tokens, and that of the request that asks, less those that have come back, one a second.
+  // 2 and 15 tokens plus one for each of the two requests, less the tokens added each second.
   expect(drawn).toBeGreaterThan(12);
   expect(drawn).toBeLessThanOrEqual(18);
 });
 
-test("a message that finds an empty bucket is refused under its id, and holds its stream for Retry-After", async () => {
+test("a message is refused under its id if the bucket is empty, and delays its stream by Retry-After", async () => {
   const key = await door.addAccount({ tier: "free" });
   await using drive = await openDrive(key);
-  // 15 tokens each, of 60 that come back one a second.
+  // 15 of 60 tokens each, of which one is added each second.
   const large = (id: string): object => ({ id, nope: "x".repeat(950 * kibibyte) });
   const errors = [];
   for (const id of ["a", "b", "c"]) errors.push((await drive.ask(large(id))).error?.type.split("/").at(-1));
@@ -88,14 +88,14 @@ test("a message that finds an empty bucket is refused under its id, and holds it
   expect(performance.now() - since).toBeGreaterThan(800 * (refused.error?.retry_after_seconds ?? 0));
 });
 
-test("a frame with more than 1,000 keys ends its stream unparsed", async () => {
+test("a frame with more than 1,000 keys ends its stream before parsing", async () => {
   await using drive = await openDrive(await door.addAccount());
   const keys = Array.from({ length: 1_001 }, (_, index) => [`k${index}`, index]);
   drive.socket.send(JSON.stringify({ id: "a", ...Object.fromEntries(keys) }));
   expect((await once(drive.socket, "close"))[0]).toBe(1008);
 });
 
-/** Opens a gRPC stream of a key, by which messages go as bytes. */
+/** Opens a gRPC stream of serialized messages. */
 function openStream(method: string, key: string): ClientDuplexStream<Uint8Array, Buffer> {
   const client = new Client(door.grpcAddress, credentials.createInsecure());
   onTestFinished(() => client.close());
@@ -106,7 +106,7 @@ function openStream(method: string, key: string): ClientDuplexStream<Uint8Array,
   return client.makeBidiStreamRequest(`/pilothouse.v1.SessionService/${method}`, toBuffer, same, metadata);
 }
 
-/** Sends a message of a gRPC stream, and returns the error that ends the stream. */
+/** Sends a message on a gRPC stream. Returns the error that ends the stream. */
 async function errorAfter(method: string, message: Buffer): Promise<unknown> {
   const stream = openStream(method, await door.addAccount());
   stream.write(message);
@@ -114,18 +114,18 @@ async function errorAfter(method: string, message: Buffer): Promise<unknown> {
   return error;
 }
 
-test("a gRPC message with more than 2,000 fields ends its stream unparsed", async () => {
-  // Field 1000, a varint of 0.
+test("a gRPC message with more than 2,000 fields ends its stream before parsing", async () => {
+  // Field number 1000, varint 0.
   const error = await errorAfter("Drive", Buffer.from("c03e00".repeat(2_001), "hex"));
   expect(error).toMatchObject({ code: 3, details: "message: has more than 2000 fields" });
 });
 
-test("a gRPC message of a CDP client is at most 1 MiB", async () => {
+test("a gRPC message of a CDP client has at most 1 MiB", async () => {
   const error = await errorAfter("Cdp", Buffer.alloc(mebibyte + 1));
   expect(error).toMatchObject({ code: 8, details: expect.stringContaining("1048577 vs 1048576") });
 });
 
-/** Sends parts of CDP messages through a session of its own, and resolves when the worker has sent all of them back. */
+/** Sends parts of CDP messages to a new session. Resolves when the worker has echoed all of them. */
 async function relay(key: string, { parts, bytes }: { parts: number; bytes: number }): Promise<void> {
   const { body } = await door.as(key)("/v1/sessions", {});
   const stream = openStream("Cdp", key);
@@ -142,10 +142,10 @@ async function relay(key: string, { parts, bytes }: { parts: number; bytes: numb
 test.each([
   ["2,000 messages", { parts: 2_000, bytes: 100 }],
   ["4 MiB", { parts: 16, bytes: 256 * kibibyte }],
-])("relayed streams of an account have %s a second together", async (_, load) => {
+])("the CDP streams of an account relay at most %s per second together", async (_, load) => {
   const [busy, other] = [await door.addAccount(), await door.addAccount()];
   const since = performance.now();
-  // The first of four loads goes at once, and each other one has to wait for a second.
+  // The first of four loads passes at once. Each further load waits for a second.
   const streams = Promise.all([1, 2, 3, 4].map(() => relay(busy, load)));
   const first = await Promise.race([streams.then(() => "busy"), relay(other, load).then(() => "other")]);
   await streams;

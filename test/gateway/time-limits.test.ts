@@ -13,7 +13,7 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
 import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
 
-// Idle is far above what a request lingers after its answer: each ends connections, and tests tell them apart.
+// `idle` far exceeds the linger time after a response, so that tests can distinguish the two.
 const limits = { silence: 500, request: 1_500, open: 1_000, idle: 5_000, keepAlive: 75_000 };
 
 let gateway: DoorGateway;
@@ -50,7 +50,7 @@ async function readAll(socket: TLSSocket): Promise<string> {
 }
 
 describe("under TLS", () => {
-  test("what is no request is answered with a problem", async () => {
+  test("invalid HTTP is answered with a problem", async () => {
     const socket = await openTls("http/1.1");
     socket.write("GARBAGE\r\n\r\n");
     const answer = await readAll(socket);
@@ -58,7 +58,7 @@ describe("under TLS", () => {
     expect(answer).toMatch(/x-request-id: req_/);
   });
 
-  test("a body that does not come is given up, with a problem", async () => {
+  test("a body that does not arrive in time is refused with a problem", async () => {
     const socket = await openTls("http/1.1");
     socket.write(
       `POST /v1/things/t/break HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${gateway.key}\r\n` +
@@ -67,7 +67,7 @@ describe("under TLS", () => {
     expect(await readAll(socket)).toMatch(/^HTTP\/1\.1 400 [^\0]*has not arrived whole in time/);
   });
 
-  test("HTTP/2 is spoken, a body that does not come is given up, and an idle connection ends", async () => {
+  test("an incomplete body over HTTP/2 ends its stream, and an idle connection is closed", async () => {
     const session = connectHttp2(gateway.url, { rejectUnauthorized: false });
     const ended = once(session, "close");
     const headers = { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" };
@@ -79,7 +79,7 @@ describe("under TLS", () => {
     await ended;
   });
 
-  test("a request that is ended after its answer leaves the connection to others", async () => {
+  test("a request that ends after its response leaves the connection open", async () => {
     const session = connectHttp2(gateway.url, { rejectUnauthorized: false });
     const ask = async (body: string): Promise<unknown> => {
       const stream = session.request({
@@ -96,7 +96,7 @@ describe("under TLS", () => {
     };
     try {
       expect(await ask("{")).toBe(401);
-      // From a client that goes on sending, the connection would be taken by then.
+      // If the client continued to send, the connection would be closed by then.
       const goaway = once(session, "goaway", { signal: AbortSignal.timeout(lingerMs + 500) });
       await expect(goaway).rejects.toThrow("aborted");
       expect(await ask("")).toBe(401);
@@ -105,7 +105,7 @@ describe("under TLS", () => {
     }
   });
 
-  test("a request that goes on after its answer is ended, and its connection with it", async () => {
+  test("a request that continues after its response is ended, and its connection closed", async () => {
     const session = connectHttp2(gateway.url, { rejectUnauthorized: false });
     const ended = once(session, "close");
     const stream = session.request({ ":method": "POST", ":path": "/v1/things/t/break" }, { endStream: false });
@@ -113,18 +113,18 @@ describe("under TLS", () => {
     const [headers] = await once(stream, "response");
     expect(headers[":status"]).toBe(401);
     await ended;
-    // One that was closed with its answer would leave the connection open until it is taken for idle.
+    // A stream closed with its response would leave the connection open until the idle timeout.
     expect(stream.rstCode).toBe(constants.NGHTTP2_CANCEL);
   });
 
-  test("a connection that says nothing ends", async () => {
+  test("a silent connection is closed", async () => {
     const socket = await openTls("h2");
     socket.resume();
     await once(socket, "close");
   });
 });
 
-test("a client address has so many connections, but not those of a trusted proxy together", async () => {
+test("a client address has a limited number of connections, except a trusted proxy", async () => {
   const takes = createConnectionCap(blockListOf(["127.0.5.2"]), 3);
   let open = 0;
   const server = createServer((socket) => {

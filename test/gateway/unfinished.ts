@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** A way to leave a request unfinished. */
+/** Protocol of an unfinished request. */
 export type UnfinishedDoor = "HTTP/1.1" | "HTTP/2" | "gRPC";
 
-// Fits into the window that a stream has before anybody reads it.
+// Fits into the initial flow-control window of a stream.
 const bodyBytes = Buffer.alloc(48 * 1024, 0x20);
 const length = 1_000_000;
 
-/** The bytes of a request without a key that promises a body of 1 MB, and sends the first 48 KiB of it. */
+/** Returns a request without a key that announces a body of 1 MB and sends its first 48 KiB. */
 function unfinishedRequest(door: UnfinishedDoor): Buffer {
   switch (door) {
     case "HTTP/1.1": {
@@ -29,7 +29,10 @@ function unfinishedRequest(door: UnfinishedDoor): Buffer {
   }
 }
 
-/** Preface, settings, headers and part of a body (RFC 9113), with literal header fields (RFC 7541, section 6.2.2). */
+/**
+ * Returns preface, settings, headers and part of a body (RFC 9113), with literal header fields (RFC 7541, section
+ * 6.2.2).
+ */
 function http2Request(contentType: string, path: string, body: Buffer): Buffer {
   const fields = {
     ":method": "POST",
@@ -62,15 +65,15 @@ function frame(type: number, flags: number, stream: number, payload: Buffer): Bu
   return Buffer.concat([head, payload]);
 }
 
-/** Connections with a request each that never ends. */
+/** Connections with one unfinished request each. */
 export interface Unfinished {
   readonly sockets: readonly Socket[];
-  /** Connections that the service has not closed. */
+  /** Returns the number of connections that the service has not closed. */
   open(): number;
   close(): void;
 }
 
-/** Opens `count` of them, from loopback addresses of `127.0.<subnet>.1` to `.200` in turn. */
+/** Opens `count` connections, from loopback addresses `127.0.<subnet>.1` to `.200` in turn. */
 export async function leaveUnfinished(
   door: UnfinishedDoor,
   address: string,

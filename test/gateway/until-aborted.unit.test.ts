@@ -7,7 +7,7 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 setFlagsFromString("--expose-gc");
 const collectGarbage: () => void = runInNewContext("gc");
 
-test("a stream that goes on does not keep the messages that it has had", async () => {
+test("an ongoing stream does not retain the messages it has yielded", async () => {
   async function* source(): AsyncGenerator<object> {
     for (;;) yield {};
   }

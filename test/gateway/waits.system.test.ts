@@ -20,19 +20,19 @@ function stop(): void {
 }
 beforeAll(async () => {
   database = await startOwnDatabase();
-  // The gateway sets some of its timers when it starts.
+  // Faked before the start, since the gateway sets some timers when it starts.
   fakeTime();
   gateway = await startDoorGateway({}, undefined, database);
 });
 afterAll(async () => {
-  // What stops waits by faked time, too.
+  // The shutdown also waits for faked timers.
   if (gateway) stop();
   while (stopping && !isStopped) await Promise.all([pass(1_000), settle(() => isStopped, 50)]);
   restoreTime();
   await database?.[Symbol.asyncDispose]();
 });
 
-/** Begins a request whose body does not come whole. */
+/** Starts a request with an incomplete body. */
 function beginRequest(length: number, headers = ""): Socket {
   const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1").on("error", () => undefined);
   onTestFinished(() => void socket.destroy());
@@ -43,7 +43,7 @@ function beginRequest(length: number, headers = ""): Socket {
 
 const authorization = () => `Authorization: Bearer ${gateway.key}\r\n`;
 
-/** Opens a WebSocket to a method that takes messages of 2 MiB. */
+/** Opens a WebSocket to a method that accepts messages of 2 MiB. */
 async function openTalk(options: ClientOptions = {}): Promise<WebSocket> {
   const headers = { authorization: `Bearer ${gateway.key}` };
   const url = `${gateway.url.replace("http", "ws")}/v1/things/t/talk`;
@@ -68,7 +68,7 @@ const waits: Readonly<Record<string, Wait>> = {
       client.send(Buffer.alloc(mebibyte + 1), { fin: false });
     },
   },
-  "a client that goes on sending after its answer": {
+  "a client that continues to send after its response": {
     ms: 1_000,
     async begin(end) {
       const socket = beginRequest(1_000);
@@ -76,14 +76,14 @@ const waits: Readonly<Record<string, Wait>> = {
       socket.once("close", end);
     },
   },
-  "the rest of a body that is too large": {
+  "the rest of an oversized body": {
     ms: 1_000,
     async begin(end) {
       const socket = beginRequest(100_000_000, authorization()).once("data", end);
       await once(socket, "connect");
     },
   },
-  "a signal to stop that hurries": {
+  "repeated stop signals": {
     ms: 2_000,
     begin(end) {
       const signals = new EventEmitter();
@@ -91,19 +91,19 @@ const waits: Readonly<Record<string, Wait>> = {
       setInterval(() => signals.emit("SIGINT"), 100);
     },
   },
-  "a request that runs when its gateway stops": {
+  "a request still running when its gateway stops": {
     ms: 30_000,
     async begin(end) {
       const socket = beginRequest(1_000, authorization()).once("close", end);
       await once(socket, "connect");
-      // Its gateway reads its head.
+      // Leaves time for the gateway to read the request's headers.
       await pass(100);
       stop();
     },
   },
 };
 
-test("a WebSocket message of 1 MiB has no time limit, and each longer one has its own", async () => {
+test("a WebSocket message of up to 1 MiB has no time limit, and each larger one has its own", async () => {
   const client = await openTalk();
   let answers = 0;
   client.on("message", () => {
@@ -123,5 +123,5 @@ test("a WebSocket message of 1 MiB has no time limit, and each longer one has it
   expect([answers, client.readyState]).toEqual([3, WebSocket.OPEN]);
 });
 
-// The last of them stops the gateway.
-test.each(Object.entries(waits))("%s is not waited for much shorter or longer", (_, wait) => expectWait(wait));
+// The last wait stops the gateway.
+test.each(Object.entries(waits))("the wait for %s ends at its time limit", (_, wait) => expectWait(wait));

@@ -1,9 +1,9 @@
 import { builtServices } from "../../../tools/described-services.ts";
 
-/** Too short to be told from anything else: six digits of a code. */
+/** Shorter values, such as a code of six digits, would match unrelated text. */
 const shortest = 10;
 
-/** Names of the fields that the contract marks as secret. */
+/** Fields that the contract marks as secret. */
 const secretFields: ReadonlySet<string> = new Set(
   builtServices.flatMap((service) =>
     service.methods.flatMap(({ method }) =>
@@ -14,12 +14,12 @@ const secretFields: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Secrets that nobody may come across. */
+/** Registered secrets, which must not appear in any output. */
 export class Secrets {
   readonly #values = new Map<string, string>();
   readonly #isPublic: (value: string) => boolean;
 
-  /** `isPublic` says of values that are no secrets whatever their fields are called, such as addresses of pages. */
+  /** `isPublic` exempts values that are public despite a secret field name, such as page URLs. */
   constructor(isPublic: (value: string) => boolean = () => false) {
     this.#isPublic = isPublic;
   }
@@ -32,7 +32,7 @@ export class Secrets {
     if (value.length >= shortest && !this.#isPublic(value)) this.#values.set(value, what);
   }
 
-  /** Adds whatever the contract marks as secret in a request or an answer. */
+  /** Adds all values of secret fields in a request or response. */
   harvest(json: unknown): void {
     if (typeof json !== "object" || json === null) return;
     for (const [name, value] of Object.entries(json)) {
@@ -43,7 +43,7 @@ export class Secrets {
     }
   }
 
-  /** Says which of them are in some texts, as they are or in the hex of their bytes. */
+  /** Returns the secrets found in the texts, either verbatim or in hex. */
   foundIn(places: Readonly<Record<string, string>>): string[] {
     return Object.entries(places).flatMap(([place, text]) =>
       [...this.#values]

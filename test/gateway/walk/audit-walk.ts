@@ -26,7 +26,7 @@ const nextRequestId = (): string => {
   return `walk-${requests}`;
 };
 
-/** Makes writes at each door, and reads the entries that they leave. */
+/** Makes writes over each protocol and compares their audit entries. */
 export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]): void {
   beforeAll(async () => {
     gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
@@ -54,15 +54,15 @@ export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]
     await gateway?.[Symbol.asyncDispose]();
   });
 
-  // On the main port gRPC is Connect's handler in another encoding.
+  // gRPC on PORT is Connect's handler with another encoding.
   describe.each<DoorName>(["REST", "Connect", "gRPC on GRPC_PORT"])("over %s", (door) => {
-    // An account sends 20 invites in a day.
+    // An account may send 20 invites a day.
     beforeAll(() => gateway.pass(day));
 
     const names = new Set(methodsOf(door).map(({ name }) => name));
 
     test.each(Object.entries(writes).filter(([name]) => names.has(name)))(
-      "%s has exactly one entry in the audit log",
+      "%s leaves exactly one entry in the audit log",
       async (name, prepare) => {
         const { request, token, action, log } = await prepare(scene);
         const { served } = methodNamed(name);
@@ -86,7 +86,7 @@ export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]
       },
     );
 
-    test("what is done to a page, and what is refused, has none", async () => {
+    test("page actions and refused calls leave no entry", async () => {
       const rest = restClient(scene);
       const { id } = (await rest("/v1/sessions", {})).body;
       const agent = (await rest("/v1/agent-sessions", {})).body;

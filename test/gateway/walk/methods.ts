@@ -9,20 +9,20 @@ import type { DoorName } from "../../support/door-calls.ts";
 import { oneOfEach } from "../../support/one-of-each.ts";
 import { rows } from "./rows.ts";
 
-/** A method of the registry on its way through the doors. */
+/** Method of the registry, with the requirements of its row. */
 export interface WalkedMethod {
   readonly name: string;
   readonly served: ServedMethod;
-  /** What its row says that its callers need. */
+  /** Requirements of the method's row. */
   readonly needs: ReadonlySet<string>;
-  /** The fields that say which thing it is about; none where it is about no one thing. */
+  /** Fields that identify a thing, or empty. */
   readonly variables: readonly string[];
 }
 
-/** What may end its caller: last of all. */
+/** Methods that may end their caller, and therefore run last. */
 const ends: readonly string[] = ["TeamService.Leave", "AuthService.LogOut"];
 
-/** Every method of the registry. */
+/** Returns all methods of the registry. */
 export const walkedMethods: readonly WalkedMethod[] = builtServices
   .flatMap(({ methods }) => methods)
   .map((served) => ({
@@ -37,7 +37,10 @@ function variablesOf({ route, rules, method }: ServedMethod): string[] {
   return [...template.matchAll(/\{(\w+)\}/g)].flatMap(([, variable = ""]) => variable);
 }
 
-/** Those that a door has: bidirectional methods need HTTP/2, which `Connect` and `gRPC` do not have here. */
+/**
+ * Returns the methods that a protocol supports. Bidirectional methods need HTTP/2, which `Connect` and `gRPC` do not
+ * use here.
+ */
 export function methodsAt(door: DoorName): readonly WalkedMethod[] {
   return walkedMethods.filter(({ served: { kind, route, rules } }) => {
     if (door === "REST") return route !== undefined || rules.websocket !== "";
@@ -45,7 +48,7 @@ export function methodsAt(door: DoorName): readonly WalkedMethod[] {
   });
 }
 
-/** Of methods that doors treat alike, the first; which scope a method needs, and which thing it is about, makes no difference. */
+/** Returns the first method of each kind that protocols treat alike, regardless of scope and thing. */
 export function oneOfEachKind(methods: readonly WalkedMethod[]): WalkedMethod[] {
   return oneOfEach(methods, ({ served: { kind, route }, needs, variables }) => {
     const asked = [...needs].map((need) => (need.includes(":") ? "a scope" : need));
@@ -53,13 +56,10 @@ export function oneOfEachKind(methods: readonly WalkedMethod[]): WalkedMethod[] 
   });
 }
 
-/**
- * Identifiers of things of one account, by the service that has them, or by the method that is about another. A new service
- * with things has its line there.
- */
+/** IDs of an account's things, by service or by method. A new service with things needs an entry. */
 export type Things = Readonly<Record<string, string | undefined>>;
 
-/** A valid request about one of the things, or about none that there is, as a door takes it. */
+/** Returns a valid request for a protocol, with the ID of a thing or with an unknown ID. */
 export function requestTo({ name, served, variables }: WalkedMethod, door: DoorName, things?: Things): JsonObject {
   const { route, method } = served;
   const leftOut = new Set([...variables, route?.rawBody?.name ?? ""]);
@@ -70,7 +70,7 @@ export function requestTo({ name, served, variables }: WalkedMethod, door: DoorN
   return forDoor(door, method, { ...requestExample(method.input, leftOut), ...path });
 }
 
-/** A request in the JSON of REST, as a door takes it. */
+/** Converts a request from REST JSON to the JSON of a protocol. */
 export function forDoor(door: DoorName, { input }: DescMethod, request: object): JsonObject {
   if (door === "REST") return Object(request);
   const faults: FieldFault[] = [];
@@ -79,7 +79,7 @@ export function forDoor(door: DoorName, { input }: DescMethod, request: object):
   if (faults.length > 0) throw new Error(`no request of ${input.name}: ${JSON.stringify(faults)}`);
   const mask = input.fields.find(({ message: kind }) => kind?.typeName === "google.protobuf.FieldMask");
   const changed = Object.keys(request).filter((name) => name !== "id");
-  // ProtoJSON has the paths of a mask in camel case, whatever the names of fields are in.
+  // ProtoJSON encodes the paths of a mask in camel case, regardless of the field names.
   return {
     ...Object(toJson(input, message, { useProtoFieldName: true })),
     ...(mask && { [mask.name]: changed.map(protoCamelCase).join(",") }),

@@ -19,20 +19,19 @@ import { freshEmail, goodPassword, type Person, tokenOfMail } from "../../suppor
 import type { PeopleGateway, Shown } from "../../support/people-gateway.ts";
 import { restClient } from "../../support/rest.ts";
 
-/** A request that is refused, in the JSON of REST. */
+/** Refused request in REST JSON. */
 export interface Refused {
   readonly method: DescMethod;
   readonly request?: object;
   readonly shown?: Shown;
 }
 
-/** A way to be refused. */
 export interface Refusal {
   readonly slug: ErrorSlug;
   readonly why: string;
-  /** Exactly these, as text. */
+  /** All extensions, as text. */
   readonly extensions?: Readonly<Record<string, unknown>>;
-  /** The answer says when to come again: in so many seconds, or in those of its extension. */
+  /** Retry delay of the response: seconds, or `true` for those of its extension. */
   readonly comesAgain?: number | true;
   prepare(gateway: PeopleGateway): Promise<Refused>;
 }
@@ -61,7 +60,7 @@ async function enrolled(gateway: PeopleGateway): Promise<Person> {
   return person;
 }
 
-/** Gives an account less than its tier does, as the operator does. */
+/** Overrides a limit of an account. */
 export async function arrange(
   { app, now }: PeopleGateway,
   { accountId }: Person,
@@ -72,20 +71,20 @@ export async function arrange(
   await app.db.transaction((tx) => arrangements.override(tx, accountId, { ...override, expiresAt }));
 }
 
-/** Makes a call until it is refused, and gives it then. */
+/** Repeats a call until it is rate-limited, then returns the call. */
 async function untilLimited(gateway: PeopleGateway, refused: Refused): Promise<Refused> {
   const { method, request = {}, shown } = refused;
   for (let made = 0; made < 100; made += 1) {
     const { slug } = await gateway.call("REST", method, Object(request), shown);
     if (slug !== "rate-limited") continue;
-    // No token comes back before the call that is looked at, however late a busy machine makes it.
+    // Sets the clock back, so that no token is added before the tested call, even on a slow machine.
     gateway.pass(-60_000);
     return refused;
   }
   throw new Error("the bucket is never empty");
 }
 
-/** Somebody whose account has made something as often as it may. */
+/** Signs up and repeats an action until a limit of the account is reached. */
 async function exhausted(
   gateway: PeopleGateway,
   times: number,
@@ -112,7 +111,7 @@ const token =
   async () =>
     withoutToken(OAuthService.method.token, form);
 
-/** The ways to be refused for who one is, for what one may, and for how much one has. */
+/** Refusals for missing credentials, missing permissions and exceeded limits. */
 export const refusals: readonly Refusal[] = [
   { slug: "unauthorized", why: "no bearer", prepare: async () => withToken(undefined) },
   { slug: "invalid-key", why: "an unknown key", prepare: async () => withToken(strangeKey()) },
@@ -138,7 +137,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "expired-key",
-    why: "a key past its time",
+    why: "a key past its expiry",
     async prepare(gateway) {
       const expires_at = new Date(gateway.now() + quarter).toISOString();
       const { key } = await keyOf(await gateway.signUp(), { expires_at });
@@ -148,7 +147,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "expired-key",
-    why: "an access token of 15 minutes ago",
+    why: "an access token older than 15 minutes",
     async prepare(gateway) {
       const { accessToken } = await gateway.signUp();
       gateway.pass(quarter);
@@ -172,7 +171,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "invalid-auth-token",
-    why: "a password reset of half an hour ago",
+    why: "a password reset older than half an hour",
     async prepare(gateway) {
       const { email } = await gateway.signUp();
       const late = await mailedToken(gateway, "password-reset", email);
@@ -195,7 +194,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "email-not-verified",
-    why: "the right password of an address that is not verified",
+    why: "the right password of an unverified address",
     async prepare(gateway) {
       const who = { email: freshEmail(), password: goodPassword };
       await gateway.call("REST", signUp, who);
@@ -222,7 +221,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "email-already-registered",
-    why: "an address that has a user",
+    why: "a registered address",
     async prepare(gateway) {
       const { email, password } = await gateway.signUp();
       return withoutToken(signUp, { email, password });
@@ -238,12 +237,12 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "forbidden",
-    why: "a key where a person has to act",
+    why: "a key for a method that needs a login",
     prepare: async ({ app }) => withToken(app.developerKey, enrolTotp, { password: goodPassword }),
   },
   {
     slug: "forbidden",
-    why: "a key from an address that is not on its list",
+    why: "a key used from an address that is not on its list",
     async prepare(gateway) {
       const { key } = await keyOf(await gateway.signUp(), { addresses: ["203.0.113.0/24"] });
       return { method: listProfiles, shown: { token: key, from: "198.51.100.1" } };
@@ -251,7 +250,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "mfa-step-up-required",
-    why: "a login that has not shown its second factor",
+    why: "a login without a step-up",
     extensions: { requires_mfa_step_up: "true" },
     async prepare(gateway) {
       const { email, password } = await enrolled(gateway);
@@ -261,12 +260,12 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "conflict",
-    why: "a second factor that the user has already",
+    why: "a second factor that the user already has",
     prepare: async (gateway) => withToken((await enrolled(gateway)).accessToken, enrolTotp, { password: goodPassword }),
   },
   {
     slug: "conflict",
-    why: "terms that there are not",
+    why: "unknown terms",
     prepare: async ({ app }) => withToken(app.developerKey, LegalService.method.acceptLegal, { revision_id: "none" }),
   },
   {
@@ -279,25 +278,25 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "unauthorized",
-    why: "an OAuth client that is not who it says",
+    why: "an unknown OAuth client",
     extensions: { error: "invalid_client" },
     prepare: token({ grant_type: "client_credentials", client_id: "key_none", client_secret: "none" }),
   },
   {
     slug: "bad-request",
-    why: "a refresh token that no OAuth client was given",
+    why: "an unknown refresh token of an OAuth client",
     extensions: { error: "invalid_grant" },
     prepare: token({ grant_type: "refresh_token", refresh_token: "phr_none" }),
   },
   {
     slug: "bad-request",
-    why: "a grant that there is not",
+    why: "an unsupported grant type",
     extensions: { error: "unsupported_grant_type" },
     prepare: token({ grant_type: "password" }),
   },
   {
     slug: "rate-limited",
-    why: "an account that sends too much",
+    why: "an account that sends too many requests",
     extensions: { retry_after_seconds: someCount },
     comesAgain: true,
     async prepare(gateway) {
@@ -308,7 +307,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "rate-limited",
-    why: "an account that makes too many sessions",
+    why: "an account that creates too many sessions",
     extensions: { retry_after_seconds: someCount },
     comesAgain: true,
     async prepare(gateway) {
@@ -319,14 +318,14 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "rate-limited",
-    why: "an address that sends too much without a key",
+    why: "an address that sends too many requests without a key",
     extensions: { retry_after_seconds: someCount },
     comesAgain: true,
     prepare: (gateway) => untilLimited(gateway, { method: listProfiles, shown: { from: freshAddress() } }),
   },
   {
     slug: "rate-limited",
-    why: "more tries at a password than an address has in an hour",
+    why: "more login attempts than allowed per address and hour",
     extensions: { retry_after_seconds: someCount },
     comesAgain: true,
     async prepare(gateway) {
@@ -337,7 +336,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "concurrency-limit",
-    why: "one session more than the tier has at once",
+    why: "one concurrent session more than the tier allows",
     extensions: { current_sessions: "1", limit: "1" },
     async prepare(gateway) {
       const { accessToken } = await exhausted(gateway, 1, ({ rest }) => rest("/v1/sessions", {}));
@@ -346,7 +345,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "tier-limit",
-    why: "one key more than the tier has",
+    why: "one key more than the tier allows",
     extensions: { current_api_keys: "2", limit: "2" },
     async prepare(gateway) {
       const { accessToken } = await exhausted(gateway, 2, (person) => keyOf(person));
@@ -355,7 +354,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "tier-limit",
-    why: "one profile more than the tier has",
+    why: "one profile more than the tier allows",
     extensions: { current_profiles: "1", limit: "1" },
     async prepare(gateway) {
       const { accessToken } = await exhausted(gateway, 1, ({ rest }) => rest("/v1/profiles", { name: "Shop" }));
@@ -364,7 +363,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "tier-limit",
-    why: "minutes of the month that are used up",
+    why: "an exhausted monthly quota of minutes",
     extensions: { limit: "0", quota: "session_minutes", resets_at: expect.stringMatching(/-01T00:00:00\.000Z$/) },
     async prepare(gateway) {
       const person = await gateway.signUp();
@@ -374,7 +373,7 @@ export const refusals: readonly Refusal[] = [
   },
   {
     slug: "storage-quota-exceeded",
-    why: "a profile where there is no storage left",
+    why: "a profile without storage left",
     extensions: { used_bytes: "0", cap_bytes: "0", tier: "free" },
     async prepare(gateway) {
       const person = await gateway.signUp();

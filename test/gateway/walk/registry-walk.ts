@@ -17,7 +17,7 @@ const workerToken = "a token of the tests alone";
 
 let gateway: PeopleGateway;
 let worker: FakeWorker;
-/** Calls as the developer, whose account has all the things. */
+/** Client of the developer's account, which has all the things. */
 let rest: Rest;
 let made: Made;
 
@@ -25,10 +25,10 @@ const join = (role?: string): Promise<Person> => joinTeam(gateway.url, gateway.m
 const createKey = async (by: Rest, scopes?: readonly string[]): Promise<string> =>
   (await by("/v1/api-keys", { name: "walker", scopes })).body.key;
 
-/** Parts of the developer's account that the walk uses. */
+/** Things and keys of the developer's account. */
 interface Made {
   readonly things: Things;
-  /** Keys that lack one scope each. */
+  /** Keys by the one scope that they lack. */
   readonly lacking: ReadonlyMap<string, string>;
   readonly revoked: string;
 }
@@ -82,10 +82,10 @@ type Answers = readonly (readonly [name: string, slug: string])[];
 const all = (slug: string, methods: readonly WalkedMethod[]): Answers => methods.map(({ name }) => [name, slug]);
 const named = (answers: Answers, slug: string) => answers.filter((answer) => answer[1] === slug).map(([name]) => name);
 
-// On the main port gRPC is Connect's handler in another encoding.
+// gRPC on PORT is Connect's handler with another encoding.
 const walked: readonly DoorName[] = ["REST", "Connect", "gRPC on GRPC_PORT"];
 
-/** The answers of all methods to one caller, in order. */
+/** Calls all methods in order with the credentials of one caller. */
 async function walk(
   door: DoorName,
   methods: readonly WalkedMethod[],
@@ -102,7 +102,7 @@ async function walk(
 }
 const slugsOf = (outcomes: Awaited<ReturnType<typeof walk>>): Answers => outcomes.map(({ name, slug }) => [name, slug]);
 
-/** Calls methods of each door as each kind of caller. */
+/** Calls methods over each protocol as each kind of caller. */
 export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMethod[]): void {
   beforeAll(async () => {
     gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
@@ -125,30 +125,30 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
     const guarded = methods.filter(isGuarded);
     const aboutOne = guarded.filter(({ variables }) => variables.length > 0);
 
-    test("a call without a bearer is unauthorized at every method", async () => {
+    test("a call without a credential is refused with unauthorized by every method", async () => {
       expect(slugsOf(await walk(door, guarded, undefined, made.things))).toEqual(all("unauthorized", guarded));
     });
 
-    test("a wrong key is invalid at every method", async () => {
+    test("an unknown key is refused with invalid-key by every method", async () => {
       expect(slugsOf(await walk(door, guarded, strangeKey(), made.things))).toEqual(all("invalid-key", guarded));
     });
 
-    test("a public method takes a wrong key", async () => {
+    test("a public method ignores an unknown key", async () => {
       const open = methods.filter((method) => !isGuarded(method));
       const slugs = slugsOf(await walk(door, open, strangeKey()));
       expect(named(slugs, "invalid-key")).toEqual([]);
     });
 
-    test("a revoked key is revoked at every method", async () => {
+    test("a revoked key is refused with revoked-key by every method", async () => {
       expect(slugsOf(await walk(door, guarded, made.revoked, made.things))).toEqual(all("revoked-key", guarded));
     });
 
-    test("a key that lacks the one scope is forbidden at every method, as is any key where a person has to act", async () => {
+    test("a key is forbidden if it lacks the scope or the method needs a login", async () => {
       const keyOf = (method: WalkedMethod) => made.lacking.get(scopeOf(method) ?? "billing:write");
       expect(slugsOf(await walk(door, guarded, keyOf, made.things))).toEqual(all("forbidden", guarded));
     });
 
-    test("another account finds nothing of this account at any method", async () => {
+    test("another account finds no thing of this account by any method", async () => {
       const stranger = await gateway.signUp();
       const forKeys = aboutOne.filter(({ needs }) => !needs.has("a login"));
       const key = await createKey(stranger.rest);
@@ -156,7 +156,7 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
         [stranger.accessToken, aboutOne],
         [key, forKeys],
       ] as const) {
-        // There are more methods than a free account may call at once.
+        // A free account's bucket has too few tokens for all methods.
         for (let at = 0; at < methods.length; at += 50) {
           gateway.pass(60_000);
           const some = methods.slice(at, at + 50);
@@ -165,7 +165,7 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
       }
     });
 
-    test("a login without a step-up is asked for it at every method that needs one, and nowhere else", async () => {
+    test("a login without a step-up is refused by exactly the methods that need one", async () => {
       const { email, password, accountId, accessToken: token } = await join("admin");
       const { enrolTotp, confirmTotp } = MfaService.method;
       const enrolled = await gateway.call("REST", enrolTotp, { password }, { token });
@@ -187,7 +187,7 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
     });
   });
 
-  test("a removed member and the key that it made are revoked at every method", async () => {
+  test("a removed member and the member's key are refused with revoked-key by every method", async () => {
     const person = await join("admin");
     const key = await createKey(person.rest);
     const { data } = (await rest("/v1/team/members")).body;
@@ -206,20 +206,20 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
     }
   });
 
-  // The last ones: the account accepts no terms from here on.
-  describe("with terms that are not accepted", () => {
+  // These tests run last, since the account accepts no terms from here on.
+  describe("unaccepted terms", () => {
     const url = "https://example.com/terms";
     let member: Person;
 
     beforeAll(async () => {
       member = await join();
       await bringTermsIntoForce(gateway, { id: "first", url });
-      // A gateway reads the revisions again within two weeks.
+      // A gateway reloads the revisions every two weeks.
       const isAsked = async () => (await rest("/v1/profiles")).status === 403;
       expect(await waitUntil(isAsked, { timeout: 10_000, every: 50 })).toBe(true);
     });
 
-    test.each(walked)("they are asked for at every method over %s, but where one does not need them", async (door) => {
+    test.each(walked)("block every method over %s except those that do not need them", async (door) => {
       const guarded = methodsOf(door).filter(isGuarded);
       const { email, password, accountId } = member;
       const { body: login } = await rest("/v1/auth/login", { email, password, account_id: accountId });

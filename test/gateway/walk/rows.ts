@@ -1,17 +1,17 @@
-/** What a caller needs: `<resource>:<verb>` is a scope, a login where a person has to act. */
+/** Requirement of a method: a scope `<resource>:<verb>`, a login, or one of the following. */
 type Need =
   | `${string}:${"read" | "write"}`
-  /** No bearer at all. */
+  /** No credential. */
   | "nothing"
   | "a login"
-  /** A second factor shown just now, of those who have one. */
+  /** Recent second factor, if the user has one. */
   | "a step-up"
-  /** The terms in force need not be accepted. */
+  /** Works without accepting the terms in force. */
   | "no terms";
 
 /**
- * What each method asks of its callers, written by hand: a row that is missing, or says something else than the method's
- * options, is a test that fails. What it says is read from the interface and its decisions, never from the proto.
+ * Requirements of each method, written by hand. A missing row, or one that differs from the method's options, fails a
+ * test. Rows follow the interface and its decisions, never the proto.
  */
 export const rows: Readonly<Record<string, readonly Need[]>> = {
   "ApiKeyService.Create": ["api_keys:write", "a step-up"],

@@ -7,25 +7,25 @@ import { cancelOpenOrder, subscribe, unsubscribe } from "../../support/sandbox.t
 import { smallRecipe } from "../../support/small-recipe.ts";
 import { giveUpDelivery } from "../../webhooks/scene.ts";
 
-/** Where writes are prepared. */
+/** Environment of the writes. */
 export interface WriteScene {
   readonly url: string;
   readonly mailbox: Mailbox;
-  /** A key of an account of the highest tier. */
+  /** Key of an account of the highest tier. */
   readonly key: string;
   now(): number;
-  /** Publishes new terms, and gives their revision. */
+  /** Publishes new terms and returns their revision ID. */
   publishTerms(): Promise<string>;
 }
 
-/** A call that changes something, ready to be made. */
+/** Prepared call with side effects. */
 export interface Write {
   readonly request: JsonObject;
-  /** Whoever makes it. */
+  /** Credential of the caller. */
   readonly token?: string | undefined;
-  /** The one entry that it has. */
+  /** Action of the expected audit entry. */
   readonly action: string;
-  /** Opens the log that has the entry, once the call was made. */
+  /** Returns a client of the account whose audit log has the entry, after the call. */
   log(): Promise<Rest>;
 }
 
@@ -37,7 +37,7 @@ const anotherPassword = "four wheels and a steady hand";
 const restOf = ({ url }: WriteScene, key: string): Rest => restClient({ url, key });
 const ownRest = (scene: WriteScene): Rest => restOf(scene, scene.key);
 
-/** A call by the key, whose account's log has it. */
+/** Prepares a call by the key, with an entry in its account's log. */
 function byKey(action: string, prepare: (rest: Rest, scene: WriteScene) => Promise<JsonObject>): Prepare {
   return async (scene) => {
     const rest = ownRest(scene);
@@ -45,7 +45,7 @@ function byKey(action: string, prepare: (rest: Rest, scene: WriteScene) => Promi
   };
 }
 
-/** A call by the login of a member of that account. */
+/** Prepares a call by the login of a team member. */
 function byMember(action: string, prepare: (person: Person, scene: WriteScene) => Promise<JsonObject>): Prepare {
   return async (scene) => {
     const person = await joinTeam(scene.url, scene.mailbox, ownRest(scene));
@@ -54,7 +54,7 @@ function byMember(action: string, prepare: (person: Person, scene: WriteScene) =
   };
 }
 
-/** A call of somebody who shows a token from a mail, or a password; the log is that of their own account. */
+/** Prepares a call without a login, with a token of a mail or a password. The entry is in the caller's own account. */
 function byNobody(action: string, prepare: (scene: WriteScene, email: string) => Promise<JsonObject>): Prepare {
   return async (scene) => {
     const email = freshEmail();
@@ -66,7 +66,7 @@ function byNobody(action: string, prepare: (scene: WriteScene, email: string) =>
   };
 }
 
-/** The same, by somebody who has signed up. */
+/** Prepares a call without a login by a new user. */
 function bySignedUp(action: string, prepare: (person: Person, scene: WriteScene) => Promise<JsonObject>): Prepare {
   return byNobody(action, async (scene, email) => prepare(await signUp(scene.url, scene.mailbox, { email }), scene));
 }
@@ -82,13 +82,13 @@ const aboutOne = (path: string, body?: object) => async (rest: Rest) => {
 const session = aboutOne("/v1/sessions");
 const agentSession = aboutOne("/v1/agent-sessions");
 const apiKey = aboutOne("/v1/api-keys", { name: "walk" });
-/** The one endpoint of the account: of active ones it may have ten. */
+/** Replaces all active endpoints, since an account may have at most ten. */
 async function webhook(rest: Rest): Promise<JsonObject> {
   const { data } = (await rest("/v1/webhooks?active=true")).body;
   for (const { id } of data) await rest(`/v1/webhooks/${id}`, undefined, { method: "DELETE" });
   return aboutOne("/v1/webhooks", { url: "https://hooks.example.com/" })(rest);
 }
-/** A delivery in `dlq`, of the account's one endpoint. */
+/** Returns the ID of a delivery in `dlq`. */
 async function givenUp(rest: Rest): Promise<string> {
   const { id: endpoint } = await webhook(rest);
   return giveUpDelivery(rest, String(endpoint));
@@ -99,7 +99,7 @@ const quote = aboutOne("/v1/billing/crypto-checkout/quote", quoted);
 const profile = aboutOne("/v1/profiles", { name: "walk" });
 const recipe = aboutOne("/v1/recipes", smallRecipe);
 
-/** Enrols a second factor that is not confirmed yet, and gives the app that shows its codes. */
+/** Starts the enrolment of a second factor. Returns its authenticator. */
 async function beginEnrolment({ rest, password }: Person) {
   return authenticatorOf((await rest("/v1/auth/mfa/totp", { password })).body.otpauth_url);
 }
@@ -109,7 +109,7 @@ async function enrol(person: Person, { now }: WriteScene) {
   return codeAt;
 }
 
-/** Asks for another address for somebody, and gives it. */
+/** Requests a change to a new e-mail address, and returns the address. */
 async function askForAddress({ rest, password }: Person): Promise<string> {
   const email = freshEmail();
   await rest("/v1/auth/email-change/request", { email, password });
@@ -126,7 +126,7 @@ async function membership(rest: Rest, scene: WriteScene): Promise<JsonObject> {
   return { id: data.find(({ user_id }: { user_id: string }) => user_id === userId).id };
 }
 
-/** Each method that changes something, ready to be called. One that is new has its line here. */
+/** Prepared calls of all audited methods. A new method needs an entry. */
 export const writes: Readonly<Record<string, Prepare>> = {
   "AccountService.UpdateMe": byKey("account.update", async () => ({ account_name: "Engines" })),
   "AccountService.UpdateEmailPreferences": byMember("user.update_email_preferences", async () => ({
@@ -297,13 +297,13 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "FileService.Delete": byKey("file.delete", async (rest) => ({ ...(await session(rest)), name: "a.txt" })),
 };
 
-/** What a deployment without a media server and an account without an LLM refuse, whoever asks. */
+/** Methods refused without a media server and an LLM, regardless of the caller. */
 export const refusedEverywhere: readonly string[] = [
   ...["AgentTurnService.SendMessage", "AgentTurnService.CancelTurn", "AgentViewService.CreateMediaToken"],
   "LlmSettingsService.TestByokLlmKey",
 ];
 
-/** What changes nothing that the log is about: what is done to a page; mails that are asked for, or not wanted any more; a login that goes on. */
+/** Methods without audit entries: page actions, requested or cancelled mails, and refreshed logins. */
 export const unlogged: readonly string[] = [
   ...["SessionService.Navigate", "SessionService.Interact", "SessionService.Wait", "SessionService.Capture"],
   ...["SessionService.Observe", "AgentInputService.SendInput"],
