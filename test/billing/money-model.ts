@@ -7,10 +7,7 @@ const rankOf = (tier: string): number => ranks.indexOf(tier);
 
 const day = 86_400_000;
 
-/**
- * Returns the milliseconds that calendar months last from a time on. The calculation differs from the service's on
- * purpose.
- */
+/** Returns the length of calendar months in milliseconds, calculated differently from the service on purpose. */
 function monthsFrom(time: number, months: number): number {
   const date = new Date(time);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth() + months];
@@ -87,10 +84,7 @@ export class MoneyModel {
     return this.cards.find(({ status }) => status !== "ended");
   }
 
-  /**
-   * Returns the effective tier. Among equal tiers, the operator's precedes the card's, which precedes the oldest
-   * months.
-   */
+  /** Returns the effective tier. Among equal tiers, the operator's precedes the card's, then the oldest months. */
   serving(): { tier: string; block: Block | undefined } {
     const { card } = this;
     const cardTier = card && (card.until === undefined || card.until > this.now) ? card.tier : "free";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { builtServices } from "../../tools/described-services.ts";
 
-/** What is done to a page, or is no change; or to another account than the caller's, into whose log the method writes. */
+/** Page actions, calls without side effects, and a method that writes into another account's log. */
 const unaudited = [
   "TeamService.AcceptInvite",
   "SessionService.Navigate",
@@ -16,8 +16,8 @@ const unaudited = [
   "AgentViewService.CreateMediaToken",
 ];
 
-// Public methods have no caller: they write their entries by themselves, once they know whom those are about.
-test("every method by which a caller changes something has an action of the audit log", () => {
+// Public methods have no caller. They write their entries once they know the account.
+test("every method with side effects has an audit action", () => {
   const writes = builtServices
     .flatMap(({ methods }) => methods)
     .filter(({ kind, route, rules }) => kind === "unary" && route?.verb !== "GET" && !rules.public);

@@ -2,19 +2,19 @@ import { type DescField, type DescMessage, getOption, hasOption, ScalarType } fr
 import { type FieldRules, field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Contract } from "./contract-image.ts";
 
-/** Types of Google's that a request may hold: small by themselves, or bounded by rules of their own. */
+/** Google types that a request may contain, because they are small or have their own bounds. */
 const plain = new Set([
   "google.protobuf.Timestamp",
   "google.protobuf.Duration",
   "google.protobuf.FieldMask",
-  // By max_body_bytes and max_message_bytes of its method.
+  // Bounded by max_body_bytes and max_message_bytes of the method.
   "google.api.HttpBody",
 ]);
 
-/** JSON as a client pleases, which no rule can bound: what reads it does, as its comment says and a test of its own. */
+/** Arbitrary JSON, which no rule can bound. Its reader enforces the limits, with a test of its own. */
 const boundByReader = new Set(["pilothouse.v1.SendAgentMessageRequest.output_schema"]);
 
-/** Every string, bytes, list, map, enum and mask that a client can send is bounded, down to the last message. */
+/** Every string, bytes, list, map, enum and mask of a request must be bounded, in nested messages too. */
 export function requestBounds(contract: Contract): string[] {
   const faults = new Set<string>();
   const seen = new Set<DescMessage>();

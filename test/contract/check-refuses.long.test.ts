@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { copyProject } from "./project-copy.ts";
 
-// Each step runs a whole compiler or linter, generation included, next to other test files.
+// Each step runs a complete compiler or linter, including code generation, next to other test files.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 let project: string;
@@ -24,7 +24,6 @@ function check(...steps: string[]) {
   return { status, said: stderr };
 }
 
-/** Runs git in the copy. */
 function git(...args: string[]): string {
   const person = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
   return execFileSync("git", [...person, ...args], { cwd: project, encoding: "utf8" });
@@ -111,7 +110,7 @@ test("generated refuses generated code that was edited by hand", async () => {
   expect(status).not.toBe(0);
 });
 
-test("dead_code refuses an export that nothing imports", async () => {
+test("dead_code refuses an unused export", async () => {
   await writeFile(join(project, "tools/planted.ts"), 'import { used } from "../src/planted.ts";\nconsole.log(used);\n');
   await writeFile(join(project, "src/planted.ts"), "export const used = 1;\nexport const unused = 2;\n");
   const { status, said } = check("dead_code");
@@ -124,7 +123,7 @@ test("dead_code refuses an export that nothing imports", async () => {
 
 const steps = Map.groupBy(violations, ({ step }) => step);
 
-test.each([...steps.keys()])("%s refuses what breaks its rules", async (step) => {
+test.each([...steps.keys()])("%s refuses violations of its rules", async (step) => {
   const planted = steps.get(step) ?? [];
   for (const { file, text } of planted) {
     await mkdir(dirname(join(project, file)), { recursive: true });
@@ -137,7 +136,7 @@ test.each([...steps.keys()])("%s refuses what breaks its rules", async (step) =>
   expect(status).not.toBe(0);
 });
 
-test("openapi refuses a document that the digest does not describe, and names the lines", async () => {
+test("openapi refuses a document that differs from the digest, and prints the lines", async () => {
   expect(check("openapi")).toMatchObject({ status: 0 });
   const digest = join(project, "docs/openapi.digest");
   const text = await readFile(digest, "utf8");
@@ -167,7 +166,7 @@ test("proto_breaking refuses a field whose type has changed since the released c
   expect(status).not.toBe(0);
 });
 
-test("proto_breaking says that the released commit is missing", async () => {
+test("proto_breaking reports that the released commit is missing", async () => {
   const missing = "0123456789abcdef0123456789abcdef01234567";
   await writeFile(join(project, "proto/released-at"), `${missing}\n`);
   const { status, said } = check("proto_breaking");
@@ -175,6 +174,6 @@ test("proto_breaking says that the released commit is missing", async () => {
   expect(status).not.toBe(0);
 });
 
-test("there is no check of an unknown name", () => {
+test("an unknown check is refused", () => {
   expect(check("spelling")).toEqual({ status: 1, said: "pilothouse: there is no check called spelling.\n" });
 });

@@ -16,7 +16,7 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
 const root = join(import.meta.dirname, "../..");
 
-/** What the rules look at: the services of one package with every message and enum of it, comments included. */
+/** Services, messages and enums of one package, including comments. */
 export interface Contract {
   readonly files: readonly DescFile[];
   readonly services: readonly DescService[];
@@ -25,7 +25,7 @@ export interface Contract {
   readonly enums: readonly DescEnum[];
 }
 
-/** Builds a directory of protos, and returns the contract of any one of its packages. */
+/** Builds a directory of protos. Returns a function that returns the contract of a package. */
 export async function buildContracts(directory = join(root, "proto")): Promise<(packageName: string) => Contract> {
   const temporary = await mkdtemp(join(tmpdir(), "pilothouse-image-"));
   try {
@@ -50,7 +50,7 @@ export async function buildContracts(directory = join(root, "proto")): Promise<(
   }
 }
 
-/** A message with all that are declared inside it, but for the entries of maps. */
+/** Returns a message and all messages declared inside, except map entries. */
 function withNested(message: DescMessage): DescMessage[] {
   return [message, ...message.nestedMessages.flatMap(withNested)];
 }

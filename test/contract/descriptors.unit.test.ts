@@ -15,31 +15,31 @@ const root = join(import.meta.dirname, "../..");
 
 const rules = { ...methodRules, ...shapeRules, requestBounds };
 
-/** What each rule says of the contract. */
+/** Test titles of the rules. */
 const sentences: Readonly<Record<keyof typeof rules, string>> = {
-  promisedEndpoints: "should have every endpoint that was promised, and no other",
-  oneDoor: "should open one door beside gRPC and Connect to every method: REST, or WebSocket to bidirectional ones",
-  bodies: "should take no body with GET and DELETE, and the whole message with the others",
-  sideEffects: "should mark as free of side effects what is a unary GET, and nothing else",
-  pathVariables: "should name in paths only singular strings of the request",
-  distinctRoutes: "should not have two methods on one route",
-  knownScopes: "should ask for known scopes, and for none in public",
-  stepUps: "should ask for a step-up where it was decided, and nowhere else",
-  beforeAcceptance: "should serve auth, legal and the caller's own record before the terms are accepted",
-  knownBuckets: "should draw from the buckets of the interface where it says so",
-  knownErrors: "should name only errors of the error table",
-  idempotencyConflicts: "should name conflict where an Idempotency-Key can be used twice",
-  successStatus: "should answer 204 where nothing is answered",
-  kindIsFree: "should leave the name kind to oneofs",
-  enumZeros: "should say nothing by the zero of an enum",
-  timestampNames: "should name points in time, and nothing else, by _at",
-  comments: "should explain every service, method, message, field, oneof, enum and value",
-  lists: "should page all lists alike",
-  updateMasks: "should end the request of PATCH, and no other, with an update mask",
-  secrets: "should keep what is secret by its name out of logs",
-  eventPayloads: "should have one payload message for every event type of the interface",
-  filePackages: "should name the packages of generated code for Go, Java and C#",
-  requestBounds: "should bound every string, list, map and enum that a client can send",
+  promisedEndpoints: "has every promised endpoint and no other",
+  oneDoor: "has one REST route per method, or one WebSocket per bidirectional method",
+  bodies: "has no body for GET and DELETE, and the whole message as body otherwise",
+  sideEffects: "marks exactly the unary GETs as free of side effects",
+  pathVariables: "has only singular strings of the request as path variables",
+  distinctRoutes: "has distinct routes",
+  knownScopes: "has only known scopes, and none on public methods",
+  stepUps: "requires a step-up for exactly the decided methods",
+  beforeAcceptance: "serves auth, legal and the caller's own record before the terms are accepted",
+  knownBuckets: "uses the rate limit buckets of the interface",
+  knownErrors: "lists only errors of the error table",
+  idempotencyConflicts: "lists conflict for methods that store responses by Idempotency-Key",
+  successStatus: "has status 204 for empty responses",
+  kindIsFree: "reserves the name kind for oneofs",
+  enumZeros: "has an unspecified zero value in every enum",
+  timestampNames: "names exactly the timestamps *_at",
+  comments: "documents every service, method, message, field, oneof, enum and value",
+  lists: "paginates all lists alike",
+  updateMasks: "has an update mask at the end of exactly the PATCH requests",
+  secrets: "redacts fields with secret names in logs",
+  eventPayloads: "has one payload message per event type of the interface",
+  filePackages: "names the packages of generated code for Go, Java and C#",
+  requestBounds: "bounds every string, list, map and enum of a request",
 };
 
 const header = `
@@ -60,7 +60,7 @@ function sentenceOf(name: string): string {
   return isRule(name) ? sentences[name] : name;
 }
 
-/** Puts the planted faults beside a copy of our protos, each in a package of its own. */
+/** Writes each planted fault into a separate package, next to a copy of the protos. */
 async function plant(directory: string): Promise<void> {
   await cp(join(root, "proto"), directory, { recursive: true });
   await mkdir(join(directory, "planted"));
@@ -84,12 +84,12 @@ describe("the contract", () => {
     },
   );
 
-  test("should be looked at whole", () => {
+  test("is read completely", () => {
     expect(contract.methods.length).toBeGreaterThan(endpoints.interface.length);
     expect(new Set(endpoints.interface).size).toBe(86);
   });
 
-  test("should have every error of the interface in the error table, with its status", () => {
+  test("has every error of the interface in the error table, with the same status", () => {
     expect(Object.keys(errorSlugs)).toHaveLength(32);
     const statuses = new Map(Object.entries(errorTable).map(([slug, { status }]) => [slug, status]));
     const known = Object.keys(errorSlugs).map((slug) => [slug, statuses.get(slug)]);
@@ -97,7 +97,7 @@ describe("the contract", () => {
   });
 });
 
-describe("the rules of the contract", () => {
+describe("a contract rule", () => {
   let contractOf: (packageName: string) => Contract;
 
   beforeAll(async () => {
@@ -110,20 +110,20 @@ describe("the rules of the contract", () => {
     }
   });
 
-  test("should each have a fault planted against it, but for the two that are tried by hand", () => {
+  test("has a planted fault, except the two tested manually", () => {
     const byHand = ["promisedEndpoints", "eventPayloads"];
     expect([...Object.keys(plantedFaults), ...byHand].sort()).toEqual(Object.keys(rules).sort());
   });
 
   test.each(Object.entries(plantedFaults).map(([name, { faults }]) => ({ name, faults })))(
-    "should refuse what is planted against $name",
+    "refuses the fault planted against $name",
     ({ name, faults }) => {
       const found = isRule(name) ? rules[name](contractOf(`planted.${name}`)) : [];
       expect(found).toEqual(faults.map((fault) => expect.stringContaining(fault)));
     },
   );
 
-  test("should see an endpoint that is missing, and one that was not promised", () => {
+  test("reports missing and unpromised endpoints", () => {
     const found = rules.promisedEndpoints(contractOf("planted.bodies"));
     expect(found).toContain("POST /v1/sessions/{id}/navigate is missing");
     expect(found).toContain("POST /v1/oauth/token is missing");
@@ -131,7 +131,7 @@ describe("the rules of the contract", () => {
     expect(found).toHaveLength(endpoints.interface.length + endpoints.decided.length + 4);
   });
 
-  test("should see an event type without payload message, and one with two", () => {
+  test("reports an event type without a payload message, and one with two", () => {
     const { messages, ...rest } = contractOf("pilothouse.v1");
     const ping = messages.filter((message) => message.name === "TestPingEvent");
     const others = messages.filter((message) => message.name !== "SessionFailedEvent");

@@ -35,7 +35,7 @@ const sound: Record<string, string> = {
 
 let project: string;
 
-/** Writes a small project: the sound one with some files beside, or in place of, its own. */
+/** Writes a small valid project, with additional or replaced files. */
 async function write(files: Record<string, string>): Promise<void> {
   for (const [path, text] of Object.entries({ ...sound, ...files })) {
     await mkdir(dirname(join(project, path)), { recursive: true });
@@ -43,7 +43,7 @@ async function write(files: Record<string, string>): Promise<void> {
   }
 }
 
-/** Runs the law's check on the small project. */
+/** Runs the import law on the small project. */
 function judge() {
   const options = { cwd: project, encoding: "utf8", timeout: 20_000 } as const;
   const { status, stderr } = spawnSync(process.execPath, ["tools/import-law.ts"], options);
@@ -63,7 +63,7 @@ afterEach(async () => {
   await rm(project, { recursive: true, force: true });
 });
 
-test("a sound project passes", async () => {
+test("a valid project passes", async () => {
   await write({});
   expect(judge()).toEqual({ status: 0, stderr: "" });
 });
@@ -132,14 +132,14 @@ const broken: [rule: string, path: string, text: string][] = [
   ["imports-resolve", "gateway/door.ts", 'import "./gone.ts";'],
 ];
 
-test.each(broken)("%s refuses what %s imports", async (rule, path, text) => {
+test.each(broken)("%s refuses the imports of %s", async (rule, path, text) => {
   await write({ [path]: text });
   const { status, stderr } = judge();
   expect(stderr).toContain(`${rule}: `);
   expect(status).toBe(1);
 });
 
-test("a file beside the folders of src is refused, also if it imports nothing", async () => {
+test("a file directly in src is refused, even without imports", async () => {
   await write({
     "src/limits.ts": "export type Limit = number;",
     "src/sessions/rules.ts": 'import type { Limit } from "../limits.ts"; export type Rule = Limit;',
@@ -148,7 +148,7 @@ test("a file beside the folders of src is refused, also if it imports nothing", 
   expect(judge()).toEqual({ status: 1, stderr });
 });
 
-test("a folder of which nothing was read does not pass", async () => {
+test("a folder without any module is refused", async () => {
   await write({ "test/all.test.ts": "export {};" });
   await rm(join(project, "workers"), { recursive: true });
   await mkdir(join(project, "workers"));

@@ -7,7 +7,7 @@ import { isErrorSlug } from "../../src/platform/error-table.ts";
 import type { Contract } from "./contract-image.ts";
 import endpoints from "./endpoints.json" with { type: "json" };
 
-/** The four rate-limit buckets of the interface, and the methods that each but `global` belongs to. */
+/** Rate limit buckets of the interface other than `global`, with their methods. */
 const expectedBuckets: Readonly<Record<string, readonly string[]>> = {
   "sessions:create": ["POST /v1/sessions", "POST /v1/agent-sessions"],
   "agent_sessions:message": ["POST /v1/agent-sessions/{id}/message"],
@@ -17,7 +17,7 @@ const expectedBuckets: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** What a login token of a user with a second factor may do only after a step-up. */
+/** Methods that a user with a second factor may call only after a step-up. */
 const expectedStepUps = new Set([
   "POST /v1/api-keys",
   "POST /v1/api-keys/{id}/rotate",
@@ -36,7 +36,7 @@ const expectedStepUps = new Set([
   "POST /v1/auth/email-change/request",
 ]);
 
-/** The interface has them as GET, two as links in mails, but they change or make something. */
+/** GET methods with side effects. The interface defines them as GET; two are links in mails. */
 const changingGets = new Set([
   "/v1/agent-sessions/{id}/gui-control-key",
   "/v1/status/subscribe/confirm",
@@ -49,7 +49,7 @@ interface Route {
   readonly body: string;
 }
 
-/** The door of a method beside gRPC and Connect: its REST route or its WebSocket. */
+/** Returns the REST route or the WebSocket of a method. */
 function routeOf(method: DescMethod): Route | undefined {
   const { pattern, body } = getOption(method, http);
   const { websocket } = getOption(method, rules);
@@ -66,7 +66,7 @@ function doorOf(method: DescMethod): string {
   return route ? `${route.verb} ${route.path}` : "";
 }
 
-/** One fault per method of which `fault` says something. */
+/** Returns one fault per method for which `fault` returns a text. */
 function eachMethod(contract: Contract, fault: (method: DescMethod) => string | false | undefined): string[] {
   return contract.methods.flatMap((method) => {
     const found = fault(method);
@@ -74,7 +74,7 @@ function eachMethod(contract: Contract, fault: (method: DescMethod) => string | 
   });
 }
 
-/** Every endpoint that was promised exists with that method and path, and no other. */
+/** Exactly the promised endpoints must exist, with their methods and paths. */
 function promisedEndpoints(contract: Contract): string[] {
   const promised = new Set([...endpoints.interface, ...endpoints.decided]);
   const found = new Set(contract.methods.map(doorOf).filter((door) => door !== "" && !door.startsWith("WebSocket")));
@@ -84,7 +84,7 @@ function promisedEndpoints(contract: Contract): string[] {
   ];
 }
 
-/** Every method has one door of its kind; what REST runs in place of another needs none. */
+/** Every method must have one route of its kind. Streaming variants of a REST method need none. */
 function oneDoor(contract: Contract): string[] {
   const streams = new Set(
     contract.methods.map((method) => `${method.parent.typeName}.${getOption(method, rules).streamedBy}`),
@@ -102,7 +102,7 @@ function oneDoor(contract: Contract): string[] {
   });
 }
 
-/** GET and DELETE have no body; with the others the whole message is the body, or a field for bytes of any type. */
+/** GET and DELETE must not have a body. Other methods must take the whole message, or a field for raw bytes. */
 function bodies(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const route = routeOf(method);
@@ -113,7 +113,7 @@ function bodies(contract: Contract): string[] {
   });
 }
 
-/** NO_SIDE_EFFECTS if and only if unary GET; the GETs that change something are IDEMPOTENT. */
+/** Exactly the unary GETs must be NO_SIDE_EFFECTS. GETs with side effects must be IDEMPOTENT. */
 function sideEffects(contract: Contract): string[] {
   const { NO_SIDE_EFFECTS, IDEMPOTENT, IDEMPOTENCY_UNKNOWN } = MethodOptions_IdempotencyLevel;
   return eachMethod(contract, (method) => {
@@ -125,7 +125,7 @@ function sideEffects(contract: Contract): string[] {
   });
 }
 
-/** What a path names is a singular string of the request that is always there. */
+/** Path variables must be singular, always present strings of the request. */
 function pathVariables(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const names = [...(routeOf(method)?.path ?? "").matchAll(/\{([^}]*)\}/g)].map((match) => match[1]);
@@ -142,7 +142,7 @@ function isPlainString(field: DescField | undefined): boolean {
   );
 }
 
-/** No two methods have the same door. */
+/** No two methods may have the same route. */
 function distinctRoutes(contract: Contract): string[] {
   const seen = new Map<string, DescMethod>();
   return eachMethod(contract, (method) => {
@@ -153,7 +153,7 @@ function distinctRoutes(contract: Contract): string[] {
   });
 }
 
-/** Scopes are of the known set; public methods have none, and no step-up. */
+/** Scopes must be known. Public methods must not have a scope or a step-up. */
 function knownScopes(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { scope, public: isPublic, stepUp } = getOption(method, rules);
@@ -162,7 +162,7 @@ function knownScopes(contract: Contract): string[] {
   });
 }
 
-/** A step-up is asked for where it was decided, and nowhere else; it names its slug. */
+/** Exactly the decided methods must need a step-up and list its slug. */
 function stepUps(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { errors, stepUp } = getOption(method, rules);
@@ -171,7 +171,7 @@ function stepUps(contract: Contract): string[] {
   });
 }
 
-/** Before the terms are accepted auth, legal and the caller's own record are served, and nothing else. */
+/** Only auth, legal and the caller's own record may be available before the terms are accepted. */
 function beforeAcceptance(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { beforeLegalAcceptance, public: isPublic } = getOption(method, rules);
@@ -180,7 +180,7 @@ function beforeAcceptance(contract: Contract): string[] {
   });
 }
 
-/** Buckets are those of the interface, on the methods that it names. */
+/** Buckets must be those of the interface, on the methods that it names. */
 function knownBuckets(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { buckets } = getOption(method, rules);
@@ -192,7 +192,7 @@ function knownBuckets(contract: Contract): string[] {
   });
 }
 
-/** Every slug that a method names is in the error table, and named once. */
+/** Every slug of a method must be in the error table and listed once. */
 function knownErrors(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { errors } = getOption(method, rules);
@@ -203,7 +203,7 @@ function knownErrors(contract: Contract): string[] {
   });
 }
 
-/** What keeps its answers for an Idempotency-Key can answer `conflict`: the key with another body, or still running. */
+/** Methods that store responses by Idempotency-Key must list `conflict`, for a different body or a running request. */
 function idempotencyConflicts(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { errors, idempotency, public: isPublic } = getOption(method, rules);
@@ -212,7 +212,7 @@ function idempotencyConflicts(contract: Contract): string[] {
   });
 }
 
-/** 204 if and only if nothing is answered; no status but those of success that the contract uses. */
+/** Exactly the empty responses must have status 204. Others must have 200, 201 or 202. */
 function successStatus(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { successStatus: status, createdStatus } = getOption(method, rules);
@@ -226,7 +226,6 @@ function successStatus(contract: Contract): string[] {
   });
 }
 
-/** The rules that look at methods and their options. */
 export const methodRules = {
   promisedEndpoints,
   oneDoor,

@@ -6,7 +6,7 @@ const document = describeServices(builtServices);
 const text = JSON.stringify(document);
 const lines = digestOf(document).split("\n");
 
-// Each is replaced where it stands first.
+// Only the first occurrence is replaced.
 test.each([
   ["a bound", '"maximum":120000', '"maximum":60000', /^InteractRequest: /],
   ["a scope", '"bearer":["profiles:write"]', '"bearer":["profiles:read"]', /^POST \/v1\/profiles /],

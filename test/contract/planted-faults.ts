@@ -1,8 +1,8 @@
-/** A contract that breaks one rule, and what the rule has to say about it. */
+/** Contract that breaks one rule, and the expected faults. */
 interface PlantedFault {
-  /** What stands in the proto file below its package and imports. */
+  /** Proto source after the package and imports. */
   readonly source: string;
-  /** Each is part of one fault, in this order; there are no others. */
+  /** Substrings of all expected faults, in order. */
   readonly faults: readonly string[];
 }
 
@@ -14,7 +14,7 @@ const get = (path: string) => `(google.api.http) = {get: "${path}"}`;
 const post = (path: string) => `(google.api.http) = {post: "${path}" body: "*"}`;
 const safe = "idempotency_level = NO_SIDE_EFFECTS";
 
-/** By rule: a contract that the rule must refuse. */
+/** Contracts by the rule that must refuse them. */
 export const plantedFaults = {
   oneDoor: {
     source: `${thing}${service(

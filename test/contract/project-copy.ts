@@ -6,8 +6,8 @@ const root = join(import.meta.dirname, "../..");
 const notCopied = new Set([".git", ".cache", "node_modules"]);
 
 /**
- * Copies the project into a new temporary directory. Its node_modules is a directory of links, told to be current, so
- * that nothing done in the copy can reach the packages of the project itself.
+ * Copies the project into a temporary directory. The node_modules of the copy contains links and is marked as current,
+ * so that the packages of the project stay unchanged.
  */
 export async function copyProject(): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), "pilothouse-copy-"));

@@ -4,7 +4,7 @@ import { http } from "../../src/gen/google/api/annotations_pb.ts";
 import { event_type, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { Contract } from "./contract-image.ts";
 
-/** The event types of the interface. */
+/** Event types of the interface. */
 const eventTypes = [
   "session.completed",
   "session.failed",
@@ -25,24 +25,24 @@ function fieldsOf(contract: Contract): DescField[] {
   return contract.messages.flatMap((message) => message.fields);
 }
 
-/** A oneof becomes `{"kind": ..., members}`: its members are messages without a field of that name. */
+/** A oneof becomes `{"kind": ..., members}` in JSON, so its members must be messages without a field `kind`. */
 function kindIsFree(contract: Contract): string[] {
   return fieldsOf(contract)
     .filter((field) => field.oneof && !field.message?.fields.every((inner) => inner.name !== "kind"))
     .map((field) => `${field}: is no message, or has a field named kind`);
 }
 
-/** The zero of every enum says that nothing was said. */
+/** The zero value of every enum must be unspecified. */
 function enumZeros(contract: Contract): string[] {
   return contract.enums
     .filter((desc) => !desc.values.some(({ number, name }) => number === 0 && name.endsWith("_UNSPECIFIED")))
     .map((desc) => `${desc}: its zero does not end in _UNSPECIFIED`);
 }
 
-/** A name that was decided before. */
+/** Names decided before this rule. */
 const decidedNames: readonly string[] = ["pilothouse.v1.ReplayFailedDeliveriesRequest.since"];
 
-/** Points in time are named `*_at`, or `at` where the message is one moment. Nothing else is. */
+/** Exactly the timestamps must be named `*_at`, or `at` if the message is one moment. */
 function timestampNames(contract: Contract): string[] {
   return fieldsOf(contract)
     .filter((field) => !decidedNames.includes(`${field.parent.typeName}.${field.name}`))
@@ -50,7 +50,7 @@ function timestampNames(contract: Contract): string[] {
     .map((field) => `${field}: a timestamp, or only named like one`);
 }
 
-/** Service, method, message, field, oneof, enum and enum value (but zero) are commented in full. */
+/** All descriptors except zero enum values must have a comment of full sentences. */
 function comments(contract: Contract): string[] {
   const described: Exclude<AnyDesc, { kind: "file" }>[] = [
     ...contract.services,
@@ -65,7 +65,7 @@ function comments(contract: Contract): string[] {
     .map((desc) => `${desc}: has no comment of full sentences`);
 }
 
-/** A list is asked for with `limit` and `cursor`, and answered with `data`, `has_more` and a nullable `next_cursor`. */
+/** Lists must take `limit` and `cursor`, and return `data`, `has_more` and a nullable `next_cursor`. */
 function lists(contract: Contract): string[] {
   const has = (message: DescMessage, ...names: string[]) =>
     names.every((name) => message.fields.some((field) => field.name === name));
@@ -79,7 +79,7 @@ function lists(contract: Contract): string[] {
     .map((method) => `${method}: is not paged as lists are`);
 }
 
-/** PATCH, and nothing else, ends its request with an update mask. */
+/** Exactly the PATCH requests must end with an update mask. */
 function updateMasks(contract: Contract): string[] {
   return contract.methods
     .filter((method) => {
@@ -90,14 +90,14 @@ function updateMasks(contract: Contract): string[] {
     .map((method) => `${method}: PATCH and update_mask do not go together`);
 }
 
-/** What is secret by its name is kept out of logs. */
+/** Fields with secret names must be redacted in logs. */
 function secrets(contract: Contract): string[] {
   return fieldsOf(contract)
     .filter((field) => secretName.test(field.name) && field.proto.options?.debugRedact !== true)
     .map((field) => `${field}: is secret and not debug_redact`);
 }
 
-/** Every event type of the interface has the one message that its `data` is. */
+/** Every event type of the interface must have exactly one payload message. */
 function eventPayloads(contract: Contract): string[] {
   const found = contract.messages.map((message) => getOption(message, event_type)).filter((type) => type !== "");
   return [
@@ -106,7 +106,7 @@ function eventPayloads(contract: Contract): string[] {
   ];
 }
 
-/** Every file says in which packages its code is generated. An outer class must not have the name of any message. */
+/** Every file names the packages of its generated code. Outer classes must not have names of messages. */
 function filePackages(contract: Contract): string[] {
   return contract.files
     .filter(({ proto: { options } }) => {
@@ -117,7 +117,6 @@ function filePackages(contract: Contract): string[] {
     .map(({ name }) => `${name}: lacks a package option for Go, Java or C#`);
 }
 
-/** The rules that look at the shape of files, messages, enums and lists. */
 export const shapeRules = {
   kindIsFree,
   enumZeros,

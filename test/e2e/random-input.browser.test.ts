@@ -57,10 +57,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-/**
- * Returns an access token of the person. Logs in again, or adds another member, if a random request has ended the
- * login.
- */
+/** Returns an access token. Logs in again, or adds another member, if a random request has ended the login. */
 async function freshLogin(): Promise<string> {
   const { email, password, accountId: account_id } = person;
   if ((await person.rest("/v1/account/logins")).status === 200) return person.accessToken;

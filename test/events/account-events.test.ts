@@ -6,7 +6,7 @@ import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import type { Rest } from "../support/rest.ts";
 
 let door: FrontDoor;
-/** An account of each test's own. */
+/** Key of a new account for each test. */
 let key: string;
 let rest: Rest;
 
@@ -29,21 +29,21 @@ interface Shown {
 
 const end = (path: string) => rest(path, undefined, { method: "DELETE" });
 
-/** Causes `api_key.revoked`; gives the key's identifier. */
+/** Causes `api_key.revoked`. Returns the key's ID. */
 async function revokeKey(): Promise<string> {
   const { id } = (await rest("/v1/api-keys", { name: "CI" })).body;
   await end(`/v1/api-keys/${id}`);
   return id;
 }
 
-/** Causes `session.completed`, among others that no endpoint can subscribe to; gives the session's identifier. */
+/** Causes `session.completed`, and events that endpoints cannot subscribe to. Returns the session's ID. */
 async function endSession(): Promise<string> {
   const { id } = (await rest("/v1/sessions", {})).body;
   await end(`/v1/sessions/${id}`);
   return id;
 }
 
-/** Lists events, once there are so many. */
+/** Waits until the list has `count` events, and returns the events. */
 async function list(count: number, query = ""): Promise<Shown[]> {
   await expect.poll(async () => (await rest(`/v1/events?${query}`)).body.data, { timeout: 10_000 }).toHaveLength(count);
   return (await rest(`/v1/events?${query}`)).body.data;
@@ -55,7 +55,7 @@ const stream = (headers: Record<string, string> = {}, signal?: AbortSignal) =>
     ...(signal && { signal }),
   });
 
-/** Follows the account over REST. */
+/** Follows the account's events over REST. */
 async function follow(headers: Record<string, string> = {}): Promise<{ next(): Promise<Shown & { sse: string }> }> {
   const over = new AbortController();
   onTestFinished(() => over.abort());
@@ -76,7 +76,7 @@ async function follow(headers: Record<string, string> = {}): Promise<{ next(): P
       text += value ?? "";
     }
   };
-  // It has begun to listen when it says that it is open.
+  // The gateway listens for events before it sends this comment.
   expect(await nextFrame()).toBe(": open");
   return {
     async next() {
@@ -161,7 +161,7 @@ test("streams events over Connect", async () => {
   const headers = { authorization: `Bearer ${key}` };
   const revoked = [await revokeKey(), await revokeKey()];
   const events = await list(2);
-  // Leaving the loop alone does not end the request over HTTP/1.1.
+  // Over HTTP/1.1, leaving the loop does not end the request.
   const over = new AbortController();
   onTestFinished(() => over.abort());
   const watched = client.watch({ afterEventId: events[1]?.id ?? "" }, { headers, signal: over.signal });

@@ -41,7 +41,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-/** Numbers come within a second, be it that nobody told of the events. */
+/** Events are numbered within a second even without a notification. */
 const patiently = { timeout: 10_000 };
 
 const append = (tx: Tx, subject: string) =>
@@ -52,13 +52,13 @@ const append = (tx: Tx, subject: string) =>
     create(SessionLiveEventSchema, { sessionId: subject }),
   );
 
-/** Opens a transaction that has written, and gives the way to end it. */
+/** Opens a transaction with a write. Returns the function that commits it. */
 async function openTransaction(write: (tx: Tx) => Promise<unknown>) {
   const written = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();
   const done = database.db.transaction(async (tx) => {
     await write(tx);
-    // Behind what was only sent.
+    // Waits until PostgreSQL has executed pipelined statements.
     await sql`select 1`.execute(tx.sql);
     written.resolve();
     await finish.promise;
@@ -144,7 +144,7 @@ test("delivers all events in order if PostgreSQL was unavailable when the reader
     failures -= 1;
     return Promise.reject(fail("internal", {}, { cause: new DatabaseAway(undefined) }));
   };
-  // Its tail begins after both.
+  // The tail of this log begins after both events.
   const unlucky = createEventLog({ db: { ...database.db, named }, bus, ids, clock, log: silentLog });
   unlucky.start();
   onTestFinished(() => unlucky.stop());
@@ -197,7 +197,7 @@ test("deletes events after 30 days in bounded batches and keeps the positions of
   await expect.poll(() => readEnd(database.db), patiently).toBe(end + 2_501n);
   await sql`update events set created_at = now() - interval '30 days' + interval '1 minute'
     where subject = 'young'`.execute(database.db.sql);
-  // What the tests before this one left.
+  // Also expires the events of the previous tests.
   await sql`update events set created_at = now() - interval '31 days' where number <= ${end}`.execute(database.db.sql);
   await events.sweep();
   const left = await readEvents(database.db, 0n, 10);

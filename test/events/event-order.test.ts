@@ -15,7 +15,7 @@ import { silentLog, startTestDatabase, type TestDatabase } from "../support/data
 const ids = createIds(systemClock);
 const accountId = ids.next("acc");
 const subjects = ["a", "b", "c", "d", "e"];
-/** Of each gateway, and of each writer. */
+/** Writers per gateway, and transactions per writer. */
 const writersEach = 3;
 const transactionsEach = 30;
 let database: TestDatabase;
@@ -32,7 +32,7 @@ const chance = (probability: number) => Math.random() < probability;
 const shortly = () => sleep(Math.random() * 8);
 const pick = () => subjects[Math.floor(Math.random() * subjects.length)] ?? "a";
 
-/** Counts a subject up and tells of it, as a session's transitions do: its row is locked until the commit. */
+/** Increments a subject's counter and appends an event, with the row locked until the commit, like sessions do. */
 async function countUp(events: EventLog, tx: Tx, subject: string): Promise<void> {
   const { rows } = await sql<{ count: number }>`
     update counters set count = count + 1 where subject = ${subject} returning count`.execute(tx.sql);
@@ -41,12 +41,12 @@ async function countUp(events: EventLog, tx: Tx, subject: string): Promise<void>
   await events.append(tx, { accountId, subject }, SessionFailedEventSchema, data);
 }
 
-/** Writes to one or two subjects at a time, slowly or at once, and takes some of it back. */
+/** Writes to one or two subjects per transaction, at random speed, and rolls back some transactions. */
 async function write(events: EventLog): Promise<void> {
   const gone = new Error("taken back");
   for (let count = 0; count < transactionsEach; count += 1) {
     const work = database.db.transaction(async (tx) => {
-      // An xid early, a position late: neither is the order of commits.
+      // Transaction IDs and positions are assigned at random times, so neither matches the commit order.
       if (chance(0.5)) await sql`select pg_current_xact_id()`.execute(tx.sql);
       if (chance(0.5)) await shortly();
       for (const subject of new Set([pick(), pick()].sort())) await countUp(events, tx, subject);
@@ -59,7 +59,7 @@ async function write(events: EventLog): Promise<void> {
   }
 }
 
-/** What each subject's counter was, event by event. */
+/** Returns the counter values of each subject in event order. */
 function historyOf(seen: readonly StoredEvent[]) {
   return Object.fromEntries(
     subjects.map((of) => [of, seen.filter(({ subject }) => subject === of).map(({ data }) => Number(data.detail))]),
@@ -82,7 +82,7 @@ test("delivers each event once and in commit order to every reader under concurr
   const reading = async () => {
     while (await isBehind(read)) read.push(...(await readEvents(database.db, read.at(-1)?.number ?? start, 7)));
   };
-  // By the order in which consumers had the cursor: gateways hear of their commits in any order.
+  // Ordered by consumer turn, since gateways are notified of their commits in any order.
   const turns: StoredEvent[][] = [];
   let turn = 0;
   const failure = new Error("a consumer fails");

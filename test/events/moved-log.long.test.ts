@@ -53,7 +53,7 @@ async function consume(events: EventLog, limit: number): Promise<string[]> {
   return taken;
 }
 
-/** Ten events of which a consumer took four, in a cluster that has seen many more transactions than the next one will. */
+/** Writes ten events, of which a consumer takes four. Uses many more transaction IDs than the target cluster. */
 async function fill(db: Database): Promise<void> {
   await sql`do $$ begin
     create temporary table burnt (n int);
@@ -70,7 +70,7 @@ async function fill(db: Database): Promise<void> {
   expect(await consume(events, 4)).toEqual((await idsIn(db)).slice(0, 4));
 }
 
-/** Sees that streams and consumers go on where they were, with what was there and with what comes. */
+/** Expects that streams and consumers resume at their position, and receive old and new events. */
 async function expectToGoOn(db: Database): Promise<void> {
   const events = startLog(db);
   const stop = new AbortController();
@@ -98,7 +98,7 @@ test("continues in another PostgreSQL restored from a dump", async () => {
   await expectToGoOn(moved);
 }, 90_000);
 
-/** What every type of column has to survive: bytes, JSON with letters beyond ASCII, times to the microsecond. */
+/** Writes values that a copy might damage: bytes, non-ASCII JSON, and an integer beyond 2^53. */
 async function fillProfile(db: Database, bytes: Buffer): Promise<void> {
   await sql`insert into profiles (id, account_id, name, labels, store_id, size_bytes)
     values ('pro_1', ${accountId}, 'p', ${JSON.stringify({ ä: "\\" })}, 'st_1', ${2 ** 53 + 2})`.execute(db.sql);
@@ -106,7 +106,7 @@ async function fillProfile(db: Database, bytes: Buffer): Promise<void> {
   await sql`insert into profile_chunks values ('st_1', 0, ${bytes})`.execute(db.sql);
 }
 
-/** Everything in some tables, as text to the last digit. */
+/** Returns the rows of some tables as text. */
 async function textOf(db: Database): Promise<unknown[]> {
   const tables = ["accounts", "events", "profiles", "profile_chunks"];
   const read = (name: string) =>

@@ -333,13 +333,9 @@ describe("a response", () => {
   });
 
   test.each([
-    [
-      "an unsupported expectation",
-      "GET /docs HTTP/1.1\r\nHost: localhost\r\nExpect: foo\r\n",
-      "Expect: must be",
-    ],
+    ["an unsupported expectation", "GET /docs HTTP/1.1\r\nHost: localhost\r\nExpect: foo\r\n", "Expect: must be"],
     ["a request without Host", "GET /docs HTTP/1.1\r\n", "Host: is required"],
-    ["oversized headers", `GET /docs HTTP/1.1\r\nX-Long: ${"a".repeat(17_000)}\r\n`, "headers: must have at most 16384"],
+    ["long headers", `GET /docs HTTP/1.1\r\nX-Long: ${"a".repeat(17_000)}\r\n`, "headers: must have at most 16384"],
     ["invalid HTTP", "nonsense\r\n", "request: cannot be read as HTTP/1.1: check"],
   ])("to %s is a problem", async (_, head, detail) => {
     const answer = await raw(`${head}Connection: close\r\n\r\n`);

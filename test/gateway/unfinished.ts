@@ -29,10 +29,7 @@ function unfinishedRequest(door: UnfinishedDoor): Buffer {
   }
 }
 
-/**
- * Returns preface, settings, headers and part of a body (RFC 9113), with literal header fields (RFC 7541, section
- * 6.2.2).
- */
+/** Returns preface, settings, headers and part of a body (RFC 9113). Header fields are literal (RFC 7541, 6.2.2). */
 function http2Request(contentType: string, path: string, body: Buffer): Buffer {
   const fields = {
     ":method": "POST",

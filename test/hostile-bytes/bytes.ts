@@ -1,15 +1,14 @@
-/** A step of a connection: bytes to send, a pause in milliseconds (which ends a TCP segment), or a wait for an answer. */
+/** Step: bytes to send, a pause in milliseconds (which ends a TCP segment), or a wait for a response. */
 export type Step = Buffer | number | "answer";
 
-/** The steps of one connection to a port. */
 export interface Case {
   readonly name: string;
   readonly steps: readonly Step[];
-  /** How the client ends: it waits for the server, ends its side, or resets the connection. */
+  /** How the client leaves: it waits for the server, ends its side, or resets the connection. */
   readonly leave: "wait" | "end" | "reset";
 }
 
-/** Reproducible random choices. */
+/** Seeded random generator. */
 export interface Random {
   /** Returns an integer from 0 to `limit` - 1. */
   below(limit: number): number;
@@ -17,7 +16,7 @@ export interface Random {
   bytes(length: number): Buffer;
 }
 
-/** Creates random choices from a seed (mulberry32). */
+/** Creates a Mulberry32 generator. */
 export function randomFrom(seed: number): Random {
   let state = seed >>> 0;
   const below = (limit: number): number => {
@@ -33,10 +32,10 @@ export function randomFrom(seed: number): Random {
   };
 }
 
-/** Returns a text as bytes, one byte per character. */
+/** Encodes a text with one byte per character. */
 export const latin1 = (text: string): Buffer => Buffer.from(text, "latin1");
 
-/** Returns an HTTP/1.1 request; each item of `headers` is a line. */
+/** Returns an HTTP/1.1 request. Each item of `headers` is a line. */
 export function http1(line: string, headers: readonly string[], body: string | Buffer = ""): Buffer {
   const head = latin1([line, ...headers, "", ""].join("\r\n"));
   return Buffer.concat([head, typeof body === "string" ? latin1(body) : body]);
@@ -47,7 +46,7 @@ export function chunk(body: Buffer): Buffer {
   return Buffer.concat([latin1(`${body.length.toString(16)}\r\n`), body, latin1("\r\n")]);
 }
 
-/** Returns an HTTP/2 frame. `length` is the declared length, where it is not that of the body. */
+/** Returns an HTTP/2 frame. `length` overrides the declared length. */
 export function frame(type: number, flags: number, id: number, body: Buffer | number[] = [], length?: number): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(length ?? body.length, 0, 3);
@@ -57,7 +56,7 @@ export function frame(type: number, flags: number, id: number, body: Buffer | nu
   return Buffer.concat([head, Buffer.from(body)]);
 }
 
-/** Returns the length of a plain string as an HPACK integer of 7 bits (RFC 7541, section 5.1). */
+/** Encodes a length as an HPACK integer of 7 bits (RFC 7541, section 5.1). */
 function hpackLength(length: number): Buffer {
   if (length < 127) return Buffer.from([length]);
   const bytes = [127];
@@ -68,33 +67,32 @@ function hpackLength(length: number): Buffer {
 
 export type Fields = readonly (readonly [name: string, value: string])[];
 
-/** Returns a header block of literals that are not indexed. */
+/** Returns a header block of literal fields without indexing. */
 export function hpack(fields: Fields): Buffer {
   const text = (value: string): Buffer => Buffer.concat([hpackLength(value.length), latin1(value)]);
   return Buffer.concat(fields.flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
 }
 
-/** Returns a big-endian number of 4 bytes. */
+/** Returns a big-endian integer of 4 bytes. */
 export function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value >>> 0);
   return bytes;
 }
 
-/** Returns a gRPC or Connect message with its prefix. `length` is the declared length. */
+/** Returns a gRPC or Connect message with its prefix. `length` overrides the declared length. */
 export function envelope(flags: number, body: Buffer | string, length?: number): Buffer {
   const bytes = typeof body === "string" ? latin1(body) : body;
   return Buffer.concat([Buffer.from([flags]), uint32(length ?? bytes.length), bytes]);
 }
 
-/** Differences of a WebSocket frame from a valid one. */
 interface FrameFaults {
   readonly unmasked?: boolean;
-  /** The declared length, in the widest form (64 bits). */
+  /** Declared length, encoded in 64 bits. */
   readonly length?: bigint;
 }
 
-/** Returns a WebSocket frame of a client: `first` has FIN, RSV and the opcode. The mask is zero, so the body stays readable. */
+/** Returns a client's WebSocket frame. `first` holds FIN, RSV and the opcode. The zero mask keeps the body readable. */
 export function webSocketFrame(first: number, body: Buffer | string, { unmasked, length }: FrameFaults = {}): Buffer {
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   const mask = unmasked ? 0 : 0x80;

@@ -11,7 +11,7 @@ const classes: Readonly<Record<string, CaseClass>> = {
   ...otherClasses,
 };
 
-/** Faults that a gateway once had: each of these cases ended or wedged one, or made it lose count. */
+/** Regressions: each of these cases once crashed or blocked a gateway, or corrupted its counters. */
 const named = [
   "Connect call of host localhost:99999",
   ...[":authority localhost:99999", '"P", then wait', '"PR", then reset', '"PRI", then end'],
@@ -30,10 +30,10 @@ const named = [
   ]),
 ];
 
-/** Cases after which a gateway takes seconds to notice that the client has left, which only the long form waits for. */
+/** Cases after which a gateway takes seconds to notice that the client has left. Only the long test includes them. */
 export const slowToRelease = ["GOAWAY, then no HTTP/2"];
 
-/** Returns the cases of all classes, in random order, at most `perClass` of each; named ones are always among them. */
+/** Returns at most `perClass` random cases of each class, and all regressions. */
 export function casesOf(random: Random, facts: Facts, perClass: number): Case[] {
   const lists = Object.values(classes).map((make) => shuffled(random, make(random, facts)));
   const regressions = lists.flat().filter(({ name }) => named.includes(name));
@@ -47,7 +47,7 @@ function shuffled<T>(random: Random, list: readonly T[]): T[] {
     .map(({ item }) => item);
 }
 
-/** Changes a case at random: its bytes, their order, its segments, its end, or by what another one sends. */
+/** Changes a case at random: its bytes, their order, the segments, the end, or the combination with another case. */
 export function mutate(random: Random, { name, steps, leave }: Case, other: Case): Case {
   const at = random.below(steps.length);
   const step = steps[at];
@@ -78,7 +78,7 @@ export function mutate(random: Random, { name, steps, leave }: Case, other: Case
   };
 }
 
-/** Sends each of the first bytes as a segment of its own. */
+/** Sends each of the first bytes as a separate segment. */
 function inBytes(steps: readonly Step[], most = Number.POSITIVE_INFINITY): Step[] {
   return steps.flatMap((step): Step[] => {
     if (!Buffer.isBuffer(step)) return [step];
@@ -87,7 +87,7 @@ function inBytes(steps: readonly Step[], most = Number.POSITIVE_INFINITY): Step[
   });
 }
 
-/** A request that has to be answered, and by what. */
+/** Valid request, with its expected response. */
 export interface Honest extends Case {
   readonly answer: RegExp;
 }
@@ -95,7 +95,7 @@ export interface Honest extends Case {
 const http2Headers = (id: number): RegExp =>
   new RegExp(`\\x01[\\x04\\x05]${uint32(id).toString("latin1").replaceAll("\0", "\\x00")}`);
 
-/** Requests of every protocol that are answered although they come byte by byte. */
+/** Valid requests of every protocol, sent byte by byte. */
 export function honestCases(facts: Facts): Readonly<Record<"http" | "grpc", readonly Honest[]>> {
   const session = `/v1/sessions/${facts.session}`;
   const ok = /^HTTP\/1\.1 200 /;

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-test("answers honest requests that come byte by byte", async () => {
+test("the ports answer valid requests sent byte by byte", async () => {
   const honest = honestCases(world.facts);
   const sent = world.doors.flatMap((door) => {
     if (door.speaks !== "http" && door.speaks !== "grpc") return [];
@@ -27,7 +27,7 @@ test("answers honest requests that come byte by byte", async () => {
   await Promise.all(sent);
 });
 
-test(`survives hostile bytes of every class at every port (seed ${seed})`, async () => {
+test(`the processes survive hostile bytes of every class at every port (seed ${seed})`, async () => {
   const random = randomFrom(seed);
   const shots = world.doors.flatMap((door) => {
     const all = casesOf(random, world.facts, casesPerClass);
@@ -40,9 +40,9 @@ test(`survives hostile bytes of every class at every port (seed ${seed})`, async
   expect(await new Siege(world).run(shots)).toBeUndefined();
 }, 600_000);
 
-test("keeps nothing that its processes would wait for at their end", async () => {
+test("the processes exit without waiting for leftovers of hostile connections", async () => {
   const pids = world.parts.flatMap((part) => part.pid() ?? []);
   for (const pid of pids) process.kill(pid, "SIGTERM");
-  // What runs may finish within 30 s, and nothing runs.
+  // Running requests may take up to 30 s, but none are running.
   await expect.poll(() => pids.filter((pid) => readProcess(pid)), { timeout: 15_000 }).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { type Case, chunk, envelope, http1, latin1, type Random, type Step } from "./bytes.ts";
 
-/** Values in the cases: a key and a session that exist, and the site behind the relay. */
+/** Values in the cases: an existing key and session, and the site behind the relay. */
 export interface Facts {
   readonly key: string;
   readonly session: string;
@@ -10,12 +10,12 @@ export interface Facts {
   readonly clientHello: Buffer;
 }
 
-/** Creates cases of one class. */
+/** Returns the cases of one class. */
 export type CaseClass = (random: Random, facts: Facts) => Case[];
 
 const host = "Host: localhost";
 
-/** Reads a list whose items are divided by `|` or by the ends of lines. */
+/** Splits a list at `|` and at line ends. */
 export const listed = (text: string): string[] => text.trim().split(/ \| |(?<!\r)\n */);
 
 export const oddHosts = [
@@ -74,15 +74,13 @@ const webSocketKey =
 const json = "Content-Type: application/json";
 const chunked = "Transfer-Encoding: chunked";
 
-/** Returns an upgrade request for a WebSocket. */
 export function upgrade(path: string, ...headers: readonly string[]): Buffer {
   return http1(`GET ${path} HTTP/1.1`, [host, webSocketKey, ...headers]);
 }
 
-/** Returns a bearer's header. */
 export const bearer = ({ key }: Facts): string => `Authorization: Bearer ${key}`;
 
-/** Requests of every kind, by name: some whole, some whose body or answer lasts. */
+/** Requests of every kind by name. Some are complete, some have an unfinished body or a streamed response. */
 function requests(facts: Facts): Readonly<Record<string, Buffer>> {
   const key = bearer(facts);
   const session = `/v1/sessions/${facts.session}`;
@@ -166,7 +164,6 @@ function requests(facts: Facts): Readonly<Record<string, Buffer>> {
 const leaves = ["wait", "end", "reset"] as const;
 const one = (name: string, ...steps: readonly Step[]): Case => ({ name, steps, leave: "wait" });
 
-/** Classes of HTTP/1.1 cases. */
 export const http1Classes: Readonly<Record<string, CaseClass>> = {
   hosts: (_random, facts) =>
     oddHosts.flatMap((odd) => [

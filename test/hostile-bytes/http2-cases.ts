@@ -9,7 +9,7 @@ const endHeaders = 4;
 const padded = 8;
 const hasPriority = 32;
 
-/** The first bytes of an HTTP/2 connection. */
+/** Preface and settings of an HTTP/2 connection. */
 const opening = Buffer.concat([latin1("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(settings, 0, 0)]);
 
 const fields = (method: string, path: string, ...more: Fields): Fields => [
@@ -33,7 +33,7 @@ const of = (name: string, steps: readonly Step[], leave: Case["leave"] = "wait")
 
 const statusGet = "/pilothouse.v1.StatusService/Get";
 const drive = "/pilothouse.v1.SessionService/Drive";
-/** Methods of every kind, on public and fleet ports, and what is none. */
+/** Methods of every kind on public and fleet ports, and unknown ones. */
 const methods = listed(`
   /pilothouse.v1.StatusService/Get | /pilothouse.v1.StatusService/Watch | /pilothouse.v1.SessionService/Drive
   /pilothouse.v1.SessionService/Cdp | /pilothouse.v1.LiveService/Join | /pilothouse.fleet.v1.ControlService/Register
@@ -46,7 +46,7 @@ const contentTypes = listed(
   "application/grpc | text/plain | application/grpc-web-text | application/json | application/connect+proto | \xff",
 );
 
-/** Frames that end a stream or its connection in the segment of the headers. */
+/** Frames that end a stream or its connection in the same segment as the headers. */
 function endings(list: Fields): Readonly<Record<string, readonly Buffer[]>> {
   const [half, all] = [open(1, list), whole(1, list)];
   return {
@@ -68,7 +68,7 @@ function endings(list: Fields): Readonly<Record<string, readonly Buffer[]>> {
   };
 }
 
-/** Lists of fields that are no request, or an odd one. */
+/** Invalid or unusual field lists. */
 function oddFields(): Readonly<Record<string, Fields>> {
   const [method, scheme, path, authority] = fields("GET", "/v1/status") as [Fields[0], Fields[0], Fields[0], Fields[0]];
   const get = [method, scheme, path, authority];
@@ -160,7 +160,7 @@ const hpackFaults: Readonly<Record<string, number[]>> = {
   "never indexed": [0x10, 0x01, 0x61, 0x01, 0x62, 0x82],
 };
 
-/** Messages that a gRPC stream may carry. */
+/** Messages of a gRPC stream, valid or not. */
 const messages: Readonly<Record<string, Buffer>> = {
   empty: envelope(0, ""),
   "a field": envelope(0, Buffer.from([0x0a, 3, 97, 98, 99])),
@@ -266,7 +266,7 @@ function paddings(): Case[] {
   ]);
 }
 
-/** Requests that are open for a while, some with a body that has not ended, which the client resets in the meantime. */
+/** Streams and unfinished requests that the client resets while they are open. */
 function resetInFlight(random: Random, { key, session }: Facts): Case[] {
   const bearer = ["authorization", `Bearer ${key}`] as const;
   const type = ["content-type", "application/json"] as const;
@@ -315,7 +315,6 @@ function resetInFlight(random: Random, { key, session }: Facts): Case[] {
   );
 }
 
-/** Classes of HTTP/2 cases. */
 export const http2Classes: Readonly<Record<string, CaseClass>> = {
   "streams that end at once": () =>
     [...methods, "/v1/status/stream", "/v1/events/stream", "/docs"].flatMap((path) =>
@@ -387,7 +386,7 @@ export const http2Classes: Readonly<Record<string, CaseClass>> = {
     }),
 };
 
-/** Requests of HTTP/2 that are honest, for a port of either protocol. */
+/** Valid HTTP/2 requests. */
 export const honestHttp2 = {
   get: [opening, whole(1, fields("GET", "/v1/status"))],
   grpc: [opening, open(1, call(statusGet)), frame(data, endStream, 1, envelope(0, ""))],

@@ -5,10 +5,10 @@ import { honestHttp2 } from "./http2-cases.ts";
 import { send } from "./send.ts";
 import type { Door, Part, World } from "./world.ts";
 
-/** Milliseconds in which a port answers a plain request. One that is late behind other processes is asked again. */
+/** Milliseconds for a plain response. Late ones are retried, as other processes may cause the delay. */
 const answerMs = 1_000;
 const attempts = 5;
-/** Milliseconds in which streams whose clients have gone are no longer counted. */
+/** Milliseconds until the streams of disconnected clients are no longer counted. */
 const releaseMs = 25_000;
 
 const get = (url: string): Case => ({
@@ -16,11 +16,11 @@ const get = (url: string): Case => ({
   steps: [http1(`GET ${url} HTTP/1.1`, ["Host: localhost", "Connection: close"])],
   leave: "wait",
 });
-/** A name at which a SOCKS proxy opens a tunnel. */
+/** Host name with the bytes by which a SOCKS proxy opens a tunnel. */
 const socksHost = "x05000001000000000000x.example";
 const page = Buffer.from("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").toString("hex");
 
-/** Says what is wrong with processes since the judge was made. */
+/** Checks the state of all processes. */
 export class Judge {
   readonly #world: World;
   readonly #began = new Map<Part, { process: string; read: number }>();
@@ -32,19 +32,19 @@ export class Judge {
     this.accept();
   }
 
-  /** Takes the processes, and what they have logged, as they are. */
+  /** Takes the current processes and logs as the baseline. */
   accept(): void {
     for (const part of this.#world.parts) {
       this.#began.set(part, { process: identityOf(part), read: part.output().length });
     }
   }
 
-  /** Returns the processes that are not those they were. */
+  /** Returns the processes that have exited or restarted since the baseline. */
   ended(): Part[] {
     return this.#world.parts.filter((part) => this.#began.get(part)?.process !== identityOf(part));
   }
 
-  /** Returns what is wrong. `answers` are those of what was sent meanwhile. */
+  /** Returns all faults. `answers` are the responses to the cases sent since the last check. */
   async verdict(answers: readonly Buffer[]): Promise<string[]> {
     const { parts, doors } = this.#world;
     const failed = answers.find(hasFailed);
@@ -63,7 +63,7 @@ export class Judge {
     ];
   }
 
-  /** Returns the errors that a process has logged since the last call of `accept`. */
+  /** Returns the errors that a process has logged since the baseline. */
   #complaints(part: Part): string[] {
     const lines = part.output().slice(this.#began.get(part)?.read).split("\n");
     const wrong = lines.filter((line) => /"level":[56]0|UnhandledPromiseRejection|Uncaught/.test(line));
@@ -71,7 +71,7 @@ export class Judge {
     return [...byMessage.values()].map((line) => `the ${part.name} has logged ${line}`);
   }
 
-  /** Returns what a process counts that it should not: streams whose clients have gone, and errors that nothing caught. */
+  /** Returns open streams without a client, and uncaught errors, from a process's metrics. */
   async #countedWrong(part: Part): Promise<string[]> {
     const { metrics: url, name } = part;
     if (url === undefined) return [];
@@ -123,22 +123,22 @@ function identityOf(part: Part): string {
   return `${pid} since ${readProcess(pid)?.startedAt}`;
 }
 
-/** Whether a door has answered a plain request. */
+/** Returns whether a port has responded to a plain request. */
 function hasAnswered({ speaks }: Door, answer: Buffer): boolean {
   if (speaks === "grpc") return framesOf(answer).some(({ type }) => type === 1);
-  // A record of a handshake.
+  // A handshake record.
   if (speaks === "tls") return answer[0] === 22;
   return answer.toString("latin1").startsWith("HTTP/1.1 200 ");
 }
 
-/** Whether an answer of either version of HTTP has the status 500. */
+/** Returns whether a response of either HTTP version has the status 500. */
 function hasFailed(answer: Buffer): boolean {
   if (answer.toString("latin1", 0, 5) === "HTTP/") return /(?:^|\n)HTTP\/1\.1 500 /.test(answer.toString("latin1"));
-  // `:status: 500` has an index of its own in HPACK's static table.
+  // Entry 14 of HPACK's static table is `:status: 500`.
   return framesOf(answer).some(({ type, body }) => type === 1 && body[0] === 0x8e);
 }
 
-/** Reads the frames of an HTTP/2 connection. */
+/** Parses the frames of an HTTP/2 connection. */
 function framesOf(bytes: Buffer): { type: number; body: Buffer }[] {
   const frames = [];
   for (let at = 0; at + 9 <= bytes.length; ) {

@@ -120,7 +120,7 @@ function relayCases({ site }: Facts): Case[] {
   return [...tunnels, ...urls, ...answered, ...bodies, upgraded, behind];
 }
 
-/** Lengths and positions at which a ClientHello has fields that others are counted by. */
+/** Offsets of length fields in a ClientHello. */
 const helloFields = [0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 43, 44, 76, 77, 78, 79];
 
 function tlsCases({ clientHello }: Facts): Case[] {
@@ -161,7 +161,7 @@ function tlsCases({ clientHello }: Facts): Case[] {
   ];
 }
 
-/** Classes of what a page sends to its relay, and of TLS that is none. */
+/** Classes of cases for relays and for broken TLS. */
 export const otherClasses: Readonly<Record<string, CaseClass>> = {
   "requests to a relay": (_random, facts) => relayCases(facts),
   "broken TLS": (_random, facts) => tlsCases(facts),

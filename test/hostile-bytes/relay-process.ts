@@ -3,8 +3,8 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
 import { Relay } from "../../workers/egress/relay.ts";
 
-// Runs the relays of three sessions: one without a proxy, one behind an HTTP proxy and one behind a SOCKS proxy. The site
-// and the proxies are hostile: they answer with the bytes that the request names as `x<hex>x`. Prints all ports.
+// Runs the relays of three sessions: without a proxy, behind an HTTP proxy, and behind a SOCKS proxy. The hostile site
+// and proxies respond with the bytes that the request encodes as `x<hex>x`. Prints all ports.
 
 async function listen(server: Server): Promise<number> {
   server.listen(0, "127.0.0.1");
@@ -17,7 +17,7 @@ const hostile = createServer((socket) => {
   socket.on("data", (bytes) => {
     const answer = /x((?:[0-9a-f]{2})*)x/.exec(bytes.toString("latin1"))?.[1];
     if (answer !== undefined) socket.write(Buffer.from(answer, "hex"));
-    // A greeting of SOCKS 5 is followed by the request, which has the name.
+    // After a SOCKS 5 greeting, the client sends the request with the host name.
     else if (bytes[0] === 5) socket.write(Buffer.from([5, 0]));
     else socket.end();
   });

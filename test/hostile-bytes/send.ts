@@ -7,10 +7,10 @@ import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
 import type { Case, Step } from "./bytes.ts";
 import type { Door } from "./world.ts";
 
-/** Milliseconds for an answer that the next step waits for. */
+/** Milliseconds to wait for a response before the next step. */
 const answerMs = 1_000;
 
-/** Sends a case to a door, and returns the answer. Waits for the end of the answer for `patienceMs` since its last byte. */
+/** Sends a case to a port and returns the response. A response ends after `patienceMs` without a byte. */
 export async function send(door: Door, { steps, leave }: Case, patienceMs: number): Promise<Buffer> {
   const socket = door.open();
   const received: Buffer[] = [];
@@ -37,7 +37,7 @@ export async function send(door: Door, { steps, leave }: Case, patienceMs: numbe
     const isQuiet = () => isOver || performance.now() - changedAt > patienceMs;
     await waitUntil(isQuiet, { timeout: 20 * patienceMs, every: 2 });
   }
-  // Neither TLS nor a unix socket can be reset.
+  // Neither TLS nor a Unix socket can be reset.
   if (
     leave === "reset" &&
     socket instanceof Socket &&
@@ -50,7 +50,7 @@ export async function send(door: Door, { steps, leave }: Case, patienceMs: numbe
   return Buffer.concat(received);
 }
 
-/** Joins what is sent without a pause: it is one segment, where there is room. */
+/** Joins consecutive bytes without a pause, so that they form one segment if they fit. */
 function segmentsOf(steps: readonly Step[]): Step[] {
   const joined: Step[] = [];
   for (const step of steps) {
@@ -61,7 +61,7 @@ function segmentsOf(steps: readonly Step[]): Step[] {
   return joined;
 }
 
-/** Resolves when bytes were passed to the system, or the connection is lost. */
+/** Resolves when the bytes were passed to the kernel or the connection is closed. */
 function written(socket: Duplex, bytes: Buffer): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

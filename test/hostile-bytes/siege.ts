@@ -3,20 +3,20 @@ import { Judge } from "./judge.ts";
 import { send } from "./send.ts";
 import type { Door, World } from "./world.ts";
 
-/** A case, and where it goes. */
+/** Case with its target port. */
 export interface Shot {
   readonly door: Door;
   readonly sent: Case;
 }
 
 const atOnce = 32;
-/** Milliseconds since the last byte of an answer. */
+/** Milliseconds without a byte after which a response has ended. */
 const patienceMs = 40;
 const shrinkTries = 24;
 
-/** Sends cases to a world and judges what becomes of it. */
+/** Sends cases to all processes and checks their state. */
 export class Siege {
-  /** Cases that were sent, by door. */
+  /** Number of cases sent per port. */
   readonly counts: Record<string, number> = {};
   readonly #world: World;
   readonly #judge: Judge;
@@ -26,7 +26,7 @@ export class Siege {
     this.#judge = new Judge(world);
   }
 
-  /** Sends cases, many at a time. Returns how the smallest one that does harm looks, once the world is whole again. */
+  /** Sends cases concurrently. After a fault, restarts the processes and returns the smallest case that causes it. */
   async run(shots: readonly Shot[]): Promise<string | undefined> {
     const wrong = await this.#try(shots);
     if (wrong.length === 0) return undefined;
@@ -50,7 +50,7 @@ export class Siege {
     return this.#judge.verdict(answers);
   }
 
-  /** Finds the half that does harm again and again, then drops steps of the case that is left. */
+  /** Bisects the cases that cause a fault, then removes steps from the remaining case. */
   async #reduce(shots: readonly Shot[]): Promise<string | undefined> {
     let harmful = shots;
     let wrong: string[] = [];
@@ -82,7 +82,7 @@ export class Siege {
     return `${shot.door.name}, ${shot.sent.name}, then ${shot.sent.leave}: ${wrong.join("; ")}\nsteps: ${steps.map(shown).join(" ")}`;
   }
 
-  /** Starts what has ended, or all that does not answer. */
+  /** Restarts exited processes, or all processes if the state is still faulty. */
   async #revive(): Promise<void> {
     for (const part of this.#judge.ended()) await part.restart();
     this.#judge.accept();

@@ -5,7 +5,7 @@ import { bearer, type CaseClass, type Facts, listed, upgrade } from "./http1-cas
 const fin = 0x80;
 const [continued, text, binary, close, ping, pong] = [0, 1, 2, 8, 9, 10];
 
-/** Frames by name. Each list is sent after the handshake, or in its segment. */
+/** Frames by name. Each list is sent after the handshake or in the same segment. */
 const frames: Readonly<Record<string, readonly Buffer[]>> = {
   JSON: [webSocketFrame(fin | text, '{"id":"1"}')],
   "no JSON": [webSocketFrame(fin | text, "{")],
@@ -64,7 +64,7 @@ function handshakes(facts: Facts): Readonly<Record<string, Buffer>> {
   };
 }
 
-/** Bodies of Connect and gRPC-Web, by name. */
+/** Bodies of Connect and gRPC-Web by name. */
 const bodies: Readonly<Record<string, Buffer>> = {
   nothing: latin1(""),
   "a message": envelope(0, "{}"),
@@ -120,7 +120,7 @@ function connectCase(random: Random, facts: Facts, name: string, body: Buffer): 
   };
 }
 
-/** Classes of cases of streams over HTTP/1.1: WebSocket, Connect and gRPC-Web. */
+/** Classes of HTTP/1.1 stream cases: WebSocket, Connect and gRPC-Web. */
 export const streamClasses: Readonly<Record<string, CaseClass>> = {
   WebSocket: (_random, facts) =>
     Object.entries(handshakes(facts)).flatMap(([door, handshake]) =>

@@ -17,39 +17,39 @@ import { makeSelfSigned } from "../support/self-signed.ts";
 import { startService } from "../support/service.ts";
 import type { Facts } from "./http1-cases.ts";
 
-/** One place that takes connections. */
+/** Port or socket that accepts connections. */
 export interface Door {
   readonly name: string;
-  /** The protocol of a plain request to the door. */
+  /** Protocol of a plain request. */
   readonly speaks: "http" | "grpc" | "internal" | "relay" | "tls";
   open(): Duplex;
 }
 
-/** A process that has to outlive everything. */
+/** Process that must survive all cases. */
 export interface Part {
   readonly name: string;
   pid(): number | undefined;
   output(): string;
-  /** Ends the process where it still runs, and starts it again. */
+  /** Kills the process if it still runs, and starts it again. */
   restart(): Promise<void>;
-  /** URL of its metrics. */
+  /** URL of the metrics endpoint. */
   readonly metrics?: string;
 }
 
-/** Processes, and what they listen on. */
+/** Processes and their ports. */
 export interface World extends AsyncDisposable {
   readonly doors: readonly Door[];
   readonly parts: readonly Part[];
   readonly facts: Facts;
-  /** Returns how the session is. */
+  /** Returns the status of the session. */
   sessionStatus(): Promise<string>;
-  /** Creates another session where that one has ended. */
+  /** Creates a new session if the current one has ended. */
   renewSession(): Promise<void>;
 }
 
 let opened = 0;
 
-/** Connects from a loopback address of its own each time: what is counted by address has room for every case. */
+/** Connects from a new loopback address each time, so that limits per address are not reached. */
 function openTcp(port: number): Duplex {
   opened += 1;
   const localAddress = `127.${1 + ((opened >> 14) % 100)}.${(opened >> 7) & 127}.${1 + (opened & 127)}`;
@@ -65,7 +65,7 @@ function openTls(port: number): Duplex {
 const tcp = (name: string, speaks: Door["speaks"], port: number): Door => ({ name, speaks, open: () => openTcp(port) });
 const portOf = (address: string): number => Number(address.split(":").at(-1));
 
-/** Records what a TLS client sends first. */
+/** Records the first bytes that a TLS client sends. */
 async function recordClientHello(): Promise<Buffer> {
   const { promise, resolve } = Promise.withResolvers<Buffer>();
   const socket = new Duplex({ read: () => undefined, write: (bytes: Buffer) => resolve(bytes) });
@@ -79,7 +79,7 @@ interface RelayPorts extends Record<"direct" | "http" | "socks5", number> {
   readonly site: number;
 }
 
-/** Starts relays of sessions outside of a worker, where nothing keeps their process going. */
+/** Starts session relays in a separate process, without the supervision of a worker. */
 async function startRelays() {
   const script = new URL("relay-process.ts", import.meta.url).pathname;
   let output = "";
@@ -106,12 +106,12 @@ async function startRelays() {
   return { part, doors, stop, site: () => `127.0.0.1:${running.ports.site}` };
 }
 
-/** Creates a session that cases go to. */
+/** Creates a session for the cases. */
 async function keepSession(url: string, key: string) {
   const rest = restClient({ url, key });
   async function create(): Promise<string> {
     let answer = await rest("/v1/sessions");
-    // A worker that has just started may not have registered yet.
+    // A worker that has just started may not be registered yet.
     const isCreated = async () => {
       answer = await rest("/v1/sessions", { timeout_seconds: 7_200, idle_timeout_seconds: 7_200 });
       return answer.status === 201;
@@ -145,7 +145,7 @@ function partOf(name: string, deployed: DeployedProcess & { readonly internalUrl
   };
 }
 
-/** Starts a deployment of two gateways, of which one has TLS, with a worker, and relays. */
+/** Starts two gateways, one of them with TLS, a worker and relays. */
 export async function startDeployed(): Promise<World> {
   const directory = await makeDataDirectory();
   const { key: tlsKey, cert } = makeSelfSigned();
@@ -194,7 +194,7 @@ export async function startDeployed(): Promise<World> {
   };
 }
 
-/** Starts a service as `npm start` runs it, whose worker and gateway listen for each other on unix sockets. */
+/** Starts a service like `npm start`. The worker and the gateway listen on Unix sockets. */
 export async function startEmbedded(): Promise<World> {
   let [service, clientHello] = await Promise.all([startService(), recordClientHello()]);
   const { key, url, grpcAddress, internalUrl, dataDir } = service;
@@ -202,7 +202,7 @@ export async function startEmbedded(): Promise<World> {
   started.defer(() => service.stop());
   const sessions = await keepSession(url, key);
   const all = started.move();
-  // Another one after each start.
+  // The demo's port changes with each start.
   const demoPort = () => Number(/http:\/\/127\.0\.0\.1:(\d+)\//.exec(service.output().replaceAll(`${url}/`, ""))?.[1]);
   const unix = (name: string, file: string): Door => {
     const options: NetConnectOpts = { path: join(dataDir, file) };
@@ -230,7 +230,7 @@ export async function startEmbedded(): Promise<World> {
       },
       ...(["control", "gateway", "worker"] as const).map((name) => ({
         ...{ name, pid: () => findPid(service.dataDir, name), output: () => "" },
-        // The supervisor does that.
+        // The supervisor restarts these processes.
         restart: async () => undefined,
       })),
     ],

@@ -33,7 +33,7 @@ const wish = (capacity = 3, refillPerSecond = 1, bucket = "global"): BucketWish 
 
 let owners = 0;
 
-/** An owner with buckets of one kind that nobody has drawn from. */
+/** Creates an owner with unused buckets. */
 function fresh(make: () => Buckets) {
   const buckets = make();
   owners += 1;
@@ -48,7 +48,7 @@ function fresh(make: () => Buckets) {
 }
 
 describe.each(kinds)("buckets %s", (_kind, make) => {
-  test("should take a token back, and never hold more than its capacity", async () => {
+  test("refund a token up to their capacity", async () => {
     const { buckets, owner, take } = fresh(make);
     for (let count = 0; count < 3; count += 1) await take(0);
     expect(await take(0)).toMatchObject({ allowed: false });
@@ -58,7 +58,7 @@ describe.each(kinds)("buckets %s", (_kind, make) => {
     expect(await buckets.refund(owner, [wish()], 60_000)).toMatchObject([{ remaining: 3 }]);
   });
 
-  test("should allow a burst of its capacity and then as much as flows in", async () => {
+  test("allow a burst of their capacity, then the refill rate", async () => {
     const { take } = fresh(make);
     const steps: [at: number, allowed: boolean, remaining: number, resetAt: number, retryAfterSeconds: number][] = [
       [0, true, 2, 1, 0],
@@ -76,13 +76,13 @@ describe.each(kinds)("buckets %s", (_kind, make) => {
     }
   });
 
-  test("should say how long a slow bucket takes", async () => {
+  test("return the delay of a slow refill", async () => {
     const { take } = fresh(make);
     expect((await take(0, 1, 1 / 60)).allowed).toBe(true);
     expect(await take(30_000, 1, 1 / 60)).toMatchObject({ allowed: false, retryAfterSeconds: 30, resetAt: 60 });
   });
 
-  test("should not lose what flows in between many small steps", async () => {
+  test("lose no refill between many small steps", async () => {
     const { take } = fresh(make);
     let allowed = 0;
     for (let at = 0; at < 5_000; at += 1) if ((await take(at, 90, 90)).allowed) allowed += 1;
@@ -90,7 +90,7 @@ describe.each(kinds)("buckets %s", (_kind, make) => {
     expect(allowed).toBeLessThanOrEqual(540);
   });
 
-  test("should clamp to a smaller capacity, and take no harm from a clock that steps back", async () => {
+  test("clamp to a smaller capacity and tolerate a clock that steps back", async () => {
     const { take } = fresh(make);
     await take(10_000, 100, 1);
     expect((await take(10_000, 5, 1)).remaining).toBe(4);
@@ -98,7 +98,7 @@ describe.each(kinds)("buckets %s", (_kind, make) => {
     expect((await take(10_000, 5, 1)).remaining).toBe(2);
   });
 
-  test("should look without drawing, and keep buckets apart", async () => {
+  test("can be inspected without taking a token, separately for each bucket", async () => {
     const { buckets, owner, take } = fresh(make);
     await take(0);
     expect(buckets.look(owner, wish(), 0).remaining).toBe(2);
@@ -107,7 +107,7 @@ describe.each(kinds)("buckets %s", (_kind, make) => {
     expect(buckets.look(owner, wish(3, 1, "other"), 0).remaining).toBe(3);
   });
 
-  test("should draw from all buckets of a request, or from none", async () => {
+  test("are taken for a request either all or not at all", async () => {
     const { takeAll } = fresh(make);
     const [wide, narrow] = [wish(10, 1, "wide"), wish(1, 1, "narrow")];
     const allowed = await takeAll(0, wide, narrow);
@@ -126,20 +126,20 @@ describe.each(kinds)("buckets %s", (_kind, make) => {
   });
 });
 
-test("should forget buckets that are full again", () => {
+test("full buckets in memory are deleted", () => {
   const buckets = createBuckets();
   for (let key = 0; key < 10_000; key += 1) buckets.take(`acc_${key}`, [wish()], key * 100);
   expect(buckets.size).toBeLessThan(100);
 });
 
-test("should be one bucket for all gateways, by the clock of Redis, and forget what is full", async () => {
+test("buckets in Redis are shared by all gateways, use the clock of Redis, and are deleted when full", async () => {
   const [one, other] = [createRedisBuckets({ redis }), createRedisBuckets({ redis })];
   const hour = 3_600_000;
   const left = async (buckets: Buckets, now: number) => {
     const [state] = await buckets.take("acc_shared", [wish(5, 1 / 60)], now);
     return state?.remaining;
   };
-  // The clocks of the two are an hour apart.
+  // The clocks of the two gateways differ by an hour.
   expect([await left(one, hour), await left(other, 0), await left(one, hour), await left(other, 0)]).toEqual([
     4, 3, 2, 1,
   ]);
@@ -151,16 +151,16 @@ test("should be one bucket for all gateways, by the clock of Redis, and forget w
   await expect.poll(() => exists("acc_quick")).toBe(0);
 });
 
-test("should survive that Redis forgets the script", async () => {
+test("buckets in Redis work after the script cache is flushed", async () => {
   const { take } = fresh(() => createRedisBuckets({ redis }));
-  // A token an hour: none comes back meanwhile, however busy the machine is.
+  // One token per hour, so that none is added during the test on a slow machine.
   const rate = 1 / 3_600;
   await take(0, 3, rate);
   await redis.ask("buckets", (client) => client.scriptFlush());
   expect(await take(0, 3, rate)).toMatchObject({ allowed: true, remaining: 1 });
 });
 
-test("should have the interface's bucket sizes", () => {
+test("the tiers have the bucket sizes of the interface", () => {
   const sizes = (tier: string) =>
     bucketNames.map((name) => {
       const { capacity, refillPerSecond } = tiers.get(tier).buckets[name];

@@ -5,7 +5,7 @@ import { Deployment } from "../support/deployment.ts";
 
 const { capacity, refillPerSecond } = tiers.get("api_builder").buckets.global;
 
-/** Milliseconds, and how many times what the bucket allows in them is offered. */
+/** Milliseconds of the flood, and the factor by which the offered rate exceeds the allowed one. */
 const floodFor = 10_000;
 const overOffered = 5;
 
@@ -21,14 +21,14 @@ afterAll(() => deployment?.[Symbol.asyncDispose](), 60_000);
 
 interface Flood {
   readonly statuses: Record<number, number>;
-  /** Answers whose headers are not those of the bucket. */
+  /** Faults of response headers. */
   readonly wrong: string[];
-  /** What the bucket has held in the shortest and the longest time that may lie between the first draw and the last. */
+  /** Tokens available in the shortest and in the longest possible time between the first and last token taken. */
   readonly least: number;
   readonly most: number;
 }
 
-/** What is wrong with the headers of an answer. */
+/** Returns the fault of a response's headers, if any. */
 function faultOf({ status, headers }: Response): string | undefined {
   const header = (name: string): string => headers.get(`x-ratelimit-${name}`) ?? "";
   const [limit, remaining, reset] = ["limit", "remaining", "reset"].map((name) => Number(header(name)));
@@ -37,16 +37,13 @@ function faultOf({ status, headers }: Response): string | undefined {
     return `limit ${limit}, remaining ${remaining}`;
   if (status === 429 && (remaining !== 0 || !(Number(headers.get("retry-after")) >= 1)))
     return `429 with ${remaining} left, Retry-After ${headers.get("retry-after")}`;
-  // A share of the bucket fills as slowly as it is small: each is full as late as the whole would be.
+  // A share of the bucket refills proportionally, so each share is full at the same time as the whole.
   const fullIn = (reset ?? 0) - Date.now() / 1_000;
   if (!(fullIn > -10 && fullIn <= capacity / refillPerSecond + 10)) return `reset in ${fullIn} s`;
   return undefined;
 }
 
-/**
- * Offers requests through both gateways, from three clients, at an even rate; a machine that is too busy for that rate
- * goes on until enough were refused.
- */
+/** Sends requests from three clients through both gateways at an even rate, until enough were refused. */
 async function flood(key: string, during?: () => Promise<void>): Promise<Flood> {
   const statuses: Record<number, number> = {};
   const wrong: string[] = [];
@@ -67,7 +64,7 @@ async function flood(key: string, during?: () => Promise<void>): Promise<Flood> 
     await answer.arrayBuffer();
   }
 
-  /** Eight connections of one client, which together keep its part of the rate. */
+  /** Runs one of eight connections per client, which share the client's rate. */
   async function run(client: number): Promise<void> {
     while (performance.now() - began < floodFor || (statuses[429] ?? 0) < capacity / 2) {
       const due = (overOffered * expected * (performance.now() - began)) / floodFor;
@@ -86,13 +83,13 @@ async function flood(key: string, during?: () => Promise<void>): Promise<Flood> 
 
 const inFlow = (ms: number): number => capacity + (refillPerSecond * ms) / 1_000;
 
-/** Requests that were decided without Redis, on both gateways. */
+/** Returns the number of requests that both gateways have decided without Redis. */
 async function countMissed(): Promise<number> {
   const texts = await Promise.all(deployment.gateways.map((gateway) => gateway.metrics()));
   return texts.reduce((sum, text) => sum + Number(/missed_total\{use="buckets",.*\} (\d+)/.exec(text)?.[1] ?? 0), 0);
 }
 
-/** Says that within 1 % of what the bucket holds was allowed, and nothing but that and refusals came. */
+/** Expects that the allowed requests match the bucket's tokens within 1 %, and that all others were refused. */
 function expectAllowed({ statuses, wrong, least, most }: Flood): void {
   const { 200: allowed = 0, 429: refused = 0, ...others } = statuses;
   expect([others, wrong]).toEqual([{}, []]);
@@ -101,16 +98,16 @@ function expectAllowed({ statuses, wrong, least, most }: Flood): void {
   expect(allowed).toBeLessThanOrEqual(1.01 * most);
 }
 
-test("three clients over two gateways get within 1 % of what one bucket holds, and what flows in", async () => {
+test("three clients over two gateways get the tokens of one bucket within 1 %", async () => {
   const key = await deployment.createKey("Flood", "api_builder");
   const missed = await countMissed();
   const flooded = await flood(key);
-  // Some, where Redis takes longer than 50 ms on a busy machine: what is known of the bucket decides them.
+  // Redis may take longer than 50 ms on a busy machine, in which case gateways decide by their cached state.
   console.info(flooded.statuses, flooded.least, flooded.most, (await countMissed()) - missed);
   expectAllowed(flooded);
 }, 120_000);
 
-test("nothing changes for them when Redis goes in the middle", async () => {
+test("three clients over two gateways get the tokens of one bucket if Redis fails in between", async () => {
   const key = await deployment.createKey("Bereft", "api_builder");
   const flooded = await flood(key, async () => {
     await sleep(floodFor / 3);

@@ -21,7 +21,7 @@ afterAll(async () => {
   await deployment?.[Symbol.asyncDispose]();
 }, 60_000);
 
-/** Both gateways, as a key of a new account calls them. */
+/** Creates an account. Returns clients of both gateways with the account's key. */
 async function customer(account: string, tier: string): Promise<[Rest, Rest]> {
   const key = await deployment.createKey(account, tier);
   return [restClient({ url: one.url, key }), restClient({ url: other.url, key })];
@@ -33,7 +33,7 @@ const override = (account: string, limit: string, value: number, ...more: readon
     ...(more.includes("--until") ? more : ["--until", "1h", ...more]),
   );
 
-/** The events of an account itself, by type. */
+/** Returns the events of an account. */
 async function quotaEvents(account: string) {
   const owned = db.sql.selectFrom("events").innerJoin("accounts", "accounts.id", "events.subject");
   const rows = await owned.select(["type", "data"]).where("accounts.name", "=", account).orderBy("position").execute();
@@ -47,7 +47,7 @@ async function bucketOf(rest: Rest, name: string) {
 }
 
 describe("rate limits", () => {
-  test("are those of the tier, as they are across gateways", async () => {
+  test("are those of the tier, shared across gateways", async () => {
     const [here, there] = await customer("Plain", "free");
     const { body } = await here("/v1/account/rate-limits");
     const sizes = body.buckets.map((bucket: Record<string, unknown>) => [
@@ -69,7 +69,7 @@ describe("rate limits", () => {
     await there(`/v1/sessions/${session.id}`, undefined, { method: "DELETE" });
   });
 
-  test("are what the operator arranges, on every gateway within 5 s, and by themselves the tier's again", async () => {
+  test("follow an operator override on every gateway within 5 s, and return to the tier when the override expires", async () => {
     const [here, there] = await customer("Arranged", "free");
     await Promise.all([here("/v1/sessions"), there("/v1/sessions")]);
     const bucket = ["--refill-per-minute", "6000", "--reason", "a trade fair"];
@@ -83,7 +83,7 @@ describe("rate limits", () => {
     expect(await bucketOf(there, "global")).toMatchObject({
       ...{ capacity: 500, refill_per_minute: 6_000, override: { reason: "a trade fair" } },
     });
-    // However long the operator's command took: it ends when all of that was seen, and after both have read so.
+    // Expires in 6 s from now, regardless of the duration of the command and the checks above.
     const until = new Date(Date.now() + 6_000);
     const expiresAt = JSON.stringify(until);
     await sql`update accounts set overrides = jsonb_set(overrides, '{0,expiresAt}', ${expiresAt}::jsonb)
@@ -95,7 +95,7 @@ describe("rate limits", () => {
     expect(Date.now()).toBeGreaterThanOrEqual(until.getTime());
   }, 60_000);
 
-  test("follow a change of tier on every gateway, and no create is refused by what was known before", async () => {
+  test("follow a tier change on every gateway, and a cached tier refuses no create", async () => {
     const [here, there] = await customer("Growing", "free");
     const create = (rest: Rest) => rest("/v1/sessions", { timeout_seconds: 3_000 });
     for (const rest of [here, there]) expect((await create(rest)).status).toBe(400);
@@ -111,7 +111,7 @@ describe("rate limits", () => {
 });
 
 describe("session minutes", () => {
-  test("end sessions that have used them up together, and are told of once", async () => {
+  test("end all sessions when used up together, and send each event once", async () => {
     const [here, there] = await customer("Metered", "api_builder");
     const created = await Promise.all(
       Array.from({ length: 10 }, (_, index) => (index % 2 ? here : there)("/v1/sessions", {})),
@@ -123,7 +123,7 @@ describe("session minutes", () => {
     const sessions: Record<string, string>[] = await ended();
     expect(new Set(sessions.map(({ ended_reason }) => ended_reason))).toEqual(new Set(["quota"]));
     const used = sessions.reduce((sum, { live_at, ended_at }) => sum + span(live_at, ended_at), 0);
-    // Ten sessions use ten seconds in one.
+    // Ten sessions use ten seconds per second.
     expect(used).toBeGreaterThanOrEqual(60_000);
     expect(used).toBeLessThan(160_000);
     const refused = await there("/v1/sessions", {});
@@ -138,10 +138,10 @@ describe("session minutes", () => {
     const total = (field: string) =>
       body.days.reduce((sum: number, day: Record<string, number>) => sum + (day[field] ?? 0), 0);
     expect([body.month, body.days.at(-1).date]).toEqual([utcDay().slice(0, 7), utcDay()]);
-    // Whole seconds of each day: two of them when midnight came in between.
+    // Seconds are rounded down per day, so up to two days lose a fraction around midnight.
     expect(Math.floor(used / 1_000) - total("session_seconds")).toBeLessThanOrEqual(1);
     expect(total("sessions")).toBe(10);
-    // A higher limit serves at once, and tells of its own thresholds.
+    // A higher limit applies immediately and has its own threshold events.
     await override("Metered", "session_minutes", 2);
     expect((await here("/v1/sessions", {})).status).toBe(201);
     await override("Metered", "session_minutes", 0);

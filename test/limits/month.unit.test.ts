@@ -3,7 +3,7 @@ import { monthAt, monthNamed, splitByDay } from "../../src/limits/month.ts";
 
 const at = (time: string): number => Date.parse(`${time}Z`);
 
-test("should find the month of a time, UTC, and of a name", () => {
+test("finds the UTC month of a time and of a name", () => {
   const december = { name: "2026-12", startsAt: at("2026-12-01T00:00"), endsAt: at("2027-01-01T00:00") };
   for (const time of ["2026-12-01T00:00:00.000", "2026-12-31T23:59:59.999"])
     expect(monthAt(at(time))).toEqual(december);
@@ -26,6 +26,6 @@ const spans: [from: string, to: string, parts: [day: string, ms: number][]][] = 
   ["2026-11-22T10:00:00.000", "2026-11-22T10:00:00.000", []],
 ];
 
-test.each(spans)("should divide the time from %s to %s at midnight", (from, to, parts) => {
+test.each(spans)("splits the time from %s to %s at midnight", (from, to, parts) => {
   expect(splitByDay(at(from), at(to))).toEqual(parts.map(([day, ms]) => ({ day, ms })));
 });

@@ -14,12 +14,12 @@ test.each([
   ["2026-12-31", 2, "2027-02-28"],
   ["2026-03-31", 1, "2026-04-30"],
   ["2026-11-23", 12, "2027-11-23"],
-])("%s and %i months are %s", (from, months, to) => {
+])("adds to %s %i months as %s", (from, months, to) => {
   expect(addMonths(at(from), months)).toBe(at(to));
 });
 
 describe("blocks of months", () => {
-  test("the highest serves, and the others keep what they have left", () => {
+  test("run for the highest tier, while the others keep their remaining time", () => {
     const start = at("2026-01-31");
     let time = advance({ arranged: "free", grants: [block("a", "personal", 1, start)] }, start);
     expect(time.tier).toBe("personal");
@@ -37,7 +37,7 @@ describe("blocks of months", () => {
     expect(advance(time, at("2026-03-10") + at("2026-02-28") - later).tier).toBe("free");
   });
 
-  test("sequences of buying, ending and arranging run one block at a time, are the same however often one looks, and end", () => {
+  test("run one at a time in random sequences, regardless of how often they are advanced, and all end", () => {
     let seed = 7;
     const random = (below: number): number => {
       seed = (seed * 48_271) % 2_147_483_647;
@@ -48,7 +48,7 @@ describe("blocks of months", () => {
       let now = at("2026-01-01") + random(365) * 86_400_000;
       let time: PaidTime = { arranged: "free", grants: [] };
       const step = (to: number): void => {
-        // Looked at once and twice as often, it is the same.
+        // The result must not depend on the number of steps.
         const once = advance(time, to);
         const often = advance(advance(time, now + Math.floor((to - now) / 2)), to);
         expect(often).toEqual(once);

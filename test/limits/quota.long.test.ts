@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const minutes = 11;
 
-/** When a worker knew by its own log that it was heard with a session. */
+/** Returns the time of the last heartbeat that a worker logged for a session. */
 function lastHeard(output: string, sessionId: string): number {
   const lines = output.split("\n").filter((line) => line.includes("accepted a heartbeat") && line.includes(sessionId));
   return JSON.parse(lines.at(-1) ?? "{}").time;
@@ -26,7 +26,7 @@ function lastHeard(output: string, sessionId: string): number {
 
 const span = (from: string, to: string): number => Date.parse(to) - Date.parse(from);
 
-test("ten sessions share 11 minutes to the end, although a gateway and a worker are killed meanwhile", async () => {
+test("ten sessions share 11 minutes even if a gateway and a worker are killed", async () => {
   const rests = [0, 1].map((index) => restClient({ url: deployment.gateway(index).url, key: deployment.key }));
   const [here, there] = rests;
   if (!here || !there) throw new Error("there are two gateways");
@@ -37,7 +37,7 @@ test("ten sessions share 11 minutes to the end, although a gateway and a worker 
   const given = ["--limit", "session_minutes", "--value", String(minutes), "--until", "1h"];
   await deployment.admin("override", "--account", "deployment", ...given);
 
-  // A third of the way: sessions of the killed worker use nothing more, and the others last longer for it.
+  // After a third of the time, sessions of the killed worker stop consuming minutes, so the others last longer.
   await expect
     .poll(async () => (await here("/v1/account/usage")).body.days.at(-1).session_seconds, {
       timeout: 120_000,

@@ -12,9 +12,9 @@ const mebibyte = 2 ** 20;
 
 let gateway: PeopleGateway;
 let worker: FakeWorker;
-/** How large the store is that the worker packs next. */
+/** Size of the next store that the worker packs. */
 let storeSize = 0;
-/** How often each profile was saved. */
+/** Number of saves per profile. */
 const versions = new Map<string, bigint>();
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();
 });
 
-/** A new account's client, whose key outlives the months that pass, and its identifier. */
+/** Creates an account. Its key stays valid when months pass. */
 async function customer(limit: string, value: number): Promise<{ rest: Rest; accountId: string }> {
   const { rest, accountId } = await gateway.signUp();
   const { body } = await rest("/v1/api-keys", { name: "quota" });
@@ -49,7 +49,7 @@ async function customer(limit: string, value: number): Promise<{ rest: Rest; acc
   return { rest: restClient({ url: gateway.url, key: body.key }), accountId };
 }
 
-/** The events of an account itself, the oldest first. */
+/** Returns the events of an account, oldest first. */
 async function quotaEvents(accountId: string): Promise<Record<string, unknown>[]> {
   const own = gateway.app.db.sql.selectFrom("events").select(["type", "data"]).where("subject", "=", accountId);
   return (await own.orderBy("position").execute()).map(({ type, data }) => ({ type, ...data }));
@@ -60,7 +60,7 @@ const nextMonth = (): Date => {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1));
 };
 
-test("minutes that are used up are there again with the next month, UTC, and each month has its usage", async () => {
+test("used-up minutes are available again in the next UTC month, and each month has its own usage", async () => {
   const { rest, accountId } = await customer("session_minutes", 1);
   const made = await Promise.all(Array.from({ length: 10 }, () => rest("/v1/sessions", {})));
   expect(made.map(({ status }) => status)).toEqual(Array(10).fill(201));
@@ -87,7 +87,7 @@ test("minutes that are used up are there again with the next month, UTC, and eac
     month: resetsAt.slice(0, 7),
     days: [{ date: resetsAt.slice(0, 10), session_seconds: 0, sessions: 0 }],
   });
-  // Days that were still to come are there now.
+  // The past month now has all its days.
   const { body: past } = await rest(`/v1/account/usage?month=${before.month}`);
   expect(past.days.slice(0, before.days.length)).toEqual(before.days);
   expect(before.days.reduce((sum: number, { sessions }: { sessions: number }) => sum + sessions, 0)).toBe(10);
@@ -96,12 +96,12 @@ test("minutes that are used up are there again with the next month, UTC, and eac
   expect(await quotaEvents(accountId)).toEqual(told);
 }, 120_000);
 
-test("profile storage is told of when it crosses 80 % and its limit, each once in a month", async () => {
+test("profile storage sends an event at 80 % and one at its limit, each once a month", async () => {
   const { rest, accountId } = await customer("profile_storage_bytes", mebibyte);
   const { body: profile } = await rest("/v1/profiles", { name: "Shop" });
   const path = `/v1/profiles/${profile.id}`;
 
-  /** Has the profile saved with a store of a size; gives the size that it has then. */
+  /** Saves the profile with a store of the given size. Returns the stored size. */
   async function save(bytes: number): Promise<number> {
     storeSize = bytes;
     const { body: session } = await rest("/v1/sessions", { profile_id: profile.id });

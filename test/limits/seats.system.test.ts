@@ -17,7 +17,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const soon = { timeout: 20_000, interval: 20 };
 
-/** What one of several gateways has of seats. */
+/** Starts the slots of one gateway. */
 async function connect(life = 600_000) {
   const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), patience: 10_000 });
   const seats = createRedisSeats({ redis, clock: systemClock, log: silentLog, life });
@@ -33,7 +33,7 @@ async function connect(life = 600_000) {
 
 let owners = 0;
 
-/** An owner who has taken no seat. */
+/** Returns an owner without slots. */
 function fresh(): string {
   owners += 1;
   return `acc_${owners}`;
@@ -54,8 +54,8 @@ function release(seat: Seat): void {
   if (seat.isGranted) seat.release();
 }
 
-describe.each(kinds)("seats %s", (_kind, make) => {
-  test("should be granted until there are as many as may be, and again when one was given back", async () => {
+describe.each(kinds)("slots %s", (_kind, make) => {
+  test("are granted up to the limit, and again after a release", async () => {
     const [one, other] = await make();
     const owner = fresh();
     const first = await one.take(owner, 3);
@@ -68,7 +68,7 @@ describe.each(kinds)("seats %s", (_kind, make) => {
     expect(await one.take(owner, 3)).toEqual({ isGranted: false, taken: 3 });
   });
 
-  test("should never be granted beyond the most, however many are asked for at once", async () => {
+  test("never exceed the limit under concurrent requests", async () => {
     const gateways = await make();
     const owner = fresh();
     const asked = Array.from({ length: 40 }, (_, index) => gateways[index % 2]?.take(owner, 16));
@@ -76,26 +76,26 @@ describe.each(kinds)("seats %s", (_kind, make) => {
     expect(granted).toHaveLength(16);
   });
 
-  test("should count each owner alone", async () => {
+  test("are counted per owner", async () => {
     const [one, other] = await make();
     expect(await one.take(fresh(), 1)).toMatchObject({ isGranted: true });
     expect(await other.take(fresh(), 1)).toMatchObject({ isGranted: true });
   });
 });
 
-test("a gateway's seats last as long as it renews them, and lapse when it has died", async () => {
+test("slots of a gateway last while it renews them and expire after it has died", async () => {
   const life = 4_000;
   const [one, other] = [await connect(life), await connect(life)];
   const owner = fresh();
   expect(await one.seats.take(owner, 1)).toMatchObject({ isGranted: true });
-  // That it goes on for longer than its life can only be waited for.
+  // Only waiting proves that the slots outlast their lifetime.
   await sleep(1.3 * life);
   expect(await other.seats.take(owner, 1)).toEqual({ isGranted: false, taken: 1 });
   await one.die();
   await expect.poll(() => other.seats.take(owner, 1), soon).toMatchObject({ isGranted: true });
 }, 60_000);
 
-test("a gateway counts its own seats while Redis is away, and Redis knows of them when it is back", async () => {
+test("a gateway counts its own slots while Redis is down, and Redis knows the slots after its restart", async () => {
   const [one, other] = [await connect(3_000), await connect(3_000)];
   const owner = fresh();
   expect(await one.seats.take(owner, 3)).toMatchObject({ isGranted: true });

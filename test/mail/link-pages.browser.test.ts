@@ -19,11 +19,11 @@ afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();
 });
 
-/** Opens the next link of a kind in the mails to an address, as one who clicks on it there. */
+/** Opens the next link of a kind from the mails to an address. */
 async function openLink(name: string, email: string): Promise<{ page: Page; faults: string[] }> {
   const isWanted = (link: string) => link.includes(`/auth/${name}#`);
   let link: string | undefined;
-  // Other mails come between, such as that of a login from a new device.
+  // Skips other mails, such as those about a login from a new device.
   while (link === undefined) link = (await gateway.mailbox.next(email)).links.find(isWanted);
   const page = await browser.newPage();
   const faults: string[] = [];
@@ -35,12 +35,12 @@ async function openLink(name: string, email: string): Promise<{ page: Page; faul
 
 const outcome = (page: Page) => page.locator("#outcome");
 
-test("who signs up presses a button to verify, logs in by a link, and sets another password by one", async () => {
+test("a new user can verify by a button, log in by a link, and reset the password by another", async () => {
   const email = freshEmail();
   await rest("/v1/auth/signup", { email, password: goodPassword });
   const verifying = await openLink("verify-email", email);
   expect(verifying.page.url()).not.toContain("#");
-  // To open the link is not to use it: mail programs look ahead.
+  // Opening the link does not use it, since mail programs prefetch links.
   expect(await rest("/v1/auth/login", { email, password: goodPassword })).toMatchObject({ status: 401 });
   await verifying.page.getByRole("button", { name: "Verify the address" }).click();
   await outcome(verifying.page).getByText("The address is verified").waitFor();
@@ -78,7 +78,7 @@ test("who signs up presses a button to verify, logs in by a link, and sets anoth
   expect([...verifying.faults, ...loggingIn.faults, ...revoking.faults]).toEqual([]);
 }, 120_000);
 
-test("the page asks for a password where the address was signed up with more than once", async () => {
+test("the page asks for a password if the address was signed up more than once", async () => {
   const email = freshEmail();
   for (const password of ["the phrase of a stranger", "the phrase of the owner"])
     await rest("/v1/auth/signup", { email, password });
@@ -93,7 +93,7 @@ test("the page asks for a password where the address was signed up with more tha
   expect(await rest("/v1/auth/login", { email, password: "the phrase of the owner" })).toMatchObject({ status: 200 });
 }, 120_000);
 
-test("who is invited joins by signing up on the page, or by logging in there", async () => {
+test("an invited person can join on the page by signing up or logging in", async () => {
   const developer = restClient({ url: gateway.url, key: gateway.app.developerKey ?? "" });
   const grace = freshEmail();
   await developer("/v1/team/invites", { email: grace });
@@ -126,7 +126,7 @@ test("who is invited joins by signing up on the page, or by logging in there", a
   expect(faults).toEqual([]);
 }, 120_000);
 
-test("who changes the address confirms it at the new one, and can undo it at the old one", async () => {
+test("a change of address is confirmed at the new address and can be undone at the old one", async () => {
   const { email: old, password, rest: asPerson } = await gateway.signUp();
   const email = freshEmail();
   expect(await asPerson("/v1/auth/email-change/request", { email, password })).toMatchObject({ status: 202 });
@@ -141,7 +141,7 @@ test("who changes the address confirms it at the new one, and can undo it at the
   expect([...confirming.faults, ...undoing.faults]).toEqual([]);
 }, 120_000);
 
-test("a link that was used, and one that is cut off, say so", async () => {
+test("an invalid link and an incomplete link are reported as such", async () => {
   const page = await browser.newPage();
   await page.goto(`${gateway.url}/auth/magic-link#${"x".repeat(40)}`);
   await page.getByRole("button").click();

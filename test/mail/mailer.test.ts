@@ -39,7 +39,7 @@ async function countMails(): Promise<number> {
   return (await app.db.sql.selectFrom("mails").select("id").execute()).length;
 }
 
-test("a mail is sent once its cause is committed, and not when that is undone", async () => {
+test("a mail is sent if its transaction commits, and not if it is rolled back", async () => {
   const { db, mailer } = app;
   const to = "ada@example.com";
   const undone = db.transaction(async (tx) => {
@@ -56,11 +56,11 @@ test("a mail is sent once its cause is committed, and not when that is undone", 
   expect(text).toContain("One.\n\nTwo.\n\nPress:\n");
   expect(html).toContain("<p>One.</p>");
   expect(parsed.headers.get("auto-submitted")).toBe("auto-generated");
-  // Its links are as good as passwords: what was sent is not kept.
+  // Links are as sensitive as passwords, so sent mails are deleted.
   await expect.poll(countMails, { timeout: 10_000 }).toBe(0);
 });
 
-test("what somebody calls himself becomes no header, no markup and no link, and fills no mailbox", async () => {
+test("a user name adds no header, markup or link, and cannot exceed a size limit", async () => {
   const name = "Eve\r\nBcc: all@example.com\u2028<b>https://evil.example/x?y=1 www.evil.example eve@evil.example";
   await send({ ...plain, to: "bob@example.com", subject: `From ${name}`, lines: [name, "x".repeat(100_000)] });
   const { subject, text, html, links, parsed } = await mailbox.next("bob@example.com");
@@ -71,12 +71,12 @@ test("what somebody calls himself becomes no header, no markup and no link, and 
   expect(text.length).toBeLessThan(10_000);
 });
 
-test("a server that puts a mail off gets it again, under the same Message-ID, and one that refuses it does not", async () => {
+test("a deferred mail is sent again with the same Message-ID, a rejected one is not", async () => {
   const [late, refused] = ["late@example.com", "refused@example.com"];
   mailbox.answer(late, [450, 451]);
   mailbox.answer(refused, [550]);
   await Promise.all([late, refused].map((to) => send({ ...plain, to })));
-  // Time goes on until there is nothing left to try.
+  // Advances the clock until the condition holds.
   const wait = (isOver: () => boolean) =>
     expect.poll(
       () => {

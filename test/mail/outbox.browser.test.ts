@@ -13,7 +13,7 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => service?.stop());
 
-test("who starts the service without SMTP_URL reads its mails by the link that it prints", async () => {
+test("the printed link shows the mails of a service without SMTP_URL", async () => {
   const email = freshEmail();
   const rest = restClient({ url: service.url, key: "" });
   const { status } = await rest("/v1/auth/signup", { email, password: "correct horse battery staple", name: "Ada" });
@@ -36,7 +36,7 @@ test.each([
   ["with another key", { key: "x".repeat(32) }, {}],
   ["through a proxy", {}, { "x-forwarded-for": "192.0.2.1" }],
   ["through a proxy that says so otherwise", {}, { forwarded: "for=192.0.2.1" }],
-])("nobody reads them %s", async (_, query, headers) => {
+])("the outbox is refused %s", async (_, query, headers) => {
   const url = new URL(outbox);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   const answer = await fetch(url, { headers });

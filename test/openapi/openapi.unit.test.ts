@@ -82,7 +82,7 @@ interface ShownExample {
   readonly example: unknown;
 }
 
-/** Finds the examples beside schemas, in parameters and bodies, wherever they are. */
+/** Yields all examples of schemas, parameters and bodies. */
 function* examplesBelow(value: unknown, path: string): Generator<ShownExample> {
   if (typeof value !== "object" || value === null) return;
   const { schema, example, examples = {} } = value as Partial<MediaType>;
@@ -105,15 +105,15 @@ describe("the OpenAPI document", () => {
     expect(valid).toBe(true);
   });
 
-  test("has no fault by the recommended rules of a linter", async () => {
-    // Schemas of WebSockets are used below `x-websockets` alone, and a server of your own is at localhost.
+  test("passes the recommended rules of a linter", async () => {
+    // WebSocket schemas are only referenced below `x-websockets`, and a self-hosted server runs on localhost.
     const rules = { "no-unused-components": "off", "no-server-example.com": "off" } as const;
     const config = await createConfig({ extends: ["recommended"], rules });
     const problems = await lintFromString({ source: JSON.stringify(document), absoluteRef: "openapi.json", config });
     expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
   }, 120_000);
 
-  test("shows examples that their schemas take", () => {
+  test("has examples that match their schemas", () => {
     const shown = [...examplesBelow(document, "")];
     expect(shown.length).toBeGreaterThan(400);
     const faults = shown.flatMap(({ path, schema, example }) =>
@@ -122,13 +122,13 @@ describe("the OpenAPI document", () => {
     expect(faults).toEqual([]);
   });
 
-  test("has no field with a default in a body, and no body without a media type", () => {
+  test("has no default on a body field, and no body without a media type", () => {
     const text = JSON.stringify({ ...document, paths: {} });
     expect(text).not.toContain('"default":');
     expect(JSON.stringify(document)).not.toContain("*/*");
   });
 
-  test("has no schema that is named as generators name their own types", () => {
+  test("has no schema with a name that generators reserve", () => {
     const own = routesOf(allServices).flatMap((route) => {
       const { operationId } = operationOf(route);
       return [`${operationId}Response`, `${operationId}Params`, `${operationId}JSONRequestBody`];
@@ -140,7 +140,7 @@ describe("the OpenAPI document", () => {
     expect(clashing.map(([name]) => name)).toEqual([]);
   });
 
-  test("has every header that a method reads of its own", () => {
+  test("has every request header that a method reads", () => {
     const namesOf = (verb: string, template: string) => JSON.stringify(document.paths[template]?.[verb]?.parameters);
     expect(namesOf("post", "/v1/agent-sessions/{id}/message")).toContain("/ByokLlmApiKey");
     expect(namesOf("put", "/v1/sessions/{id}/live/files/{name}")).toContain("/ViewerKey");
@@ -176,7 +176,7 @@ describe("the OpenAPI document", () => {
     expect(undescribed).toEqual([]);
   });
 
-  test("refers to nothing that is not there", () => {
+  test("has no broken reference", () => {
     const references = [...JSON.stringify(document).matchAll(/"#\/([^"]+)"/g)].map(([, path]) => String(path));
     const missing = references.filter((path) => {
       const [section = "", kind = "", name = ""] = path.split("/");
@@ -187,12 +187,12 @@ describe("the OpenAPI document", () => {
   });
 });
 
-describe("what clients are generated from", () => {
+describe("the input of client generators", () => {
   const { components, paths, webhooks = {}, "x-websockets": websockets = {} } = describeServices(builtServices);
   const schemaOf = (name: string): Schema => components.schemas[name] ?? {};
   const all = Object.values(paths).flatMap((item) => Object.values(item));
 
-  test("requires of an answer all that is always sent", () => {
+  test("requires all fields that responses always contain", () => {
     for (const [name, members] of [
       ["Session", ["status", "created_at", "expires_at", "viewport", "profile_id"]],
       ["SessionState", ["status", "viewport", "control", "egress", "pages"]],
@@ -205,12 +205,12 @@ describe("what clients are generated from", () => {
     expect(schemaOf("DriveResult").required ?? []).toEqual([]);
   });
 
-  test("says of a PATCH which keys a null clears", () => {
+  test("lists the keys of a PATCH that null clears", () => {
     const { name, description, labels } = schemaOf("UpdateProfileRequest").properties ?? {};
     expect([name?.type, description?.type, labels?.type]).toEqual(["string", ["string", "null"], ["object", "null"]]);
   });
 
-  test("delivers to webhooks `test.ping` and the event types that can be subscribed to, signed", () => {
+  test("has signed webhooks for `test.ping` and all event types of subscriptions", () => {
     const messages = allServices.flatMap(({ service }) => service.file.messages);
     const subscribed = messages.filter((message) => getOption(message, subscribable));
     const types = new Set(subscribed.map((message) => getOption(message, event_type)));
@@ -222,7 +222,7 @@ describe("what clients are generated from", () => {
     }
   });
 
-  test("describes the events that streams alone show", () => {
+  test("describes the events that only streams contain", () => {
     const { "x-stream-events": events = {} } = describeServices(builtServices);
     for (const type of ["page_opened", "page_navigated", "page_closed", "console", "dialog", "download"]) {
       const { schema } = events[`session.${type}`]?.post?.requestBody?.content["application/json"] ?? {};
@@ -231,14 +231,14 @@ describe("what clients are generated from", () => {
     }
   });
 
-  test("leaves out of a WebSocket's messages what its path says", () => {
+  test("omits fields of the path from WebSocket messages", () => {
     const client = websockets["/v1/sessions/{session_id}/drive"]?.client;
     const check = compile(client);
     expect(check({ id: "1", state: {} })).toBe(true);
     expect(check({ id: "1", state: {}, session_id: "ses_1" })).toBe(false);
   });
 
-  test("names operations as functions, and gives them short titles", () => {
+  test("names operations like functions, with short titles", () => {
     expect(all.map(({ operationId }) => operationId)).toEqual(
       expect.arrayContaining(["createSession", "listSessions", "getSessionState", "deleteProfile", "listArchetypes"]),
     );
@@ -248,7 +248,7 @@ describe("what clients are generated from", () => {
     }
   });
 
-  test("shows every kind of action, wait and capture", () => {
+  test("has an example of every action, wait and capture", () => {
     const kindsOf = (path: string) =>
       Object.keys(paths[path]?.post?.requestBody?.content["application/json"]?.examples ?? {});
     expect(kindsOf("/v1/sessions/{id}/interact")).toEqual(expect.arrayContaining(["tap", "type", "drag", "swipe"]));
@@ -256,7 +256,7 @@ describe("what clients are generated from", () => {
     expect(kindsOf("/v1/sessions/{id}/capture")).toEqual(["screenshot", "dom_snapshot", "pdf"]);
   });
 
-  test("says defaults, and no bounds that are those of a number's type", () => {
+  test("has defaults, and omits bounds that follow from a number's type", () => {
     const { runtime, idle_timeout_seconds, on_challenge } = schemaOf("CreateSessionRequest").properties ?? {};
     expect([runtime, idle_timeout_seconds, on_challenge].map((field) => field?.["x-default"])).toEqual([
       "headless-shell",
@@ -271,7 +271,7 @@ describe("what clients are generated from", () => {
     expect(JSON.stringify(document)).not.toMatch(/4294967295|9007199254740991|2147483647/);
   });
 
-  test("shows a session and a device that can be", () => {
+  test("has examples of possible sessions and devices", () => {
     const exampleOf = (path: string) => {
       const answer = paths[path]?.get?.responses["200"];
       return Object(answer && "content" in answer ? answer.content?.["application/json"]?.example : undefined);
@@ -284,16 +284,16 @@ describe("what clients are generated from", () => {
     expect(device.viewport).toEqual({ ...viewport, device_scale_factor: deviceScaleFactor });
   });
 
-  test("shows a page that commands act on, and events as they come", () => {
+  test("has examples of a page with commands and events", () => {
     const state = paths["/v1/sessions/{id}/state"]?.get?.responses["200"];
     expect(JSON.stringify(state)).toContain('"active":true');
     const shown = Object.values(document.webhooks ?? {}).map(({ post }) => JSON.stringify(post?.requestBody));
     expect(shown.length).toBeGreaterThan(10);
-    // What stands for a text that has no example.
+    // Placeholder for a text without an example.
     expect(shown.filter((event) => /"text["-]/.test(event))).toEqual([]);
   });
 
-  test("stops the start where two schemas have one name", () => {
+  test("fails the start if two schemas have the same name", () => {
     const catalogue = new SchemaCatalogue(() => "", new Map());
     catalogue.add("Session", { type: "object" });
     expect(() => catalogue.response(SessionSchema)).toThrow("two schemas are called Session");
@@ -302,7 +302,7 @@ describe("what clients are generated from", () => {
 
 const operations = routesOf(allServices).map((entry) => {
   const operation = operationOf(entry);
-  // A raw body has no example.
+  // Raw bodies have no example.
   const [type, body] =
     Object.entries(operation.requestBody?.content ?? {}).find(([, media]) => firstExample(media)) ?? [];
   const [status, answer] = Object.entries(operation.responses)[0] ?? [];
@@ -311,7 +311,7 @@ const operations = routesOf(allServices).map((entry) => {
 });
 
 describe("an operation", () => {
-  test.each(operations)("$name takes its example request", ({ served, route, operation, type, body }) => {
+  test.each(operations)("$name accepts its example request", ({ served, route, operation, type, body }) => {
     const parse = type === "application/x-www-form-urlencoded" ? formParser(served.method.input) : undefined;
     const read = compileRequestReader(served.method.input, route, parseTemplate(route.template).variables, parse);
     for (const example of bodyExamples(body)) {
@@ -325,7 +325,7 @@ describe("an operation", () => {
   });
 
   test.each(operations.filter(({ body }) => body))(
-    "$name has a body schema that takes the example and refuses an unknown field",
+    "$name has a body schema that accepts the example and refuses an unknown field",
     ({ body }) => {
       const check = compile(body?.schema);
       for (const example of bodyExamples(body)) {
@@ -336,7 +336,7 @@ describe("an operation", () => {
   );
 
   test.each(operations.filter(({ json }) => json?.example))(
-    "$name answers what its schema describes",
+    "$name responds as its schema describes",
     ({ served, json }) => {
       const check = compile(json?.schema);
       const { output } = served.method;
@@ -345,7 +345,7 @@ describe("an operation", () => {
     },
   );
 
-  test.each(operations)("$name answers its status and the problems of its rules", ({ served, operation, status }) => {
+  test.each(operations)("$name has its status and the problems of its rules", ({ served, operation, status }) => {
     expect(Number(status)).toBe(served.rules.successStatus || 200);
     const { createdStatus } = served.rules;
     if (createdStatus > 0)
@@ -357,7 +357,7 @@ describe("an operation", () => {
   });
 });
 
-/** Every example of a body; one undefined for no body. */
+/** Returns every example of a body, or undefined if there is no body. */
 function bodyExamples(body: MediaType | undefined): readonly (Json | undefined)[] {
   return body?.examples ? Object.values(body.examples).map(({ value }) => value) : [body && firstExample(body)];
 }
@@ -368,7 +368,7 @@ function encode(type: string | undefined, example: Json | undefined): string {
     : JSON.stringify(example);
 }
 
-/** Reads JSON into a message and writes it again. */
+/** Converts JSON to a message and back. */
 function rewritten(desc: DescMessage, json: Json | undefined): unknown {
   const faults: FieldFault[] = [];
   const message = compileReader(desc)(json, faults);
@@ -376,7 +376,7 @@ function rewritten(desc: DescMessage, json: Json | undefined): unknown {
   return compileWriter(desc)(message);
 }
 
-test("problem schemas take the problems of their slug and no other's", () => {
+test("problem schemas accept only problems of their own slug", () => {
   const check = compile({ $ref: "#/components/schemas/ProblemProfileInUse" });
   const problem = { type: "http://localhost:8080/errors/profile-in-use", title: "Profile in use", status: 409 };
   expect(faultsOf(check, { ...problem, active_session_id: "ses_1", detail: "in use", instance: "req_1" })).toEqual([]);
@@ -384,7 +384,7 @@ test("problem schemas take the problems of their slug and no other's", () => {
   expect(check({ ...problem, active_session_id: "ses_1", type: "http://localhost:8080/errors/conflict" })).toBe(false);
 });
 
-test("problem schemas have every extension that a failure of their slug can carry", () => {
+test("problem schemas have every extension of a failure with their slug", () => {
   const { schemas } = describeServices(allServices).components;
   const described = Object.entries(schemas).flatMap(([name, { properties = {} }]) => {
     const slug = String(properties.type?.const ?? "").replace(/^.*\//, "");

@@ -25,7 +25,7 @@ describe("the service's own documents", () => {
 
   afterAll(() => fastify.close());
 
-  test("answers the document, and 304 to who has it", async () => {
+  test("include the OpenAPI document, with 304 if it is unchanged", async () => {
     const first = await fastify.inject("/v1/openapi.json");
     expect(first.json()).toEqual(document);
     const { etag } = first.headers;
@@ -35,12 +35,12 @@ describe("the service's own documents", () => {
     expect(other.statusCode).toBe(200);
   });
 
-  test("sends the root to the reference", async () => {
+  test("redirect the root to the reference", async () => {
     const { statusCode, headers } = await fastify.inject("/");
     expect([statusCode, headers.location]).toEqual([302, "/docs"]);
   });
 
-  test("leads to the guide to receiving webhooks, which is shown as text", async () => {
+  test("include the webhook guide as text", async () => {
     const { body: reference } = await fastify.inject("/docs");
     const [, path = ""] = /href="([^"]+)">Receive webhooks/.exec(reference) ?? [];
     const { statusCode, headers, body } = await fastify.inject(path);
@@ -51,7 +51,7 @@ describe("the service's own documents", () => {
     ]);
   });
 
-  test("lets a page load nothing from anywhere", async () => {
+  test("forbid pages to load other resources", async () => {
     const { headers, body } = await fastify.inject("/docs");
     expect(headers["content-type"]).toBe("text/html; charset=utf-8");
     expect(headers["content-security-policy"]).toMatch(
@@ -60,14 +60,14 @@ describe("the service's own documents", () => {
     expect(body).not.toMatch(/<(link|img|iframe|script src|style src)\b|@import|url\(/);
   });
 
-  test.each(Object.entries(errorTable))("explains %s at its type URI", async (slug, { status, title }) => {
+  test.each(Object.entries(errorTable))("explain %s at its type URI", async (slug, { status, title }) => {
     const { statusCode, body } = await fastify.inject(`/errors/${slug}`);
     expect(statusCode).toBe(200);
     expect(body).toContain(`HTTP ${status}`);
     expect(body).toContain(`<h1>${title}</h1>`);
   });
 
-  test.each(["nope", "toString", "%3Cscript%3E"])("answers 404 with the list of errors to /errors/%s", async (slug) => {
+  test.each(["nope", "toString", "%3Cscript%3E"])("list all errors with status 404 at /errors/%s", async (slug) => {
     const { statusCode, headers, body } = await fastify.inject(`/errors/${slug}`);
     expect([statusCode, headers["content-type"]]).toEqual([404, "text/html; charset=utf-8"]);
     expect(body).toContain('<a href="not-found">');
@@ -78,7 +78,7 @@ describe("the reference page", () => {
   test.each([
     ["of the built services", builtServices],
     ["of the whole contract", allServices],
-  ])("%s has a section for each operation and links that lead somewhere", (_, services) => {
+  ])("%s has a section per operation and no broken links", (_, services) => {
     const described = describeServices(services);
     const page = renderDocs(described);
     const sections = new Set([...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
@@ -88,7 +88,7 @@ describe("the reference page", () => {
     expect(targets.filter((id) => !sections.has(id))).toEqual([]);
   });
 
-  test("leads to each operation by its title", () => {
+  test("links each operation by its title", () => {
     const navigation = docsHtml.slice(docsHtml.indexOf("<nav"), docsHtml.indexOf("</nav>"));
     const links = [...navigation.matchAll(/<li><a href="#(\w+)"><span[^>]*>\w+<\/span> ([^<]+)<\/a>/g)];
     const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
@@ -100,13 +100,13 @@ describe("the reference page", () => {
     );
   });
 
-  test("escapes what the contract says", () => {
+  test("escapes texts of the contract", () => {
     const tags = [{ name: "Session", description: "<b>bold</b> & `<i>`" }];
     const page = renderDocs({ ...document, tags });
     expect(page).toContain("&lt;b&gt;bold&lt;/b&gt; &amp; <code>&lt;i&gt;</code>");
   });
 
-  test("shows a curl command that a shell takes apart as meant", () => {
+  test("shows a curl command that a shell parses correctly", () => {
     expect(docsHtml).toContain(
       "curl -X POST http://localhost:8080/v1/sessions/ses_01jd2z5r1v7k9m3q8t4w6x0y2b/interact",
     );
@@ -115,7 +115,7 @@ describe("the reference page", () => {
 });
 
 describe("the demo page", () => {
-  test("is one page on a listener of its own, until it is stopped", async () => {
+  test("is one page on a separate listener until it is stopped", async () => {
     const demo = await startDemo("127.0.0.1");
     const answer = await fetch(demo.url);
     expect([answer.status, demo.url]).toEqual([200, `http://${demo.hostPort}/`]);

@@ -1,7 +1,4 @@
-/**
- * Process that sends to receivers concurrently, then prints its memory use and the result of each attempt. Its input is
- * JSON on stdin.
- */
+/** Sends to receivers concurrently, as read from stdin in JSON. Prints memory use and the results. */
 import { json } from "node:stream/consumers";
 import { setInterval, setTimeout } from "node:timers/promises";
 import { type Answer, createSender } from "../../src/webhooks/sender.ts";

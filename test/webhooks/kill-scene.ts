@@ -87,10 +87,7 @@ const nameOf = ({ path, eventId }: Arrival): string => `${path} ${eventId}`;
 
 const distinct = (arrivals: readonly Arrival[]) => new Set(arrivals.map(nameOf));
 
-/**
- * Expects that each endpoint receives each event in order, and repeats only because of a kill. Returns the number of
- * repeated deliveries.
- */
+/** Expects all events in order, with repeats only after a kill. Returns the number of repeats. */
 function checkArrivals(arrivals: readonly Arrival[], total: number, kills: readonly number[]): number {
   const deliveries = [...Map.groupBy(arrivals, nameOf).values()];
   const firsts = deliveries.flatMap(([first]) => first ?? []);

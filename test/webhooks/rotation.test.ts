@@ -14,9 +14,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());
 
-/**
- * Returns the names of the secrets with which both official verifiers accept a delivery, at the time of the delivery.
- */
+/** Returns the names of the secrets with which both official verifiers accept a delivery at its time. */
 function acceptedBy({ headers, body }: Arrival, secrets: Readonly<Record<string, string>>): string[] {
   const [ours, standard] = [String(headers["x-service-signature"]), String(headers["webhook-signature"])];
   const [id, timestamp] = [String(headers["webhook-id"]), Number(headers["webhook-timestamp"])];

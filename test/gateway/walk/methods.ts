@@ -37,10 +37,7 @@ function variablesOf({ route, rules, method }: ServedMethod): string[] {
   return [...template.matchAll(/\{(\w+)\}/g)].flatMap(([, variable = ""]) => variable);
 }
 
-/**
- * Returns the methods that a protocol supports. Bidirectional methods need HTTP/2, which `Connect` and `gRPC` do not
- * use here.
- */
+/** Returns the methods of a protocol. Bidirectional ones need HTTP/2, which `Connect` and `gRPC` do not use here. */
 export function methodsAt(door: DoorName): readonly WalkedMethod[] {
   return walkedMethods.filter(({ served: { kind, route, rules } }) => {
     if (door === "REST") return route !== undefined || rules.websocket !== "";
