@@ -44,7 +44,7 @@ export function repeatTests(scene: GetScene): void {
     ]);
   });
 
-  test.each(["", "x".repeat(256)])("the Idempotency-Key %j is refused at every endpoint that reads one", async (key) => {
+  test.each(["", "x".repeat(256)])("the Idempotency-Key %j is refused by all endpoints that read it", async (key) => {
     const { service, sessionId } = scene();
     const detail = "Idempotency-Key: must have 1 to 255 characters";
     const headers = { "idempotency-key": key };
