@@ -21,8 +21,8 @@ test.each([
     '"deprecated":true',
     /^CreateSessionRequest: /,
   ],
-  ["whether other fields are refused", '"additionalProperties":false', '"minProperties":0', /^\w+: /],
-])("changes one line with %s", (_name, from, to, changed) => {
+  ["the refusal of unknown fields", '"additionalProperties":false', '"minProperties":0', /^\w+: /],
+])("the digest changes in one line with %s", (_name, from, to, changed) => {
   expect(text).toContain(from);
   const others = digestOf(JSON.parse(text.replace(from, to))).split("\n");
   const changes = others.filter((line, index) => line !== lines[index]);

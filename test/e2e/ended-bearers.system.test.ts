@@ -89,8 +89,8 @@ const causes: [cause: string, doom: (owner: Person) => Promise<Doomed>][] = [
   ["the grace of a rotated key is over", rotatedKey],
   ["a member is removed", removedMember],
   ["an account is disabled", disabledAccount],
-  ["somebody logs out", loggedOut],
-  ["somebody ends a login from the list", endedLogin],
+  ["a user logs out", loggedOut],
+  ["a user ends a login in the list", endedLogin],
 ];
 
 test.each(causes)(

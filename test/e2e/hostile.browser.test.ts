@@ -7,7 +7,7 @@ import { restDriver } from "../support/rest-driver.ts";
 import { runtimes } from "../support/runtimes.ts";
 import { borrowService, type WarmService } from "../support/warm-service.ts";
 
-// If all tests use chromium, the second runtime would be the same engine.
+// headless-shell and chromium share one engine, so most cases run in only one of them.
 const cases = runtimes.includes("chromium")
   ? { chromium: hostileCases }
   : { "headless-shell": hostileCases, chromium: browserCases };

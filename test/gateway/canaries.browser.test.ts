@@ -193,7 +193,6 @@ async function useAgent(bearer: string): Promise<void> {
   const type = (text: string) => ({ name: "act", input: { actions: [{ kind: "type", text }] } });
   const types = [typed, "{{password}}", "{{second.totp}}"].map(type);
   const focuses = { name: "act", input: { actions: [{ kind: "key", key: "Tab" }] } };
-  // Differs from the URL above, which is taken for a secret since CDP URLs have the same field name.
   const goes = { name: "navigate", input: { url: site.url("/./form.html") } };
   provider.script = ({ results }) => (results.length === 0 ? { calls: [goes, focuses, ...types] } : { text: "Done." });
   expect(await say("Fill it in.", { "x-byok-llm-api-key": header })).toBe("done");

@@ -402,7 +402,7 @@ describe("a response", () => {
     expect(refused).not.toMatch(/content-encoding/i);
   });
 
-  test("on GRPC_PORT depends on the client address of trusted proxies", async () => {
+  test("on GRPC_PORT has the rate limit of the client address that a trusted proxy sends", async () => {
     const path = "/pilothouse.test.DoorService/PutFile";
     const from = async (address: string): Promise<number> => {
       const { headers } = await callGrpc(path, Buffer.alloc(0), { "x-forwarded-for": address });

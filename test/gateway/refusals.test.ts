@@ -110,10 +110,10 @@ test("refuses a method that a path does not accept with method-not-allowed", asy
 
 test.each<[string, [string, object?, string?], string, string?]>([
   ["a tier that is not sold", ["/v1/billing/checkout-session", { tier: "enterprise" }], `tier: must be one of ${sold}`],
-  ["no tier at all", ["/v1/billing/checkout-session", { tier: "gold" }], `tier: must be one of ${sold}`],
+  ["an unknown tier", ["/v1/billing/checkout-session", { tier: "gold" }], `tier: must be one of ${sold}`],
   ["a list without items", ["/v1/recipes", { name: "r", steps: [] }], "steps: must have at least one item"],
-  ["an event of no kind", [input, { events: [{ kind: "dance" }] }], "events[0].kind: must be one of pointer_move"],
-  ["a parameter of a list", ["/v1/sessions?label=env=t"], "label: must look like env:prod"],
+  ["an unknown event kind", [input, { events: [{ kind: "dance" }] }], "events[0].kind: must be one of pointer_move"],
+  ["an invalid list parameter", ["/v1/sessions?label=env=t"], "label: must look like env:prod"],
   [
     "a private base address",
     [

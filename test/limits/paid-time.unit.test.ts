@@ -14,7 +14,7 @@ test.each([
   ["2026-12-31", 2, "2027-02-28"],
   ["2026-03-31", 1, "2026-04-30"],
   ["2026-11-23", 12, "2027-11-23"],
-])("adds to %s %i months as %s", (from, months, to) => {
+])("%s plus %i months is %s", (from, months, to) => {
   expect(addMonths(at(from), months)).toBe(at(to));
 });
 

@@ -35,8 +35,8 @@ test.each([
   ["without the key of the link", { key: "" }, {}],
   ["with another key", { key: "x".repeat(32) }, {}],
   ["through a proxy", {}, { "x-forwarded-for": "192.0.2.1" }],
-  ["through a proxy that says so otherwise", {}, { forwarded: "for=192.0.2.1" }],
-])("the outbox is refused %s", async (_, query, headers) => {
+  ["through a proxy that sends Forwarded", {}, { forwarded: "for=192.0.2.1" }],
+])("the outbox refuses requests %s", async (_, query, headers) => {
   const url = new URL(outbox);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   const answer = await fetch(url, { headers });

@@ -38,7 +38,7 @@ export function pageTests(scene: GetScene): void {
       expect(JSON.parse(problem.text)).toMatchObject({ status: 404, instance: "from-the-page" });
     }));
 
-  test.each(["connect", "grpc-web"] as const)("connect-web calls over %s from a page of CORS_ORIGINS", (protocol) =>
+  test.each(["connect", "grpc-web"] as const)("connect-web can call %s from a page of CORS_ORIGINS", (protocol) =>
     inPage("permitted", async (page, door) => {
       const id = scene().sessionId;
       const seen = await page.evaluate(([name, from, session]) => pilothouse.rpc(name, from, session), [

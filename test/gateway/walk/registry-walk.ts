@@ -214,7 +214,7 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
     beforeAll(async () => {
       member = await join();
       await bringTermsIntoForce(gateway, { id: "first", url });
-      // A gateway reloads the revisions every two weeks.
+      // A gateway reloads the revisions within two weeks.
       const isAsked = async () => (await rest("/v1/profiles")).status === 403;
       expect(await waitUntil(isAsked, { timeout: 10_000, every: 50 })).toBe(true);
     });
