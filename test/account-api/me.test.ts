@@ -24,7 +24,7 @@ type Method = Parameters<PeopleGateway["call"]>[1];
 const get = (method: Method, token: string | undefined, request = {}): Promise<Outcome> =>
   gateway.call("REST", method, request, { token });
 
-/** Makes somebody new a member of an account; gives the person, and a login to that account. */
+/** Adds a new user to an account. Returns the user, and an access token for that account. */
 async function join(owner: Person): Promise<{ person: Person; token: string }> {
   const person = await gateway.signUp();
   await get(createInvite, owner.accessToken, { email: person.email });
@@ -39,7 +39,7 @@ async function makeKey(scopes: readonly string[]): Promise<{ id: string; key: st
 }
 
 describe.each(doors)("over %s", (door) => {
-  test("a login is told who it is, and what its account has", async () => {
+  test("a login reads its user and the quotas of its account", async () => {
     const { answer } = await gateway.call(door, getMe, {}, { token: ada.accessToken });
     expect(answer).toMatchObject({
       account: { id: ada.accountId, created_at: expect.any(String) },
@@ -51,7 +51,7 @@ describe.each(doors)("over %s", (door) => {
     expect(Object.fromEntries(used)).toMatchObject({ session_minutes: 60, profiles: 1, concurrent_sessions: 1 });
   });
 
-  test("a name is changed, and of preferences those that are given", async () => {
+  test("an update changes the name and only the given preferences", async () => {
     const { accessToken: token, accountId } = await gateway.signUp({ name: "Grace", accountName: "Compilers" });
     const names = { name: "Grace H.", account_name: "Cobol" };
     const request = door === "REST" ? names : { ...names, update_mask: "name,accountName" };
@@ -72,7 +72,7 @@ describe.each(doors)("over %s", (door) => {
   });
 });
 
-test("a key is told whose it is and what it may do, and not where else its maker belongs", async () => {
+test("a key reads its account and scopes, but not the other accounts of its creator", async () => {
   const { id, key } = await makeKey(["account:read"]);
   const { answer } = await get(getMe, key);
   expect(answer).toMatchObject({ api_key_id: id, role: "owner", user: { id: ada.userId } });
@@ -81,7 +81,7 @@ test("a key is told whose it is and what it may do, and not where else its maker
   expect(ofNobody.answer).toMatchObject({ user: null, role: null, account: { tier: "enterprise" } });
 });
 
-test("what an account uses of its quotas is counted", async () => {
+test("the account counts usage against its quotas", async () => {
   const person = await gateway.signUp();
   await get(ApiKeyService.method.create, person.accessToken, { name: "a program" });
   expect((await person.rest("/v1/profiles", { name: "Shop" })).status).toBe(201);
@@ -95,7 +95,7 @@ test("what an account uses of its quotas is counted", async () => {
   ]);
 });
 
-test("who may not give a name is told so, and no name is cleared", async () => {
+test("an update rejects a name from a caller without the right, and an empty name", async () => {
   const { token } = await join(ada);
   const { developerKey } = gateway.app;
   const { key } = await makeKey(["account:read"]);
@@ -113,12 +113,12 @@ test("who may not give a name is told so, and no name is cleared", async () => {
   expect((await get(getMe, ada.accessToken)).answer.account.name).toBe("Engines");
 });
 
-test("a key of no user gets no mails", async () => {
+test("a key without a user receives no mails", async () => {
   expect((await get(getEmailPreferences, gateway.app.developerKey)).slug).toBe("not-found");
   expect((await get(updateEmailPreferences, gateway.app.developerKey, {})).slug).toBe("not-found");
 });
 
-test("mails follow the preferences, but those on security come all the same", async () => {
+test("mails follow the preferences, except security mails", async () => {
   const owner = await gateway.signUp();
   const nextSubject = async () => (await gateway.mailbox.next(owner.email)).subject;
   const before = await get(getEmailPreferences, owner.accessToken);
@@ -133,7 +133,7 @@ test("mails follow the preferences, but those on security come all the same", as
   expect(await nextSubject()).toBe("Your link to log in");
 });
 
-test("owners and admins are told by mail of a quota that is used up, as far as they want to know", async () => {
+test("owners and admins receive a mail about an exhausted quota unless their preferences exclude it", async () => {
   const owner = await gateway.signUp({ accountName: "Engines" });
   const admin = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
   await get(updateEmailPreferences, admin.accessToken, { usage_alerts: false });

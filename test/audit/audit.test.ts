@@ -9,7 +9,7 @@ import type { Rest } from "../support/rest.ts";
 
 let now = Date.now();
 let door: FrontDoor;
-/** An account of each test's own. */
+/** Each test has its own account. */
 let rest: Rest;
 let key: string;
 
@@ -36,7 +36,7 @@ const actions = (entries: readonly Entry[]) => entries.map(({ action, details })
 const send = (method: string, path: string, body?: unknown) => rest(path, body, { method });
 const createProfile = (name: string, init: RequestInit = {}) => rest("/v1/profiles", { name }, init);
 
-test("a change has one entry, with who made it, how, from where and when", async () => {
+test("a change creates one entry with its actor, door, origin and time", async () => {
   const { headers, body } = await createProfile("Shop", { headers: { "user-agent": "probe/1" } });
   const [entry, ...others] = await list();
   expect(others).toEqual([]);
@@ -53,7 +53,7 @@ test("a change has one entry, with who made it, how, from where and when", async
   });
 });
 
-test("every change has an entry, what changes nothing has none", async () => {
+test("each change creates an entry, and a request that changes nothing creates none", async () => {
   const { id: profile } = (await createProfile("Shop")).body;
   await send("PATCH", `/v1/profiles/${profile}`, { description: "x", labels: {} });
   const { id: session } = (await rest("/v1/sessions", { profile_id: profile })).body;
@@ -80,7 +80,7 @@ test("every change has an entry, what changes nothing has none", async () => {
   ]);
 });
 
-test("a request that is sent again has one entry", async () => {
+test("a repeated request creates one entry", async () => {
   const headers = { "idempotency-key": "one" };
   const answers = await Promise.all([createProfile("Shop", { headers }), createProfile("Shop", { headers })]);
   answers.push(await createProfile("Shop", { headers }));
@@ -88,7 +88,7 @@ test("a request that is sent again has one entry", async () => {
   expect(await list()).toHaveLength(1);
 });
 
-test("the list is narrowed down by its filters, and comes in pages", async () => {
+test("the list applies its filters and has pages", async () => {
   const ids: string[] = [];
   for (let made = 0; made < 5; made += 1) {
     ids.unshift((await createProfile(`Shop ${made}`)).body.id);
@@ -126,7 +126,7 @@ test("the list is narrowed down by its filters, and comes in pages", async () =>
   ]);
 });
 
-test("entries are kept for a year", async () => {
+test("entries expire after a year", async () => {
   const year = 365 * 86_400_000;
   const { jobs = [] } = audit.create?.({ db: door.running.app.db, clock: clockAt(() => now) }) ?? {};
   const sweep = () => Promise.all(jobs.map((job) => job.run()));
@@ -154,7 +154,7 @@ async function exported(query: string): Promise<{ headers: Headers; body: string
   return { headers: response.headers, body: await response.text() };
 }
 
-test("an export has every entry, the oldest first, as JSON lines or as CSV", async () => {
+test("an export contains all entries as JSON lines or CSV, oldest first", async () => {
   for (let made = 0; made < 300; made += 50)
     await Promise.all(Array.from({ length: 50 }, (_, index) => createProfile(`Shop ${made + index}`)));
   const lines = await exported("format=jsonl");
@@ -183,7 +183,7 @@ test("an export has every entry, the oldest first, as JSON lines or as CSV", asy
 });
 
 test.each(["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("https://example.com","x")'])(
-  "a cell of a spreadsheet never begins as the formula %j",
+  "a CSV cell never starts as the formula %j",
   async (userAgent) => {
     await createProfile("Shop", { headers: { "user-agent": userAgent } });
     const { body } = await exported("");
@@ -194,7 +194,7 @@ test.each(["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("https://example.com","x"
   },
 );
 
-/** Resolves once the streams of a bearer have been told that it has ended: they are told in the order of their opening. */
+/** Resolves when the streams of a bearer were notified of its end, which happens in the order of their opening. */
 function hearOfEnd(token: string): Promise<void> {
   const { bearers } = door.running.app;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -202,8 +202,8 @@ function hearOfEnd(token: string): Promise<void> {
   return promise.finally(unwatch);
 }
 
-test("an export that is cut off midway is broken, and never looks whole", async () => {
-  // More than the 64 KiB that an HTTP/2 client takes unasked.
+test("an export that is cut off fails and never looks complete", async () => {
+  // More than the 64 KiB of an HTTP/2 client's initial window.
   const headers = { "user-agent": "x".repeat(300) };
   for (let made = 0; made < 400; made += 50)
     await Promise.all(Array.from({ length: 50 }, () => createProfile("y".repeat(200), { headers })));
@@ -215,7 +215,7 @@ test("an export that is cut off midway is broken, and never looks whole", async 
     const stream = open();
     const [response] = await once(stream, "response");
     expect(response[":status"]).toBe(200);
-    // Nobody has read yet, so the most of it is still in the database. Its key ends now.
+    // Most of the export is still in the database, because the client has not read. The key ends now.
     const heard = hearOfEnd(key);
     await revoke(key);
     await heard;

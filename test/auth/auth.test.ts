@@ -14,7 +14,7 @@ const day = 86_400_000;
 const minute = 60_000;
 
 let gateway: PeopleGateway;
-/** Somebody who keeps the password and stays. */
+/** A user who keeps the password and the account. */
 let ada: Person;
 beforeAll(async () => {
   gateway = await startPeopleGateway();
@@ -25,7 +25,7 @@ afterAll(() => gateway?.[Symbol.asyncDispose]());
 const mailToken = (email: string): Promise<string> => tokenOfMail(gateway.mailbox, email);
 const logInAs = ({ email, password }: { email: string; password: string }, shown: Shown = {}): Promise<Outcome> =>
   gateway.call("REST", logIn, { email, password }, shown);
-/** What a request with the token gets. */
+/** Slug of a request with the token. */
 const use = async (token: string): Promise<string> =>
   (await gateway.call("REST", ProfileService.method.list, {}, { token })).slug;
 
@@ -41,7 +41,7 @@ async function linkFor(email: string, kind: typeof requestMagicLink | typeof req
 }
 
 describe.each(doors)("over %s", (door: DoorName) => {
-  test("somebody signs up, verifies the address, logs in, and logs out", async () => {
+  test("a user signs up, verifies the address, logs in and logs out", async () => {
     const who = { email: freshEmail(), password: goodPassword };
     const signedUp = await gateway.call(door, signUp, { ...who, name: "Ada", account_name: "Engines" });
     expect(signedUp.answer).toMatchObject({ email: who.email, user_id: expect.stringMatching(/^usr_/) });
@@ -56,7 +56,7 @@ describe.each(doors)("over %s", (door: DoorName) => {
     expect(await use(answer.access_token)).toBe("revoked-key");
   });
 
-  test("each way to be refused has its problem", async () => {
+  test("each refusal has its problem", async () => {
     const pending = await signUpOnly();
     const { email } = ada;
     const password = "not the right password";
@@ -84,7 +84,7 @@ describe.each(doors)("over %s", (door: DoorName) => {
   });
 });
 
-test("a wrong password and an unknown address are told in the same words", async () => {
+test("a wrong password and an unknown address have the same answer", async () => {
   const told = async (email: string) => {
     const { answer } = await logInAs({ email, password: "not the right password" });
     return { ...answer, instance: undefined };
@@ -93,7 +93,7 @@ test("a wrong password and an unknown address are told in the same words", async
 });
 
 describe("a sign-up", () => {
-  test("that is repeated gets another link, which asks for the password, and the older ones end", async () => {
+  test("sends another link when repeated, which requires the password and replaces the older links", async () => {
     const { email, password: first } = await signUpOnly();
     const stale = await mailToken(email);
     const repeated = { email: email.toUpperCase(), password: "somebody else's choice" };
@@ -109,7 +109,7 @@ describe("a sign-up", () => {
     expect((await logInAs({ email, password })).slug).toBe("");
   });
 
-  test("that is repeated before the link of the first is mailed is as doubtful", async () => {
+  test("requires the password also when repeated before the first link is mailed", async () => {
     const who = { email: freshEmail(), password: goodPassword };
     await Promise.all([gateway.call("REST", signUp, who), gateway.call("REST", signUp, who)]);
     await expect.poll(() => gateway.mailbox.waiting(who.email).length).toBe(2);
@@ -117,7 +117,7 @@ describe("a sign-up", () => {
     for (const token of tokens) expect((await gateway.call("REST", verifyEmail, { token })).slug).not.toBe("");
   });
 
-  test("is verified once, and lets its link set no password afterwards", async () => {
+  test("is verified once, and its link sets no password afterwards", async () => {
     const { email, password } = await signUpOnly();
     const token = await mailToken(email);
     const magic = await linkFor(email, requestMagicLink);
@@ -126,7 +126,7 @@ describe("a sign-up", () => {
     expect((await logInAs({ email, password })).slug).toBe("invalid-credentials");
   });
 
-  test("lapses after a day", async () => {
+  test("expires after a day", async () => {
     const { email, password } = await signUpOnly();
     const token = await mailToken(email);
     const [pending, inTime] = [await signUpOnly(), await mailToken((await signUpOnly()).email)];
@@ -139,7 +139,7 @@ describe("a sign-up", () => {
     expect((await gateway.call("REST", signUp, { email, password })).slug).toBe("");
   });
 
-  test("of which many try at once succeeds once", async () => {
+  test("succeeds once when it is attempted many times at once", async () => {
     const who = { email: freshEmail(), password: goodPassword };
     const all = await Promise.all(Array.from({ length: 10 }, () => gateway.call("REST", signUp, who)));
     expect(all.filter(({ slug }) => slug === "")).toHaveLength(1);
@@ -148,7 +148,7 @@ describe("a sign-up", () => {
 });
 
 describe("a magic link", () => {
-  test("logs in once, until 15 minutes have passed", async () => {
+  test("logs in once, within 15 minutes", async () => {
     const token = await linkFor(ada.email, requestMagicLink);
     gateway.pass(14 * minute);
     const { answer } = await gateway.call("REST", consumeMagicLink, { token });
@@ -159,7 +159,7 @@ describe("a magic link", () => {
     expect((await gateway.call("REST", consumeMagicLink, { token: late })).slug).toBe("invalid-auth-token");
   });
 
-  test("verifies a pending sign-up, whose password somebody else may have chosen", async () => {
+  test("verifies a pending sign-up but not its password, which may be another person's", async () => {
     const { email, password } = await signUpOnly();
     await mailToken(email);
     const token = await linkFor(email, requestMagicLink);
@@ -167,7 +167,7 @@ describe("a magic link", () => {
     expect((await logInAs({ email, password })).slug).toBe("invalid-credentials");
   });
 
-  test("is answered alike for an address of nobody", async () => {
+  test("has the same answer for an address without a user", async () => {
     const nobody = freshEmail();
     const { slug, answer } = await gateway.call("REST", requestMagicLink, { email: nobody });
     expect([slug, answer]).toEqual(["", { email: nobody, valid_seconds: 900 }]);
@@ -176,7 +176,7 @@ describe("a magic link", () => {
   });
 });
 
-test("a password reset sets another password once, and ends all logins", async () => {
+test("a password reset sets a new password once, and ends all logins", async () => {
   const person = await gateway.signUp();
   const token = await linkFor(person.email, requestPasswordReset);
   const common = await gateway.call("REST", confirmPasswordReset, { token, password: "qwertyuiop" });
@@ -195,7 +195,7 @@ describe("the mail about a new password", () => {
   const useKeys = (keys: readonly string[]) =>
     Promise.all(keys.map((token) => gateway.call("REST", ProfileService.method.list, {}, { token }))).then(keysOf);
 
-  /** Somebody who has made two keys, one by the other, and has then set another password by a link. */
+  /** Creates a user who has two keys, one made with the other, and then sets a new password by a link. */
   async function scene() {
     const person = await gateway.signUp();
     const create = async (name: string, token: string) =>
@@ -211,7 +211,7 @@ describe("the mail about a new password", () => {
   }
   const revoke = async (token: string) => (await gateway.call("REST", revokeKeys, { token })).slug;
 
-  test("lists the keys of the user, which go on, and revokes them by a link, once", async () => {
+  test("lists the user's active keys, and revokes them once by a link", async () => {
     const { keys, mail, link, ...person } = await scene();
     for (const key of keys) expect(mail.text).toContain(key.slice(0, 16));
     expect(mail.text).toContain("nightly checks");
@@ -226,7 +226,7 @@ describe("the mail about a new password", () => {
     expect(await useKeys([gateway.app.developerKey ?? ""])).toEqual([""]);
   });
 
-  test("has a link that is good for 72 hours, whatever is changed meanwhile", async () => {
+  test("has a link that is valid for 72 hours, despite later changes", async () => {
     const [late, inTime] = [await scene(), await scene()];
     const token = await linkFor(inTime.email, requestPasswordReset);
     const password = "the phrase of a thief of mailboxes";
@@ -238,7 +238,7 @@ describe("the mail about a new password", () => {
     expect(await useKeys(late.keys)).toEqual(["", ""]);
   });
 
-  test("has no link where the user has no keys", async () => {
+  test("has no link when the user has no keys", async () => {
     const { email } = await gateway.signUp();
     const token = await linkFor(email, requestPasswordReset);
     await gateway.call("REST", confirmPasswordReset, { token, password: "the phrase that nobody has seen" });
@@ -247,7 +247,7 @@ describe("the mail about a new password", () => {
   });
 });
 
-test("a password reset link is good for 30 minutes, and then costs no hash", async () => {
+test("a password reset link is valid for 30 minutes, and costs no hash afterwards", async () => {
   const eve = await gateway.signUp();
   const inTime = await linkFor(eve.email, requestPasswordReset);
   gateway.pass(29 * minute);
@@ -262,7 +262,7 @@ test("a password reset link is good for 30 minutes, and then costs no hash", asy
   expect(await countHashes()).toEqual(before);
 });
 
-test("a password reset makes the links that were sent before good for nothing", async () => {
+test("a password reset invalidates the links that were sent before", async () => {
   const { email } = await gateway.signUp();
   const magic = await linkFor(email, requestMagicLink);
   const [first, token] = [await linkFor(email, requestPasswordReset), await linkFor(email, requestPasswordReset)];
@@ -274,7 +274,7 @@ test("a password reset makes the links that were sent before good for nothing", 
   expect((await gateway.call("REST", consumeMagicLink, { token: magic })).slug).toBe("invalid-auth-token");
 });
 
-test("a link is good for what it was sent for alone", async () => {
+test("a link is valid only for its purpose", async () => {
   const { email } = await signUpOnly();
   const uses = { verify: verifyEmail, magic: consumeMagicLink, reset: confirmPasswordReset };
   const tokens = {
@@ -304,7 +304,7 @@ test("logging out everywhere ends all logins of the user", async () => {
 describe("a refresh token", () => {
   const refreshBy = (token: string) => gateway.call("REST", refresh, { refresh_token: token });
 
-  test("gives the next pair, and the same one again for 10 seconds while that is unused", async () => {
+  test("returns the next pair, and repeats it for 10 seconds while it is unused", async () => {
     const person = await gateway.signUp();
     const all = await Promise.all(Array.from({ length: 20 }, () => refreshBy(person.refreshToken)));
     const [first] = all;
@@ -320,7 +320,7 @@ describe("a refresh token", () => {
     expect((await refreshBy(first?.answer.refresh_token)).slug).toBe("invalid-auth-token");
   });
 
-  test("ends the login when it is shown after its successor was used", async () => {
+  test("ends the login when it is used after its successor", async () => {
     const person = await gateway.signUp();
     const { answer: second } = await refreshBy(person.refreshToken);
     const { answer: third } = await refreshBy(second.refresh_token);
@@ -329,7 +329,7 @@ describe("a refresh token", () => {
     expect(await use(third.access_token)).toBe("revoked-key");
   });
 
-  test("is nobody's without its secret, and so is an access token", async () => {
+  test("is invalid without its secret, as is an access token", async () => {
     const { accessToken, refreshToken } = await gateway.signUp();
     const forge = (token: string) => token.replace(/_[^_]*$/, `_${"0".repeat(40)}`);
     expect((await refreshBy(forge(refreshToken))).slug).toBe("invalid-auth-token");
@@ -338,7 +338,7 @@ describe("a refresh token", () => {
     expect((await refreshBy(refreshToken)).slug).toBe("");
   });
 
-  test("lives for 30 days from its last use, and a login for 180 days", async () => {
+  test("expires 30 days after its last use, and its login after 180 days", async () => {
     const person = await gateway.signUp();
     gateway.pass(14 * minute);
     expect(await use(person.accessToken)).toBe("");
@@ -357,7 +357,7 @@ describe("a refresh token", () => {
   });
 });
 
-test("a login from a new device is told by mail, the first one and a known one are not", async () => {
+test("a login from a new device sends a mail unless it is the first login", async () => {
   const person = await gateway.signUp();
   const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
   const from = "203.0.113.77";

@@ -23,7 +23,7 @@ async function countHashes(): Promise<number> {
   return metric?.values[0]?.value ?? 0;
 }
 
-/** Tries passwords at an address, from another network each time, on every door in turn. */
+/** Tries passwords at an address, each from another network, alternating between the doors. */
 async function guess(email: string, times: number): Promise<string[]> {
   const tries = Array.from({ length: times }, (_, index) => {
     const door: DoorName = doors[index % doors.length] ?? "REST";
@@ -32,7 +32,7 @@ async function guess(email: string, times: number): Promise<string[]> {
   return (await Promise.all(tries)).map(({ slug }) => slug);
 }
 
-test("strangers have 20 tries an hour at an address, known or not, on all doors; its user has more, and links", async () => {
+test("an address allows strangers 20 tries an hour on all doors, and its user more tries and links", async () => {
   const person = await gateway.signUp();
   const home = "203.0.113.5";
   const right = { email: person.email, password: person.password };
@@ -51,14 +51,14 @@ test("strangers have 20 tries an hour at an address, known or not, on all doors;
   const shown = ["bucket", "remaining", "reset"].map((name) => stranger.headers.get(`x-ratelimit-${name}`));
   expect(shown).toEqual(["global", "0", String(Math.ceil(gateway.now() / 1_000) + wait)]);
   expect(stranger.answer.detail).toMatch(/^too many passwords were tried for this address within an hour/);
-  // Another address of the network from which the user has logged in.
+  // Another address in the network of the user's earlier login.
   expect((await gateway.call("REST", logIn, right, { from: "203.0.113.99" })).slug).toBe("");
   await gateway.call("REST", requestMagicLink, { email: person.email }, { from: "192.0.2.9" });
   const token = await tokenOfMail(gateway.mailbox, person.email);
   expect((await gateway.call("REST", consumeMagicLink, { token }, { from: "192.0.2.9" })).slug).toBe("");
   gateway.pass(3_600_000);
   expect((await gateway.call("REST", logIn, right, { from: "198.51.0.8" })).slug).toBe("");
-  // The network of the user is known for 30 days after each login.
+  // The user's network stays known for 30 days after each login.
   for (const [days, slug] of [
     [15, ""],
     [45, "rate-limited"],
@@ -69,7 +69,7 @@ test("strangers have 20 tries an hour at an address, known or not, on all doors;
   }
 }, 120_000);
 
-/** Everything that can be guessed by who shows no good bearer, and what a wrong guess is told. */
+/** All requests that guess a secret without a valid bearer, with the slug of a wrong guess. */
 const guesses = [
   [logIn, () => ({ email: freshEmail(), password }), "invalid-credentials"],
   [verifyEmail, () => ({ token: "0".repeat(40) }), "invalid-auth-token"],
@@ -96,14 +96,14 @@ test.each(doors)("each guess over %s costs the client's address a token of its b
   }
 });
 
-/** How often somebody has looked whom to send a link. */
+/** Number of executed jobs of the kind "link". */
 async function countLooks(): Promise<number> {
   const metric = await gateway.app.metrics.getSingleMetric("pilothouse_work_attempts_total")?.get();
   const ofLinks = metric?.values.filter(({ labels }) => labels.kind === "link") ?? [];
   return ofLinks.reduce((sum, { value }) => sum + value, 0);
 }
 
-test("who asks for a link is answered before anybody looks whom to send it, a user or nobody", async () => {
+test("a link request is answered before the user is looked up", async () => {
   const pending = { email: freshEmail(), password };
   await gateway.call("REST", signUp, pending);
   const known = { email: (await gateway.signUp()).email, password };
@@ -122,7 +122,7 @@ test("who asks for a link is answered before anybody looks whom to send it, a us
   }
 });
 
-test("links can be asked for 5 times an hour at an address, whether it has a user or not", async () => {
+test("an address may request 5 links an hour, with or without a user", async () => {
   const person = await gateway.signUp();
   for (const method of [requestMagicLink, requestPasswordReset]) {
     for (const email of [person.email, freshEmail()]) {

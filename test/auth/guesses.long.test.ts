@@ -8,7 +8,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => people?.[Symbol.asyncDispose](), 60_000);
 
-test("10,000 guesses at passwords come to nothing, and as many while Redis is away", async () => {
+test("10,000 password guesses fail, with Redis and without", async () => {
   await besiege(people, { guesses: 10_000, addresses: 10, network: 1 });
   await people.deployment.redis.kill();
   await besiege(people, { guesses: 10_000, addresses: 10, network: 2 });

@@ -14,24 +14,23 @@ import { restClient } from "../support/rest.ts";
 
 const password = "not the right password";
 
-/** Tries an hour that strangers have at an address. */
+/** Tries of strangers per hour and address. */
 const strangersTries = 20;
 
-/** How many clients guess, each from a loopback address, and a network, of its own. */
+/** Number of clients, each with its own loopback address and network. */
 const clientCount = 50;
 
-/** In so many parts guesses are made; the owner of an address logs in during each of them. */
+/** Number of batches of guesses. An owner logs in during each batch. */
 const parts = 5;
 
-/** How many guesses, at how many addresses with a user and as many without. */
 export interface Siege {
   readonly guesses: number;
   readonly addresses: number;
-  /** Of the loopback addresses: those of another siege have used up what an address may ask for. */
+  /** Index of the loopback network. Earlier networks have exhausted their rate limits. */
   readonly network: number;
 }
 
-/** What a guess was told, in full, but for what differs from answer to answer: numbers, and the request's name. */
+/** Answer to a guess, without numbers and request id. */
 type Guess = (email: string) => Promise<{ slug: string; told: string }>;
 
 const withoutNumbers = (told: unknown): string => JSON.stringify(told).replaceAll(/\d+/g, "N");
@@ -50,7 +49,6 @@ function overRest(url: string, localAddress: string): Guess {
   };
 }
 
-/** Guesses over a transport of Connect's or gRPC's. */
 function overRpc(transport: Transport): Guess {
   return async (email) => {
     const guessed = transport.unary(
@@ -66,7 +64,7 @@ function overRpc(transport: Transport): Guess {
   };
 }
 
-/** Makes a client that comes by one of the four doors, from a loopback address and a network of its own. */
+/** Creates a client of one of the four doors, with its own loopback address and network. */
 function clientAt({ url, grpcAddress }: DeployedGateway, network: number, index: number): Guess {
   const localAddress = `127.${network}.${index}.1`;
   const createConnection = ({ hostname: host, port }: URL) => connect({ host, port: Number(port), localAddress });
@@ -78,11 +76,11 @@ function clientAt({ url, grpcAddress }: DeployedGateway, network: number, index:
     () => grpc(url),
     () => grpc(`http://${grpcAddress}`),
   ];
-  // Two clients in a row come by the same door of two gateways.
+  // Consecutive clients use the same door of different gateways.
   return doors[Math.floor(index / 2) % doors.length]?.() ?? overRest(url, localAddress);
 }
 
-/** Passwords that the gateways have hashed. */
+/** Counts the password hashes of all gateways. */
 async function countHashes({ gateways }: PeopleDeployment["deployment"]): Promise<number> {
   const metrics = await Promise.all(gateways.map((gateway) => gateway.metrics()));
   const counts = metrics.map((all) =>
@@ -91,14 +89,14 @@ async function countHashes({ gateways }: PeopleDeployment["deployment"]): Promis
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Logs the owner of an address in by password, from the network from which that was done before. */
+/** Logs an owner in by password from the known network. */
 async function logInFromHome(url: string, { email, password }: Person): Promise<void> {
   const headers = { "x-forwarded-for": "203.0.113.5" };
   const { status } = await restClient({ url, key: "" })("/v1/auth/login", { email, password }, { headers });
   expect(status).toBe(200);
 }
 
-/** Logs somebody in by a link in a mail, from anywhere. */
+/** Logs a user in by a mailed link from an unknown network. */
 async function logInByLink({ urls, mailbox }: PeopleDeployment, { email }: Person): Promise<void> {
   const rest = restClient({ url: urls[1], key: "" });
   const headers = { "x-forwarded-for": "192.0.2.7" };
@@ -108,15 +106,14 @@ async function logInByLink({ urls, mailbox }: PeopleDeployment, { email }: Perso
 }
 
 /**
- * Guesses passwords from 50 addresses on all doors of two gateways, at users and at addresses of nobody in equal number:
- * each address costs the hashes of an hour and no more, users are told apart from nobodies by nothing, and the owner of
- * one of the addresses logs in all the while.
+ * Guesses passwords from 50 addresses on all doors of two gateways, half of them for unknown users. Each address costs
+ * only the hashes of an hour, answers do not reveal users, and an owner can log in at any time.
  */
 export async function besiege(people: PeopleDeployment, { guesses, addresses, network }: Siege): Promise<void> {
   const { deployment, mailbox, urls } = people;
   const users = await Promise.all(Array.from({ length: addresses }, () => signUp(urls[0], mailbox)));
   const [owner] = users;
-  if (!owner) throw new Error("nobody is besieged");
+  if (!owner) throw new Error("expected an owner");
   await logInFromHome(urls[0], owner);
   const targets = users.flatMap(({ email }) => [email, freshEmail()]);
   const clients = Array.from({ length: clientCount }, (_, index) =>

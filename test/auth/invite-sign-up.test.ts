@@ -20,13 +20,13 @@ const call = (method: Method, request: Record<string, string>, token?: string): 
   gateway.call("REST", method, request, { token });
 const mailed = (email: string): Promise<string> => tokenOfMail(gateway.mailbox, email);
 
-/** Has the account of embedded mode invite somebody; gives the invite, and the token of its mail. */
+/** Invites an address to the account of embedded mode. Returns the invite and its mailed token. */
 async function invite(email = freshEmail(), role = "member") {
   const { answer } = await call(createInvite, { email, role }, gateway.app.developerKey);
   return { id: answer.id, email, token: await mailed(email) };
 }
 
-/** Signs up with an invite, and follows the link that verifies the address. */
+/** Signs up with an invite, and verifies the address. */
 async function join() {
   const { email, token } = await invite();
   expect((await call(signUp, { email, password, invite_token: token })).slug).toBe("");
@@ -42,7 +42,7 @@ const membershipsOf = async (token: string) =>
   );
 
 describe.each(doors)("over %s", (door) => {
-  test("who is invited signs up where nobody else can, and belongs to that account alone", async () => {
+  test("an invited user signs up though sign-up is closed, and belongs only to that account", async () => {
     const nobody = { email: freshEmail(), password };
     expect((await gateway.call(door, signUp, nobody)).slug).toBe("feature-unavailable");
     const { email, token } = await invite();
@@ -56,9 +56,9 @@ describe.each(doors)("over %s", (door) => {
     expect((await gateway.call(door, signUp, who)).slug).toBe("invalid-auth-token");
   });
 
-  test("who can log in already joins by logging in with the invite", async () => {
+  test("a user joins by logging in with the invite", async () => {
     const { email, accessToken } = await join();
-    // Without any account there is nothing to log in to.
+    // A user without an account cannot log in.
     expect((await call(leave, {}, accessToken)).slug).toBe("");
     expect((await call(logIn, { email, password })).slug).toBe("forbidden");
     const { token } = await invite(email);
@@ -69,7 +69,7 @@ describe.each(doors)("over %s", (door) => {
   });
 });
 
-test("an invite lets nobody in but whom it names, and none that is revoked or too old", async () => {
+test("an invite admits only its address, and only while it is valid", async () => {
   const [named, revoked, late] = [await invite(), await invite(), await invite()];
   const attempt = async (email: string, invite_token: string) =>
     (await call(signUp, { email, password, invite_token })).slug;
@@ -80,7 +80,7 @@ test("an invite lets nobody in but whom it names, and none that is revoked or to
   expect(await attempt(late.email, late.token)).toBe("invalid-auth-token");
 });
 
-test("a wrong password uses no invite up", async () => {
+test("a wrong password does not consume an invite", async () => {
   const { email, accessToken } = await join();
   await call(leave, {}, accessToken);
   const { token: invite_token } = await invite(email);
@@ -89,7 +89,7 @@ test("a wrong password uses no invite up", async () => {
   expect((await call(logIn, { email, password, invite_token })).slug).toBe("");
 });
 
-test("who verifies the address by a magic link joins as well", async () => {
+test("an invited user who verifies the address by a magic link joins", async () => {
   const { email, token } = await invite();
   await call(signUp, { email, password, invite_token: token });
   await mailed(email);
@@ -98,7 +98,7 @@ test("who verifies the address by a magic link joins as well", async () => {
   expect(await membershipsOf(answer.access_token)).toEqual([answer.account_id]);
 });
 
-test("an invite that is revoked before the address is verified leaves a user who can be invited again", async () => {
+test("a revoked invite leaves an unverified user who can be invited again", async () => {
   const first = await invite();
   await call(signUp, { email: first.email, password, invite_token: first.token });
   await call(revokeInvite, { id: first.id }, gateway.app.developerKey);

@@ -12,27 +12,26 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => people?.[Symbol.asyncDispose](), 60_000);
 
-/** Posts from a network of its own to one of the gateways. */
+/** Posts from a unique network to one of the gateways. */
 function post(index: number, path: string, body: unknown, key = ""): Promise<Answer> {
   const headers = { "x-forwarded-for": `2001:db8:${index.toString(16)}::1` };
   return restClient({ url: people.urls[index % 2 === 0 ? 0 : 1], key })(path, body, { headers });
 }
 
-/** Posts the same 500 times at once, half of them to each gateway. */
+/** Posts the same body 500 times at once, half of them to each gateway. */
 function postAtOnce(path: string, body: unknown, key?: string): Promise<Answer[]> {
   return Promise.all(Array.from({ length: times }, (_, index) => post(index, path, body, key)));
 }
 
 const outcomeOf = ({ status, body }: Answer): string => (status < 300 ? "done" : body.type.split("/").at(-1));
 
-/** How often each outcome was. */
 function countOutcomes(answers: readonly Answer[]): Record<string, number> {
   return Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
 }
 
 const onceOnly = { done: 1, "invalid-auth-token": times - 1 };
 
-test("of 500 who follow one magic link at once exactly one logs in", async () => {
+test("a magic link logs in once when 500 clients use it at once", async () => {
   const { email, rest } = await people.person();
   await post(0, "/v1/auth/magic-link/request", { email });
   const token = await tokenOfMail(people.mailbox, email);
@@ -41,7 +40,7 @@ test("of 500 who follow one magic link at once exactly one logs in", async () =>
   expect((await rest("/v1/account/logins")).body.data).toHaveLength(before + 1);
 }, 120_000);
 
-test("of many who set another password by one link at once exactly one does", async () => {
+test("a reset link sets one password when many clients use it at once", async () => {
   const { email } = await people.person();
   await post(0, "/v1/auth/password-reset/request", { email });
   const token = await tokenOfMail(people.mailbox, email);
@@ -55,7 +54,7 @@ test("of many who set another password by one link at once exactly one does", as
 }, 120_000);
 
 test.each(["a code of the app", "a recovery code"])(
-  "of 500 who show %s at once exactly one steps up",
+  "%s steps up once when 500 clients use it at once",
   async (kind) => {
     const person = await people.person("enterprise");
     const { codeAt, recoveryCodes } = await enrolFactor(person);
@@ -69,7 +68,7 @@ test.each(["a code of the app", "a recovery code"])(
   120_000,
 );
 
-test("one refresh token used by 500 at once has one successor, and ends the login when it is used later", async () => {
+test("a refresh token used 500 times at once has one successor, and ends the login when it is used later", async () => {
   const { refreshToken, rest } = await people.person();
   const answers = await postAtOnce("/v1/auth/refresh", { refresh_token: refreshToken });
   expect(countOutcomes(answers)).toEqual({ done: times });

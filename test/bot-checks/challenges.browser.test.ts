@@ -5,7 +5,7 @@ import { runtimes } from "../support/runtimes.ts";
 import { resolveToLoopback, VendorSite, vendorSiteFlags } from "../support/vendor-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
-/** A look takes milliseconds; a loaded machine takes its time. */
+/** Allows for a busy machine: the check takes milliseconds. */
 const patience = { timeout: 15_000, interval: 50 };
 
 const pages = new Map(Object.values(checkPages).map((page, index) => [`/check-${index}`, page] as const));
@@ -37,7 +37,7 @@ function pass({ pass }: CheckPage) {
   return { action: { case: "tap" as const, value }, whilePaused: true };
 }
 
-/** What the worker has told of a session's checks, without addresses. */
+/** Bot-check events of a session, without addresses. */
 function toldOf({ placement }: DrivenSession): unknown[] {
   return worker.happenings
     .filter(({ sessionId }) => sessionId === placement.sessionId)
@@ -55,7 +55,7 @@ describe.each(runtimes)("in %s", (runtime) => {
   });
   afterAll(() => session?.destroy());
 
-  test.each(Object.entries(checkPages))("recognises %s, and that it was passed", async (name, page) => {
+  test.each(Object.entries(checkPages))("recognises %s and its completion", async (name, page) => {
     const before = toldOf(session).length;
     await session.navigate({ url: site.url(pathOf(name)) });
     if (page.provoke) {

@@ -3,7 +3,7 @@ import { ordinaryHosts, ordinaryPages } from "../support/ordinary-pages.ts";
 import { resolveToLoopback, VendorSite, vendorSiteFlags } from "../support/vendor-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
-/** A page where a vendor is at work is looked at for 4.5 s. */
+/** The worker checks pages with a vendor's scripts for 4.5 s. */
 const lookedAtMs = 6_000;
 
 const entries = Object.entries(ordinaryPages).map(([title, body], index) => {
@@ -33,7 +33,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-/** The checks that were seen, by the names of their pages. */
+/** False detections with the names of their pages. */
 function mistaken(): unknown[] {
   const seen = worker.happenings.flatMap(({ event }) => (event.case === "challengeSeen" ? [event.value] : []));
   return seen.map(({ challenge, url }) => [challenge, entries.find(({ path }) => url?.endsWith(path))?.title]);

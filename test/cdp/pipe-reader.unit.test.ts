@@ -30,7 +30,7 @@ async function write(...texts: readonly string[]): Promise<void> {
   }
 }
 
-/** A message of a length, in chunks as a pipe gives them. */
+/** A message of a given length, in chunks of a pipe. */
 function chunksOf(head: string, bytes: number, tail: string): string[] {
   const whole = head + "x".repeat(bytes - head.length - tail.length) + tail;
   return whole.match(/[\s\S]{1,65536}/g) ?? [];

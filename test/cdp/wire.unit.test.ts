@@ -4,7 +4,7 @@ import { pipeBounds } from "../../workers/cdp/pipe-bounds.ts";
 import { Wire } from "../../workers/cdp/wire.ts";
 import type { WireMessage } from "../../workers/cdp/wire-message.ts";
 
-/** What a browser was sent, and how it answers. */
+/** Records the browser's commands, and answers them. */
 class FakeBrowser {
   readonly input = new PassThrough();
   readonly output = new PassThrough();
@@ -20,7 +20,7 @@ class FakeBrowser {
     this.output.write(`${JSON.stringify(message)}\0`);
   }
 
-  /** Awaits a command; gives its id. */
+  /** Waits for a command, and returns its id. */
   async asked(method: string, sessionId?: string): Promise<number> {
     const found = () => this.sent.find((each) => each.method === method && each.sessionId === sessionId);
     return (await vi.waitUntil(found, { timeout: 20_000 })).id ?? 0;
@@ -39,7 +39,7 @@ beforeEach(() => {
   onTestFinished(() => wire.close());
 });
 
-/** Somebody else on the wire, with what he hears. */
+/** Attaches another user to the connection, with its received messages. */
 async function attach(session: string) {
   const attaching = wire.attach(listener);
   browser.say({ id: await browser.asked("Target.attachToBrowserTarget"), result: { sessionId: session } });

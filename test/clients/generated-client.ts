@@ -7,14 +7,14 @@ import { expect } from "vitest";
 
 const run = promisify(execFile);
 
-/** A temporary folder in which programs run that find each other below `bin`. */
+/** A temporary folder for programs, with `bin` on their path. */
 export interface Workshop extends AsyncDisposable {
   readonly directory: string;
   /** Runs a program and returns what it printed; its output is in the error if it fails. */
   run(program: string, ...args: string[]): Promise<{ readonly stdout: string; readonly stderr: string }>;
 }
 
-/** Makes such a folder; `env` adds to the environment of the programs. */
+/** Creates a workshop; `env` adds to the environment of its programs. */
 export async function openWorkshop(
   bin: string,
   env: (directory: string) => Record<string, string> = () => ({}),
@@ -32,7 +32,7 @@ export async function openWorkshop(
   };
 }
 
-/** What the journey of every client prints: a session by its defaults, a tap, each capture, a file and a problem. */
+/** Expected output of every client's journey: a default session, a tap, each capture, a file and a problem. */
 export const journeyResult = {
   page: "about:blank",
   captures: ["image/png", "text/html; charset=utf-8", "application/pdf"],

@@ -48,7 +48,7 @@ let workshop: Workshop;
 let service: Service | undefined;
 
 beforeAll(async () => {
-  // The generator formats with ruff, which it looks for on the path.
+  // The generator formats with ruff, which must be on the path.
   workshop = await openWorkshop("venv/bin");
   await workshop.run("python3", "-m", "venv", "venv");
   await workshop.run("pip", "install", "--quiet", "--disable-pip-version-check", ...packages);
@@ -66,7 +66,7 @@ test("a Python client generated from the served document compiles, drives a sess
   const document = ["--url", `${url}/v1/openapi.json`, "--output-path", "generated", "--meta", "none"];
   await workshop.run("openapi-python-client", "generate", ...document, "--fail-on-warning");
   await writeFile(join(workshop.directory, "journey.py"), journey);
-  // `generated/client.py` is the same for every document, and mypy finds fault with it: its types are taken as they are.
+  // `generated/client.py` is constant and fails mypy, so its types are used unchecked.
   await workshop.run("mypy", "--strict", "--follow-imports=silent", "journey.py", "generated/api", "generated/models");
   const { stdout } = await workshop.run("python", "journey.py", url, key);
   expect(JSON.parse(stdout)).toEqual(journeyResult);

@@ -7,7 +7,7 @@ import { journeyResult, openWorkshop, type Workshop } from "./generated-client.t
 const compiler = join(import.meta.dirname, "../../node_modules/typescript/bin/tsc");
 const strict = ["--strict", "--noUncheckedIndexedAccess", "--noEmit", "--module", "preserve", "--target", "esnext"];
 
-/** Generators by their programs, each with its options and a client that uses what it has generated. */
+/** Generators by program, each with its options and a client that uses the generated code. */
 const generators = {
   "openapi-ts": {
     options: (url: string) => ["-i", url, "-o", "generated"],
@@ -80,7 +80,7 @@ export async function journey(baseUrl: string, key: string) {
 let workshop: Workshop;
 let scene: LendScene | undefined;
 
-// The generators are a package of its own: they need TypeScript 5, whose API the project's TypeScript 7 does not have.
+// The generators have their own package: they require TypeScript 5, and the project has TypeScript 7.
 beforeAll(async () => {
   workshop = await openWorkshop("node_modules/.bin");
   await cp(join(import.meta.dirname, "generator"), workshop.directory, { recursive: true });

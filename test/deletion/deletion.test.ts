@@ -37,7 +37,7 @@ const call = (method: Method, request: Record<string, string>, token?: string): 
   gateway.call("REST", method, request, { token });
 const use = async (token: string): Promise<string> => (await call(AccountService.method.getMe, {}, token)).slug;
 
-/** Deletes the account of its owner; gives the token that restores it. */
+/** Deletes the owner's account. Returns the token that restores it. */
 async function close({ accessToken: token, password, email }: Person, door: DoorName = "REST"): Promise<string> {
   const { slug, answer } = await gateway.call(door, deleteAccount, { password }, { token });
   expect(slug).toBe("");
@@ -60,7 +60,7 @@ describe.each(doors)("over %s", (door) => {
     expect((await gateway.call(door, restore, { token })).slug).toBe("invalid-auth-token");
   });
 
-  test("nobody but an owner deletes an account, and not without the password", async () => {
+  test("only an owner with the password deletes an account", async () => {
     const owner = await gateway.signUp();
     const admin = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
     const attempt = async (token: string | undefined, password: string) =>
@@ -73,7 +73,7 @@ describe.each(doors)("over %s", (door) => {
 });
 
 test.each(["resume", "lower", "fail"])(
-  "a deleted account pays for nothing more by card (%s before)",
+  "a deleted account makes no more payments by card (after the action %s)",
   async (action) => {
     const owner = await gateway.signUp();
     await subscribe(owner.rest);
@@ -92,7 +92,7 @@ test.each(["resume", "lower", "fail"])(
 );
 
 test.each(["resume", "cancel"])(
-  "what was renewed before is again when the account is back (%s before)",
+  "a restored account has the same renewal state as before (after the action %s)",
   async (action) => {
     const owner = await gateway.signUp();
     await subscribe(owner.rest);
@@ -109,7 +109,7 @@ test.each(["resume", "cancel"])(
   },
 );
 
-test("what runs in a deleted account ends, invites lapse, and its other members are told", async () => {
+test("a deletion ends sessions and invites, and notifies the other members", async () => {
   const owner = await gateway.signUp({ accountName: "Engines" });
   const member = await joinTeam(gateway.url, gateway.mailbox, owner.rest);
   const session = (await owner.rest("/v1/sessions", {})).body.id;
@@ -132,7 +132,7 @@ test("what runs in a deleted account ends, invites lapse, and its other members 
   expect(await use(member.accessToken)).toBe("");
 });
 
-test("of two owners who delete it at once one does, and either restores it, once", async () => {
+test("an account is deleted once when two owners do so at once, and either restores it once", async () => {
   const owner = await gateway.signUp();
   const other = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
   const members = (await owner.rest("/v1/team/members")).body.data;
@@ -150,9 +150,9 @@ test("of two owners who delete it at once one does, and either restores it, once
   expect(restored.sort()).toEqual(["", "invalid-auth-token"]);
 });
 
-test("after a week it is gone with those who belong to no other account, and its address can sign up again", async () => {
+test("after a week the account and its exclusive members are erased, and the address can sign up again", async () => {
   const owner = await gateway.signUp();
-  // Who joins a team keeps an account of one's own.
+  // A member who joins a team keeps a personal account.
   const member = await joinTeam(gateway.url, gateway.mailbox, owner.rest);
   expect((await owner.rest("/v1/profiles", { name: "Shop" })).status).toBe(201);
   expect((await owner.rest("/v1/recipes", smallRecipe)).status).toBe(201);
@@ -176,7 +176,7 @@ test("after a week it is gone with those who belong to no other account, and its
   expect((await call(logIn, { email, password })).slug).toBe("");
 });
 
-test("after a week nothing is left of what it had sent to webhooks", async () => {
+test("after a week the account's webhook deliveries are erased", async () => {
   await using endpoints = await startEndpoints();
   const owner = await gateway.signUp();
   const { accountId } = owner;
@@ -200,7 +200,7 @@ test("after a week nothing is left of what it had sent to webhooks", async () =>
   expect(await rowsOf()).toEqual([0, 0]);
 });
 
-test("an account that was restored is not swept", async () => {
+test("a restored account is not erased", async () => {
   const owner = await gateway.signUp();
   const token = await close(owner);
   gateway.pass(7 * day - 60_000);

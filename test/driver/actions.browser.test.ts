@@ -18,7 +18,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-/** Actions on form.html, and the title by which it tells what it has seen. */
+/** Actions on form.html, and the resulting title. */
 const desktop: readonly (readonly [string, Record<string, unknown>, string])[] = [
   ["taps an element", { kind: "tap", selector: "#go" }, "click go 1"],
   ["taps twice", { kind: "tap", selector: "#go", count: 2 }, "click go 2"],
@@ -54,7 +54,7 @@ describe.each(runtimes)("an interact in %s", (runtime) => {
 
   const act = (action: Record<string, unknown>, more = {}): Promise<Outcome> =>
     driver.run("interact", { action, ...more });
-  /** Reads a part of the page by the one means that a client has. */
+  /** Returns the DOM snapshot of the page. */
   const snapshot = async () => (await session.capture({ kind: 2 })).data.toString();
 
   test.each(desktop)("%s", async (_name, action, title) => {
@@ -122,7 +122,7 @@ describe.each(runtimes)("an interact in %s", (runtime) => {
       expect((await session.state()).title).toBe(String(scrolled));
       return took;
     };
-    // A page that has nothing to scroll is waited for this long, each time; a busy machine may take it now and then.
+    // On a busy machine each call may wait this long for a page that does not scroll.
     await expect.poll(scroll, { timeout: 50_000 }).toBeLessThan(500);
   });
 
@@ -166,7 +166,7 @@ describe("an interact on a touch device", () => {
     await driver.run("navigate", { url: site.url("/form.html") });
     const act = async (action: object) => (await driver.run("interact", { action })).answer?.title;
     await act({ kind: "swipe", from: { selector: "#track" }, to: { selector: "#target" }, duration_ms: 100 });
-    // The page hears of the last touch after the browser has taken it.
+    // The page receives the last touch after the browser has accepted it.
     await expect.poll(async () => (await session.state()).title).toMatch(/^touchend moves many dx/);
     expect(await act({ kind: "tap", selector: "#go", count: 2 })).toBe("click go 2");
     await act({ kind: "tap", selector: "#check" });
@@ -210,7 +210,7 @@ describe.each(runtimes)("a wait in %s", (runtime) => {
     ["a text", { kind: "text", text: "never" }, /text did not appear/],
   ])("times out for %s that never appears", async (_name, condition, detail) => {
     const wait = async () => (await driver.run("wait", { condition, timeout_ms: 300 })).problem;
-    // A busy machine may leave the page no time to say what it has not seen.
+    // On a busy machine the page may have no time to report the mismatch.
     await expect
       .poll(wait, { timeout: 15_000 })
       .toMatchObject({ slug: "session-timeout", detail: expect.stringMatching(detail) });

@@ -5,7 +5,7 @@ import { runtimes } from "../support/runtimes.ts";
 import { workerDriver } from "../support/worker-driver.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
-/** For what is to time out: a busy machine takes its time to see why. */
+/** Timeout of actions that fail; allows for a busy machine to find the reason. */
 const hasty = { timeout_ms: 1_000 };
 
 let site: FixtureSite;
@@ -14,7 +14,7 @@ let worker: WorkerUnderTest;
 beforeAll(async () => {
   site = await new FixtureSite().start();
   const [, port] = site.host.split(":");
-  // Another site than 127.0.0.1: its frames have a process of their own.
+  // Another site than 127.0.0.1, so that its frames have their own process.
   worker = await WorkerUnderTest.start([site.host, `localhost:${port}`]);
 });
 
@@ -72,7 +72,7 @@ describe.each(runtimes)("an element in %s", (runtime) => {
     expect(await snapshot()).toContain(`<p id="heard">${heard}</p>`);
   });
 
-  test("reports what covers it, and that nothing was done", async () => {
+  test("reports the element that covers it, and performs no action", async () => {
     const { problem } = await tap("#under", hasty);
     expect(problem).toMatchObject({
       slug: "session-timeout",
@@ -110,7 +110,7 @@ describe.each(runtimes)("an element in %s", (runtime) => {
     expect(problem).toMatchObject({ detail: `the text did not appear within the timeout${onPage()}` });
   });
 
-  test("is hovered over, as a point is", async () => {
+  test("is hovered over, as is a point", async () => {
     await act("hover", { selector: "#fancy" });
     expect(await snapshot()).toMatch(/pointer [\d.,]+ fancy</);
     await act("hover", { x: 3, y: 590 });

@@ -4,7 +4,7 @@ import { CaptureFormat, CaptureKind } from "../../src/gen/pilothouse/v1/session_
 import { FixtureSite } from "../support/fixture-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
-// Whoever works for long lets others have their turn by it: it counts how often.
+// Counts how often a long job yields.
 vi.mock("node:timers/promises", async (importOriginal) => {
   const timers = await importOriginal<typeof import("node:timers/promises")>();
   return { ...timers, setImmediate: vi.fn(timers.setImmediate) };
@@ -29,7 +29,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-// Nine slices each time: a frame's document is escaped for the attribute that holds it, and then encoded with the rest.
+// Nine slices each: a frame's document is escaped for its attribute, and then encoded with the rest.
 test.each([
   ["a DOM snapshot", HTML, 2 * 8],
   ["MHTML", MHTML, 8],

@@ -97,7 +97,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
     const session = await open("/plain.html");
     for (let round = 0; round < 10; round += 1) {
       const url = round % 2 === 0 ? "http://127.0.0.1:1/" : site.url("/plain.html");
-      // The shortest of times: the document comes after the answer.
+      // Shortest timeout: the document arrives after the answer.
       await session.navigate({ url, timeoutMs: 1 + round }).catch(() => undefined);
       expect(await session.capture({ kind: CaptureKind.SCREENSHOT })).toMatchObject({
         header: { contentType: "image/png" },

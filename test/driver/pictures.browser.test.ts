@@ -73,9 +73,9 @@ describe.each(runtimes)("a screenshot in %s", (runtime) => {
 
     test.each(elements)("shows %s as Playwright does", async (_name, aim) => {
       const isFramed = "frame" in aim;
-      // It leaves pages where it has scrolled them.
+      // Playwright does not restore the scroll position.
       await page.reload();
-      // A frame of another origin stands still while it is out of view, and Playwright waits for its next picture.
+      // A frame of another origin does not render out of view, and Playwright waits for its next picture.
       if (isFramed) await page.locator(aim.frame[0]).scrollIntoViewIfNeeded();
       const place = isFramed ? page.frameLocator(aim.frame[0]) : page;
       await expectSame(aim, await place.locator(aim.selector).screenshot());

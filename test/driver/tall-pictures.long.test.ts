@@ -17,7 +17,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-/** The tallest pictures that are taken at a width, by how many tiles of the compositor are beside each other. */
+/** Largest height of a picture by width, which depends on the number of compositor tiles in a row. */
 const tallest = [
   { width: 250, factor: 1, height: 457_200 },
   { width: 640, factor: 2, height: 76_200 },

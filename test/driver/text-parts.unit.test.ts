@@ -3,7 +3,7 @@ import { encodeText, escapeAttribute } from "../../workers/driver/capture/text-p
 
 const mib = 2 ** 20;
 
-/** Counts how often others had their turn while something was done. */
+/** Counts the turns of the event loop while a promise is pending. */
 async function turnsWithin(work: Promise<unknown>): Promise<number> {
   let turns = 0;
   let immediate = setImmediate(function count() {
@@ -16,7 +16,7 @@ async function turnsWithin(work: Promise<unknown>): Promise<number> {
 }
 
 test("encodes and escapes a long text without blocking others or splitting characters", async () => {
-  // Each of two code units, and out of step with the slices.
+  // Each has two code units and is not aligned to the slices.
   const text = `x${'🚢"&'.repeat(2 * mib)}`;
   expect(Buffer.concat(await encodeText(text)).toString()).toBe(text);
   expect(await escapeAttribute(text, 64 * mib)).toBe(`x${"🚢&quot;&amp;".repeat(2 * mib)}`);

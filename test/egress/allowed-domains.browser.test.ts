@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { runtimes } from "../support/runtimes.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
 
-/** A page that tries every way out which a page has, and one that leads out of the allowed domains by a redirect. */
+/** A page that tries every way to connect to a forbidden host, also by a redirect. */
 const hostile = (outside: string) => `<!DOCTYPE html><title>Hostile</title>
   <button id=popup onclick="open('${outside}/popup')">Popup</button>
   <a id=link href="${outside}/link">Link</a> <a id=redirect href="/redirect">Redirect</a>
@@ -22,7 +22,7 @@ const port = (server: { address(): unknown }) => (server.address() as { port: nu
 
 let site: Server;
 let worker: WorkerUnderTest;
-/** Connections that have come to the host outside, of whatever kind. */
+/** Number of connections to the forbidden host. */
 let heard = 0;
 const outside = createTcpServer((socket) => {
   heard += 1;

@@ -4,7 +4,7 @@ import { FixtureSite } from "../support/fixture-site.ts";
 import { startTinyproxy } from "../support/proxies.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
-/** A probe comes a second after the one before it at the earliest, and busy machines take their time. */
+/** Allows for a busy machine: the minimum interval of probes is one second. */
 const soon = { timeout: 20_000, interval: 50 };
 
 let site: FixtureSite;
@@ -67,7 +67,7 @@ test("a proxy that refuses one site is not lost, and the navigation error names 
     detail: `the page cannot be reached: the session's proxy refuses a tunnel to ${site.host} (HTTP 403)`,
     extensions: { net_error: "ERR_TUNNEL_CONNECTION_FAILED" },
   });
-  // Plain http it forwards, as most proxies do that open tunnels to few ports.
+  // The proxy forwards plain http, as do most proxies that allow tunnels only to few ports.
   await session.navigate({ url: site.url("/plain.html") });
   expect(changesOf(session)).toEqual([changed("verified")]);
 });
@@ -89,7 +89,7 @@ test("egress counters include ended sessions", async () => {
     extensions: { blocked_by: "egress" },
   });
   const { bytesSent = 0n, bytesReceived = 0n } = (await session.state()).egress ?? {};
-  // Later: the browser may ask for more meanwhile.
+  // Read later, because the browser may send more requests in between.
   const during = await countsOf(metrics);
   expect(Number(bytesSent)).toBeGreaterThan(100);
   expect(during.sent).toBeGreaterThanOrEqual(Number(bytesSent));

@@ -65,7 +65,7 @@ beforeAll(async () => {
   rest = client;
   const throughHole = (scheme: string) =>
     client("/v1/sessions", { proxy: { server: `${scheme}://${addressOf(hole)}` } });
-  // They take 10 s, which the other tests spend well.
+  // Both take 10 s, so they run concurrently with the other tests.
   swallowed = Promise.all(["http", "socks5"].map(throughHole));
 }, 120_000);
 
@@ -148,7 +148,7 @@ test("failed proxies create no session, and no password is stored or logged", as
   const { body } = await rest("/v1/sessions?limit=100");
   expect(body.data).toHaveLength(working.length);
   expect(service?.output()).not.toContain(proxyLogin.password);
-  // Database, logs and all: grep ends with 1 when it finds nothing.
+  // Database, logs and all other files. grep exits with 1 without a match.
   expect(() => execFileSync("grep", ["-raqF", proxyLogin.password, service?.dataDir ?? "/"])).toThrow(/grep/);
   execFileSync("grep", ["-raqF", proxyLogin.username, service?.dataDir ?? "/"]);
 });

@@ -17,7 +17,7 @@ const log = keepingLog();
 const open: { close(): unknown }[] = [];
 const nowhere = () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" }));
 
-/** What the stand-in for our resolver knows; the proxy is `proxy.example`. */
+/** Records of the fake resolver. The proxy is `proxy.example`. */
 const names: Readonly<Record<string, string>> = {
   "proxy.example": "127.0.0.1",
   "public.example": "93.184.215.14",
@@ -130,7 +130,7 @@ test("makes no local lookups behind a proxy on the public internet", async () =>
   const asked: string[] = [];
   const resolve: Resolve = async (name) => {
     asked.push(name);
-    // Public when it is asked whose it is, and the stand-in when it is connected to.
+    // Public when its network is checked, then the address of the fake proxy.
     return [{ address: asked.length === 1 ? "93.184.215.14" : "127.0.0.1", family: 4 }];
   };
   const { port } = await relayThrough({ resolve });
@@ -153,7 +153,7 @@ test("connects directly to the session's own exceptions", async () => {
 });
 
 test("checks and pins the proxy's own name for every connection", async () => {
-  // The first answer tells whose network it is in.
+  // The first answer determines its network.
   const answers = ["127.0.0.1", "127.0.0.1", "10.0.0.1"];
   const resolve: Resolve = async (name) =>
     name === "proxy.example" ? [{ address: answers.shift() ?? "10.0.0.1", family: 4 }] : resolveHere(name);

@@ -5,15 +5,15 @@ import { forbiddenAddresses, runInOwnNetwork } from "../isolation/world.ts";
 const probe = new URL("../isolation/ways-out-probe.ts", import.meta.url);
 const probeMs = 90_000;
 
-/** What a relay must have seen of a page that tried: plain requests, and tunnels for the rest that uses a proxy. */
+/** Requests that the relay must have received from the page: plain ones, and tunnels for all other kinds. */
 const seenByRelay = forbiddenAddresses.flatMap((address) =>
   (["navigation", "fetch", "websocket"] as const).map((way) => `${address}:${ways[way].port}`),
 );
 
 const isForbidden = (request: string): boolean => forbiddenAddresses.some((address) => request.includes(address));
 
-// That the same listener hears an unguarded browser every way is seen in test/isolation.
-// One runtime is enough here: what a browser asks its relay for does not depend on where that leads.
+// test/isolation shows that the same listener receives each kind from an unguarded browser.
+// One runtime is enough, because a browser's requests to its relay are independent of the destination.
 test(
   "a page behind a customer's proxy reaches no forbidden address, and the proxy receives no such request",
   async () => {

@@ -26,7 +26,7 @@ import {
 } from "../../workers/isolation/slot-block.ts";
 import { EventFeed } from "../../workers/pages/event-feed.ts";
 
-/** A uid that no slot has. */
+/** A uid of no slot. */
 const uid = 199_999;
 
 let slot: SlotDirectories;
@@ -40,7 +40,7 @@ beforeEach(() => {
   files = new SessionFiles(slot);
 });
 
-/** What somebody who has the browser may put where it downloads, at the last moment. */
+/** Files that an attacker in control of the browser may create in place of a download. */
 const planted: Readonly<Record<string, (path: string, secret: string) => void>> = {
   "a link": (path, secret) => symlinkSync(secret, path),
   "a link to a directory": (path, secret) => symlinkSync(dirname(secret), path),
@@ -49,7 +49,7 @@ const planted: Readonly<Record<string, (path: string, secret: string) => void>> 
   "a pipe that nobody writes": (path) => execFileSync("mkfifo", [path]),
 };
 
-test.each(Object.entries(planted))("%s in the place of a download is not taken, and stays where it is", (_, plant) => {
+test.each(Object.entries(planted))("%s in place of a download is not stored, and is not removed", (_, plant) => {
   const secret = join(slot.directory, "..", "secret");
   writeFileSync(secret, "secret", { mode: 0o600 });
   const path = join(artifactsDirectory(slot.storage), "guid");
@@ -63,7 +63,7 @@ test.each(Object.entries(planted))("%s in the place of a download is not taken, 
   expect([readFileSync(secret, "utf8"), lstatSync(secret).mode & 0o777]).toEqual(["secret", 0o600]);
 });
 
-test("a download whose name at the browser is a path is not looked at", async () => {
+test("a download whose GUID is a path is ignored", async () => {
   const sent: string[] = [];
   const browser = new CdpSession(async (method) => void sent.push(method));
   const shelf = new DownloadShelf({
@@ -86,7 +86,7 @@ test("a download whose name at the browser is a path is not looked at", async ()
   expect(sent).toEqual(["Browser.setDownloadBehavior"]);
 });
 
-test("what pages call their downloads becomes names that files may have", () => {
+test("download names of pages become valid file names", () => {
   const names = {
     "": "download",
     "..": "download",
@@ -104,7 +104,7 @@ test("what pages call their downloads becomes names that files may have", () => 
   }
 });
 
-test("a name that is taken twice gets the number 2 before its ending", () => {
+test("a duplicate name receives the number 2 before its extension", () => {
   const names = {
     "a.txt": "a (2).txt",
     ".hidden": ".hidden (2)",

@@ -38,13 +38,13 @@ async function open(runtime = "headless-shell"): Promise<DrivenSession> {
   const session = await worker.open({ runtime });
   onTestFinished(async () => {
     await session.destroy();
-    // Its slot is cleared behind the answer: the next test is not to be given the room meanwhile.
+    // The slot is released after the response, and the next test needs its space.
     await expect.poll(() => worker.sessions.held, { timeout: 10_000 }).toEqual([]);
   });
   return session;
 }
 
-/** Where a session's files lie, by one that it alone has. */
+/** Finds a session's slot by a file with a unique name. */
 async function slotOf(session: DrivenSession): Promise<string> {
   const marker = session.placement.sessionId;
   await session.putFile(marker, Buffer.from("marker"));
@@ -80,7 +80,7 @@ test("refuses files above the total size, and accepts more after a delete", asyn
     detail: expect.stringMatching(/^the files of a session have at most .* together$/),
   };
   await expect(session.putFile("c", bytes(101))).rejects.toMatchObject(refused);
-  // What is being replaced is still there.
+  // The file that is being replaced is still stored.
   await expect(session.putFile("a", bytes(101))).rejects.toMatchObject(refused);
   await session.deleteFile("b");
   expect(await session.putFile("a", bytes(699))).toMatchObject({ created: false, file: { bytes: 715_776n } });
@@ -171,7 +171,7 @@ test("downloads into its slot when full Chromium has no download directory", asy
   const { targetInfos } = await browserSession.send("Target.getTargets");
   const page = targetInfos.find(({ type }) => type === "page");
   await browserSession.send("Browser.setDownloadBehavior", { behavior: "default" });
-  // An address that becomes a download has no document to answer for.
+  // A navigation that becomes a download has no response.
   void targets.sessionOf(page?.targetId ?? "")?.send("Page.navigate", { url: site.url("/download") });
   const artifacts = join(slot.storage, "artifacts");
   await expect.poll(() => namesIn(artifacts), { timeout: 10_000 }).toEqual(["report.csv"]);

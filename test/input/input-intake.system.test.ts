@@ -13,7 +13,7 @@ const key = (name: string): InputEvent =>
   create(InputEventSchema, { event: { case: "keyDown", value: { key: name } } });
 const keys = (from: number, count: number) => Array.from({ length: count }, (_, index) => key(String(from + index)));
 
-/** An intake whose session is held by Anna, with a lane that has room for so many keys at a time. */
+/** An input queue for a session in Anna's control, whose player accepts `room` keys at first. */
 function makeIntake(room = Number.POSITIVE_INFINITY) {
   const played: string[] = [];
   const ended = new AbortController();
@@ -40,7 +40,7 @@ function makeIntake(room = Number.POSITIVE_INFINITY) {
   const intake = new InputIntake({ lane, control, ended: ended.signal, onInput: () => undefined });
   return {
     ...{ intake, played, control, ended },
-    /** Makes room for more. */
+    /** Accepts more keys. */
     ease(more: number) {
       left += more;
       eased.resolve();
@@ -72,7 +72,7 @@ test("takes a repeated part once, and refuses a part whose predecessor is missin
   await expect(lastOf(intake.follow(partsOf({ number: 4, events: keys(9, 1) }), never))).rejects.toThrow(
     "expected input part 3, got 4",
   );
-  // The numbers of another stream are its own.
+  // Another stream has its own sequence numbers.
   await lastOf(intake.follow(partsOf({ streamId: "two", events: keys(4, 1) }), never));
   expect(played).toEqual(["0", "1", "2", "3", "4"]);
 });
@@ -95,7 +95,7 @@ test("drops input of a client without control, and queued input when control is 
   const { intake, played, ease, releases } = makeIntake(1);
   const stranger = intake.follow(partsOf({ clientId: "ben", events: keys(9, 2), release: true }), never);
   expect(await lastOf(stranger)).toMatchObject({ number: 1, accepted: 0, dropped: 2 });
-  // What is held down is not his to release.
+  // Ben must not release Anna's keys.
   expect(releases()).toBe(0);
   const waits = lastOf(intake.follow(partsOf({ streamId: "three", events: keys(0, 3), release: true }), never));
   await expect.poll(() => played).toEqual(["0"]);
@@ -116,7 +116,7 @@ test("delivers input once and in order over a line whose calls keep breaking", a
     return Math.floor((seed / 2 ** 31) * below);
   };
   let calls = 0;
-  /** Every call breaks when the worker has read some of its parts; those of every other call have no answer by then. */
+  /** Each call breaks after some parts. Every second call breaks without a response to them. */
   const open: OpenInput = async function* (streamId, parts) {
     calls += 1;
     const isSilent = calls % 2 === 1;
@@ -203,7 +203,7 @@ test("releases an idle line's call, and continues counting with the next", async
     await expect.poll(() => ended).toBe(sequence);
   }
   expect(calls.size).toBe(2);
-  // What it has pressed before it rested is released all the same.
+  // Keys pressed before the pause are released too.
   await line.close();
   expect([calls.size, releases()]).toEqual([3, 1]);
   expect(played).toEqual(["2", "3", "4", "5"]);

@@ -18,7 +18,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-/** Drives typing.html in a session, and reads what it has heard. */
+/** Drives typing.html in a session, and reads its events. */
 class TypingPage {
   readonly #session: DrivenSession;
   readonly #driver: HostileDriver;
@@ -46,21 +46,21 @@ class TypingPage {
 
   async html(): Promise<string> {
     const html = (await this.#session.capture({ kind: 2 })).data.toString();
-    // Readers skip the newline that a snapshot writes before what was typed.
+    // HTML parsers skip the newline that a snapshot writes before the typed text.
     return html.replace('<textarea id="area">\n', '<textarea id="area">');
   }
 
-  /** What the page has heard of, event by event. */
+  /** The page's event log. */
   async heard(): Promise<string[]> {
     const [, log = ""] = /<pre id="log" hidden="">(.*?)\n?<\/pre>/s.exec(await this.html()) ?? [];
     return log.split("\n");
   }
 }
 
-/** What a page hears of a key. */
+/** Events of a key press. */
 const stroke = (key: string, made = key) => [`keydown ${key}`, `input ${made}`, `keyup ${key}`];
 
-/** What it hears of one that needs Shift. */
+/** Events of a key press that needs Shift. */
 const shifted = (key: string) => ["keydown Shift", ...stroke(key), "keyup Shift"];
 
 const areaWith = (text: string) => `<textarea id="area">${text}</textarea>`;
@@ -193,7 +193,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
         `^only the first ${inTime} characters? could be typed in time: .* \\(on the page http`,
       ),
     });
-    // Whatever was still on its way comes before these.
+    // Earlier keys arrive before these.
     await page.type("#next", "after");
     await page.key("Escape");
     expect(await downs()).toBe(inTime);

@@ -19,28 +19,28 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-/** Publishes as the operator does, so many days ahead. */
+/** Publishes terms as the operator, effective in a number of days. */
 const publish = (revision: string, days: number): Promise<string> => {
   const effective = new Date(gateway.now() + days * day).toISOString();
   return gateway.admin("publish-terms", ...["--revision", revision, "--url", url, "--effective", effective]);
 };
 
-test("there are no terms before the operator publishes some, 14 days ahead", async () => {
+test("there are no terms until the operator publishes some, 14 days ahead", async () => {
   expect((await gateway.call("REST", getCurrentLegal, {})).slug).toBe("not-found");
   await expect(publish("too-soon", 13)).rejects.toThrow("at least 14 days after publication");
 });
 
 const revisionOf = (door: DoorName): string => door.replaceAll(" ", "-");
 
-test("owners are told of each revision by mail", async () => {
+test("owners receive a mail about each revision", async () => {
   for (const [index, door] of doors.entries()) await publish(revisionOf(door), 14.01 * (index + 1));
   gateway.pass(5_000);
   for (const _door of doors) expect((await gateway.mailbox.next(ada.email)).subject).toBe("Our terms change");
 });
 
-// One after the other comes into force, as the time of the test passes.
+// Each revision takes effect as the test's clock advances.
 describe.each(doors)("over %s", (door) => {
-  test("a revision is asked for from the day on which it comes into force, until it is accepted", async () => {
+  test("a revision must be accepted from its effective date", async () => {
     const id = revisionOf(door);
     const list = (token: string) => gateway.call(door, ProfileService.method.list, {}, { token });
     const early = await gateway.signUp();
@@ -64,7 +64,7 @@ describe.each(doors)("over %s", (door) => {
     expect(data).toMatchObject([{ subject_id: id, actor: { id: accepting.userId } }]);
     const another = { email: freshEmail(), password: accepting.password, accepted_revision_id: "another" };
     expect((await gateway.call(door, signUp, another)).slug).toBe("conflict");
-    // Whoever confirms a sign-up that was repeated may have accepted nothing.
+    // A user who confirms a repeated sign-up may not have accepted the terms.
     const doubtful = { ...another, accepted_revision_id: id };
     expect((await gateway.call(door, signUp, doubtful)).slug).toBe("");
     await tokenOfMail(gateway.mailbox, doubtful.email);

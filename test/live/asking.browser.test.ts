@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const patient = { timeout: 20_000 };
 
-/** A session that shows a page, and what a test does to it. */
+/** Opens a session that shows a page. */
 async function open(path: string, request: object = {}) {
   const session = await scene.open(request);
   onTestFinished(async () => void (await scene.rest(session, undefined, { method: "DELETE" })));
@@ -37,10 +37,10 @@ async function open(path: string, request: object = {}) {
 }
 type Opened = Awaited<ReturnType<typeof open>>;
 
-/** Opens the session's link; a test's end closes it. */
+/** Opens the session's link, and closes it when the test ends. */
 async function join(opened: Opened, name: string, control = true): Promise<Page> {
   const { page, faults } = await openLink(browser, await opened.link(name, control));
-  // From the first listener on the browser leaves its choosers to the test.
+  // With a listener, the browser leaves file choosers to the test.
   page.on("filechooser", () => undefined);
   onTestFinished(async () => {
     expect(faults).toEqual([]);
@@ -50,12 +50,12 @@ async function join(opened: Opened, name: string, control = true): Promise<Page>
   return page;
 }
 
-/** Where the parts of the page are, from left to right. */
+/** Parts of the page from left to right. */
 const parts = [
   ...["alert", "confirm", "prompt", "leave", "loop", "huge", "too-huge", "file", "files", "send", "land", "download"],
 ] as const;
 
-/** Clicks a part of the session's page, on the picture. */
+/** Clicks a part of the session's page in the picture. */
 async function clickOn(page: Page, part: (typeof parts)[number]): Promise<void> {
   const at = await windowPoint(page, { x: parts.indexOf(part) * 100 + 50, y: 120 });
   await page.mouse.click(at.x, at.y);
@@ -78,7 +78,7 @@ const titled = (opened: Opened, title: string | RegExp) =>
 const asksNothing = (page: Page) => expect.poll(() => panel(page).isVisible(), patient).toBe(false);
 
 test.each(runtimes)(
-  "who steers %s answers its dialogs, by mouse and by keys",
+  "the viewer in control of %s answers its dialogs by mouse and by keyboard",
   async (runtime) => {
     const opened = await open("/asking.html", { runtime });
     const page = await join(opened, "Ada");
@@ -96,7 +96,7 @@ test.each(runtimes)(
     await asks(page, "Name?");
     const field = page.getByRole("textbox", { name: "Name?" });
     expect(await field.inputValue()).toBe("x");
-    // It has the focus already.
+    // The field has the focus already.
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.insertText("Grüße 日本語");
     await page.keyboard.press("Enter");
@@ -112,13 +112,13 @@ test.each(runtimes)(
     expect(await page.getByRole("button", { name: "Cancel" }).count()).toBe(0);
     await page.keyboard.press("Enter");
     await titled(opened, "alerted");
-    // Keys belong to the page again.
+    // The page receives keys again.
     await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
   },
   90_000,
 );
 
-test("a page that does not want to be left is left, or not, as who steers says", async () => {
+test("the viewer in control decides whether a page may prevent its unload", async () => {
   const opened = await open("/asking.html");
   const page = await join(opened, "Ada");
   await takeControl(page);
@@ -137,7 +137,7 @@ test("a page that does not want to be left is left, or not, as who steers says",
   await says(page, "title", "Asking");
 }, 90_000);
 
-test("others see what is asked, and cannot answer it", async () => {
+test("other viewers see a dialog but cannot answer it", async () => {
   const opened = await open("/asking.html");
   const page = await join(opened, "Ada");
   const watching = await join(opened, "Cleo", false);
@@ -163,7 +163,7 @@ test("others see what is asked, and cannot answer it", async () => {
   await asksNothing(watching);
 }, 90_000);
 
-test("what is asked twice is answered once", async () => {
+test("a dialog is answered once when two viewers answer it", async () => {
   const opened = await open("/asking.html");
   using ada = await LiveClient.join(scene.service.url, new URL(await opened.link("Ada")).hash.slice(1));
   ada.send({ take_control: {} });
@@ -178,7 +178,7 @@ test("what is asked twice is answered once", async () => {
   await expect.poll(async () => (await opened.state()).title, patient).toBe("confirm true");
 }, 60_000);
 
-test("handing back answers by policy at once, and nobody is asked who does not steer", async () => {
+test("returning control answers dialogs by policy, and only the viewer in control sees new ones", async () => {
   const opened = await open("/asking.html");
   const page = await join(opened, "Ada");
   await takeControl(page);
@@ -193,7 +193,7 @@ test("handing back answers by policy at once, and nobody is asked who does not s
   expect(await opened.state()).toMatchObject({ title: "confirm false" });
 }, 90_000);
 
-test("a page that closes asks no more, and a session ends while it asks", async () => {
+test("a closed page withdraws its dialogs, and a session with an open dialog ends", async () => {
   const opened = await open("/asking.html");
   const page = await join(opened, "Ada");
   await takeControl(page);
@@ -213,7 +213,7 @@ test("a page that closes asks no more, and a session ends while it asks", async 
   await asksNothing(page);
 }, 90_000);
 
-test("a page that asks without end, or megabytes at once, has nothing but its question", async () => {
+test("a page that opens dialogs endlessly, or with megabytes of text, cannot block the live page", async () => {
   const opened = await open("/asking.html");
   const page = await join(opened, "Ada");
   await takeControl(page);
@@ -232,14 +232,14 @@ test("a page that asks without end, or megabytes at once, has nothing but its qu
   expect((await page.locator("#question-message").textContent())?.length).toBe(1_000);
   await page.getByRole("button", { name: "OK" }).click();
   await titled(opened, "huge 1000");
-  // What is too long to be read holds up its page alone, which is closed.
+  // A dialog whose text is too long blocks only its page, which can be closed.
   await clickOn(page, "too-huge");
   await expect.poll(async () => (await opened.state()).loading, patient).toBe(true);
   await page.getByRole("button", { name: "Close huge" }).click();
   await says(page, "title", "Untitled page");
 }, 90_000);
 
-/** Chooses files of the viewer's machine, where the panel asks for them. */
+/** Chooses files of the viewer's machine in the panel. */
 async function choose(page: Page, files: readonly { name: string; buffer: Buffer }[]): Promise<void> {
   const opened = page.waitForEvent("filechooser");
   await page.keyboard.press("Enter");
@@ -249,7 +249,7 @@ async function choose(page: Page, files: readonly { name: string; buffer: Buffer
 const sha1 = (bytes: Buffer) => createHash("sha1").update(bytes).digest("hex");
 
 test.each(runtimes)(
-  "who steers %s gives files of their own to a page that asks for them, which arrive as they are",
+  "the viewer in control of %s provides files to a page, which arrive unchanged",
   async (runtime) => {
     const opened = await open("/asking.html", { runtime });
     const page = await join(opened, "Ada");
@@ -264,7 +264,7 @@ test.each(runtimes)(
     await titled(opened, "change Grüße _ 1.txt:3000000");
     await asksNothing(page);
     expect(await opened.dialogs()).toMatchObject([{ kind: "file_chooser", answer: "accepted" }]);
-    // Keys belong to the page again.
+    // The page receives keys again.
     await expect.poll(() => page.evaluate(() => document.activeElement?.id), patient).toBe("keys");
 
     await clickOn(page, "files");
@@ -285,7 +285,7 @@ test.each(runtimes)(
 );
 
 test.each(runtimes)(
-  "frames in another process of %s and windows that a page opens ask for files too",
+  "frames in another process of %s and opened windows request files too",
   async (runtime) => {
     const opened = await open("/asking-framed.html", { runtime });
     const page = await join(opened, "Ada");
@@ -310,7 +310,7 @@ test.each(runtimes)(
   90_000,
 );
 
-test("who steers may give no file, and what a page asks for does not outlast its document", async () => {
+test("the viewer in control may decline a file, and a request ends with its document", async () => {
   const opened = await open("/asking.html");
   const page = await join(opened, "Ada");
   await takeControl(page);
@@ -320,7 +320,7 @@ test("who steers may give no file, and what a page asks for does not outlast its
   await titled(opened, "cancel");
   await asksNothing(page);
   expect(await opened.dialogs()).toMatchObject([{ answer: "dismissed" }]);
-  // Another one takes its place.
+  // A second request replaces the first.
   await clickOn(page, "file");
   await asks(page, "asks for one of your files");
   await clickOn(page, "files");
@@ -329,7 +329,7 @@ test("who steers may give no file, and what a page asks for does not outlast its
   await page.getByRole("button", { name: "Reload" }).click();
   await asksNothing(page);
   await titled(opened, "Asking");
-  // It has its title before it has its parts.
+  // The title is set before the page's elements exist.
   await expect.poll(async () => (await opened.state()).loading, patient).toBe(false);
   await clickOn(page, "files");
   await asks(page, "asks for your files");
@@ -340,7 +340,7 @@ test("who steers may give no file, and what a page asks for does not outlast its
   expect((await opened.state()).title).toBe("Asking");
 }, 90_000);
 
-test("only who steers gives the session files, which take no other's place", async () => {
+test("only the viewer in control uploads files to the session, which replace no other files", async () => {
   const opened = await open("/asking.html");
   const { session } = opened;
   const [ada, cleo] = await Promise.all([opened.link("Ada"), opened.link("Cleo", false)]);
@@ -364,7 +364,7 @@ test("only who steers gives the session files, which take no other's place", asy
   expect(await put(tokenOf(cleo), "b.txt")).toMatchObject({ status: 403 });
   expect(await put(tokenOf(ada), "b.txt", { key: "another's" })).toMatchObject({ status: 409 });
   expect(await put(scene.service.key, "b.txt", { key: "" })).toMatchObject({ status: 409 });
-  // What a program has put is not for people, and what was downloaded for who steers alone.
+  // Viewers cannot read API uploads, and only the viewer in control reads downloads.
   expect(await get(tokenOf(ada), "a.txt")).toBe(404);
   viewer.send({ input: { events: ["pointer_down", "pointer_up"].map((kind) => ({ kind, x: 1150, y: 120 })) } });
   const isThere = (status: string) => (message: LiveMessage) => message.state?.downloads?.[0]?.status === status;
@@ -384,7 +384,7 @@ test("only who steers gives the session files, which take no other's place", asy
 }, 60_000);
 
 test.each(runtimes)(
-  "who steers %s chooses from lists that the picture does not show, by mouse and by keys",
+  "the viewer in control of %s chooses from lists outside the picture, by mouse and by keyboard",
   async (runtime) => {
     const opened = await open("/asking.html", { runtime });
     const page = await join(opened, "Ada");
@@ -421,7 +421,7 @@ test.each(runtimes)(
     await asks(page, "Country");
     await page.keyboard.press("Escape");
     await asksNothing(page);
-    // The page had the keys that its list takes, and no others.
+    // The page has received only the keys of its list.
     await clickOn(page, "land");
     await asks(page, "Country");
     await clickOn(page, "alert");
@@ -440,7 +440,7 @@ test.each(runtimes)(
 );
 
 test.each(runtimes)(
-  "what a page of %s downloads while a person steers is theirs to save, as it is",
+  "the viewer in control saves a file that a page of %s downloads, unchanged",
   async (runtime) => {
     const opened = await open("/asking.html", { runtime });
     const page = await join(opened, "Ada");
@@ -464,14 +464,14 @@ test.each(runtimes)(
   60_000,
 );
 
-test("who steers opens tabs and closes them by keys alone", async () => {
+test("the viewer in control opens and closes tabs by keyboard", async () => {
   const opened = await open("/asking.html");
   const page = await join(opened, "Ada");
   await takeControl(page);
   const tabs = page.getByRole("list", { name: "Tabs" }).getByRole("button");
   await page.getByRole("button", { name: "New tab" }).press("Enter");
   await expect.poll(() => tabs.allTextContents(), patient).toEqual(["Asking", "×", "Untitled page", "×"]);
-  // The address has the focus.
+  // The address field has the focus.
   await page.keyboard.type(scene.site.url("/form.html"));
   await page.keyboard.press("Enter");
   await says(page, "title", "Form");

@@ -14,7 +14,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
 }, 60_000);
 
-test("a person gets a session through a bot check by a link that is made from its event, and it goes on", async () => {
+test("a person passes a bot check by the link of its event, and the session continues", async () => {
   const session = await scene.open();
   const landed = await scene.rest(`${session}/navigate`, { url: scene.site.url("/check.html") });
   expect(landed.body.status).toBe("paused");

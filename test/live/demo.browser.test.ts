@@ -15,7 +15,7 @@ afterAll(async () => {
   await service?.stop();
 }, 60_000);
 
-test("the link that a start prints leads to a session that one can watch and drive, the same one each time", async () => {
+test("the link that a start prints leads to a session to watch and control, the same on each visit", async () => {
   const [path] = /\/try\/\S+/.exec(service.output()) ?? [];
   if (!path) throw new Error("no link is printed");
   const { page, faults } = await openLink(browser, `${service.url}${path}`);

@@ -33,11 +33,11 @@ async function makeLink(request: object): Promise<string> {
   return (await scene.rest(`${session}/view-links`, request)).body.url;
 }
 
-/** Opens the link, and takes control; a test's end hands it back. */
+/** Opens the link, and takes control until the test ends. */
 async function steer(options: BrowserContextOptions = {}): Promise<{ page: Page; keys: CDPSession }> {
   const { page, faults } = await openLink(browser, link, options);
   await takeControl(page);
-  // Where something is in the window rests on the picture's size.
+  // Positions in the window depend on the picture's size.
   await expect.poll(() => page.locator("canvas").getAttribute("data-sequence"), { timeout: 20_000 }).not.toBe(null);
   onTestFinished(async () => {
     await handBack(page);
@@ -49,7 +49,7 @@ async function steer(options: BrowserContextOptions = {}): Promise<{ page: Page;
 
 const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 20_000 });
 const told = (type: string) => site.told.filter((each) => each.startsWith(`${type} `));
-/** What the field of the page has come to hold. */
+/** The current value of the page's field. */
 const value = (): string => {
   const [, text = '""'] =
     told("value")
@@ -57,10 +57,10 @@ const value = (): string => {
       ?.match(/^value (.*) \d+ \d+$/s) ?? [];
   return JSON.parse(text);
 };
-/** Where on the page something of a kind was last told. */
+/** Position of the last event of a type. */
 const place = (type: string): number[] => (told(type).at(-1)?.split(" ") ?? []).slice(2).map(Number);
 
-test("the mouse presses, drags and scrolls where it is on the picture", async () => {
+test("the mouse presses, drags and scrolls at its position in the picture", async () => {
   const { page } = await steer();
   const [from, to] = [await windowPoint(page, { x: 400, y: 300 }), await windowPoint(page, { x: 700, y: 500 })];
   await page.mouse.move(from.x, from.y);
@@ -73,7 +73,7 @@ test("the mouse presses, drags and scrolls where it is on the picture", async ()
     ["mouseup", [700, 500]],
   ] as const) {
     const [atX = 0, atY = 0] = place(type);
-    // Mice tell whole pixels of the window, in which the picture is smaller than the page.
+    // Mouse positions are whole pixels of the window, whose picture is smaller than the page.
     expect(Math.max(Math.abs(atX - x), Math.abs(atY - y)), `${type} at ${atX}, ${atY}`).toBeLessThan(4);
   }
   await page.mouse.wheel(0, 120);
@@ -82,7 +82,7 @@ test("the mouse presses, drags and scrolls where it is on the picture", async ()
   await eventually(() => told("mousedown").at(-1)).toMatch(/^mousedown 2 /);
 }, 60_000);
 
-test("what is typed arrives key by key, and text of every script as it is", async () => {
+test("typed text arrives key by key, and text of every script unchanged", async () => {
   const { page } = await steer();
   await page.keyboard.type("Ab1 -");
   await eventually(value).toBe("Ab1 -");
@@ -96,9 +96,9 @@ test("what is typed arrives key by key, and text of every script as it is", asyn
   await eventually(value).toBe("");
 }, 60_000);
 
-test("what an input method composes is composed in the page", async () => {
+test("an input method's composition happens in the page", async () => {
   const { keys } = await steer();
-  // UI Events, 5.6.5 and 5.7.1.1: key 229 for each key that the method takes, and compositionupdate for what it shows.
+  // UI Events, 5.6.5 and 5.7.1.1: key 229 for each key of the input method, and compositionupdate for its text.
   for (const text of ["n", "に", "にほ", "にほん", "日本"]) {
     await keys.send("Input.dispatchKeyEvent", { type: "rawKeyDown", windowsVirtualKeyCode: 229, key: "Process" });
     await keys.send("Input.imeSetComposition", { text, selectionStart: text.length, selectionEnd: text.length });
@@ -107,17 +107,17 @@ test("what an input method composes is composed in the page", async () => {
   await keys.send("Input.insertText", { text: "日本" });
   await eventually(() => told("compositionend").length).toBe(1);
   expect(value()).toBe("日本");
-  // One that is cancelled leaves nothing.
+  // A cancelled composition leaves no text.
   await keys.send("Input.imeSetComposition", { text: "か", selectionStart: 1, selectionEnd: 1 });
   await eventually(value).toBe("日本か");
   await keys.send("Input.imeSetComposition", { text: "", selectionStart: 0, selectionEnd: 0 });
   await eventually(value).toBe("日本");
 }, 60_000);
 
-test("a phone's keyboard, which tells no keys, types and deletes", async () => {
+test("a phone's keyboard, which reports no keys, types and deletes", async () => {
   const { page, keys } = await steer({ viewport: { width: 390, height: 664 }, isMobile: true, hasTouch: true });
   await page.getByRole("button", { name: "Keyboard" }).tap();
-  // Input Events Level 2, 5.1.2: what the keyboard does is the inputType; the keydown before it has the code 229.
+  // Input Events Level 2, 5.1.2: the inputType names the action, and the keydown before it has the code 229.
   for (const text of ["h", "ho", "hol", "hola"]) {
     await keys.send("Input.dispatchKeyEvent", { type: "rawKeyDown", windowsVirtualKeyCode: 229, key: "Unidentified" });
     await keys.send("Input.imeSetComposition", { text, selectionStart: text.length, selectionEnd: text.length });
@@ -137,7 +137,7 @@ test("fingers tap and pinch", async () => {
   const at = await windowPoint(page, { x: 640, y: 360 });
   await page.touchscreen.tap(at.x, at.y);
   await eventually(() => told("touchend").length).toBe(1);
-  // The page's own browser makes a click of the tap.
+  // The session's browser derives a click from the tap.
   await eventually(() => told("mousedown").length).toBe(1);
   const fingers = (apart: number) => [
     { x: at.x - apart, y: at.y, id: 0 },
@@ -150,7 +150,7 @@ test("fingers tap and pinch", async () => {
   await eventually(() => told("touchstart").length - told("touchend").length).toBe(0);
 }, 60_000);
 
-test("100 kB are pasted, and what is selected is copied", async () => {
+test("a viewer pastes 100 kB, and copies the selection", async () => {
   const { page } = await steer({ permissions: ["clipboard-read", "clipboard-write"] });
   const text = Array.from({ length: 10_000 }, (_, index) => `${index}`.padStart(9, "·")).join(" ");
   await page.evaluate((pasted) => navigator.clipboard.writeText(pasted), text);
@@ -166,7 +166,7 @@ test("100 kB are pasted, and what is selected is copied", async () => {
   await eventually(value).toBe("");
 }, 60_000);
 
-test("tabs, the address, back and reload are those of the session's browser", async () => {
+test("tabs, address, back and reload operate the session's browser", async () => {
   const { page } = await steer();
   const address = page.getByRole("textbox", { name: "Address" });
   await address.fill(scene.site.url("/colours.html?red"));
@@ -189,7 +189,7 @@ test("tabs, the address, back and reload are those of the session's browser", as
   await says(page, "notice", "must be http, https or about:blank");
 }, 60_000);
 
-test("who wants control that another has is told who, and sees how it goes on", async () => {
+test("a viewer who requests control sees its holder and the result", async () => {
   const { page } = await steer();
   const { page: other } = await openLink(browser, await makeLink({ control: true, name: "Ben" }));
   await says(other, "steering", /^Ada has control since \d/);
@@ -213,7 +213,7 @@ test("who wants control that another has is told who, and sees how it goes on", 
   for (const each of [other, watching.page]) await each.context().close();
 }, 60_000);
 
-test("control is taken, used and handed back by keys alone", async () => {
+test("control is taken, used and returned by keyboard", async () => {
   const { page } = await openLink(browser, link);
   await page.getByRole("button", { name: "Take control" }).waitFor();
   const focused = () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.id);
@@ -232,7 +232,7 @@ test("control is taken, used and handed back by keys alone", async () => {
   await page.context().close();
 }, 60_000);
 
-test("only pages of configured origins may have it in a frame, and it loads nothing from anywhere", async () => {
+test("only configured origins may embed the page, which loads nothing from other hosts", async () => {
   const { headers } = await fetch(new URL("/live", scene.service.url));
   const policy = headers.get("content-security-policy") ?? "";
   expect(policy.split("; ")).toEqual([

@@ -42,7 +42,7 @@ test.each(["headless-shell", "chromium"])(
   120_000,
 );
 
-test("a viewer learns how to use the page, passes the link on, and is told of a page that could not be loaded", async () => {
+test("a viewer sees the help, passes the link on, and is notified of a failed navigation", async () => {
   const session = await scene.open();
   const { url } = await makeLink(session, { control: true });
   const { page } = await openLink(browser, url, { permissions: ["clipboard-read", "clipboard-write"] });

@@ -23,7 +23,7 @@ afterAll(async () => {
   await site.stop();
 }, 60_000);
 
-test("a viewer whose gateway is restarted is told to come again, and its page does so by itself", async () => {
+test("a viewer is told to reconnect when its gateway restarts, and its page reconnects", async () => {
   const gateway = deployment.gateway(0);
   const { body: session, status: created } = await gateway.rest("/v1/sessions", {});
   expect(created).toBe(201);
@@ -41,7 +41,7 @@ test("a viewer whose gateway is restarted is told to come again, and its page do
   await gateway.stop();
   expect(await viewer.closed).toEqual({ code: 1012, reason: "" });
   await expect.poll(status, patient).toBe("Connecting");
-  // Somebody watches by the other gateway meanwhile.
+  // Another viewer watches through the other gateway.
   using other = await LiveClient.join(deployment.gateway(1).url, deployment.key, { session_id: session.id });
   await other.hear(({ viewers }) => viewers?.viewers.length === 1);
   await gateway.start();
@@ -50,7 +50,7 @@ test("a viewer whose gateway is restarted is told to come again, and its page do
   await page.close();
 }, 120_000);
 
-test("who watches and who steers come back by themselves after a gateway was killed, and are told when the worker was", async () => {
+test("viewers reconnect after the kill of a gateway, and are notified of the kill of the worker", async () => {
   const [killed, other] = [deployment.gateway(0), deployment.gateway(1)];
   const { body: session, status: created } = await other.rest("/v1/sessions", {});
   expect(created).toBe(201);

@@ -10,7 +10,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
 
-/** Opens a session with a page, and makes a link to it; gives the session's path, and the link's token. */
+/** Opens a session with a page and a view link. Returns the session's path and the link's token. */
 async function openLinked(path: string, link: object = {}): Promise<{ session: string; id: string; key: string }> {
   const session = await scene.open();
   await scene.rest(`${session}/navigate`, { url: scene.site.url(path) });
@@ -22,13 +22,13 @@ async function openLinked(path: string, link: object = {}): Promise<{ session: s
 const join = (key: string, request: object = {}, options: { acknowledges?: boolean } = {}) =>
   LiveClient.join(scene.service.url, key, request, options);
 
-/** Ends the connection that a refusal ends, and gives how. */
+/** Joins with a request that is refused, and returns the close code and reason. */
 async function refusalOf(key: string, request: object = {}): Promise<{ code: number; reason: string }> {
   using viewer = await join(key, request);
   return await viewer.closed;
 }
 
-test("a viewer hears of the session, of who watches, and of the end", async () => {
+test("a viewer receives the session's state, its viewers and its end", async () => {
   const { session, key } = await openLinked("/plain.html", { name: "Support desk" });
   using viewer = await join(key);
   const { hello } = await viewer.hear((message) => message.hello);
@@ -53,14 +53,14 @@ test("a viewer hears of the session, of who watches, and of the end", async () =
   expect(viewer.heard.at(-1)).toEqual({ ended: { reason: "destroyed" } });
 }, 60_000);
 
-test("a viewer hears of the titles that a script sets", async () => {
+test("a viewer receives titles that a script sets", async () => {
   const { key } = await openLinked("/counting-title.html");
   using viewer = await join(key);
   const { state: first } = await viewer.hear(({ state }) => state?.pages[0].title);
   await viewer.hear(({ state }) => Number(state?.pages[0].title) > Number(first.pages[0].title) + 10);
 }, 60_000);
 
-test("who joins on a still page gets the picture that the others have", async () => {
+test("a viewer who joins a static page receives the same picture as the others", async () => {
   const { key } = await openLinked("/plain.html");
   using first = await join(key);
   const { width, height, contentType, data } = await first.see();
@@ -68,14 +68,14 @@ test("who joins on a still page gets the picture that the others have", async ()
   expect([...data.subarray(0, 2)]).toEqual([0xff, 0xd8]);
   using second = await join(key);
   const seen = await second.see();
-  // The first has had it as well, before its newest where the browser has made another one since.
+  // The first viewer has received this picture too, though it may have a newer one.
   await first.see(({ sequence }) => sequence >= seen.sequence);
   const shared = first.frames.find(({ sequence }) => sequence === seen.sequence);
   const digest = (bytes?: Uint8Array) => bytes && createHash("sha256").update(bytes).digest("hex");
   expect(digest(seen.data)).toBe(digest(shared?.data));
 }, 60_000);
 
-test("a stalled viewer gets two frames, delays no other, and goes on with the newest", async () => {
+test("a stalled viewer receives two frames, delays no others, and resumes with the newest", async () => {
   const { key } = await openLinked("/moving.html");
   using stalled = await join(key, {}, { acknowledges: false });
   await expect.poll(() => stalled.frames.length, { timeout: 20_000 }).toBe(2);
@@ -87,7 +87,7 @@ test("a stalled viewer gets two frames, delays no other, and goes on with the ne
   await expect.poll(() => stalled.frames[2]?.sequence, { timeout: 20_000 }).toBeGreaterThanOrEqual(newest);
 }, 90_000);
 
-test("one behind 100 kbit/s delays neither the pictures of another nor its input", async () => {
+test("a viewer at 100 kbit/s delays neither the pictures nor the input of another", async () => {
   const { session, key } = await openLinked("/moving.html", { control: true });
   const { port } = new URL(scene.service.url);
   await using line = await openSlowLink(Number(port), 0, 12_500);
@@ -112,19 +112,19 @@ test("one behind 100 kbit/s delays neither the pictures of another nor its input
     await brisk.hear(({ input }) => input?.accepted === 2 * count);
     await brisk.see(({ sequence }) => sequence > (brisk.frames[seenByBrisk + count - 2]?.sequence ?? 0n));
   }
-  // The slow one has had what fits, which is a small part of what the other has.
+  // The slow viewer has received a small share of the frames.
   expect(slow.frames.length - seenBySlow).toBeLessThan(brisk.frames.length - seenByBrisk);
   brisk.send({ hand_back: {} });
   await brisk.hear(() => brisk.heard.findLast(({ state }) => state)?.state.control.state === "api");
   await scene.rest(session, undefined, { method: "DELETE" });
 }, 60_000);
 
-test("one who reads nothing, and goes on talking, delays nobody and gets nothing more", async () => {
+test("a viewer that sends without reading delays no others and receives no more messages", async () => {
   const { key } = await openLinked("/moving.html", { control: true });
   using deaf = await join(key);
   await deaf.see();
   deaf.socket.pause();
-  // Each would be answered: they are held when nobody takes the answers.
+  // Each message has an answer, and is not processed while the answers are unread.
   for (let count = 0; count < 5_000; count += 1) deaf.send(count % 2 === 0 ? { heartbeat: {} } : { hand_back: {} });
   using brisk = await join(key);
   await expect.poll(() => brisk.frames.length, { timeout: 30_000 }).toBeGreaterThan(30);
@@ -132,7 +132,7 @@ test("one who reads nothing, and goes on talking, delays nobody and gets nothing
   await brisk.hear(({ state }) => state?.control.state === "human_control");
 }, 90_000);
 
-test("one who is out of sight gets no frames until it is in sight again", async () => {
+test("a hidden viewer receives no frames until it is visible again", async () => {
   const { key } = await openLinked("/moving.html");
   using hidden = await join(key, { hidden: true });
   using other = await join(key);
@@ -142,7 +142,7 @@ test("one who is out of sight gets no frames until it is in sight again", async 
   await hidden.see();
 }, 60_000);
 
-test("at most 32 watch a session", async () => {
+test("at most 32 viewers watch a session", async () => {
   const { key } = await openLinked("/plain.html");
   using all = new DisposableStack();
   for (let count = 0; count < 32; count += 1) {
@@ -152,7 +152,7 @@ test("at most 32 watch a session", async () => {
   expect(await refusalOf(key)).toEqual({ code: 1008, reason: "tier-limit" });
 }, 60_000);
 
-test("a link opens its own session for watching, and nothing else", async () => {
+test("a link opens only its own session, to watch", async () => {
   const { session, key } = await openLinked("/plain.html");
   const { id: other, session: otherSession } = await openLinked("/plain.html");
   const id = session.split("/").at(-1);
@@ -162,7 +162,7 @@ test("a link opens its own session for watching, and nothing else", async () => 
     expect(await scene.rest(path, undefined, bearer)).toMatchObject({ status: 403 });
   const address = new URL(await scene.cdpUrl(session)).pathname.split("/").at(-1) ?? "";
   await expect(join(address)).rejects.toThrow("403");
-  // A key joins as well, and says which session.
+  // An API key can join as well, with a session id.
   using viewer = await join(scene.service.key, { session_id: id });
   expect((await viewer.hear(({ hello }) => hello)).hello.viewer).toMatchObject({ name: "Viewer", can_control: true });
   expect(await refusalOf(scene.service.key)).toMatchObject({ code: 1008, reason: "validation-failed" });
@@ -170,7 +170,7 @@ test("a link opens its own session for watching, and nothing else", async () => 
   expect(wrong).toMatchObject({ status: 404 });
 }, 60_000);
 
-test("a revoked link ends who is in by it, and is listed no more", async () => {
+test("a revoked link disconnects its viewers, and is no longer listed", async () => {
   const { session, id, key } = await openLinked("/plain.html", { control: true, expires_in_seconds: 60 });
   const { body: list } = await scene.rest(`${session}/view-links`);
   expect(list).toMatchObject({ data: [{ id, control: true, name: "" }], has_more: false });

@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const noActivity = () => ({ [Symbol.dispose]: () => undefined });
 
-/** Frames as one who watches gets them, until nobody reads on. */
+/** Yields a viewer's frames until the generator is closed. */
 async function* watch(desk: LiveDesk, activity: () => Disposable = noActivity): AsyncGenerator<LiveFrame> {
   const requests = new BoundedQueue<ViewRequest>({ items: 8 });
   const who = create(LiveViewerSchema, { id: "vwr_1", name: "Ada" });
@@ -37,7 +37,7 @@ async function* watch(desk: LiveDesk, activity: () => Disposable = noActivity): 
   }
 }
 
-/** Watches until two frames were seen, and leaves. */
+/** Watches two frames. */
 async function watchAWhile(desk: LiveDesk, activity: () => Disposable): Promise<void> {
   let frames = 0;
   for await (const _ of watch(desk, activity)) {
@@ -71,10 +71,10 @@ test.each(["headless-shell", "chromium"] as const)(
 
     await watchAWhile(browser.liveDesk, () => ({ [Symbol.dispose]: ends }));
     const before = processes();
-    // The page refuses to begin, and is asked again, while its document gives way to the next one.
+    // While the document is being replaced, the page rejects the command, which is then repeated.
     expect([...new Set(told())]).toEqual(["Page.startScreencast", "Page.stopScreencast"]);
     expect(ends).toHaveBeenCalledTimes(1);
-    // What was under way has come when this is answered.
+    // Pending frames have arrived before this response.
     await cdp.send("Page.stopScreencast");
     const seen = frame.mock.calls.length;
     const script =
@@ -88,7 +88,7 @@ test.each(["headless-shell", "chromium"] as const)(
 );
 
 test.each(["headless-shell", "chromium"] as const)(
-  "%s captures a static page in every size that it is given",
+  "%s captures a static page in each requested size",
   async (runtime) => {
     const { pages, liveDesk } = await take(runtime);
     const { cdp } = pages.active;

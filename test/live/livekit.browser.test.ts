@@ -30,7 +30,7 @@ testLive(
     await outside.goto(scene.site.url("/plain.html"));
     const { port } = new URL(scene.server.url);
     const hosts = ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"];
-    // Silence means something: whoever has the token, and is no page of a session, is let in.
+    // Shows that a refusal is no outage: clients outside of the browser may use the token.
     expect(await reach(outside, hosts, port, room.token)).toEqual(hosts.flatMap(() => ["OK", "open"]));
     const inside = await pageOf(session);
     expect(await reach(inside, hosts, port, room.token)).toEqual(hosts.flatMap(() => ["refused", "refused"]));
@@ -58,7 +58,7 @@ testLive(
     await sees(viewer, "red", "video");
     const { result } = await client.send("Target.getTargets", everything);
     expect(result.targetInfos.map(({ type }: { type: string }) => type)).toContain("page");
-    // Nor is it told a token of LiveKit's.
+    // CDP messages contain no LiveKit token either.
     expect(JSON.stringify([result, client.heard])).not.toMatch(/chrome-extension|"type":"other"|eyJhbGciOi/);
     const others = await connectPuppeteer({ browserWSEndpoint: await scene.cdpUrl(session), defaultViewport: null });
     expect((await others.pages()).map((each) => each.url())).toEqual([scene.sights.pageOf("red")]);
@@ -86,7 +86,7 @@ testLive(
   120_000,
 );
 
-/** The session's page, as a customer's Playwright has it. */
+/** The session's page, connected by Playwright over CDP. */
 async function pageOf(path: string): Promise<Page> {
   const lent: Browser = await chromium.connectOverCDP(await scene.cdpUrl(path), { noDefaults: true });
   onTestFinished(() => lent.close());
@@ -95,7 +95,7 @@ async function pageOf(path: string): Promise<Page> {
   return page;
 }
 
-/** What becomes of a page's fetch from LiveKit's port at each of its names, and of a join with a token. */
+/** Results of a page's fetch from LiveKit's port at each host name, and of a join with a token. */
 function reach(page: Page, hosts: readonly string[], port: string, token: string): Promise<string[]> {
   return page.evaluate(
     async ({ hosts, port, token }) => {
@@ -118,7 +118,7 @@ function reach(page: Page, hosts: readonly string[], port: string, token: string
   );
 }
 
-/** What becomes of a page's attempts to load an address; a frame and a window of it are left to be looked at. */
+/** Results of a page's attempts to load an address. A frame and a window of it stay open for checks. */
 function load(page: Page, url: string): Promise<Record<string, string>> {
   return page.evaluate(async (url) => {
     const element = (made: HTMLImageElement | HTMLScriptElement | HTMLIFrameElement) =>
@@ -134,14 +134,14 @@ function load(page: Page, url: string): Promise<Record<string, string>> {
     );
     const img = await element(document.createElement("img"));
     const script = await element(document.createElement("script"));
-    // The browser's own page of an error is loaded in its place.
+    // The browser loads its error page instead.
     await element(document.createElement("iframe"));
     open(url);
     return { fetch: await fetched, img, script, runtime: typeof Reflect.get(globalThis, "chrome")?.runtime };
   }, url);
 }
 
-/** The extensions of the service's browsers, by names that no page knows. */
+/** The ids of all extensions in the service's browsers, which are unknown to pages. */
 function extensionIds(): string[] {
   const ids = scene
     .processes()

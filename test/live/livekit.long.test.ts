@@ -156,7 +156,7 @@ testLive(
     stranger.send({ subscribe: { media: "livekit" } });
     expect(await stranger.closed).toEqual({ code: 1008, reason: "not-found" });
     expect(stranger.heard.filter(({ room }) => room)).toEqual([]);
-    // What its own room admits to names that room.
+    // A token for a room names that room.
     using guest = await LiveClient.join(scene.service.url, key);
     guest.send({ subscribe: { media: "livekit" } });
     const { room } = await guest.hear((message) => message.room);
@@ -185,7 +185,7 @@ testLive(
     onTestFinished(() => sleeper.signal("SIGCONT"));
     await scene.sights.navigate(session, scene.sights.pageOf("blue"));
     await sees(awake, "blue", "video");
-    // A sleep is a length of time.
+    // The sleep lasts for a fixed time.
     await delay(minute);
     await scene.sights.navigate(session, scene.sights.pageOf("lime"));
     await sees(awake, "lime", "video");
@@ -225,7 +225,7 @@ testLive(
       const path = await other.open({ runtime: "chromium" });
       await other.rest(`${path}/navigate`, { url: scene.sights.pageOf("red") });
       const { body: link } = await other.rest(`${path}/view-links`, {});
-      // The viewer's own browser trusts it both times.
+      // The viewer's browser trusts the certificate in both cases.
       const { page } = await openLink(scene.browser, link.url, { ignoreHTTPSErrors: true });
       await sees(page, "red", by);
       expect(await scene.present(path).catch(() => [])).toEqual(by === "video" ? ["viewer", "worker"] : []);
@@ -335,7 +335,7 @@ testLive(
   120_000,
 );
 
-/** Launches a browser of viewers whose processes can be stopped all at once, as those of a machine that sleeps. */
+/** Launches a viewers' browser whose processes can be stopped at once, as on a sleeping machine. */
 async function launchApart(): Promise<{ readonly browser: Browser; signal(signal: NodeJS.Signals): void }> {
   const own = () => listProcesses().filter(({ parent }) => parent === process.pid);
   const before = new Set(own().map(({ pid }) => pid));
@@ -349,6 +349,6 @@ async function launchApart(): Promise<{ readonly browser: Browser; signal(signal
   };
 }
 
-/** Renderers of the service's browsers that have a page of an extension. */
+/** Number of the service's renderers with a page of an extension. */
 const captures = (): number =>
   scene.processes().filter(({ command }) => command.includes("--extension-process")).length;

@@ -4,7 +4,7 @@ import type { LiveFrame } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { Screencast } from "../../workers/live/screencast.ts";
 import type { PageBook } from "../../workers/pages/page-book.ts";
 
-/** The beginning of a JPEG, which tells its size. */
+/** The start of a JPEG, which contains its size. */
 function picture(width: number, height: number): string {
   const bytes = Buffer.alloc(32);
   bytes.set([0xff, 0xd8, 0xff, 0xc0, 0, 17, 8]);
@@ -13,7 +13,7 @@ function picture(width: number, height: number): string {
   return bytes.toString("base64");
 }
 
-test("pictures of a new page that have another size are made anew, for a while", async () => {
+test("the screencast restarts for a limited time while a new page's pictures have another size", async () => {
   vi.useFakeTimers();
   const sent: string[] = [];
   const session = Object.assign(new EventEmitter(), { send: async (method: string) => void sent.push(method) });
@@ -26,18 +26,18 @@ test("pictures of a new page that have another size are made anew, for a while",
   const metadata = { deviceWidth: 1280, deviceHeight: 720 };
   const come = (data: string) => session.emit("Page.screencastFrame", { data, metadata, sessionId: 1 });
   for (let tries = 0; tries < 3; tries += 1) {
-    // The second has the page's shape.
+    // The second picture has the page's aspect ratio.
     come(picture(960, 720));
     come(picture(1_125, 633));
     vi.advanceTimersByTime(1_000);
     expect([shown.length, sent.splice(0)]).toEqual([0, ["Page.stopScreencast", ...begin]]);
   }
-  // A page whose pictures keep another size is seen all the same.
+  // Pictures are shown though their size still differs.
   come(picture(960, 720));
   come(picture(1_125, 633));
   come(picture(1_280, 720));
   expect(shown.length).toBe(3);
-  // Another time it is made anew again.
+  // The screencast restarts again after a new difference.
   come(picture(960, 720));
   expect(shown.length).toBe(3);
   come(picture(1_280, 719));

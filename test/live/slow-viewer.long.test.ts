@@ -11,12 +11,12 @@ import { sceneMs, startLiveKitScene, testLive } from "../support/livekit-scene.t
 import type { Service } from "../support/service.ts";
 import { openSlowLink } from "../support/slow-link.ts";
 
-/** Milliseconds for which the other one is alone first. */
+/** Milliseconds without the slow viewer at the start. */
 const aloneMs = 30_000;
 
 const minutes = Number(process.env.MINUTES ?? 10);
 
-/** Bytes. The pictures that the slow one is not sent in two minutes are more than that. */
+/** Bytes, fewer than the slow viewer's unsent pictures in two minutes. */
 const mostGrowth = 24 * 2 ** 20;
 
 const patient = { timeout: 60_000 };
@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
 
 test(
-  `one behind 100 kbit/s for ${minutes} minutes is held no memory for, and delays nobody`,
+  `a viewer at 100 kbit/s uses no growing memory and delays no others for ${minutes} minutes`,
   async () => {
     const session = await scene.open();
     await scene.rest(`${session}/navigate`, { url: scene.site.url("/noisy.html") });
@@ -110,7 +110,7 @@ testLive(
     const slowUrl = `http://127.0.0.1:${line.port}/live${hash}`;
     const { page: slow } = await openLink(scene.browser, slowUrl, {}, async (page) => {
       await page.addInitScript(leadBy, { from: scene.server.tcpPort, to: mediaLine.port });
-      // What the page is made of would take the line for a minute.
+      // The page's scripts would occupy the slow connection for a minute.
       await page.route("**/live/**", async (route) => {
         const url = new URL(new URL(route.request().url()).pathname, scene.service.url).href;
         await route.fulfill({ response: await route.fetch({ url }) });
@@ -134,13 +134,13 @@ testLive(
   sceneMs + minutes * 60_000 + 120_000,
 );
 
-/** How many pictures a viewer has been shown over LiveKit; none while they are frames. */
+/** Number of pictures that a viewer received over LiveKit, 0 without video. */
 async function videoOf(page: Page): Promise<number> {
   const sequence = await page.locator("canvas").getAttribute("data-sequence");
   return Number(/^video (\d+)/.exec(sequence ?? "")?.[1] ?? 0);
 }
 
-/** Runs in the session's page: a picture that moves and cannot be made small. */
+/** Runs in the session's page: animates a picture that cannot be compressed. */
 function makeNoise(): void {
   const canvas = Object.assign(document.createElement("canvas"), { width: 400, height: 240 });
   document.body.append(canvas);
@@ -155,7 +155,7 @@ function makeNoise(): void {
   step();
 }
 
-/** Runs in a viewer's page: of the ways to the media server there is one, which is TCP by another port than its own. */
+/** Runs in a viewer's page: leaves one ICE candidate, TCP at another port than the media server's. */
 function leadBy({ from, to }: { from: number; to: number }): void {
   const led = (line: string): string | undefined => {
     const fields = line.split(" ");
@@ -174,11 +174,11 @@ function leadBy({ from, to }: { from: number; to: number }): void {
   };
 }
 
-/** Looks at the memory of a service's gateway and worker. */
+/** Samples the memory of a service's gateway and worker. */
 function watchMemory(service: Service) {
   const [gateway, worker] = [service.pidOf("gateway"), service.pidOf("worker")];
   const seen = { gateway: [] as number[], worker: [] as number[] };
-  /** The first fifth of the time is for what grows once. */
+  /** Skips the first fifth, which contains one-time growth. */
   const growthOf = (bytes: readonly number[]): number => {
     const fifth = Math.ceil(bytes.length / 5);
     return median(bytes.slice(-fifth)) - median(bytes.slice(fifth, 2 * fifth));

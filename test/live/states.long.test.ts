@@ -8,7 +8,7 @@ import { BareClient, type LendScene, startLendScene } from "../support/lend-scen
 import { openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 
-/** Where the pictures are, for people to look at. */
+/** Directory of the pictures, for manual review. */
 const pictures = join(tmpdir(), "pilothouse-live-states");
 const sizes = [
   { width: 390, height: 844 },
@@ -30,7 +30,7 @@ async function makeLink(session: string, request: object): Promise<string> {
   return (await scene.rest(`${session}/view-links`, request)).body.url;
 }
 
-/** Takes a picture of a state in each size and scheme, and gives what axe finds wrong with it. */
+/** Takes a screenshot of a state in each size and scheme, and returns axe's violations. */
 async function look(page: Page, state: string): Promise<string[]> {
   const wrong: string[] = [];
   for (const size of sizes) {
@@ -38,7 +38,7 @@ async function look(page: Page, state: string): Promise<string[]> {
       await page.setViewportSize(size);
       await page.emulateMedia({ colorScheme });
       await page.screenshot({ path: join(pictures, `${state}-${size.width}x${size.height}-${colorScheme}.png`) });
-      // By the protocol, which the page's policy does not hold up: a script element it would.
+      // Evaluated over CDP, because the page's policy blocks script elements.
       await page.evaluate(axe.source);
       const { violations } = await page.evaluate<axe.AxeResults>("axe.run()");
       wrong.push(
@@ -51,7 +51,7 @@ async function look(page: Page, state: string): Promise<string[]> {
   return wrong;
 }
 
-test("in all its states, sizes and schemes the page is accessible, and fits", async () => {
+test("the page is accessible and fits in all states, sizes and schemes", async () => {
   const session = await scene.open();
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/form.html") });
   const [{ page: ada }, { page: ben }] = await Promise.all([
@@ -63,7 +63,7 @@ test("in all its states, sizes and schemes the page is accessible, and fits", as
   await says(ben, "viewers", "2 watching");
   const wrong = [...(await look(ben, "watching")), ...(await look(ada, "may-take-control"))];
   const connecting = await (await browser.newContext()).newPage();
-  // A service that takes the connection and says nothing.
+  // A service that accepts the connection but does not respond.
   await connecting.routeWebSocket("**/v1/live", () => undefined);
   await connecting.goto(await makeLink(session, {}));
   await says(connecting, "status", "Connecting");
@@ -84,7 +84,7 @@ test("in all its states, sizes and schemes the page is accessible, and fits", as
   wrong.push(...(await look(ada, "asked")));
   wrong.push(...(await look(ben, "another-is-asked")));
   await ada.getByRole("button", { name: "Cancel", exact: true }).click();
-  // Until then the page takes no input.
+  // The page accepts no input until the dialog is answered.
   const answer = async () => (await scene.rest(`${session}/state`)).body.dialogs.at(-1).answer;
   await expect.poll(answer).toBe("dismissed");
   const press = async (x: number) => {

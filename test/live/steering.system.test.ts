@@ -8,7 +8,7 @@ let deployment: Deployment;
 let gateways: readonly [DeployedGateway, DeployedGateway];
 /** Path of the session. */
 let session: string;
-/** The token of a link by which one may steer it. */
+/** Token of a link that allows control. */
 let key: string;
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ async function makeKey(request: object): Promise<string> {
   return new URL(body.url).hash.slice(1);
 }
 
-/** Joins by a link; a test's end ends it. */
+/** Joins by a link until the test ends. */
 async function join(which: 0 | 1 = 0, request: object = {}, token = key): Promise<LiveClient & { clientId: string }> {
   const viewer = await LiveClient.join(gateways[which].url, token, request);
   onTestFinished(() => viewer[Symbol.dispose]());
@@ -56,7 +56,7 @@ const click = (x: number, y: number) => [
 const pressed = () => site.told.filter((told) => told.startsWith("mousedown"));
 const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 20_000 });
 
-test("whoever may control takes it, steers, and hands it back; all are told who steers and since when", async () => {
+test("a viewer takes, uses and returns control, and all viewers see its holder and time", async () => {
   const [ada, ben] = [await join(0), await join(1)];
   const before = await ada.hear(({ state }) => state);
   expect(before.state.control).toMatchObject({ state: "api" });
@@ -91,11 +91,11 @@ test("whoever may control takes it, steers, and hands it back; all are told who 
   expect(actions.slice(0, 2)).toEqual(["session.hand_back", "session.take_over"]);
 }, 60_000);
 
-test("of eight who take control at once over two gateways one wins, and the others are told who", async () => {
+test("only one of eight concurrent viewers at two gateways takes control, and the others see the holder", async () => {
   const viewers = await Promise.all(Array.from({ length: 8 }, (_, index) => join(index % 2 === 0 ? 0 : 1)));
   for (const viewer of viewers) viewer.send({ take_control: {} });
   const [watcher] = viewers;
-  if (!watcher) throw new Error("nobody watches");
+  if (!watcher) throw new Error("expected a viewer");
   const { state } = await watcher.hear((message) => message.state?.control.state === "human_control");
   const { holder_client_id: winner } = state.control;
   const losers = viewers.filter(({ clientId }) => clientId !== winner);
@@ -114,7 +114,7 @@ test("of eight who take control at once over two gateways one wins, and the othe
   await steers(watcher, undefined);
 }, 60_000);
 
-test("who joins again with its own key is the same viewer, and goes on steering; nobody else is", async () => {
+test("a viewer that reconnects with its own key keeps its identity and control, and other keys do not", async () => {
   const own = "a-secret-of-the-viewer";
   const first = await join(0, { viewer_key: own });
   first.send({ take_control: {} });
@@ -131,7 +131,7 @@ test("who joins again with its own key is the same viewer, and goes on steering;
   await steers(other, undefined);
 }, 60_000);
 
-test("what a viewer that leaves holds down is released", async () => {
+test("the keys held by a viewer are released when it leaves", async () => {
   const viewer = await join(0, { viewer_key: "who-holds-a-button" });
   viewer.send({ take_control: {} });
   await steers(viewer, viewer.clientId);
@@ -144,7 +144,7 @@ test("what a viewer that leaves holds down is released", async () => {
   await steers(again, undefined);
 }, 60_000);
 
-test("a link for watching takes no control, and sends no input", async () => {
+test("a link to watch takes no control and sends no input", async () => {
   const viewer = await join(0, {}, await makeKey({ control: false }));
   viewer.send({ take_control: {} });
   const { refused } = await viewer.hear((message) => message.refused);
@@ -157,7 +157,7 @@ test("a link for watching takes no control, and sends no input", async () => {
   await eventually(pressed).toEqual(["mousedown 0 5 300"]);
 }, 60_000);
 
-test("while the agent of a session works alone nobody takes over", async () => {
+test("a viewer cannot take control from an agent that works alone", async () => {
   const { rest } = gateways[0];
   const { body: agent } = await rest("/v1/agent-sessions", { mode: "agent" });
   const { body: link } = await rest(`/v1/sessions/${agent.session_id}/view-links`, { control: true });

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-/** A link for a minute, made by a key of an account; `forOne` adds what makes it one for one person. */
+/** Creates a link for a minute by an API key; `forOne` limits the link to one person. */
 async function makeLink(keyExpiresAt?: Date, forOne: { client_id?: string; opens_until?: Date } = {}) {
   const { app } = scene.running;
   const { sessionId, keyId } = await scene.makeSession(keyExpiresAt);
@@ -34,7 +34,7 @@ async function makeLink(keyExpiresAt?: Date, forOne: { client_id?: string; opens
   return { bearer: scene.bearers.read(`Bearer ${viewKeyText.write(token)}`), sessionId, keyId };
 }
 
-test("a link is good for its session until its time is up, which ends what it has opened", async () => {
+test("a link opens its session until it expires, which ends its connections", async () => {
   const { bearers } = scene;
   const { bearer, sessionId } = await makeLink();
   const grant = { sessionId, scopes: new Set(["sessions:read"]), mayControl: true, name: "Ada" };
@@ -48,7 +48,7 @@ test("a link is good for its session until its time is up, which ends what it ha
   now = madeAt;
 });
 
-test("a link for one person opens in its time, and from then on for the viewer who came first", async () => {
+test("a link for one person opens within its time, and then only for its first viewer", async () => {
   const { bearers, running } = scene;
   const { app } = running;
   const clock = clockAt(() => now);
@@ -69,7 +69,7 @@ test("a link for one person opens in its time, and from then on for the viewer w
   now = madeAt;
 });
 
-test("a link lets nobody control any more once its key may not", async () => {
+test("a link loses control when its key loses the scope", async () => {
   const { bearers, running } = scene;
   const { bearer, keyId } = await makeLink();
   expect(await bearers.lookUpAfresh(bearer)).toMatchObject({ mayControl: true });
@@ -78,7 +78,7 @@ test("a link lets nobody control any more once its key may not", async () => {
   expect(await bearers.lookUpAfresh(bearer)).toMatchObject({ mayControl: false });
 });
 
-test("a link ends with the key that has made it", async () => {
+test("a link ends with the key that created it", async () => {
   const { bearers, running } = scene;
   const { bearer, keyId } = await makeLink();
   await bearers.lookUp(bearer);

@@ -8,7 +8,7 @@ import { expectWait, settle, type Wait } from "../support/wait.ts";
 
 const nothing = () => undefined;
 
-/** What a script uses of an element. */
+/** Element members that the scripts use. */
 class StubElement {
   textContent = "";
   onload: () => void = nothing;
@@ -23,7 +23,7 @@ class StubElement {
   }
 }
 
-/** What a script uses of a connection. */
+/** WebSocket members that the scripts use. */
 class StubSocket {
   static readonly OPEN = 1;
   static readonly opened: StubSocket[] = [];
@@ -39,7 +39,7 @@ class StubSocket {
 
 const made: StubElement[] = [];
 
-/** Gives scripts of the live page as much of a browser as they use. */
+/** Stubs the browser globals that the live page uses. */
 function stubBrowser(): void {
   const element = () => {
     const one = new StubElement();
@@ -55,7 +55,7 @@ function stubBrowser(): void {
   onTestFinished(() => void vi.unstubAllGlobals());
 }
 
-/** Opens a connection on which nothing comes. */
+/** Opens a connection that receives no messages. */
 function openConnection(): StubSocket {
   connect({ token: "t", viewerKey: "k", onTold: nothing, onFrame: nothing, onBreak: nothing, onOver: nothing });
   const [socket = new StubSocket()] = StubSocket.opened.splice(0);
@@ -63,10 +63,10 @@ function openConnection(): StubSocket {
   return socket;
 }
 
-/** Begins to show a video; calls `end` when frames are asked for instead. */
+/** Starts a video, and calls `end` when frames are requested instead. */
 function beginVideo(end: () => void) {
   const send = (message: object) => JSON.stringify(message).includes("frames") && end();
-  // The boundary where a test has of a picture what is used.
+  // Stub with the members that a video uses.
   const picture = { paint: nothing } as unknown as Picture;
   const video = createVideo({ picture, send, onPicture: nothing });
   video.begin("livekit");
@@ -91,7 +91,7 @@ const waits: Readonly<Record<string, Wait>> = {
     async begin(end) {
       const painting = Promise.withResolvers<() => void>();
       const join: JoinRoom = (_url, _token, { onVideo }) => {
-        // The boundary where a test has of a video what is used.
+        // Stub with the members that a video uses.
         onVideo({ requestVideoFrameCallback: painting.resolve } as unknown as HTMLVideoElement);
         return nothing;
       };
@@ -107,7 +107,7 @@ const waits: Readonly<Record<string, Wait>> = {
       const show = createDownloads({ fetch: () => fetched.promise, complain: nothing, leave: nothing });
       const control = { state: "human_control", holder_client_id: "anna" };
       const downloads = [{ id: "1", file_name: "a.bin", bytes: 1, status: "finished" }];
-      // The boundary where a test says of a session what is used.
+      // Stub with the fields that the panel uses.
       show({ own: { client_id: "anna" }, state: { control, downloads } } as unknown as Shown);
       vi.spyOn(URL, "revokeObjectURL").mockImplementation(end);
       made.find(({ textContent }) => textContent === "Save")?.press();
@@ -117,7 +117,7 @@ const waits: Readonly<Record<string, Wait>> = {
   },
 };
 
-test.each(Object.entries(waits))("%s is not waited for much shorter or longer", async (_, wait) => {
+test.each(Object.entries(waits))("%s has a timeout of the specified length", async (_, wait) => {
   stubBrowser();
   await expectWait(wait);
 });

@@ -29,7 +29,7 @@ async function launch(runtime: "headless-shell" | "chromium"): Promise<BrowserPr
   return launchBrowser(slot, { runtime, signal: AbortSignal.timeout(30_000) });
 }
 
-/** No page may close the last window that no script has opened: these tests close it as the browser would. */
+/** A page cannot close the last window that no script has opened, so these tests close it by a command. */
 describe.each(runtimes)("a session's pages in %s", (runtime) => {
   test("include a blank one when the last one closes", { timeout: 60_000 }, async () => {
     const browser = await launch(runtime);

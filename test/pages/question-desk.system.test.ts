@@ -4,7 +4,7 @@ import { QuestionDesk } from "../../workers/pages/question-desk.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A desk, and what has become of what was asked there. */
+/** Opens a queue of dialogs, and records its results. */
 function open() {
   const desk = new QuestionDesk(() => undefined);
   const settled: string[] = [];

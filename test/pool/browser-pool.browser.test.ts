@@ -91,7 +91,7 @@ describe("a pool of browsers", () => {
     expect(pool.warm).toBe(0);
   });
 
-  test("the browser of the probe is the first session's, or is ended where none is kept", async () => {
+  test("the browser of the probe becomes the first session's, or ends when the pool keeps none", async () => {
     await setUpPool({ size: 1 });
     await pool.probe();
     const browser = await take("desktop-chrome");
@@ -104,7 +104,7 @@ describe("a pool of browsers", () => {
     expect([pool.warm, slots.free]).toEqual([0, 1]);
   });
 
-  test("gives the browser that it has launched ahead, and launches the next one", async () => {
+  test("returns the prelaunched browser, and launches the next one", async () => {
     await setUp(3);
     const browser = await take("desktop-chrome");
     expect(ready).toEqual(["adopted"]);
@@ -113,7 +113,7 @@ describe("a pool of browsers", () => {
     await browser.dispose();
   });
 
-  test("makes it another device for a session that asks for one", async () => {
+  test("configures another device for a session that requests it", async () => {
     await setUp(2);
     const browser = await take("pixel-7");
     expect(ready).toEqual(["adopted"]);
@@ -121,7 +121,7 @@ describe("a pool of browsers", () => {
     await browser.dispose();
   });
 
-  test("gives the slot of a warm browser to a session that cannot have that browser", async () => {
+  test("releases the slot of a warm browser for a session that cannot use that browser", async () => {
     await setUp(1);
     expect(pool.free).toBe(1);
     const browser = await take("desktop-chrome", "chromium");
@@ -130,7 +130,7 @@ describe("a pool of browsers", () => {
     await browser.dispose();
   });
 
-  test("gives the slot of one that is being launched to a session that cannot have it", async () => {
+  test("releases the slot of a launching browser for a session that cannot use that browser", async () => {
     await setUp(1, 0);
     expect(pool.free).toBe(1);
     const browser = await take("desktop-chrome", "chromium");
@@ -138,7 +138,7 @@ describe("a pool of browsers", () => {
     await browser.dispose();
   });
 
-  test("launches another for a session whose browser has just died", async () => {
+  test("launches another browser when a session's browser has died before its use", async () => {
     await setUp(2);
     killBrowsers();
     const browser = await take("desktop-chrome");
@@ -148,7 +148,7 @@ describe("a pool of browsers", () => {
     await browser.dispose();
   });
 
-  test("gives one that is being launched to whoever asks first, and others one of their own", async () => {
+  test("assigns a launching browser to the first session, and other sessions their own", async () => {
     await setUp(3);
     await (await take("desktop-chrome")).dispose();
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
@@ -158,7 +158,7 @@ describe("a pool of browsers", () => {
     await Promise.all(browsers.map((browser) => browser.dispose()));
   });
 
-  test("keeps no browser while no sessions are taken", async () => {
+  test("keeps no browser while the worker accepts no sessions", async () => {
     await setUp(2);
     isOpen = false;
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(0);
@@ -166,10 +166,10 @@ describe("a pool of browsers", () => {
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
   });
 
-  test("replaces a browser that dies before a session has it", async () => {
+  test("replaces a browser that dies before its use", async () => {
     await setUp(2);
     killBrowsers();
-    // Only until the next one is launched.
+    // The pool is empty only until the next launch.
     await expect.poll(() => pool.warm, { timeout: 20_000, interval: 1 }).toBe(0);
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
     const browser = await take("desktop-chrome");

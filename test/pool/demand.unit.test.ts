@@ -6,7 +6,7 @@ test.each([
   ["one asked", 1, 1],
   ["one asked every 2 s", 15, 3],
   ["seven asked every second", 210, 8],
-])("as many browsers are kept as are asked for in 5 s when %s", (_, asked, target) => {
+])("the pool keeps as many browsers as 5 s require when %s", (_, asked, target) => {
   const demand = new Demand(1, 8);
   for (let count = 0; count < asked; count += 1) demand.note(1_000);
   expect([demand.target(1_000), demand.target(30_999), demand.target(31_000)]).toEqual([target, target, 1]);

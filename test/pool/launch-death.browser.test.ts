@@ -12,10 +12,10 @@ import { runtimes } from "../support/runtimes.ts";
 
 type Runtime = (typeof runtimes)[number];
 
-/** In how many parts a launch is cut, at the end of each of which a browser dies. */
+/** Number of equal parts of a launch. A browser is killed at the end of each. */
 const parts = 16;
 
-/** A launch whose browser has died must be over long before its deadline. */
+/** A launch must fail long before its deadline when its browser dies. */
 const deadlineMs = 20_000;
 const soonMs = 10_000;
 
@@ -38,7 +38,7 @@ async function freeSlot(): Promise<Slot> {
   return slot;
 }
 
-/** Launches a browser, and kills it after a time; gives in milliseconds how long the launch took, and was still to take. */
+/** Launches a browser, and kills it after a time. Returns the milliseconds of the launch and those left to it. */
 async function launch(runtime: Runtime, killAfterMs = deadlineMs) {
   const slot = await freeSlot();
   await slot.ready;
@@ -58,7 +58,7 @@ async function launch(runtime: Runtime, killAfterMs = deadlineMs) {
 }
 
 test.each(runtimes)(
-  "a launch of %s is over soon after its browser has died, whenever that was",
+  "a launch of %s ends soon after the death of its browser at any time",
   async (runtime) => {
     const { took } = await launch(runtime);
     for (let part = 1; part <= parts; part += 1) {
@@ -69,7 +69,7 @@ test.each(runtimes)(
   120_000,
 );
 
-test("a browser whose processes outlive their killing is given up", async () => {
+test("a browser whose processes cannot be killed is abandoned", async () => {
   const slot = await freeSlot();
   onTestFinished(() => slot.release());
   const browser = await launchBrowser(slot, { runtime: "headless-shell", signal: AbortSignal.timeout(30_000) });
@@ -77,7 +77,7 @@ test("a browser whose processes outlive their killing is given up", async () => 
     vi.useRealTimers();
     vi.restoreAllMocks();
   });
-  // As when the kernel waits for a disk that does not answer: processes are not gone before it does.
+  // As when processes wait in the kernel for a disk that does not respond.
   vi.spyOn(slot, "killProcesses").mockResolvedValue();
   vi.spyOn(ChildProcess.prototype, "kill").mockReturnValue(true);
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });

@@ -24,7 +24,7 @@ test.for(courses)("a gate %s", ([, values, wanted]) => {
   expect(seen.join("")).toBe(wanted);
 });
 
-test("a watch tells of each change once, names the worst, and never closes at 100 percent", () => {
+test("a watch reports each change once with the worst cause, and never closes at 100 percent", () => {
   const calm = { memory: 0.1, memory_stall: 0, cpu: 0 };
   let pressure = calm;
   const told: (string | undefined)[] = [];

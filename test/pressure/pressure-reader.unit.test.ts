@@ -12,7 +12,7 @@ const stall = (some: number, full: number) =>
 const version1 = "33 32 0:28 / /sys/fs/cgroup/memory rw,relatime shared:10 - cgroup cgroup rw,memory\n";
 const version2 = "35 32 0:30 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 
-/** The files of a machine with 16 GiB of memory, half of it in use, and four idle cores. */
+/** Files of a machine with four idle cores and 16 GiB of memory, half of it in use. */
 const idle = {
   "proc/meminfo": meminfo(16, 8),
   "proc/loadavg": "0.10 0.20 0.30 1/400 4711\n",
@@ -117,7 +117,7 @@ const cases: readonly [string, Files, { memory: number; memory_stall: number; cp
   ["nothing where the kernel tells nothing", {}, { memory: 0, memory_stall: 0, cpu: 0 }],
 ];
 
-/** Makes the files of a machine; returns where they are. */
+/** Writes the files of a machine, and returns their root. */
 function write(files: Files): string {
   const root = mkdtempSync(join(tmpdir(), "pressure-"));
   onTestFinished(() => rmSync(root, { recursive: true }));
@@ -139,7 +139,7 @@ test.for(cases)("the pressure is that of %s", ([, files, wanted]) => {
   });
 });
 
-test("a queue of tasks counts by two thirds after 10 s", () => {
+test("a queue of tasks counts for two thirds after 10 s", () => {
   const queue = { ...idle, "proc/loadavg": "9.00 9.00 9.00 100/400 4711\n", "proc/pressure/cpu": stall(100, 0) };
   const reader = new PressureReader(write(queue), 4);
   reader.read(0);

@@ -15,10 +15,10 @@ import { WorkerUnderTest } from "../support/worker-under-test.ts";
 const mib = 2 ** 20;
 const limit = 1_500 * mib;
 
-/** Milliseconds in which a loaded machine does what takes a second. */
+/** Milliseconds. Allows a busy machine to do the work of one second. */
 const patience = 30_000;
 
-test("a worker in a control group closes itself before a page fills it, and opens again", async () => {
+test("a worker in a control group closes before a page exhausts its memory, and opens again", async () => {
   const site = await new FixtureSite().start();
   onTestFinished(() => site.stop());
   using cgroup = new MemoryCgroup(limit);
@@ -52,7 +52,7 @@ test("a worker in a control group closes itself before a page fills it, and open
   await begin();
 }, 120_000);
 
-test("a closed worker refuses a session that a gateway sends all the same, and says that it has no room", async () => {
+test("a closed worker rejects a session that a gateway sends, and reports that it has no capacity", async () => {
   const worker = await WorkerUnderTest.start([]);
   onTestFinished(() => worker.stop());
   worker.sessions.closedBy = "memory";

@@ -18,14 +18,14 @@ import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 const mebibyte = 2 ** 20;
 
-/** What the fake worker has of ended sessions: the size of the store that it gives. */
+/** Size of the store that the fake worker returns. */
 let storeSize = 1_000;
 let running: SessionsApp;
 let worker: FakeWorker;
 let profiles: ReturnType<typeof createProfileService>;
-/** Stores that were put in place, by session. */
+/** Restored stores by session. */
 const restored = new Map<string, Buffer>();
-/** While it is set, the worker packs. */
+/** Delays the worker's save until it resolves. */
 let packing: Promise<void> = Promise.resolve();
 
 beforeAll(async () => {
@@ -92,7 +92,7 @@ const eventsOf = (subject: string) =>
     .orderBy("position")
     .execute();
 
-test("should create, show, change and delete a profile", async () => {
+test("creates, returns, changes and deletes a profile", async () => {
   const call = await running.caller();
   const made = await createProfile(call);
   expect(made).toMatchObject({
@@ -117,7 +117,7 @@ test("should create, show, change and delete a profile", async () => {
   await expect(get(call, id)).rejects.toMatchObject({ slug: "not-found" });
 });
 
-test("should page through profiles, newest first, and show them to their own account only", async () => {
+test("lists an account's own profiles in pages, newest first", async () => {
   const call = await running.caller();
   const stranger = await running.caller();
   const ids: string[] = [];
@@ -138,19 +138,19 @@ test("should page through profiles, newest first, and show them to their own acc
   }
 });
 
-test("should never exceed the tier's number of profiles", async () => {
+test("limits an account to its tier's number of profiles", async () => {
   const call = await running.caller("personal");
   const attempts = await Promise.allSettled(Array.from({ length: 8 }, () => createProfile(call)));
   const refused = attempts.filter((attempt) => attempt.status === "rejected");
   expect(refused).toHaveLength(3);
   for (const { reason } of refused) expect(reason).toMatchObject({ slug: "tier-limit" });
-  // The tier that counts is that of the account by now, whatever its caller was known to have.
+  // The account's current tier counts, not the caller's cached one.
   const { accountId, tier } = call().principal;
   await running.app.db.sql.updateTable("accounts").set({ tier: "api_builder" }).where("id", "=", accountId).execute();
   expect([tier, (await createProfile(call)).createdAt]).toEqual(["personal", expect.anything()]);
 });
 
-test("should give a profile to one of many sessions, and keep it while it is in use", async () => {
+test("assigns a profile to one of many sessions, and keeps it while it is in use", async () => {
   const call = await running.caller();
   const { id } = await createProfile(call);
   const attempts = await Promise.allSettled(Array.from({ length: 6 }, () => launch(call, id)));
@@ -163,11 +163,11 @@ test("should give a profile to one of many sessions, and keep it while it is in 
   const deletion = create(DeleteProfileRequestSchema, { id });
   await expect(profiles.delete(call(), deletion)).rejects.toMatchObject({ slug: "conflict" });
   await destroy(call, winner?.id ?? "");
-  // It waits for the save.
+  // The deletion waits for the save.
   await profiles.delete(call(), deletion);
 });
 
-test("should give a session what the one before has saved, and refuse another engine", async () => {
+test("restores the last save in the next session, and rejects another engine", async () => {
   const call = await running.caller();
   const { id } = await createProfile(call);
   await save(call, id, 3 * mebibyte + 5);
@@ -184,7 +184,7 @@ test("should give a session what the one before has saved, and refuse another en
   expect(kept.every(({ data }) => !data.includes("5 5 5"))).toBe(true);
 });
 
-test("should have a create wait for a save in flight, and tell whose it is when that takes too long", async () => {
+test("waits for a save in flight when a session is created, and names its session after a timeout", async () => {
   const call = await running.caller();
   const { id } = await createProfile(call);
   const { id: first } = await launch(call, id);
@@ -203,7 +203,7 @@ test("should have a create wait for a save in flight, and tell whose it is when 
   await destroy(call, second);
 });
 
-test("should refuse a session when the account's storage is full, and keep the last version when a save would fill it", async () => {
+test("rejects a session when the account's storage is full, and a save that would exceed it", async () => {
   const call = await running.caller("free");
   const { id } = await createProfile(call);
   await save(call, id, 9 * mebibyte);
@@ -228,7 +228,7 @@ test("should refuse a session when the account's storage is full, and keep the l
   });
 });
 
-/** Has the worker start again: its sessions are lost, and it has their profiles. */
+/** Restarts the worker: its sessions are lost, but it still has their profiles. */
 async function restartWorker(shelved: readonly string[], failure = ""): Promise<void> {
   worker.held.clear();
   await worker.register({ bootId: randomUUID() });
@@ -236,7 +236,7 @@ async function restartWorker(shelved: readonly string[], failure = ""): Promise<
   await worker.heartbeat();
 }
 
-test("should take the save of a worker that comes back, unless a newer session has started with the profile", async () => {
+test("accepts the save of a returning worker, unless a newer session uses the profile", async () => {
   const call = await running.caller();
   storeSize = 1_000;
   const [saved, late] = [(await createProfile(call)).id, (await createProfile(call)).id];
@@ -255,7 +255,7 @@ test("should take the save of a worker that comes back, unless a newer session h
   await destroy(call, third.id);
 });
 
-test("should hold a profile for 20 s after its session's end, and wait 10 minutes for its save", async () => {
+test("keeps a profile for 20 s after its session's end, and waits 10 minutes for its save", async () => {
   const call = await running.caller();
   const { id } = await createProfile(call);
   const { promise: packed, resolve: pack } = Promise.withResolvers<void>();
@@ -272,7 +272,7 @@ test("should hold a profile for 20 s after its session's end, and wait 10 minute
   expect([Math.ceil(held / 10), Math.ceil(due / 60)]).toEqual([2, 10]);
 });
 
-test("should refuse a save when the profile has a newer version than the session restored", async () => {
+test("rejects a save when the profile has a newer version than the session restored", async () => {
   const call = await running.caller();
   const { id } = await createProfile(call);
   await save(call, id, 1_000);
@@ -294,7 +294,7 @@ test("should refuse a save when the profile has a newer version than the session
   await expect.poll(() => stores.execute(), { timeout: 20_000 }).toHaveLength(1);
 });
 
-test("should tell once that a worker could not save, and let the profile go", async () => {
+test("reports once that a worker could not save, and releases the profile", async () => {
   const call = await running.caller();
   const { id } = await createProfile(call);
   const session = await launch(call, id);

@@ -15,7 +15,7 @@ afterAll(async () => {
   await sites.stop();
 });
 
-test("what a profile's sites keep comes back in the next session, of the other runtime too", async () => {
+test("storage of a profile's sites is restored in the next session, also in the other runtime", async () => {
   const rest: DoomedService["rest"] = (path, body, init) => doomed.rest(path, body, init);
   const { body: profile } = await rest("/v1/profiles", { name: "Three sites" });
   let found = "";

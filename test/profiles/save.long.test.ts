@@ -6,7 +6,7 @@ import { type Found, ProfileSites } from "../support/profile-sites.ts";
 /** Milliseconds for a test of several browsers on a busy machine. */
 const timeout = 90_000;
 
-/** Milliseconds in which a worker that has ended is there again, and what it left is saved. */
+/** Milliseconds for a worker to restart and save its leftover profiles. */
 const backWithin = 45_000;
 
 let doomed: DoomedService;
@@ -35,13 +35,13 @@ afterAll(async () => {
   await sites.stop();
 });
 
-/** A profile of one test, and the sessions that use it one after the other. */
+/** A profile of one test, and its successive sessions. */
 class ProfileInUse {
   readonly #id: string;
   readonly #runtime: string;
-  /** The path of the last session. */
+  /** Path of the last session. */
   session = "";
-  /** The number of the last visit, which that visit left at the sites. */
+  /** Number of the last visit, which the sites have stored. */
   #visits = 0;
 
   private constructor(id: string, runtime: string) {
@@ -60,7 +60,7 @@ class ProfileInUse {
     return profile;
   }
 
-  /** Visits all sites with another session, and counts what the visit before left there. */
+  /** Visits all sites with another session, and counts the values that the previous visit stored. */
   async visitAgain({ runtime = this.#runtime, isApart = false } = {}): Promise<Found> {
     await expect.poll(() => this.#tryCreate(runtime), { timeout: backWithin, interval: 100 }).toBe(201);
     const found = String(this.#visits);
@@ -87,13 +87,13 @@ describe.for([
   ["headless-shell", "chromium"],
   ["chromium", "headless-shell"],
 ] as const)("a profile of many sites, used by %s,", ([runtime, other]) => {
-  test("comes back whole after a destroy", { timeout }, async () => {
+  test("is complete after a destroy", { timeout }, async () => {
     const profile = await ProfileInUse.create(runtime);
     await profile.destroySession();
     expect(await profile.visitAgain()).toEqual(sites.whole);
   });
 
-  test("comes back whole after a page has crashed", { timeout }, async () => {
+  test("is complete after a page has crashed", { timeout }, async () => {
     const profile = await ProfileInUse.create(runtime);
     const renderers = descendantsOf(doomed.workerPid).filter(({ command }) => command.includes("--type=renderer"));
     await doomed.kill(...renderers.map(({ pid }) => pid));
@@ -101,7 +101,7 @@ describe.for([
     expect(await profile.visitAgain()).toEqual(sites.whole);
   });
 
-  test("comes back whole from behind an endless script", { timeout }, async () => {
+  test("is complete despite an endless script", { timeout }, async () => {
     const profile = await ProfileInUse.create(runtime);
     const url = doomed.site.url("/endless.html");
     await rest(`${profile.session}/navigate`, { url, timeout_ms: 500, wait_until: "commit" });
@@ -109,14 +109,14 @@ describe.for([
     expect(await profile.visitAgain()).toEqual(sites.whole);
   });
 
-  test("comes back whole after its worker was told to stop", { timeout }, async () => {
+  test("is complete after a shutdown of its worker", { timeout }, async () => {
     const profile = await ProfileInUse.create(runtime);
     process.kill(doomed.workerPid, "SIGTERM");
     await expectEnd(profile.session, "destroyed");
     expect(await profile.visitAgain()).toEqual(sites.whole);
   });
 
-  test("loses next to nothing when the browser is killed", { timeout }, async () => {
+  test("is nearly complete after a kill of the browser", { timeout }, async () => {
     const profile = await ProfileInUse.create(runtime, { isApart: true });
     await doomed.kill(...doomed.browsers.map(({ pid }) => pid));
     await expectEnd(profile.session, "crashed");
@@ -124,7 +124,7 @@ describe.for([
     expect([found.indexedDb, found.localStorage >= count - 1]).toEqual([count, true]);
   });
 
-  test("loses next to nothing when the worker is killed and comes back", { timeout }, async () => {
+  test("is nearly complete after a kill of the worker and its restart", { timeout }, async () => {
     const profile = await ProfileInUse.create(runtime, { isApart: true });
     const before = await profile.savedAt();
     await doomed.kill(doomed.workerPid);
@@ -134,14 +134,14 @@ describe.for([
     expect([found.indexedDb, found.localStorage >= count - 1]).toEqual([count, true]);
   });
 
-  test(`comes back whole in ${other}`, { timeout }, async () => {
+  test(`is complete in ${other}`, { timeout }, async () => {
     const profile = await ProfileInUse.create(runtime);
     await profile.destroySession();
     expect(await profile.visitAgain({ runtime: other })).toEqual(sites.whole);
   });
 });
 
-test("a profile of many sites should come back whole after its session has ended by itself", { timeout }, async () => {
+test("a profile of many sites is complete after its session has ended by itself", { timeout }, async () => {
   const profile_id = await createProfile();
   const session = await doomed.create({ profile_id, idle_timeout_seconds: 10 });
   await sites.visit(rest, session, { left: "before" });
@@ -150,4 +150,4 @@ test("a profile of many sites should come back whole after its session has ended
   expect(await sites.visit(rest, again, { found: "before" })).toEqual(sites.whole);
 });
 
-test("should leave nothing behind", () => doomed.expectCleanEnd());
+test("the service leaves no files or processes behind", () => doomed.expectCleanEnd());

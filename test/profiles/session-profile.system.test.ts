@@ -36,7 +36,7 @@ async function takeSlot() {
   return slot;
 }
 
-/** Makes the profile of a session to come, in a slot of its own, whose store was written by some version of the browser. */
+/** Prepares a session's profile in its own slot, with a store that a version of the browser has written. */
 async function makeProfile(sessionId: string, { writtenBy }: { writtenBy: number | undefined }) {
   const slot = await takeSlot();
   const profile = { sessionId, placementEpoch: 1n, profileId: "prof_1", version: 1n, engine: "chromium" };
@@ -50,19 +50,19 @@ async function makeProfile(sessionId: string, { writtenBy }: { writtenBy: number
   return new SessionProfile({ shelf, slot, profile, browserMajor, log });
 }
 
-test("a store that a newer browser has written is refused, and leaves the worker as it was", async () => {
+test("a store of a newer browser is rejected without effect on the worker", async () => {
   const profile = await makeProfile("ses_newer", { writtenBy: browserMajor + 1 });
   await expect(profile.restore(AbortSignal.timeout(10_000))).rejects.toMatchObject({ slug: "driver-not-integrated" });
   await profile.discard();
 });
 
-test("a store that is not there is an error of its session alone", async () => {
+test("a missing store is an error of its session only", async () => {
   const profile = await makeProfile("ses_lost", { writtenBy: undefined });
   await expect(profile.restore(AbortSignal.timeout(10_000))).rejects.toMatchObject({ code: "ENOENT" });
   await profile.discard();
 });
 
-test("a profile may be given up while it is unpacked", async () => {
+test("a profile can be abandoned while it is unpacked", async () => {
   const profile = await makeProfile("ses_given_up", { writtenBy: browserMajor });
   const launch = new AbortController();
   const restored = profile.restore(launch.signal);
@@ -72,7 +72,7 @@ test("a profile may be given up while it is unpacked", async () => {
 });
 
 test.each(["headless-shell", "chromium"] as const)(
-  "a profile is closed when %s has ended by itself, which writes files after its last word",
+  "a profile is saved when %s has exited, including files written after its last message",
   async (runtime) => {
     const slot = await takeSlot();
     const profile = {

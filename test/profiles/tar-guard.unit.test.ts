@@ -12,7 +12,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Packs what `make` puts into a directory, and sends it through the guard in parts of a size. */
+/** Packs a directory that `make` fills, and sends it through the guard in parts of a size. */
 async function guard(
   name: string,
   make: (path: string) => void,
@@ -55,7 +55,7 @@ test.for<[string, (path: string) => void, string]>([
     "other than regular files",
   ],
   ["a directory", (path) => mkdirSync(join(path, "sub")), "other than regular files"],
-])("should refuse %s", async ([name, make, message]) => {
+])("refuses %s", async ([name, make, message]) => {
   await expect(guard(name, make)).rejects.toThrow(message);
 });
 

@@ -24,7 +24,7 @@ async function open(...parameters: Parameters<WorkerUnderTest["open"]>): Promise
 
 const text = (text: string) => ({ condition: { case: "text" as const, value: { text } } });
 const tap = (selector: string) => ({ action: { case: "tap" as const, value: { selector } } });
-/** What enables `#soon` of `/targets.html?by-key`. */
+/** Enables `#soon` of `/targets.html?by-key`. */
 const enableSoon = { action: { case: "key" as const, value: { key: "Shift" } } };
 
 test.each(["headless-shell", "chromium"])("opens a popup of %s in its requested size", async (runtime) => {
@@ -235,7 +235,7 @@ describe("control and placement", () => {
     const second = await again(3n);
     expect((await second.state()).status).toBe(SessionStatus.LIVE);
     await expect(first.state()).rejects.toMatchObject({ slug: "session-destroyed" });
-    // The gateway of the earlier placement ends what it takes for its own.
+    // The gateway of the earlier placement ends its own session.
     await first.destroy();
     expect((await second.state()).status).toBe(SessionStatus.LIVE);
     const placements = worker.sessions.held.filter((held) => held.sessionId === sessionId);
@@ -345,7 +345,7 @@ describe("a watch", () => {
         told.set(type, data);
       }
     })();
-    // The stream is open when something has come through it.
+    // The stream is open once it has returned an event.
     await vi.waitUntil(
       async () => {
         await session.navigate({ url: site.url("/console.html") });

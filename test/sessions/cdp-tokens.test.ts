@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-/** A token of a session, made by a key of an account. */
+/** Creates a session's token by an account's key. */
 async function makeToken(keyExpiresAt?: Date) {
   const { app } = scene.running;
   const { sessionId, keyId } = await scene.makeSession(keyExpiresAt);

@@ -7,7 +7,7 @@ import { createProfileService } from "../../src/profiles/service.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
-/** A worker, first in the order of placement, on which every launch fails. */
+/** Registers a worker, preferred by placement, on which every launch fails. */
 async function failingWorker(running: SessionsApp, extensions: { launch_failed?: true }) {
   const tries: string[] = [];
   const worker = await running.worker({
@@ -22,7 +22,7 @@ async function failingWorker(running: SessionsApp, extensions: { launch_failed?:
   return { worker, tries };
 }
 
-/** A worker on which launches succeed, and which comes after others since half of its slots are taken. */
+/** Registers a working worker, ranked after others because half of its slots are taken. */
 async function soundWorker(running: SessionsApp): Promise<FakeWorker> {
   const worker = await running.worker({ slots: 2 });
   const call = await running.caller();

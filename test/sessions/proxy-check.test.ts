@@ -24,7 +24,7 @@ async function countRows(): Promise<number> {
   return rows.length;
 }
 
-test("waits for a worker that can try a proxy, and creates no session without one", async () => {
+test("waits for a worker that can check a proxy, and creates no session without one", async () => {
   const call = await running.caller();
   await expect(running.sessions.create(call(), request)).rejects.toMatchObject({
     slug: "capacity-unavailable",
@@ -67,13 +67,13 @@ test("creates a session with a proxy only if its worker can use the proxy", asyn
   const row = await running.app.db.sql.selectFrom("sessions").selectAll().executeTakeFirstOrThrow();
   expect(row).toMatchObject({ proxy_server: proxy.server, proxy_username: proxy.username });
   expect(JSON.stringify(row)).not.toContain(proxy.password);
-  // A full worker can still try a proxy: what it says does not wait for a slot.
+  // A full worker can still check a proxy, without a free slot.
   works = false;
   await expect(running.sessions.create(call(), request)).rejects.toMatchObject({ slug: "proxy-validation-failed" });
   worker.die();
 });
 
-test("tries a proxy on another worker when the first is lost meanwhile", async () => {
+test("checks a proxy on another worker when the first is lost", async () => {
   const call = await running.caller();
   const dying = await running.worker({
     slots: 50,
@@ -85,7 +85,7 @@ test("tries a proxy on another worker when the first is lost meanwhile", async (
     },
   });
   const helper = await running.worker({ slots: 50 });
-  // Ties go to the older worker, so the dying one is asked first.
+  // The older worker wins a tie, so the dying worker receives the first check.
   await running.sessions.create(call(), request);
   expect(helper.held.size).toBe(1);
 });

@@ -26,7 +26,7 @@ test("fills in the client's omissions", () => {
     },
   });
   expect(plan({}, "enterprise").timeoutSeconds).toBe(86_400);
-  // Nobody chose a time zone, so none is shown.
+  // The request has no time zone, so none is returned.
   expect(plan({}).request.timezone).toBeUndefined();
 });
 

@@ -21,9 +21,9 @@ import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 let running: SessionsApp;
 let worker: FakeWorker;
-/** The last create that the worker was sent. */
+/** The last create request that the worker received. */
 let launch: (LaunchRequest & Pick<Command, "context">) | undefined;
-/** What the worker does while a profile's store comes in. */
+/** Hook of the worker while a profile's store arrives. */
 let whileRestoring = (): void => undefined;
 let watches = 0;
 let goOn = Promise.withResolvers<void>();
@@ -110,7 +110,7 @@ test("limits the time of a launch attempt as a whole", async () => {
     elapsed = 25_000;
   };
   await begin();
-  // Twice what an attempt takes has to be less than the 90 s that a row may stay provisioning.
+  // Two attempts must take less than the 90 s that a row may stay provisioning.
   expect(25_000 + (launch?.context?.timeoutMs ?? 0)).toBeLessThan(45_000);
 });
 
@@ -121,7 +121,7 @@ test("follows the events of a session's browser while the session runs", async (
   const leaving = new AbortController();
   const events = running.sessions.watch(call({ signal: leaving.signal }), create(WatchSessionRequestSchema, { id }));
   const iterator = events[Symbol.asyncIterator]();
-  /** Draws events up to one of a type; leaving a `for await` loop would end the stream. */
+  /** Reads events up to one of a type. Leaving a `for await` loop would end the stream. */
   const next = async (type: string) => {
     for (;;) {
       const { value, done } = await iterator.next();
@@ -130,7 +130,7 @@ test("follows the events of a session's browser while the session runs", async (
     }
   };
   await next("session.console");
-  // As if ten minutes had passed.
+  // Simulates the passage of ten minutes.
   for (const [fire, milliseconds = 0] of timers.mock.calls) if (milliseconds >= 600_000) fire();
   goOn.resolve();
   await next("session.page_opened");

@@ -41,7 +41,7 @@ const challengeSeen = ({ sessionId, placementEpoch }: { sessionId: string; place
     event: { case: "challengeSeen", value: { challenge: "generic", url: botCheck, paused: true } },
   }) as const;
 
-/** Settles when the condition holds; the test's own time limit bounds it. */
+/** Waits for a condition within the test's own time limit. */
 const eventually = (check: () => unknown) => expect.poll(check, { timeout: 15_000, interval: 50 });
 
 describe("with a worker", () => {
@@ -55,7 +55,7 @@ describe("with a worker", () => {
           const { context } = command;
           const { url } = requestOf(fleetCommands.navigate, command);
           const isCheck = url === botCheck;
-          // Reports travel by themselves, and come after the answer: soon, since they are awaited for a second alone.
+          // Reports arrive after the response, within the second for which they are awaited.
           if (isCheck && context) setTimeout(() => worker.report(challengeSeen(context)), 20);
           const status = isCheck ? SessionStatus.PAUSED : SessionStatus.LIVE;
           return create(NavigateResponseSchema, { url, httpStatus: 200, status });
@@ -290,11 +290,11 @@ describe("with a worker", () => {
 });
 
 test("never exceeds a worker's slots, and hands a freed slot to a waiting create", async () => {
-  // Longer than a slot takes to become free on a busy machine: who is not to wait so long leaves.
+  // Longer than a busy machine takes to release a slot. Creates that must not wait so long are aborted.
   await using running = await startSessionsApp({ QUEUE_MS: "60000" });
   const { sessions } = running;
   const worker = await running.worker({ slots: 3 });
-  // Accounts of their own: creates of one account wait for each other already.
+  // Separate accounts, because creates of one account run one after the other.
   const callers = await Promise.all(Array.from({ length: 8 }, () => running.caller()));
   const leaving = new AbortController();
   const creating = callers.map((call) => sessions.create(call({ signal: leaving.signal }), blank));
@@ -317,7 +317,7 @@ test("never exceeds a worker's slots, and hands a freed slot to a waiting create
   expect((await waiting).status).toBe(SessionStatus.LIVE);
 });
 
-/** Has the leases of all workers be over, as after 8 s without a heartbeat, and swept. The first sweep after a start renews them. */
+/** Expires the leases of all workers, as after 8 s without a heartbeat. The first sweep after a start renews them. */
 async function lapseLeases({ app, pass }: SessionsApp): Promise<void> {
   await app.db.sql
     .updateTable("worker_leases")
@@ -439,7 +439,7 @@ test("retries a create elsewhere when its worker is lost, and ends one that cann
     },
   });
   const helper = await running.worker({ slots: 1 });
-  // The least loaded comes first, so a session on the second worker sends the next create to the first.
+  // Placement prefers the least loaded worker, so a session on the second sends the next create to the first.
   const attempts = await Promise.allSettled([sessions.create(call(), blank), sessions.create(call(), blank)]);
   const live = attempts.filter(({ status }) => status === "fulfilled");
   expect(live).toHaveLength(1);
@@ -497,7 +497,7 @@ async function* from(requests: DriveRequest[]): AsyncGenerator<DriveRequest> {
   yield* requests;
 }
 
-/** Drives a session as a gateway does, for which every message has its token. */
+/** Opens a Drive stream as a gateway does, with a rate-limit token for each message. */
 function drive(
   sessions: SessionsApp["sessions"],
   call: Call,
@@ -507,7 +507,7 @@ function drive(
   if (served?.kind !== "bidi_streaming") throw new Error("there is no Drive");
   const draw = async (): Promise<void> => undefined;
   const check = (message: Message): void => validate(DriveRequestSchema, message);
-  // The boundary at which a served method's messages have their types again.
+  // Restores the types of a served method's messages.
   return converse({ call, served, requests, draw, check, errorsBase: "" }) as AsyncIterable<DriveResponse>;
 }
 

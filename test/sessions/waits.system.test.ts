@@ -27,10 +27,10 @@ let running: SessionsApp;
 let worker: FakeWorker;
 let call: (changes?: Partial<Call>) => Call;
 let launches: "answered" | "silent" = "answered";
-/** Called when the worker is asked for what it does not answer. */
+/** Resolves when the worker receives a request that it does not answer. */
 let asked = Promise.withResolvers<AbortSignal>();
 
-/** Answers nothing. */
+/** Never answers. */
 function stayMute({ signal }: { readonly signal: AbortSignal }): Promise<never> {
   asked.resolve(signal);
   return new Promise(() => undefined);
@@ -60,7 +60,7 @@ beforeAll(async () => {
 });
 afterAll(() => running[Symbol.asyncDispose]());
 
-/** Begins something, and resolves when the worker has been asked for its part. */
+/** Resolves when the worker has received its request; `end` is called when the operation ends. */
 async function untilAsked(begun: Promise<unknown>, end: () => void): Promise<AbortSignal> {
   begun.then(end, end);
   return asked.promise;
@@ -136,7 +136,7 @@ const waits: Readonly<Record<string, Wait>> = {
     async begin(end) {
       await navigate(end);
       worker.die();
-      // Its lease lasts for the rest of the tests.
+      // The lease exceeds the duration of the tests.
       const lease = { lease_until: new Date(Date.now() + 3_600_000) };
       await running.app.db.sql.updateTable("worker_leases").set(lease).execute();
     },

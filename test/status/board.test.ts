@@ -31,9 +31,9 @@ beforeEach(async () => {
 
 const healthy: Partial<Record<ComponentName, Health>> = { api: "operational", sessions: "operational" };
 
-/** One sampling of a gateway, so many seconds after the beginning. */
+/** One sample of a gateway, in seconds after the start. */
 function sample(second: number, found = healthy, { gateway = "one", countsAbsence = true } = {}): Promise<bigint> {
-  // The boundary where the names of a record are its keys again.
+  // Object.keys loses the type of the keys.
   const components = Object.keys(found) as ComponentName[];
   const findings = components.flatMap((component) => {
     const health = found[component];
@@ -45,7 +45,7 @@ function sample(second: number, found = healthy, { gateway = "one", countsAbsenc
 
 const board = () => readBoard(database.db, new Date(begin));
 
-/** What was how, in seconds after the beginning: the latest last. */
+/** Spans of a component in seconds after the start, oldest first. */
 async function spans(component: ComponentName, until: number) {
   const all = await readSpans(database.db, new Date(begin), new Date(begin + until * 1_000));
   return all
@@ -54,7 +54,7 @@ async function spans(component: ComponentName, until: number) {
     .map(({ health, from, to }) => [health, (from - begin) / 1_000, (to - begin) / 1_000]);
 }
 
-test("an incident opens with what fails, changes with it, and closes when all is well again", async () => {
+test("an incident opens with its components, changes with them, and closes when all are operational", async () => {
   await sample(0);
   const failing = { ...healthy, sessions: "major_outage" } as const;
   for (const second of [10, 20]) await sample(second, failing);
@@ -78,14 +78,14 @@ test("an incident opens with what fails, changes with it, and closes when all is
   ]);
 });
 
-test("the version moves with what followers see, and with nothing else", async () => {
+test("the version changes exactly when the published status changes", async () => {
   const first = await sample(0);
   expect(await sample(10)).toBe(first);
   expect(await sample(20, { ...healthy, api: "degraded" })).toBe(first);
   expect(await sample(30, { ...healthy, api: "degraded" })).toBeGreaterThan(first);
 });
 
-test("time in which nobody sampled was a major outage of all, and an incident that is over", async () => {
+test("time without samples counts as a major outage of all components, and as a past incident", async () => {
   await sample(0);
   await sample(600);
   await sample(610);
@@ -100,7 +100,7 @@ test("time in which nobody sampled was a major outage of all, and an incident th
   ]);
 });
 
-test("where absence does not count, it is time that does not exist", async () => {
+test("time without samples is ignored when absence does not count", async () => {
   await sample(0, healthy, { countsAbsence: false });
   await sample(20, healthy, { countsAbsence: false });
   await sample(600, healthy, { countsAbsence: false });
@@ -123,7 +123,7 @@ const announce = (from: number, to: number) =>
     ),
   );
 
-test("maintenance is shown in its time in place of what was measured, and opens no incident", async () => {
+test("maintenance replaces the measured status in its time, and opens no incident", async () => {
   await announce(15, 45);
   const failing = { ...healthy, sessions: "major_outage" } as const;
   await sample(0);
@@ -138,7 +138,7 @@ test("maintenance is shown in its time in place of what was measured, and opens 
   expect((await board()).incidents.map(({ title }) => title)).toContain("A move");
 });
 
-test("an absence that was announced does not count, but for what lasted longer", async () => {
+test("an announced absence counts only beyond the announced time", async () => {
   await announce(100, 500);
   await sample(90);
   await sample(600);
@@ -154,7 +154,7 @@ test("an absence that was announced does not count, but for what lasted longer",
   ]);
 });
 
-test("a gateway that stops sampling degrades the API until it is back, or forgotten", async () => {
+test("a gateway that stops sampling degrades the API until it returns or is forgotten", async () => {
   await sample(0, healthy, { gateway: "two" });
   for (let second = 0; second <= 360; second += 10) await sample(second + 1);
   const courses = await spans("api", 371);
@@ -165,11 +165,11 @@ test("a gateway that stops sampling degrades the API until it is back, or forgot
   ]);
 });
 
-test("what a gateway has seen while PostgreSQL was away is judged when it writes it, in order", async () => {
+test("samples of a PostgreSQL outage are evaluated in order when they are written", async () => {
   await sample(0);
   const away = { api: "major_outage", sessions: "major_outage" } as const;
   for (const second of [10, 20, 30, 40, 50]) await sample(second, away);
-  // Another one comes later with what it has seen at the same time: it is past.
+  // A second gateway later writes its samples of the same time, which are ignored.
   await sample(25, away, { gateway: "two" });
   for (const second of [60, 70, 80]) {
     await sample(second);
@@ -182,13 +182,13 @@ test("what a gateway has seen while PostgreSQL was away is judged when it writes
   ]);
 });
 
-test("a component that nobody measures any more is over", async () => {
+test("a component without samples has no incident", async () => {
   for (const second of [0, 10]) await sample(second);
   await sample(20, { api: "operational" });
   expect(await spans("sessions", 30)).toEqual([["operational", 0, 20]]);
 });
 
-test("an incident is shown for 90 days after its end", async () => {
+test("an incident is listed for 90 days after its end", async () => {
   const { db } = database;
   const now = Date.now();
   const day = 86_400_000;

@@ -10,7 +10,7 @@ import { PostgresBetween } from "../support/postgres-between.ts";
 import { type ProcessorServer, startProcessorServer } from "../support/processor-server.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
 
-/** What the service promises, in milliseconds: until a fault shows, and its end. */
+/** Documented delays of a fault and of its end, in milliseconds. */
 const [worseWithin, betterWithin] = [30_000, 60_000];
 const workerToken = "a token of the tests alone";
 
@@ -26,7 +26,7 @@ async function startWorker(): Promise<void> {
   await worker.start();
 }
 
-/** How each component is that is not as it should be. */
+/** Health of the components that are not operational. */
 async function amiss(): Promise<Record<string, string>> {
   const { components } = await (await fetch(`${gateway.url}/v1/status`)).json();
   const those = components.filter(({ status }: { status: string }) => status !== "operational");
@@ -60,7 +60,7 @@ afterAll(async () => {
   await database?.[Symbol.asyncDispose]();
 }, 60_000);
 
-/** Something that fails, and what the status says of it; gives what ends it. */
+/** A fault, and the resulting health of components; `begin` returns a function that ends it. */
 interface Fault {
   readonly what: string;
   readonly shows: Readonly<Record<string, string>>;
@@ -104,12 +104,12 @@ const faults: readonly Fault[] = [
         .insertInto("work_lanes")
         .values({ ...lane, due_at: due, latest_at: due })
         .execute();
-      // A row that somebody holds is passed over by whoever looks for work.
+      // Workers skip locked rows.
       const holder = new pg.Client({ connectionString: database.url });
       await holder.connect();
       await holder.query("begin");
       await holder.query("select from work_lanes where lane = $1 for update", [lane.lane]);
-      // Deliveries lag once this one is 6 s late.
+      // Deliveries count as delayed when this one is 6 s late.
       await sleep(due.getTime() + 6_000 - Date.now());
       return () => holder.end();
     },
@@ -134,7 +134,7 @@ const faults: readonly Fault[] = [
   },
 ];
 
-/** Has processors answer nothing at some paths; gives what ends that. */
+/** Blocks the processor's responses at some paths, and returns a function that continues them. */
 function hang(those: RegExp): () => void {
   const over = Promise.withResolvers<void>();
   processor.answer = async (path, body) => {
@@ -148,7 +148,7 @@ function hang(those: RegExp): () => void {
 }
 
 test.each(faults)(
-  "$what shows within 30 s at the component that needs it, and its end within 60 s",
+  "$what is shown at its component within 30 s, and its end within 60 s",
   async (fault) => {
     const end = await fault.begin();
     try {

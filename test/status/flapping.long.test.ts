@@ -8,7 +8,7 @@ import { FixtureSite } from "../support/fixture-site.ts";
 import { type ProcessorServer, startProcessorServer } from "../support/processor-server.ts";
 import { type Endpoints, startEndpoints } from "../webhooks/scene.ts";
 
-/** For how long the service has ordinary load. */
+/** Duration of the load. */
 const minutes = Number(process.env.STATUS_LOAD_MINUTES ?? 60);
 
 let site: FixtureSite;
@@ -38,7 +38,7 @@ afterAll(async () => {
   await Promise.all([site?.stop(), processor?.[Symbol.asyncDispose](), endpoints?.[Symbol.asyncDispose]()]);
 }, 120_000);
 
-/** One piece of what customers do all day; gives how it was answered. */
+/** An ordinary request of a customer. Returns its status code. */
 type Piece = (turn: number) => Promise<number>;
 
 const pieces: readonly Piece[] = [
@@ -53,17 +53,17 @@ const pieces: readonly Piece[] = [
   },
   async (turn) => (await deployment.gateway(turn % 2).rest("/v1/sessions?limit=20")).status,
   async (turn) => (await deployment.gateway(turn % 2).rest("/v1/billing")).status,
-  // What clients do wrong is no fault of the service.
+  // Client errors are no fault of the service.
   async (turn) => (await deployment.gateway(turn % 2).rest("/v1/sessions", { archetype: "none" })).status,
   async (turn) => (await deployment.gateway(turn % 2).rest("/v1/billing/checkout-session", { tier: "none" })).status,
 ];
 
 test(
-  `nothing flaps in ${minutes} minutes of ordinary load`,
+  `no component changes its status in ${minutes} minutes of ordinary load`,
   async () => {
     const { rest } = deployment.gateway(0);
     expect((await rest("/v1/webhooks", { url: endpoints.url("/load") })).status).toBe(201);
-    // Sessions are measured once the worker has come.
+    // Sessions are measured after the worker's registration.
     const isWell = async () => {
       const { status, components } = (await rest("/v1/status")).body;
       return status === "operational" && components.some(({ name }: { name: string }) => name === "sessions");

@@ -3,7 +3,7 @@ import { startSessionsApp } from "../support/sessions-app.ts";
 
 const minute = 60_000;
 
-test("subscribers are told of a change of an incident 15 minutes after the mail before", async () => {
+test("subscribers receive a mail about a change of an incident 15 minutes after the previous mail", async () => {
   await using running = await startSessionsApp();
   const { db, status } = running.app;
   const now = Date.now();

@@ -6,7 +6,7 @@ import { ownProbe } from "../../src/status/tally.ts";
 
 const pace = paceOf();
 
-/** What a component is taken for after each of some looks, ten seconds apart. */
+/** Health of a component after each of some samples, ten seconds apart. */
 function course(...looks: readonly Health[]): Health[] {
   let state: ComponentState | undefined;
   return looks.map((look, index) => {
@@ -17,17 +17,17 @@ function course(...looks: readonly Health[]): Health[] {
 
 const [ok, slow, some, all] = ["operational", "degraded", "partial_outage", "major_outage"] as const;
 
-test("a fault shows at the second look that sees it, and its end at the third that sees none", () => {
+test("a fault is shown at its second sample, and its end at the third healthy sample", () => {
   expect(course(ok, all, all, all, ok, ok, ok)).toEqual([ok, ok, all, all, all, all, ok]);
   expect(course(all, all)).toEqual([ok, all]);
 });
 
-test("what is seen once is no fault, nor an end", () => {
+test("a single sample starts and ends no fault", () => {
   expect(course(ok, all, ok, all, ok, slow, ok)).toEqual(Array(7).fill(ok));
   expect(course(all, all, ok, ok, all, ok, ok, all)).toEqual([ok, all, all, all, all, all, all, all]);
 });
 
-test("what changes among faults becomes first what is nearest to what it was", () => {
+test("a change among faults first takes the health nearest to the previous one", () => {
   expect(course(ok, some, slow, all, all, all)).toEqual([ok, ok, slow, slow, all, all]);
   expect(course(all, all, ok, slow, some, ok, slow, ok)).toEqual([ok, all, all, all, some, some, some, slow]);
 });
@@ -38,7 +38,7 @@ const facts = (total: number, failed: number, seenBy: readonly string[]): Facts 
   outcomes: [{ component: "api", total, failed, seenBy }],
 });
 
-test("what fails counts by its share, over all gateways, once three accounts or our own probe have seen it", () => {
+test("failures count by their share across gateways, after three accounts or a probe have failed", () => {
   const look = (...all: readonly Facts[]): Health => lookOf("api", all, 0);
   expect(look(facts(100, 100, ["a", "b"]))).toBe(ok);
   expect(look(facts(100, 100, ["a", "b"]), facts(100, 1, ["b"]))).toBe(ok);
@@ -49,12 +49,12 @@ test("what fails counts by its share, over all gateways, once three accounts or 
   expect(look(facts(1, 1, [ownProbe]))).toBe(all);
 });
 
-test("a gateway that has gone silent degrades the API alone", () => {
+test("a silent gateway degrades only the API", () => {
   expect(lookOf("api", [facts(10, 0, [])], 1)).toBe(slow);
   expect(lookOf("sessions", [facts(10, 0, [])], 1)).toBe(ok);
 });
 
-test("a source that fails, or hangs, is a fault of its component; one that nobody watches is not shown", async () => {
+test("a source that fails or hangs is a fault of its component, which is not shown without sources", async () => {
   const sources = createSources();
   const aborted = Promise.withResolvers<void>();
   sources.watch({ component: "billing", look: () => Promise.reject(new Error("away")) });
@@ -64,7 +64,7 @@ test("a source that fails, or hangs, is a fault of its component; one that nobod
     look: (signal) => new Promise(() => signal.addEventListener("abort", () => aborted.resolve())),
   });
   sources.watch({ component: "webhooks", look: async () => ok });
-  // What has not begun is not shown either, whatever is counted of it.
+  // A component without results is not shown, whatever its requests count.
   sources.watch({ component: "sessions", look: async () => undefined });
   sources.tally("sessions");
   sources.tally("api").note(true, "acc_1");
@@ -78,7 +78,7 @@ test("a source that fails, or hangs, is a fault of its component; one that nobod
     ],
     outcomes: [{ component: "api", total: 1, failed: 1, seenBy: ["acc_1"] }],
   });
-  // Two looks show it, the third does not.
+  // Two samples report it, the third does not.
   expect((await sources.look(50)).outcomes).toHaveLength(1);
   expect((await sources.look(50)).outcomes).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { monthsUntil, percentOf, reportMonths, type Span } from "../../src/statu
 
 const minute = 60_000;
 
-/** Numbers from a seed, the same each time. */
+/** Deterministic pseudorandom numbers. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -14,7 +14,7 @@ function randomFrom(seed: number): (below: number) => number {
   };
 }
 
-/** How two components were, minute by minute: in runs of minutes to days, with gaps in which they were not there. */
+/** Generates the health of two components by minute: runs of minutes to days, with gaps. */
 function generate(
   seed: number,
   from: number,
@@ -37,7 +37,7 @@ function generate(
   return { spans, minutes };
 }
 
-/** Counts by hand, one minute after the other, in which month of the calendar it lies. */
+/** Counts each minute in its calendar month. */
 function countByHand(minutes: ReadonlyMap<string, readonly (Health | undefined)[]>, from: number) {
   const months = new Map<string, Map<string, { counted: number; down: number }>>();
   const note = (month: string, name: string, health: readonly (Health | undefined)[]) => {
@@ -67,7 +67,7 @@ const times = [
   ["the end of a year", "2026-11-01", "2027-02-01"],
 ] as const;
 
-test.each(times)("the report of %s is what counting minutes by hand gives", (_, first, last) => {
+test.each(times)("the report of %s equals a count minute by minute", (_, first, last) => {
   const [from, to] = [Date.parse(first), Date.parse(last)];
   for (const seed of [1, 2, 3]) {
     const { spans, minutes } = generate(seed, from, to);
@@ -82,20 +82,20 @@ test.each(times)("the report of %s is what counting minutes by hand gives", (_, 
   }
 });
 
-test("a month ends where its calendar says, and per cent are rounded down", () => {
+test("a month ends by the calendar, and percentages are rounded down", () => {
   expect(monthsUntil(Date.parse("2028-03-31T23:59:59.999Z"), 3)).toEqual([
     { name: "2028-03", from: Date.parse("2028-03-01"), to: Date.parse("2028-04-01") },
     { name: "2028-02", from: Date.parse("2028-02-01"), to: Date.parse("2028-03-01") },
     { name: "2028-01", from: Date.parse("2028-01-01"), to: Date.parse("2028-02-01") },
   ]);
-  // Eight minutes of November, as in the example of the contract, and one second of a year.
+  // Eight minutes of November, as in the contract's example, and one second of a year.
   expect(percentOf({ counted: 30 * 1_440 * minute, down: 8 * minute })).toBe(99.981);
   expect(percentOf({ counted: 365 * 1_440 * minute, down: 1_000 })).toBe(99.999);
   expect(percentOf({ counted: 1_000, down: 0 })).toBe(100);
   expect(percentOf({ counted: 0, down: 0 })).toBe(100);
 });
 
-test("degraded is up, maintenance does not count, and time before the first measurement does not exist", () => {
+test("degraded time is up, maintenance does not count, and time before the first measurement is ignored", () => {
   const at = (text: string): number => Date.parse(`2026-11-${text}:00:00Z`);
   const span = (health: Health, from: string, to: string): Span => ({
     ...{ component: "sessions", health, from: at(from), to: at(to) },
@@ -106,7 +106,7 @@ test("degraded is up, maintenance does not count, and time before the first meas
   expect(month && percentOf(month)).toBe(80);
 });
 
-test("days show the worst that they had, and nothing where nothing was measured", () => {
+test("days show their worst health, and no health without measurements", () => {
   const now = Date.parse("2026-11-23T12:00:00Z");
   const from = Date.parse("2026-11-21T18:00:00Z");
   const spans: Span[] = [

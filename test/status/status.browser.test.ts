@@ -21,12 +21,12 @@ import { testSecretsKeys } from "../support/secrets-keys.ts";
 
 const { get, watch, getSla, subscribe, confirmSubscription, unsubscribe, unsubscribeOneClick } = StatusService.method;
 
-/** A thirtieth of the usual: a fault shows within a second, its end within two. */
+/** Milliseconds, a thirtieth of the default. A fault is shown within a second, its end within two. */
 const statusEvery = 300;
 const workerToken = "a token of the tests alone";
 const patience = { timeout: 60_000, interval: 50 };
 
-// Faults show and end by real time.
+// Faults start and end in real time.
 vi.setConfig({ testTimeout: 120_000 });
 
 let database: TestDatabase;
@@ -34,7 +34,7 @@ let between: PostgresBetween;
 let gateway: PeopleGateway;
 let worker: FakeWorker;
 let browser: Browser;
-/** What was shown before the first worker had come. */
+/** Status before the registration of the first worker. */
 let atFirst: Awaited<ReturnType<typeof read>>;
 
 const operator = (...args: readonly string[]) => admin({ DATABASE_URL: database.url }, ...args);
@@ -53,7 +53,7 @@ beforeAll(async () => {
   gateway = await startPeopleGateway({ ...own, HOST: "127.0.0.1" }, { statusEvery });
   browser = await launchPlainBrowser();
   const { updated_at: begun } = await read();
-  // A fault would show by then.
+  // Long enough for a fault to be shown.
   const isLater = async () => {
     atFirst = await read();
     return Date.parse(atFirst.updated_at) - Date.parse(begun) > 3 * statusEvery;
@@ -72,7 +72,7 @@ afterAll(async () => {
 });
 
 async function read() {
-  // From another address each time: each has a bucket of 60 tokens.
+  // A new address each time, because each has a bucket of 60 tokens.
   const from = `2001:db8:2:${randomBytes(2).toString("hex")}::1`;
   const answer = await fetch(`${gateway.url}/v1/status`, { headers: { "x-forwarded-for": from } });
   expect(answer.status).toBe(200);
@@ -82,14 +82,14 @@ async function read() {
 const componentOf = async (component: string): Promise<string> =>
   (await read()).components.find(({ name }: { name: string }) => name === component)?.status;
 
-test("before the first worker has come there are no sessions, which is no incident", () => {
+test("no sessions component and no incident exist before the first worker registers", () => {
   const { status, incidents, components } = atFirst;
   expect([status, incidents]).toEqual(["operational", []]);
   expect(components.map(({ name }: { name: string }) => name)).not.toContain("sessions");
 });
 
 describe.each(doors)("over %s", (door) => {
-  test("everybody reads how the service is, and follows it", async () => {
+  test("an anonymous client reads and follows the status", async () => {
     const { answer } = await gateway.call(door, get, {});
     const words = (status: string): string => status.toLowerCase().replace("health_", "");
     expect(words(answer.status)).toBe("operational");
@@ -98,14 +98,14 @@ describe.each(doors)("over %s", (door) => {
     ]);
     expect(Date.now() - Date.parse(answer.updated_at)).toBeLessThan(60_000);
     const followed = await gateway.call(door, watch, {});
-    // Over REST it is read below.
+    // The REST stream is read below.
     expect(door === "REST" || JSON.stringify(followed.answer).includes("live_view")).toBe(true);
     const { answer: sla } = await gateway.call(door, getSla, { months: 2 });
     expect(sla).toMatchObject({ target_percent: 99.9, months: [{ month: new Date().toISOString().slice(0, 7) }] });
   });
 });
 
-/** Confirms or ends a subscription, as a link does over REST. */
+/** Confirms or ends a subscription. Over REST, follows a link. */
 async function byToken(door: DoorName, method: DescMethod, token: string) {
   if (door !== "REST") return await gateway.call(door, method, { token });
   const path = httpRouteOf(method)?.template ?? "";
@@ -131,7 +131,7 @@ async function* framesOf(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array
   }
 }
 
-test("while PostgreSQL is away everybody is told so, and afterwards that it was", async () => {
+test("a PostgreSQL outage is shown during and after it", async () => {
   const over = new AbortController();
   const seen = follow(over.signal);
   expect((await seen.next()).value.status).toBe("operational");
@@ -149,14 +149,14 @@ test("while PostgreSQL is away everybody is told so, and afterwards that it was"
   await expect.poll(async () => (await read()).status, patience).toBe("operational");
   await seen.return(undefined);
   over.abort();
-  // It was written when PostgreSQL was back, by who had seen it.
+  // A gateway wrote its samples of the outage afterwards.
   const spans = database.db.sql.selectFrom("status_spans").selectAll().where("component", "=", "api");
   expect(await spans.where("health", "=", "major_outage").execute()).not.toEqual([]);
   const { answer } = await gateway.call("REST", getSla, {});
   expect(answer.months[0].uptime_percent).toBeLessThan(100);
 });
 
-test("without a worker sessions are out, and with one they are back; an incident tells of it", async () => {
+test("sessions have an outage with an incident while there is no worker", async () => {
   worker.die();
   await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
   expect(await componentOf("api")).toBe("operational");
@@ -167,14 +167,14 @@ test("without a worker sessions are out, and with one they are back; an incident
   await expect.poll(async () => (await read()).incidents, patience).toEqual([]);
 });
 
-test("a worker whose browsers do not come up is an outage of sessions", async () => {
+test("a worker whose browsers fail to launch is an outage of sessions", async () => {
   const beat = setInterval(() => worker.heartbeat({ launchesFail: true }).catch(() => undefined), 20);
   await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
   clearInterval(beat);
   await expect.poll(() => componentOf("sessions"), patience).toBe("operational");
 });
 
-test("maintenance is announced, shown in its time, and over with it", async () => {
+test("maintenance is announced, shown in its time, and then ends", async () => {
   const words = ["--title", "New disks", "--text", "We change disks.", "--components", "live_view,webhooks"];
   await operator("maintenance", ...words, "--until", "30d");
   await expect.poll(() => componentOf("live_view"), patience).toBe("maintenance");
@@ -185,13 +185,13 @@ test("maintenance is announced, shown in its time, and over with it", async () =
   await expect.poll(() => componentOf("live_view"), patience).toBe("operational");
 });
 
-test("what the operator says is shown, and told to who has confirmed, once in 15 minutes", async () => {
+test("an operator's incident is shown, and mailed to confirmed subscribers once in 15 minutes", async () => {
   const email = freshEmail();
   const asked = { email, status: "pending" };
   expect((await gateway.call("REST", subscribe, { email })).answer).toEqual(asked);
   const confirming = await gateway.mailbox.next(email);
   const link = new URL(confirming.links.find((each) => each.includes("/status/confirm#")) ?? "");
-  // A scanner opens what is in the mail, and asks for heads: neither presses the button.
+  // Mail scanners send GET and HEAD to links, which must not confirm.
   for (const method of ["GET", "HEAD"]) expect((await fetch(link, { method })).status).toBe(200);
   const token = link.hash.slice(1);
   const head = await fetch(`${gateway.url}/v1/status/subscribe/confirm?token=${token}`, { method: "HEAD" });
@@ -204,7 +204,7 @@ test("what the operator says is shown, and told to who has confirmed, once in 15
   const told = () =>
     database.db.sql.selectFrom("status_incidents").select("told_at").where("id", "=", id).executeTakeFirst();
   await expect.poll(async () => (await told())?.told_at ?? null, patience).not.toBeNull();
-  // Whose subscription is confirmed before the mails are written gets one.
+  // A subscription that is confirmed before the mails are written receives them.
   const mailings = database.db.sql.selectFrom("status_mailings").select("id");
   await expect.poll(() => mailings.execute(), patience).toEqual([]);
   expect(gateway.mailbox.waiting(email)).toEqual([]);
@@ -218,13 +218,13 @@ test("what the operator says is shown, and told to who has confirmed, once in 15
   expect(gateway.mailbox.waiting(email)).toEqual([]);
   gateway.pass(15 * 60_000);
   let mail = await gateway.mailbox.next(email);
-  // Of what was wrong before, its end is told as well.
+  // The end of an earlier incident is mailed too.
   while (mail.subject !== "Resolved: A pool is slow") mail = await gateway.mailbox.next(email);
   expect(mail.text).toContain("It is a disk.");
   expect(mail.text).toContain("The disk is new.");
   await expect(operator("incident", "close", "--id", id, "--text", "Again.")).rejects.toThrow("that is not over");
 
-  // A button of the mail program posts to the address in the header (RFC 8058).
+  // A mail program's button posts to the address in the header (RFC 8058).
   const headers = mail.parsed.headerLines.map(({ line }) => line.replaceAll(/\r?\n\s+/g, ""));
   expect(headers).toContainEqual("List-Unsubscribe-Post: List-Unsubscribe=One-Click");
   const [, address = ""] = /^List-Unsubscribe: ?<(.*)>$/m.exec(headers.join("\n")) ?? [];
@@ -243,7 +243,7 @@ test("what the operator says is shown, and told to who has confirmed, once in 15
   const content = Buffer.from("List-Unsubscribe=One-Click").toString("base64");
   const byRpc = { ...end, form: { content_type: "application/x-www-form-urlencoded", data: content } };
   expect((await gateway.call("Connect", unsubscribeOneClick, byRpc)).answer.email).toBe(email);
-  // The link that had confirmed it does not begin it again.
+  // A used confirmation link does not confirm again.
   expect((await byToken("REST", confirmSubscription, token)).answer.status).toBe("unsubscribed");
   expect((await byToken("Connect", confirmSubscription, "none")).slug).toBe("invalid-auth-token");
   expect((await byToken("REST", unsubscribe, "none")).answer.detail).toMatch(
@@ -251,7 +251,7 @@ test("what the operator says is shown, and told to who has confirmed, once in 15
   );
 });
 
-test("an address gets three mails to confirm a day, and nobody is told how many it had", async () => {
+test("an address receives three confirmation mails a day, and responses do not reveal their number", async () => {
   const email = freshEmail();
   for (let count = 0; count < 5; count += 1)
     expect((await gateway.call("REST", subscribe, { email: email.toUpperCase() })).answer.status).toBe("pending");
@@ -262,7 +262,7 @@ test("an address gets three mails to confirm a day, and nobody is told how many 
   expect(gateway.mailbox.waiting(email)).toEqual([]);
 });
 
-test("deliveries that nobody takes up degrade webhooks", async () => {
+test("delayed deliveries degrade webhooks", async () => {
   const hour = 3_600_000;
   const lane = { kind: "webhook", lane: "whk_none", owner: "acc_none" };
   const due = new Date(gateway.now() + hour);
@@ -272,7 +272,7 @@ test("deliveries that nobody takes up degrade webhooks", async () => {
     .execute();
   const release = Promise.withResolvers<void>();
   const isHeld = Promise.withResolvers<void>();
-  // A row that somebody holds is passed over by whoever looks for work.
+  // Workers skip locked rows.
   const holding = database.db.transaction(async (tx) => {
     await tx.sql
       .selectFrom("work_lanes")
@@ -292,7 +292,7 @@ test("deliveries that nobody takes up degrade webhooks", async () => {
   await expect.poll(() => componentOf("webhooks"), patience).toBe("operational");
 });
 
-/** Says that something is wrong, as the operator does; gives what says that it is over. */
+/** Opens an incident as the operator, and returns a function that closes it. */
 async function declare(title: string, component: ComponentName, health: Health, text = "It is slow.") {
   const id = createIds({ now: Date.now }).next("inc");
   const now = new Date();
@@ -303,7 +303,7 @@ async function declare(title: string, component: ComponentName, health: Health, 
   return { id, end };
 }
 
-test("who follows over HTTP/2 hears of changes as well, and a stream begins again after all have left", async () => {
+test("followers over HTTP/2 receive changes, and the stream restarts after all of them have left", async () => {
   for (const title of ["The first", "The second"]) {
     const client = connectHttp2(gateway.url);
     try {
@@ -325,13 +325,13 @@ test("who follows over HTTP/2 hears of changes as well, and a stream begins agai
   }
 });
 
-test("a stream ends when its client wants to wait no longer", async () => {
+test("a stream ends at its client's timeout", async () => {
   const headers = { "x-request-timeout-ms": "300" };
   const followed = await (await fetch(`${gateway.url}/v1/status/stream`, { headers })).text();
   expect(followed).toContain("session-timeout");
 });
 
-/** Opens the page; what its policy forbids, and what fails in it, is among the faults. */
+/** Opens the page, and collects its errors and policy violations. */
 async function openPage(javaScriptEnabled: boolean): Promise<{ page: Page; faults: string[] }> {
   const context = await browser.newContext({ javaScriptEnabled });
   const page = await context.newPage();
@@ -342,7 +342,7 @@ async function openPage(javaScriptEnabled: boolean): Promise<{ page: Page; fault
   return { page, faults };
 }
 
-test("the page shows what changes while it is open, and takes a subscription", async () => {
+test("the page shows changes while it is open, and accepts a subscription", async () => {
   const { page, faults } = await openPage(true);
   await page.getByRole("heading", { name: "All systems are operational" }).waitFor();
   await page.getByText("Live.").waitFor();
@@ -357,7 +357,7 @@ test("the page shows what changes while it is open, and takes a subscription", a
   await page.locator("#outcome").getByText(`link to confirm the subscription to ${email}`).waitFor();
   await gateway.mailbox.next(email);
 
-  // Without scripts it shows the same, and takes it as well.
+  // The same works without scripts.
   const plain = await openPage(false);
   await plain.page.locator(`#${id}`).getByText("We look at <b>it</b>.").waitFor();
   expect(await plain.page.locator(".component").count()).toBe((await read()).components.length);
@@ -375,7 +375,7 @@ test("the page shows what changes while it is open, and takes a subscription", a
   await Promise.all([page.context().close(), plain.page.context().close()]);
 });
 
-test("the page is shown from what was known while PostgreSQL is away, and says so", async () => {
+test("the page shows the last known status during a PostgreSQL outage, with a notice", async () => {
   const { page, faults } = await openPage(true);
   between.isAway = true;
   try {
@@ -394,11 +394,11 @@ test("the page is shown from what was known while PostgreSQL is away, and says s
   await page.context().close();
 });
 
-test("an address follows with a hundred streams at most", async () => {
+test("an address may open a hundred streams", async () => {
   const over = new AbortController();
   const headers = { "x-forwarded-for": "2001:db8:7::1" };
   const open = () => fetch(`${gateway.url}/v1/status/stream`, { signal: over.signal, headers });
-  // An answer that nobody holds is garbage, and its stream ends with it.
+  // Keeps references, because an unreferenced response is collected, which ends its stream.
   const followed: Response[] = [];
   while (followed.length < 100) {
     // The bucket of an address has 60 tokens.

@@ -15,10 +15,9 @@ async function invited(owner: Person, email: string): Promise<string> {
   return tokenOfMail(scene.mailbox, email);
 }
 
-/** A client of each gateway. */
 const clients = (key: string): Rest[] => scene.urls.map((url) => restClient({ url, key }));
 
-test("of 500 who accept one invite at once over two gateways exactly one becomes a member by it", async () => {
+test("an invite adds one member when 500 users accept it at once over two gateways", async () => {
   const [owner, grace] = [await scene.person("enterprise"), await scene.person("enterprise")];
   const token = await invited(owner, grace.email);
   const rests = clients(grace.accessToken);
@@ -32,7 +31,7 @@ test("of 500 who accept one invite at once over two gateways exactly one becomes
   expect(body.data.map(({ email }: { email: string }) => email)).toEqual([grace.email, owner.email]);
 }, 120_000);
 
-test("of two owners who leave at once over two gateways one stays", async () => {
+test("one owner remains when two leave at once over two gateways", async () => {
   const [owner, grace] = [await scene.person(), await scene.person()];
   const { body: member } = await grace.rest("/v1/team/invites/accept", { token: await invited(owner, grace.email) });
   const role = { method: "PATCH", body: JSON.stringify({ role: "owner" }) };
@@ -46,7 +45,7 @@ test("of two owners who leave at once over two gateways one stays", async () => 
   expect(answers.map((answer) => answer?.status).toSorted()).toEqual([204, 409]);
 }, 120_000);
 
-test("a login that leaves twice at once over two gateways leaves once, and is none the second time", async () => {
+test("a login that leaves twice at once over two gateways leaves once, and is refused the second time", async () => {
   const [owner, grace] = [await scene.person(), await scene.person()];
   await grace.rest("/v1/team/invites/accept", { token: await invited(owner, grace.email) });
   const { email, password } = grace;

@@ -27,7 +27,7 @@ const call = (
   door: DoorName = "REST",
 ): Promise<Outcome> => gateway.call(door, method, request, { token });
 
-/** The same, which has to go well. */
+/** Calls a method that must succeed. */
 async function get(method: Method, request: Record<string, string>, token: string) {
   const { slug, answer } = await call(method, request, token);
   expect(slug).toBe("");
@@ -38,17 +38,16 @@ const invite = (by: Person, email: string, role = "TEAM_ROLE_MEMBER"): Promise<O
   gateway.call("Connect", createInvite, { email, role }, { token: by.accessToken });
 const tokenFor = ({ email }: { email: string }): Promise<string> => tokenOfMail(gateway.mailbox, email);
 
-/** The token of somebody's login to another account of theirs. */
+/** Logs a user in to another account, and returns the token. */
 async function loginTo({ email, password }: Person, accountId: string): Promise<string> {
   return (await get(logIn, { email, password, account_id: accountId }, "")).access_token;
 }
 
-/** Lists the invites of a status. */
 async function listBy(status: string, token: string) {
   return (await call(listInvites, { status: `TEAM_INVITE_STATUS_${status}` }, token, "Connect")).answer;
 }
 
-/** Makes somebody new a member of an account; gives the person, the membership and a login to that account. */
+/** Adds a new user to an account. Returns the user, the membership and a login to that account. */
 async function join(owner: Person, role?: string) {
   const person = await gateway.signUp();
   expect((await invite(owner, person.email, role)).slug).toBe("");
@@ -57,7 +56,7 @@ async function join(owner: Person, role?: string) {
 }
 
 describe.each(doors)("over %s", (door) => {
-  test("somebody is invited, joins, and is listed", async () => {
+  test("an invited user joins and is listed", async () => {
     const owner = await gateway.signUp({ name: "Ada", accountName: "Engines" });
     const grace = await gateway.signUp({ name: "Grace" });
     const sent = await gateway.call(
@@ -79,7 +78,7 @@ describe.each(doors)("over %s", (door) => {
     expect(accepted).toMatchObject({ id: sent.answer.id, accepted_at: expect.any(String) });
   }, 60_000);
 
-  test("what is wrong has its documented problem", async () => {
+  test("each refusal has its problem", async () => {
     const owner = await gateway.signUp();
     const { person, token, id } = await join(owner);
     const stranger = await gateway.signUp();
@@ -121,7 +120,7 @@ describe.each(doors)("over %s", (door) => {
 
 const setRole = (id: string, role: string, token: string): Promise<Outcome> => call(updateMember, { id, role }, token);
 
-test("an invite is for the address that it names, once, for 7 days, and as it was sent last", async () => {
+test("an invite is valid once, for its address, for 7 days, and in its last version", async () => {
   const owner = await gateway.signUp();
   const [grace, eve] = [await gateway.signUp(), await gateway.signUp()];
   const first = await invite(owner, grace.email);
@@ -148,7 +147,7 @@ test("an invite is for the address that it names, once, for 7 days, and as it wa
   expect((await listBy("EXPIRED", again)).data).toMatchObject([{ id: late.answer.id }]);
 }, 60_000);
 
-test("an invite is revoked, and lapses when who has sent it falls below its role or leaves", async () => {
+test("an invite ends when it is revoked, or its sender leaves or falls below its role", async () => {
   const owner = await gateway.signUp();
   const one = await invite(owner, freshEmail());
   expect((await call(revokeInvite, { id: one.answer.id }, owner.accessToken)).slug).toBe("");
@@ -178,19 +177,19 @@ test("an account sends 20 invites in 24 hours", async () => {
   expect((await invite({ ...owner, accessToken: token }, freshEmail())).slug).toBe("");
 }, 60_000);
 
-test("only owners make, demote and remove owners, and of several one may go", async () => {
+test("only owners add, demote and remove owners, and one owner remains", async () => {
   const owner = await gateway.signUp();
   const [admin, member] = [await join(owner, "TEAM_ROLE_ADMIN"), await join(owner)];
   expect((await setRole(member.id, "owner", admin.token)).slug).toBe("forbidden");
   expect((await setRole(member.id, "owner", owner.accessToken)).slug).toBe("");
   for (const role of ["admin", "member"]) expect((await setRole(member.id, role, admin.token)).slug).toBe("forbidden");
   expect((await call(removeMember, { id: member.id }, admin.token)).slug).toBe("forbidden");
-  // Of two owners who leave at once one stays.
+  // One owner remains when both leave at once.
   const outcomes = await Promise.all([call(leave, {}, owner.accessToken), call(leave, {}, member.token)]);
   expect(outcomes.map(({ slug }) => slug).toSorted()).toEqual(["", "conflict"]);
 }, 60_000);
 
-test("who is removed is out at once, and is refreshed into that account no more", async () => {
+test("a removed member loses access immediately, also by refresh tokens", async () => {
   const owner = await gateway.signUp();
   const { person, id, token } = await join(owner);
   const login = await get(logIn, { email: person.email, password: person.password, account_id: owner.accountId }, "");
@@ -198,18 +197,18 @@ test("who is removed is out at once, and is refreshed into that account no more"
   for (const access of [token, login.access_token])
     expect((await call(listMembers, {}, access)).slug).toBe("revoked-key");
   expect((await call(refresh, { refresh_token: login.refresh_token })).slug).toBe("forbidden");
-  // The account of their own is theirs.
+  // The member's personal account is unaffected.
   expect((await call(listMembers, {}, person.accessToken)).slug).toBe("");
 }, 60_000);
 
-describe("the keys of one who goes", () => {
-  /** Makes a key, and gives what the API tells of it. */
+describe("the keys of a former member", () => {
+  /** Creates a key, and returns the response. */
   const makeKey = (token: string, request: object) =>
     restClient({ url: gateway.url, key: token })("/v1/api-keys", request).then(({ body }) => body);
 
   const slugWith = async ({ key }: { key: string }) => (await call(listMembers, {}, key)).slug;
 
-  /** The keys of which a revocation was told. */
+  /** Ids of the keys that have a revocation event. */
   const revocations = async ({ accountId }: Person): Promise<string[]> => {
     const { sql } = gateway.app.db;
     const told = sql.selectFrom("events").select("subject").where("account_id", "=", accountId);
@@ -217,7 +216,7 @@ describe("the keys of one who goes", () => {
     return rows.map(({ subject }) => subject);
   };
 
-  /** An owner, and a member who has made a key, and by that key another one. */
+  /** Creates an owner, and a member with a key and another key made by it. */
   async function scene() {
     const owner = await gateway.signUp();
     await gateway.admin("set-tier", "--account", owner.accountId, "--tier", "personal");
@@ -227,7 +226,7 @@ describe("the keys of one who goes", () => {
     return { owner, member, keys: [first, second] };
   }
 
-  test("are revoked when they are removed, each with its event, and not again when they come back", async () => {
+  test("are revoked by a removal, each with one event, and not again after a second one", async () => {
     const { owner, member, keys } = await scene();
     const own = await makeKey(owner.accessToken, { name: "the owner's" });
     expect((await call(removeMember, { id: member.id }, owner.accessToken)).slug).toBe("");
@@ -241,14 +240,14 @@ describe("the keys of one who goes", () => {
     expect(body.data[0].details).toMatchObject({ email: member.person.email, revoked_keys: ids });
   }, 60_000);
 
-  test("are revoked when they leave by themselves", async () => {
+  test("are revoked when the member leaves", async () => {
     const { owner, member, keys } = await scene();
     expect((await call(leave, {}, member.token)).slug).toBe("");
     expect(await Promise.all(keys.map(slugWith))).toEqual(["revoked-key", "revoked-key"]);
     expect(await revocations(owner)).toHaveLength(2);
   }, 60_000);
 
-  test("pass with keep_keys to who removes them, cut to the scopes of that one", async () => {
+  test("are transferred by keep_keys to the remover, limited to the remover's scopes", async () => {
     const { owner, member, keys } = await scene();
     const scopes = ["team:read", "team:write", "api_keys:read"];
     const remover = await makeKey(owner.accessToken, { name: "remover", scopes });
@@ -264,10 +263,10 @@ describe("the keys of one who goes", () => {
   }, 60_000);
 });
 
-describe("an invite that a key has sent", () => {
+describe("an invite of a key", () => {
   const hour = 3_600_000;
 
-  /** An admin whose key has invited somebody as an admin. */
+  /** Creates an admin whose key has invited another admin. */
   async function scene(more: object = {}) {
     const owner = await gateway.signUp();
     const admin = await join(owner, "TEAM_ROLE_ADMIN");
@@ -296,7 +295,7 @@ describe("an invite that a key has sent", () => {
     return data.some((one: { id: string }) => one.id === id);
   };
 
-  test("is accepted while the key and its maker's role are good", async () => {
+  test("is accepted while the key is valid and its creator has the role", async () => {
     expect(await accept(await scene({ expires_at: new Date(gateway.now() + hour) }))).toBe("");
   }, 60_000);
 
@@ -315,7 +314,7 @@ describe("an invite that a key has sent", () => {
       },
     ],
   ])(
-    "lapses when %s",
+    "ends when %s",
     async (_, end) => {
       const made = await scene();
       expect(await listed(made, "PENDING")).toBe(true);
@@ -329,7 +328,7 @@ describe("an invite that a key has sent", () => {
     60_000,
   );
 
-  test("lapses when the key expires", async () => {
+  test("ends when the key expires", async () => {
     const made = await scene({ expires_at: new Date(gateway.now() + hour) });
     gateway.pass(hour);
     expect(await listed(made, "REVOKED")).toBe(true);
@@ -337,7 +336,7 @@ describe("an invite that a key has sent", () => {
   }, 60_000);
 });
 
-test("an update changes what its mask names, and nothing else", async () => {
+test("an update changes only the fields of its mask", async () => {
   const owner = await gateway.signUp();
   const { id } = await join(owner);
   const unnamed = await call(updateMember, { id, role: "TEAM_ROLE_ADMIN" }, owner.accessToken, "gRPC");
@@ -349,7 +348,7 @@ test("an update changes what its mask names, and nothing else", async () => {
   expect((await owner.rest("/v1/account/audit-log?action=team_member.update")).body.data).toEqual([]);
 }, 60_000);
 
-test("a change of role holds from the next request on, and each change is in the audit log", async () => {
+test("a new role applies to the next request, and each change is in the audit log", async () => {
   const owner = await gateway.signUp();
   const { id, token } = await join(owner);
   expect((await call(createInvite, { email: freshEmail() }, token)).slug).toBe("forbidden");

@@ -25,7 +25,7 @@ afterAll(() => database[Symbol.asyncDispose]());
 /** Runs the command on the test's database. */
 const admin = (...args: readonly string[]) => runAdminHere({ DATABASE_URL: database.url }, ...args);
 
-test("should print what it has done, or why not, as a process of its own", async () => {
+test("prints its result or the reason of a failure as a process of its own", async () => {
   const run = (...args: readonly string[]) => {
     const options = { env: { ...process.env, DATABASE_URL: database.url }, encoding: "utf8", timeout: 60_000 } as const;
     const { status, stdout, stderr } = spawnSync(process.execPath, ["tools/admin.ts", ...args], options);
@@ -37,7 +37,7 @@ test("should print what it has done, or why not, as a process of its own", async
   expect(run("create-key")).toEqual({ status: 1, stdout: "", stderr: expect.stringMatching(/^pilothouse: --account/) });
 });
 
-test("should make an account with a key, and further keys for the same account by its name and its id", async () => {
+test("creates an account with a key, and further keys for the account by its name and its id", async () => {
   const first = await admin("create-key", "--account", "Ada & sons", "--tier", "api_scale");
   expect(first).toEqual({ status: 0, stdout: expect.stringMatching(/^phk_\S+\n$/), stderr: "" });
   const owner = await ownerOf(first.stdout.trim());
@@ -50,7 +50,7 @@ test("should make an account with a key, and further keys for the same account b
   expect((await ownerOf(third.stdout.trim())).accountId).toBe(owner.accountId);
 });
 
-test("should say what it can do, as a whole and of each command", async () => {
+test("prints help for all commands and for each one", async () => {
   const { status, stdout } = await admin("--help");
   expect(status).toBe(0);
   const own = await admin("override", "--help");
@@ -82,14 +82,14 @@ const refused: [args: string, why: RegExp][] = [
   ["publish-terms --revision a --url https://example.com", /--effective accepts a time to come/],
 ];
 
-test.each(refused)("should refuse %s in one sentence", async (args, why) => {
+test.each(refused)("refuses %s in one sentence", async (args, why) => {
   const { status, stdout, stderr } = await admin(...args.split(" "));
   expect([status, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(why);
   expect(stderr.trim().split("\n")).toHaveLength(1);
 });
 
-test("should not change the tier of an account that is there", async () => {
+test("does not change the tier of an existing account", async () => {
   const { accountId } = await ownerOf((await admin("create-key", "--account", "here")).stdout.trim());
   expect((await admin("create-key", "--account", "here", "--tier", "enterprise")).stderr).toMatch(
     /already, with the tier free/,
@@ -103,7 +103,7 @@ const entries = async (subject: string) => {
   return await log.where("account_id", "=", subject).orderBy("id").execute();
 };
 
-test("should change what an account may do, list it, and write each change into its audit log", async () => {
+test("changes and lists the limits of an account, and writes each change into its audit log", async () => {
   const { accountId } = await ownerOf((await admin("create-key", "--account", "Audited")).stdout.trim());
   expect((await admin("set-tier", "--account", "Audited", "--tier", "personal")).stdout).toMatch(
     /has the tier personal; .*free/,
@@ -132,7 +132,7 @@ test("should change what an account may do, list it, and write each change into 
   ]);
 });
 
-test("should disable an account and enable it again, and write both into its audit log", async () => {
+test("disables and enables an account, and writes both into its audit log", async () => {
   const key = (await admin("create-key", "--account", "Halted")).stdout.trim();
   const { accountId } = await ownerOf(key);
   const lookUp = () => bearers.lookUpAfresh(bearers.read(`Bearer ${key}`));
@@ -149,7 +149,7 @@ test("should disable an account and enable it again, and write both into its aud
   ]);
 });
 
-test("should publish a revision of the terms once, and write it into the audit log of every account", async () => {
+test("publishes a revision of the terms once, and writes it into the audit log of every account", async () => {
   const { accountId } = await ownerOf((await admin("create-key", "--account", "Bound")).stdout.trim());
   const publish = (revision: string, effective: string) =>
     admin("publish-terms", "--revision", revision, "--url", "https://example.com/terms", "--effective", effective);
@@ -168,7 +168,7 @@ test("should publish a revision of the terms once, and write it into the audit l
   ]);
 });
 
-test("should work beside the service of embedded mode, and say so where none runs", async () => {
+test("works next to a running service of embedded mode, and reports when there is none", async () => {
   await using running = await startSessionsApp({}, { ownServer: true });
   const env = { DATA_DIR: running.app.config.dataDir };
   const made = await runAdminHere(env, "create-key", "--account", "Beside");

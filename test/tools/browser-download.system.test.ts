@@ -13,7 +13,7 @@ let server: Server;
 let dataDirectory: string;
 const asked: string[] = [];
 
-/** Answers for the addresses of Playwright's browsers with an archive that has the executable where it belongs. */
+/** Serves the paths of Playwright's browsers with an archive that contains the executable. */
 function startHost(): Server {
   return createServer((request, response) => {
     const path = request.url ?? "";
@@ -44,7 +44,7 @@ afterAll(async () => {
   await rm(dataDirectory, { recursive: true, force: true });
 });
 
-test("what Playwright downloads from the host of the environment is found and starts", async () => {
+test("a download of Playwright from the environment's host is found and starts", async () => {
   const search = { env: {}, dataDirectory, platform: process.platform, disk: realDisk };
   const directory = join(dataDirectory, "browsers");
 
@@ -59,7 +59,7 @@ test("what Playwright downloads from the host of the environment is found and st
   expect(asked.filter((path) => path.startsWith("/builds/cft/"))).toHaveLength(2);
 });
 
-test("a download that the host does not have ends in an error", async () => {
+test("a download that is missing at the host ends with an error", async () => {
   vi.stubEnv("PLAYWRIGHT_DOWNLOAD_HOST", `${process.env.PLAYWRIGHT_DOWNLOAD_HOST}/nothing-here`);
   const install = installByPlaywright(join(dataDirectory, "none"), ["chromium-headless-shell"], false);
   await expect(install).rejects.toThrow("ended with 1");

@@ -70,12 +70,12 @@ test.each(cases)("installs $name", async ({ found = {}, system, isRoot, answers,
   expect(await planInstall(found, { system, isRoot, downloadAnswers: async () => answers })).toEqual(plan);
 });
 
-test("a download host that accepts and never answers is given up within the promised time", async () => {
+test("gives up a download host that accepts without a response within the documented time", async () => {
   const silent = createServer().listen(0, "127.0.0.1");
   await once(silent, "listening");
   const address = silent.address();
   if (address === null || typeof address === "string") throw new Error("The host listens on no port.");
-  // Without the start of a process, which takes seconds on a busy machine.
+  // Measured inside the process, because its start takes seconds on a busy machine.
   const ask = `import { downloadAnswers } from "./tools/browser-source.mjs";
     const began = performance.now();
     console.log(await downloadAnswers(), performance.now() - began < 5_000);`;
@@ -88,7 +88,7 @@ test("a download host that accepts and never answers is given up within the prom
 
 const lockMessage = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (unattended-upgr)";
 
-/** Puts an apt-get first on the PATH, which says in `calls` how it was called. */
+/** Puts an apt-get first on the PATH, which records its calls in `calls`. */
 async function fakeApt(script: string): Promise<string> {
   const bin = await mkdtemp(join(tmpdir(), "pilothouse-apt-"));
   await writeFile(join(bin, "apt-get"), `#!/bin/sh\ncd ${bin}\necho "$1" >> calls\n${script}\n`);
@@ -102,7 +102,7 @@ async function fakeApt(script: string): Promise<string> {
   return join(bin, "calls");
 }
 
-test("waits for another program's lock of the package manager, and says so once", async () => {
+test("waits for a lock of the package manager, and reports the wait once", async () => {
   const calls = await fakeApt(`[ "$(wc -l < calls)" -gt 2 ] || { echo "${lockMessage}" >&2; exit 100; }`);
   const notes: string[] = [];
   await installByApt(["chromium"], (line) => notes.push(line), { total: 60_000, between: 10 });
@@ -112,7 +112,7 @@ test("waits for another program's lock of the package manager, and says so once"
   ]);
 });
 
-test("names the lock that another program never releases, and fails at once for other reasons", async () => {
+test("names a lock that is never released, and fails immediately for other reasons", async () => {
   await fakeApt(`echo "${lockMessage}" >&2; exit 100`);
   await expect(installByApt([], () => undefined, { total: 20, between: 10 })).rejects.toThrow(
     "another program still holds /var/lib/dpkg/lock-frontend. It is held by process 7 (unattended-upgr)",

@@ -38,7 +38,7 @@ test("a new endpoint is served over REST, Connect and gRPC, and is in the refere
   expect(await (await fetch(`${service.url}/docs`)).text()).toContain("/v1/notes/{id}/rename");
 });
 
-test("the stubs pass the checks and the rules of the contract", async () => {
+test("stubs pass the checks and the rules of the contract", async () => {
   await run("sh tools/check.sh types import_law dead_code proto_lint");
   await run(
     "node_modules/.bin/vitest run --project=unit test/contract/audited.unit.test.ts test/contract/descriptors.unit.test.ts",

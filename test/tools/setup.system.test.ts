@@ -34,19 +34,19 @@ afterEach(async () => {
   await rm(machine, { recursive: true, force: true });
 });
 
-test("a step that succeeds is one line", () => {
+test("a step that succeeds prints one line", () => {
   const { status, stderr } = shell('step "counting" seq 3');
   expect(stderr).toMatch(/^pilothouse: counting \.\.\. \d s\n$/);
   expect(status).toBe(0);
 });
 
-test("a step that fails shows what its command said", () => {
+test("a step that fails prints its command's output", () => {
   const { status, stderr } = shell('step "listing" sh -c "echo no such thing; exit 3"');
   expect(stderr).toBe("pilothouse: listing ... failed\nno such thing\n");
   expect(status).toBe(3);
 });
 
-test("a step shows a note of its command at once, also when it succeeds", () => {
+test("a step prints notes of its command immediately, also when it succeeds", () => {
   const { stderr } = shell('step "installing" sh -c "echo quiet; echo waiting for a lock >&4"');
   expect(stderr).toMatch(/^pilothouse: installing \.\.\.waiting for a lock\n \d s\n$/);
 });
@@ -57,7 +57,7 @@ test("packages are installed once for each lock file", async () => {
   expect(stdout).toBe("npm ci\nnpm ci\n");
 });
 
-test("what npm has just installed by hand counts as installed", async () => {
+test("a manual npm installation counts as installed", async () => {
   await command("npm", "echo npm $1 >> calls");
   expect(shell("mkdir node_modules; touch node_modules/.package-lock.json; need_packages; cat calls").stderr).toContain(
     "calls: No such file",
@@ -80,7 +80,7 @@ test("the prepare script generates code once, and only if the generators are ins
   expect(status).toBe(0);
 });
 
-test("packages that cannot be had end in one sentence below npm's reason", async () => {
+test("a failed installation of packages ends in one sentence below npm's reason", async () => {
   await command("npm", "echo npm error network; exit 1");
   const { status, stderr } = shell("need_packages; echo went on >&2");
   expect(stderr.split("\n").slice(1)).toEqual([
@@ -97,7 +97,7 @@ test("a machine without Node 24 ends in one sentence", () => {
   expect(status).toBe(1);
 });
 
-test("Node 24 of the machine is used where that of the packages does not run", async () => {
+test("setup uses Node 24 of the machine when the packages' one does not run", async () => {
   await mkdir(join(machine, "node_modules/.bin"), { recursive: true });
   await writeFile(join(machine, "node_modules/.bin/node"), "not for this machine", { mode: 0o755 });
   await command("node", 'echo "24"');

@@ -3,10 +3,10 @@ import { crc32 } from "node:zlib";
 const localHeader = 0x04034b50;
 const centralHeader = 0x02014b50;
 const endOfDirectory = 0x06054b50;
-/** A regular file that everybody may execute, in the upper half of the external attributes (made by Unix). */
+/** Mode of an executable file, in the upper half of the external attributes (made by Unix). */
 const executable = (0o100755 << 16) >>> 0;
 
-/** Makes a ZIP archive of one executable file, stored without compression. */
+/** Creates a ZIP archive of one executable file, stored without compression. */
 export function storedZip(name: string, content: string): Buffer {
   const path = Buffer.from(name);
   const data = Buffer.from(content);
@@ -29,7 +29,7 @@ export function storedZip(name: string, content: string): Buffer {
   return Buffer.concat([local, path, data, central, path, end]);
 }
 
-/** Writes checksum, both sizes and the length of the name, which follow each other in both kinds of header. */
+/** Writes checksum, both sizes and the name's length, which are adjacent in both kinds of header. */
 function writeSizes(header: Buffer, offset: number, path: Buffer, data: Buffer): void {
   header.writeUInt32LE(crc32(data), offset);
   header.writeUInt32LE(data.length, offset + 4);

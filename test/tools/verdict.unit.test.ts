@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-/** A report of one passed test and of files of which one test failed, or none. */
+/** A report of one passed test, and of files with a passed or failed test. */
 function reportOf(files: Readonly<Record<string, "passed" | "failed">>, success = false): object {
   const testResults = Object.entries(files).map(([file, status]) => {
     return { name: resolve(file), status, assertionResults: [{ fullName: `${file} works`, status }] };
@@ -36,7 +36,7 @@ async function judge(first: object, second?: object, flakes: readonly object[] =
   });
 }
 
-test("names the files that failed, and none where too many have", async () => {
+test("names the failed files unless too many failed", async () => {
   const files = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`${i}.ts`, "failed"]));
   expect(await judge(failed)).toEqual(["test/a.test.ts", 0]);
   expect(await judge(reportOf(files(11) as Record<string, "failed">))).toEqual(["", 0]);

@@ -20,7 +20,7 @@ const phone = { touchPoints: 1, hasTouchEvents: true, coarse: true, hover: false
 const desk = { touchPoints: 0, hasTouchEvents: false, coarse: false, hover: true };
 const hints = (platform: string, mobile: boolean) => ({ platform, mobile });
 
-/** What a page of each archetype says; `hints: undefined` is a browser that has none. */
+/** Expected identity of each archetype; `hints: undefined` is a browser without client hints. */
 const archetypes = {
   "desktop-chrome": { ...desk, platform: "Linux x86_64", ratio: 1, screen: "1920x1080", hints: hints("Linux", false) },
   "desktop-chrome-hidpi": {
@@ -44,10 +44,10 @@ const archetypes = {
 
 type ArchetypeName = keyof typeof archetypes;
 
-/** A service worker's own script is asked for by the browser itself, which nobody can tell what device it is on. */
+/** A service worker's script is requested without the emulated device. */
 const browsersOwn = "/service.js";
 
-/** What full Chromium tells cross-site frames of, whatever is emulated: a screen of its own. */
+/** Properties that full Chromium does not emulate in cross-site frames. */
 const screen = ["ratio", "screen"] as const;
 
 async function visit(archetype: ArchetypeName, runtime: string): Promise<Readonly<Record<string, DeviceWord>>> {

@@ -10,7 +10,7 @@ let worker: WorkerUnderTest;
 
 beforeAll(async () => {
   site = await new FixtureSite().start();
-  // All browsers are killed: one that was launched ahead could be the next session's before its death is known.
+  // The test kills all browsers, and a prelaunched one could be assigned before its death is noticed.
   worker = await WorkerUnderTest.start([site.host], { launchesAhead: false });
 });
 

@@ -1,4 +1,4 @@
-// A worker with faults in what it does at a page's dialog. Prints what becomes of sessions that meet them, and of another.
+// A worker with planted faults in its dialog handling. Prints the ends of the affected sessions and of another.
 import { setTimeout as delay } from "node:timers/promises";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { keepRunning } from "../../src/platform/last-resort.ts";
@@ -10,7 +10,7 @@ const throwPlanted = () => {
   throw new Error("planted");
 };
 
-/** When something is thrown: at once, when nobody is there to catch it any more, and in a promise that nobody awaits. */
+/** Throws synchronously, in a later turn without a handler, and in an unhandled promise. */
 const faults = [throwPlanted, () => void setImmediate(throwPlanted), () => void Promise.reject(new Error("planted"))];
 
 const errors: string[] = [];
@@ -19,7 +19,7 @@ keepRunning({ error: (_fields, message) => void errors.push(message) });
 const site = await new FixtureSite().start();
 const worker = await WorkerUnderTest.start([site.host]);
 const other = await worker.open();
-/** Whether each victim's session was the next to end, as crashed. */
+/** True for each victim whose session ended next, as crashed. */
 const ended: boolean[] = [];
 for (const fault of faults) {
   DialogDesk.prototype.begin = () => {

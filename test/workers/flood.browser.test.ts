@@ -9,7 +9,7 @@ let site: FixtureSite;
 let worker: WorkerUnderTest;
 
 beforeAll(async () => {
-  // On a busy machine no page writes as much as it may.
+  // A busy machine does not reach the default limits.
   pipeBounds.messagesPerSecond = 300;
   consoleBounds.linesPerSecond = 100;
   site = await new FixtureSite().start();
@@ -27,7 +27,7 @@ async function open(runtime: string): Promise<DrivenSession> {
   return session;
 }
 
-/** Watches a session to its end: a browser says what its pages write only while somebody does. Gives the lines of its console. */
+/** Watches a session to its end and collects its console, which browsers report only to watchers. */
 function watch(session: DrivenSession): readonly string[] {
   const over = new AbortController();
   onTestFinished(() => over.abort());

@@ -52,7 +52,7 @@ const toB = create(NavigateRequestSchema, { url: "https://site.test/b" });
 const { signal } = new AbortController();
 const aim = { selector: "#a", frame: [], path: "action" };
 
-/** A page that answers as scripted, the pages that it is one of, and a command that has 10 minutes for it. */
+/** A page with scripted answers, its session's pages, and a command with a timeout of 10 minutes. */
 function open(answers?: Parameters<typeof scriptPage>[0]) {
   const page = scriptPage(answers);
   const { sessionPage, tab } = page;
@@ -83,7 +83,7 @@ function navigateHung({ sessionPage, progress }: Scene, replace: () => void): vo
 const unwaited = { [Symbol.dispose]: () => undefined };
 const accepted = { accept: true, option: 0, files: ["a.txt"] } as unknown as LiveAnswer;
 
-/** A person that answers at once. Calls `onOver` when the page has not taken the answer. */
+/** Answers dialogs immediately. Calls `onOver` when the page has not accepted the answer. */
 const answering = (onOver: () => void) => ({
   holder: "ada",
   ask: (_question: unknown, give: (given: LiveAnswer | undefined) => Promise<void>) => {
@@ -92,7 +92,7 @@ const answering = (onOver: () => void) => ({
   },
 });
 
-/** Has a page ask for a file. */
+/** Opens a file chooser. */
 function chooseFile(onOver: () => void, answers?: Parameters<typeof open>[0]): void {
   const { session, tab } = open(answers);
   const parts = { dialogs: { begin: () => onOver }, questions: answering(onOver), files: { pathOf: () => "/a.txt" } };
@@ -126,7 +126,7 @@ function commandsOfHung(): SessionCommands {
   } as unknown as SessionCommandsOptions);
 }
 
-/** Watches a page for bot checks. `look` returns what each look sees; the page hangs where it returns nothing. */
+/** Watches a page for bot checks. `look` returns the result of each check; the page hangs when it returns undefined. */
 function watch(look: (nth: number) => object | undefined, onChange: () => void = () => undefined) {
   let looks = 0;
   const page = open({
@@ -141,7 +141,7 @@ function watch(look: (nth: number) => object | undefined, onChange: () => void =
   return { ...page, harness: new PageHarness(page.tab, onChange) };
 }
 
-/** By file and name of a duration, what is over after it. */
+/** Waits by file and name of their duration. */
 const rows: Readonly<Record<string, Begin>> = {
   "driver/actions/aftermath.ts busyMs": () => {
     const { pages, scene } = open();

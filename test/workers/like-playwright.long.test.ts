@@ -13,26 +13,26 @@ import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-tes
 const pages = 20;
 const commandsOfPage = 50;
 
-/** How long a command may take, and one that is not to succeed: long enough for a busy machine to see why. */
+/** Timeouts of commands that succeed and that fail. The latter allows a busy machine to find the reason. */
 const timeoutMs = 10_000;
 const doomedMs = 1_000;
 
-/** How long a page may take to show what a command has done to it. */
+/** Milliseconds for a page to show the effect of a command. */
 const settleMs = 3_000;
 
-/** What became of a command: `done`, or what was in its way; and the page's title behind it. */
+/** Result of a command, `done` or the hindrance, and the page's title afterwards. */
 interface Outcome {
   readonly kind: string;
   readonly title: string;
 }
 
-/** A page's title: how many events it has had, and what the last one was. */
+/** A page's title: the number of events and the last one. */
 interface SeenTitle {
   readonly events: number;
   readonly last: string;
 }
 
-/** A difference that is as it should be, where both have come to the same kind of end. */
+/** An accepted difference between two results of the same kind. */
 interface Accepted {
   readonly widget: string;
   readonly why: string;
@@ -57,7 +57,7 @@ const accepted: readonly Accepted[] = [
   },
 ];
 
-/** Whether our page has seen the click that is meant, and Playwright's has not. */
+/** True if only our page has received the intended click. */
 function isTheirsLost(ours: SeenTitle, theirs: SeenTitle, { selector }: MotleyCommand): boolean {
   return ours.events === theirs.events + 1 && ours.last === `click ${selector.slice(1)}`;
 }
@@ -115,7 +115,7 @@ test("behaves as Playwright does for a thousand commands", { timeout: 25 * 60_00
       if (!isAccepted(command, ours, theirs)) {
         differences.push(`page ${seed}, command ${at}: ${JSON.stringify({ command, ours, theirs })}`);
       }
-      // What the one page has seen and the other has not would tell of itself again and again.
+      // Reload, because the difference between the pages would affect later commands.
       await load();
     }
   }
@@ -152,7 +152,7 @@ function readTitle({ title }: Outcome): SeenTitle {
   return { events: Number.parseInt(title, 10), last: title.replace(/^\d+ /, "") };
 }
 
-/** A machine that is busy may leave the page no time to say what is in the way: then it is asked again. */
+/** Repeats a command when a busy page has not reported the hindrance. */
 async function ourKind(command: MotleyCommand): Promise<string> {
   for (let left = 3; ; left -= 1) {
     const detail = await ourProblem(command);
@@ -161,7 +161,7 @@ async function ourKind(command: MotleyCommand): Promise<string> {
   }
 }
 
-/** What was in the way of a command, in words; undefined when it is done. */
+/** The hindrance of a command in words; undefined when it succeeds. */
 async function ourProblem({ kind, selector, frame, values, isDoomed }: MotleyCommand): Promise<string | undefined> {
   const timeout_ms = isDoomed ? doomedMs : timeoutMs;
   const aim = { selector, ...(frame && { frame }) };
@@ -204,7 +204,7 @@ function locate({ selector, frame = [] }: MotleyCommand): Locator {
   return place.locator(`css=${selector}`).filter({ visible: true }).first();
 }
 
-/** What was in the way, in a word; of Playwright's log what is said last. */
+/** The hindrance in one word, from the last match in Playwright's log. */
 function hindranceIn(words: string): string {
   const last = [
     ...words.matchAll(/covered by|intercepts pointer|disabled|not enabled|keeps moving|not stable|options/g),
@@ -218,6 +218,6 @@ function hindranceIn(words: string): string {
     "not stable": "moving",
     options: "options",
   };
-  // Playwright looks for visible elements alone here, and does not tell hidden ones from those that are not there.
+  // Playwright looks only for visible elements here, and does not distinguish hidden from missing ones.
   return names[last ?? ""] ?? "not seen";
 }

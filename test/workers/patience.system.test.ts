@@ -55,7 +55,7 @@ vi.mock("node:timers/promises", () => import("../support/faked-time.ts"));
 vi.mock("node:fs/promises", { spy: true });
 vi.mock("../../workers/isolation/browser-process.ts", { spy: true });
 
-/** Stands for the worker that the entry point starts. */
+/** Replaces the worker that the entry point starts. */
 const startWorker = vi.hoisted(() => vi.fn());
 vi.mock("../../workers/worker.ts", () => ({ startWorker }));
 
@@ -69,18 +69,18 @@ const placement = { sessionId: "ses_1", placementEpoch: 1n };
 
 const slot = { storage: "/nonexistent" } as Slot;
 
-/** A browser that answers nothing. */
+/** A browser that never answers. */
 function hungBrowser(): BrowserProcess {
   const browserSession = scriptSession();
   const process = { browserSession, wire: { root: browserSession }, targets: {}, exited: never(), ended: never() };
   return process as unknown as BrowserProcess;
 }
 
-/** Names that are never resolved, of hosts that a page may reach as far as `allows` says. */
+/** A guard whose names are never resolved, and whose rules return `allows`. */
 const guard = (allows: boolean) =>
   ({ rules: { allowsTarget: () => allows, allowsAddress: () => allows }, resolve: never }) as unknown as EgressGuard;
 
-/** A link to a gateway that registers the worker, and answers each heartbeat when `answer` has resolved. */
+/** Starts a link to a gateway that registers the worker, and answers each heartbeat after `answer`. */
 async function startLink(answer: (timeoutMs: number) => Promise<void>): Promise<FleetLink> {
   const call = async ({ localName }: { localName: string }, _request: object, { timeoutMs }: { timeoutMs: number }) => {
     if (localName === "register")
@@ -108,7 +108,7 @@ async function makeDirectory(): Promise<string> {
   return directory;
 }
 
-/** By file and name of a duration, what is over after it. */
+/** Waits by file and name of their duration. */
 const rows: Readonly<Record<string, Begin>> = {
   "egress/forward.ts silenceMs": (onSilence) => {
     const request = Object.assign(new PassThrough(), { url: "http://site.test/", headers: {}, rawHeaders: [] });
@@ -193,7 +193,7 @@ test("exits the process when its worker does not stop in time", async () => {
     vi.unstubAllEnvs();
     process.exitCode = undefined;
   });
-  // Signals and errors of this process are not the worker's.
+  // Signals and errors of this process must not reach the worker's handlers.
   vi.spyOn(process, "on").mockReturnThis();
   startWorker.mockResolvedValue({ stop: never });
   await import("../../workers/main.ts");
@@ -241,7 +241,7 @@ test("logs processes that outlive SIGKILL", async () => {
   expect(complaints.mock.calls[0]?.[0]).toEqual({ slot: 0, pids: [child.pid] });
 });
 
-test("removes a profile that no session takes", async () => {
+test("removes a profile that is never claimed by a session", async () => {
   const shelf = new ProfileShelf(await makeDirectory(), 0);
   await shelf.start();
   await shelf.put(placement, (async function* () {})());
@@ -297,7 +297,7 @@ test("publishes a session for some seconds after its last viewer left", async ()
   publication.turn(true);
   publication.turn(false);
   await expectToTake("workers/live/publication.ts lingerMs", (onOver) => {
-    // A new token begins another attempt at once.
+    // A new token starts another attempt immediately.
     const learn = () => publication.learn("token");
     setInterval(() => (performance.now() - lastTry > 1_000 ? onOver() : learn()), 500);
   });

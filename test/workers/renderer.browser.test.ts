@@ -16,7 +16,7 @@ beforeAll(async () => {
   site = await new FixtureSite().start();
   // A heap that a page fills in a second; Chromium's own limit is 4 GiB.
   const browserFlags = ["--js-flags=--max-old-space-size=32"];
-  // All renderers are killed: those of a browser that was launched ahead would be the next session's.
+  // The test kills all renderers, and those of a prelaunched browser would belong to the next session.
   worker = await WorkerUnderTest.start([site.host], { browserFlags, launchesAhead: false });
 });
 

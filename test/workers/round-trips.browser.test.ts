@@ -9,7 +9,7 @@ let site: FixtureSite;
 let worker: WorkerUnderTest;
 let driver: HostileDriver;
 
-/** What browsers were sent since an action began. */
+/** CDP commands since an action began. */
 let sent: string[] = [];
 
 beforeAll(async () => {
@@ -30,7 +30,7 @@ beforeAll(async () => {
   worker = await WorkerUnderTest.start([site.host], { launchesAhead: false });
   driver = workerDriver(await worker.open({ runtime: "headless-shell" }));
   await driver.run("navigate", { url: site.url("/form.html") });
-  // From then on our script is in the document.
+  // Installs our script in the document.
   await driver.run("interact", { action: { kind: "hover", selector: "#hover" } });
 });
 

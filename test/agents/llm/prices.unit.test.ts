@@ -22,7 +22,7 @@ test.each([
   expect(cost(provider, model, usage)).toBe(expected);
 });
 
-test("a call of the bundled LLM costs what its operator has said", () => {
+test("a call of the bundled LLM costs the configured price", () => {
   const price = { input: 3, cachedInput: 0.3, cacheWrite: 3.75, output: 15 };
   const bundled = { provider: "anthropic", apiKey: "", model: "claude-haiku-4-5", baseUrl: null, price } as const;
   expect(priceOf({ source: "bundled", provider: "anthropic", model: "claude-haiku-4-5" }, bundled)).toBe(price);

@@ -26,7 +26,7 @@ function clientOf(name: Name): LlmClient {
   return client;
 }
 
-/** What a client makes of a refusal: its status, and what it says. */
+/** Status and message of the client's error. */
 async function refusalOf(asked: Promise<unknown>): Promise<{ status: number | undefined; message: string }> {
   const error = await asked.then(
     () => new Error("it was answered"),
@@ -36,7 +36,7 @@ async function refusalOf(asked: Promise<unknown>): Promise<{ status: number | un
 }
 
 const hello: Said[] = [{ user: "Hello?" }];
-/** Bytes in base64 that are a picture to whoever does not look at it. */
+/** Fake picture of a given length in base64. */
 const picture = (length: number): string => `/9j/${"A".repeat(length - 4)}`;
 
 describe.each(names)("the official client of %s", (name) => {
@@ -92,7 +92,7 @@ describe.each(names)("the official client of %s", (name) => {
     ],
     ["too long a context", [{ user: "a word ".repeat(tooLong / 7) }], {}, 400, /too long|context window|exceeds/],
   ];
-  // Responses of OpenAI are told of by their ids alone, wherever they stand.
+  // OpenAI identifies results by id only, at any position.
   const twice = [...called, result, { user: "And?" }, result];
   if (name !== "openai") refusals.push(["a result twice", twice, {}, 400, /call|tool_use/]);
   test.each(refusals)("is refused %s", async (_, said, manner, status, message) => {
@@ -101,15 +101,15 @@ describe.each(names)("the official client of %s", (name) => {
     expect(provider.asked).toEqual([]);
   });
 
-  test.each([429, 529, 503])("reads a status of %i, and when to ask again", async (status) => {
+  test.each([429, 529, 503])("reads a status of %i and its retry delay", async (status) => {
     provider.script = () => ({ status, headers: { "retry-after": "7" } });
     expect(await refusalOf(ask(hello, { stream: true }))).toMatchObject({ status });
     const headers = await ask(hello).catch(({ headers }) => headers);
-    // The client of Google keeps no headers of a refusal.
+    // Google's client drops the headers of an error.
     if (name !== "google") expect(headers.get("retry-after")).toBe("7");
   });
 
-  test.each([true, "told"] as const)("hears that a stream was cut (%s)", async (cut) => {
+  test.each([true, "told"] as const)("reports a stream that was cut (%s)", async (cut) => {
     provider.script = () => ({ cut });
     const { message } = await refusalOf(ask(hello, { stream: true }));
     expect(message).not.toBe("it was answered");

@@ -27,7 +27,7 @@ let provider: LlmProvider;
 let gateway: PeopleGateway;
 let worker: FakeWorker;
 let rest: Rest;
-/** A port at which nobody listens. */
+/** A port without a listener. */
 let nobody: number;
 beforeAll(async () => {
   provider = await new LlmProvider().start();
@@ -48,7 +48,7 @@ const put = (key: object) => rest(keyPath, key, { method: "PUT" });
 const patch = (settings: object) => rest(settingsPath, settings, { method: "PATCH" });
 const slugOf = ({ body }: { readonly body: { readonly type?: string } }) => body.type?.split("/").at(-1);
 
-test("a key is stored in place of any other, sealed, and shown by its last characters alone", async () => {
+test("a stored key replaces the previous one, is sealed, and shows only its last characters", async () => {
   expect([(await rest(keyPath)).status, (await rest(`${keyPath}/test`, {})).status]).toEqual([404, 404]);
   await put({ provider: "openai", api_key: "good-first-key" });
   const stored = await put({ provider: "anthropic", api_key: "good-second-x7Qa", model: "claude-test" });
@@ -62,7 +62,7 @@ test("a key is stored in place of any other, sealed, and shown by its last chara
 });
 
 test.each(["anthropic", "openai", "google"])(
-  "a test of a key of %s tells a wrong key, a model that is refused and one that works apart",
+  "the check of a %s key distinguishes a wrong key, a refused model and success",
   async (name) => {
     await put({ provider: name, api_key: "wrong-key-x7Qa" });
     const wrong = await rest(`${keyPath}/test`, {});
@@ -82,7 +82,7 @@ test.each(["anthropic", "openai", "google"])(
   },
 );
 
-test("a provider of one's own is asked at its address, which must be public or allowed", async () => {
+test("a custom provider is called at its address, which must be public or allowed", async () => {
   const own = { provider: "openai_compatible", api_key: "good-key-x7Qa", model: "own" };
   expect((await put(own)).status).toBe(400);
   expect((await put({ ...own, provider: "openai", base_url: provider.origin })).status).toBe(400);
@@ -94,13 +94,13 @@ test("a provider of one's own is asked at its address, which must be public or a
   expect((await rest(`${keyPath}/test`, {})).body).toMatchObject({ ok: false, reason: "wrong_key" });
 });
 
-test("an address at which nobody listens is told apart", async () => {
+test("the check reports an address without a listener", async () => {
   const base_url = `http://127.0.0.1:${nobody}`;
   expect((await put({ provider: "openai_compatible", api_key: "good-key", model: "own", base_url })).status).toBe(200);
   expect((await rest(`${keyPath}/test`, {})).body).toMatchObject({ ok: false, reason: "unreachable" });
 });
 
-test("the bundled LLM is used with consent, after a key of one's own, up to the cap of the month", async () => {
+test("the bundled LLM requires consent, yields to a stored key, and stops at the monthly cap", async () => {
   await rest(keyPath, undefined, { method: "DELETE" });
   const status = async () => (await rest("/v1/account/me/bundled-llm-status")).body;
   expect(await status()).toMatchObject({
@@ -122,7 +122,7 @@ test("the bundled LLM is used with consent, after a key of one's own, up to the 
   expect((await patch({ monthly_cap_cents: null })).body.monthly_cap_cents).toBe(2_000);
 });
 
-test("members read what the LLM costs, and change none of it", async () => {
+test("members read the cost of the LLM but cannot change it", async () => {
   const { rest: asMember } = await joinTeam(gateway.url, gateway.mailbox, rest);
   expect((await asMember(settingsPath)).status).toBe(200);
   const refused = [
@@ -133,7 +133,7 @@ test("members read what the LLM costs, and change none of it", async () => {
   expect(refused.map(slugOf)).toEqual(["forbidden", "forbidden", "forbidden"]);
 });
 
-test("of calls beside each other one alone passes the cap, and each costs what it has used in the month it began in", async () => {
+test("one of several concurrent calls exceeds the cap, and each is charged to the month of its start", async () => {
   const { db } = gateway.app;
   const id = gateway.app.ids.next("acc");
   await db.transaction((tx) => insertAccount(tx, { id, name: "Test", tier: "personal" }));
@@ -154,7 +154,7 @@ test("of calls beside each other one alone passes the cap, and each costs what i
   expect((await putAside()).month.name).toBe("2026-12");
 });
 
-/** A new account that may spend so many cents a month on the bundled LLM. */
+/** Creates an account that may spend `cap` cents a month on the bundled LLM. */
 async function spender(cap: number) {
   const person = await gateway.signUp();
   const { body: key } = await person.rest("/v1/api-keys", { name: "spender" });
@@ -171,7 +171,7 @@ async function spender(cap: number) {
   return { rest: own, accountId: person.accountId, agent, used, spentIn, say };
 }
 
-/** The answer to a message of a new account, and what the provider was asked. */
+/** The answer to a new account's message, and the provider's received requests. */
 async function sayWith(header: string, { model, stored }: { model?: string; stored?: object } = {}) {
   const own = restClient({ url: gateway.url, key: (await gateway.signUp()).accessToken });
   if (stored) await own(keyPath, stored, { method: "PUT" });
@@ -195,17 +195,17 @@ test.each([
   ["the prefix sk-", "sk-key", {}, ["gpt-5-mini", "openai"]],
   ["the prefix AIza", "AIza-key", {}, ["gemini-2.5-flash", "google"]],
   ["the prefix sk- beside a model", "sk-key", { model: "gpt-own" }, ["gpt-own", "openai"]],
-])("a key in the header is a credential by itself, for the provider of %s", async (_, header, choice, used) => {
+])("a key in the header is sufficient, with the provider of %s", async (_, header, choice, used) => {
   const { body, asked } = await sayWith(header, choice);
   expect([body.status, asked]).toEqual(["done", [[header, ...used]]]);
 });
 
-test("a key in the header that fits no provider is a bad-request that names the model", async () => {
+test("a header key that matches no provider is refused with a bad-request that names the model", async () => {
   const { body, asked } = await sayWith("good-key");
   expect([slugOf({ body }), body.errors, asked]).toMatchObject(["bad-request", [{ field: "model" }], []]);
 });
 
-test("what the bundled LLM is refused for is told, and what to do", async () => {
+test("a refusal of the bundled LLM reports the reason and the next step", async () => {
   const { rest: own, accountId } = await spender(0);
   const { body: agent } = await own("/v1/agent-sessions", {});
   const say = async () => (await own(`/v1/agent-sessions/${agent.id}/message`, { text: "Hi" })).body;
@@ -222,10 +222,10 @@ test("what the bundled LLM is refused for is told, and what to do", async () => 
   ]);
 });
 
-/** What the provider of the tests takes the tokens of a request for costs so much in millionths of a dollar, at most. */
+/** Upper bound of a request's cost in millionths of a dollar, by the token count of the test provider. */
 const mostOf = (body: unknown): number => tokensOf(body) * 3 + longestAnswer * 15;
 
-test("calls that were cut or left cost a turn what they cost its account: what was put aside, which is not too little", async () => {
+test("a cut or abandoned call costs the turn and the account its reservation, which is an upper bound", async () => {
   const { rest: own, agent, spentIn, say } = await spender(100);
   const month = new Date(gateway.now()).toISOString().slice(0, 7);
   provider.asked.length = 0;
@@ -244,7 +244,7 @@ test("calls that were cut or left cost a turn what they cost its account: what w
   expect(cost).toBeGreaterThan(mostOf(provider.asked[3]?.body));
 });
 
-test("of two turns at once, the last call below the cap is one's alone; the other ends at its limit", async () => {
+test("one of two concurrent turns makes the last call below the cap, and both end at the limit", async () => {
   const { agent, used, say } = await spender(10);
   const usage = { input: 2_000, output: 1_000 };
   const seen: number[] = [];
@@ -256,14 +256,14 @@ test("of two turns at once, the last call below the cap is one's alone; the othe
   const agents = [await agent(), await agent()];
   const turns = await Promise.all(agents.map((path) => say(path, "Look around.")));
   for (const turn of turns) expect(turn).toMatchObject({ status: "limit_reached", reason: "cost_cents" });
-  // A call costs 2.1 cents, and 7 or 8 are put aside for it: what is under way at once stays within one of those.
+  // A call costs 2.1 cents and reserves 7 or 8, so concurrent calls exceed the cap by less than one reservation.
   expect(Math.max(...seen)).toBeLessThan(10 + 9);
   expect(seen.length).toBeGreaterThan(2);
   expect(await used()).toBeLessThanOrEqual(10 + 3);
   expect(turns.reduce((sum, { steps }) => sum + steps, 0)).toBe(seen.length);
 });
 
-test("a month that ends in the middle of a turn has what was asked in it, and the next one the rest", async () => {
+test("a turn that spans two months is charged to each month by the start of its calls", async () => {
   const { agent, spentIn, say } = await spender(100);
   const now = new Date(gateway.now());
   const next = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1);
@@ -281,7 +281,7 @@ test("a month that ends in the middle of a turn has what was asked in it, and th
     if (index === 1) gateway.pass(80_000);
     return answers[index] ?? {};
   };
-  // 4,500 and 9,000 in the month in which they were asked, though the second was answered in the next, which has 18,000.
+  // 4,500 and 9,000 were requested in the first month, though the second call was answered in the next (18,000).
   expect(await say(path, "Look around.")).toMatchObject({ status: "done", text: "All seen.", cost_cents: 4 });
   expect(await Promise.all(months.map((month) => spentIn(month ?? "")))).toEqual([13_500, 18_000]);
 });

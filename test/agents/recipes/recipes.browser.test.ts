@@ -30,7 +30,7 @@ const type = (selector: string, text: string) => interact({ kind: "type", select
 const navigate = (url: string) => ({ do: { kind: "navigate", url } });
 const waitFor = (condition: object, more: object = {}) => ({ do: { kind: "wait", condition, ...more } });
 
-test("a recipe is made, fetched, listed and deleted; a request that is sent again makes no second one", async () => {
+test("a recipe is created, fetched, listed and deleted, and a repeated request creates no second one", async () => {
   const request = {
     ...{ name: "Order tickets", description: "Two of them", start_url: "https://example.com/{{city}}" },
     parameters: [
@@ -104,20 +104,20 @@ test.each([
     { ...smallRecipe, steps: Array(3).fill(type("#a", "a".repeat(99_999))) },
     /^steps: make the recipe longer/,
   ],
-])("a recipe with %s is refused where the fault is", async (_, recipe, fault) => {
+])("a recipe with %s is refused with the path of the fault", async (_, recipe, fault) => {
   const refused = await make(recipe);
   expect([refused.status, slugOf(refused)]).toEqual([400, "validation-failed"]);
   expect(faultsOf(refused)).toEqual([expect.stringMatching(fault)]);
 });
 
-/** Waits until an agent session's turn has ended, and gives it. */
+/** Waits until an agent session's turn has ended, and returns the turn. */
 async function ended(agent: string, turnId: string) {
   const hasEnded = async () => (await scene.rest(agent)).body.running_turn_id === null;
   expect(await waitUntil(hasEnded, { timeout: 30_000, every: 50 })).toBe(true);
   return (await scene.rest(`${agent}/turns/${turnId}/cancel`, {})).body;
 }
 
-/** Runs a recipe of steps; its agent session is ended afterwards. */
+/** Runs a recipe with the given steps, and ends its agent session afterwards. */
 async function withRun<T>(recipe: object, run: (begun: Begun) => Promise<T>, request: object = {}): Promise<T> {
   const { id: recipe_id } = (await make({ ...smallRecipe, ...recipe })).body;
   const { status, body } = await scene.rest("/v1/agent-sessions", { recipe_id, ...request });
@@ -142,9 +142,9 @@ interface Begun {
   readonly agent: string;
   readonly session: string;
   readonly recipe: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into turns of every shape.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read turns of every shape.
   turn(): Promise<any>;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into entries of every shape.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read entries of every shape.
   entries(): Promise<any[]>;
 }
 
@@ -152,7 +152,7 @@ const removeKey = () => scene.rest("/v1/account/me/byok-llm-key", undefined, { m
 const storeKey = () =>
   scene.rest("/v1/account/me/byok-llm-key", { provider: "anthropic", api_key: "good-key-x7Qa" }, { method: "PUT" });
 
-/** Has the models say one thing after the other. */
+/** Sets the successive answers of the models. */
 function say(...script: readonly (Said | ((asked: Asked) => Said))[]): void {
   provider.asked.length = 0;
   provider.script = (asked, index) => {
@@ -163,7 +163,7 @@ function say(...script: readonly (Said | ((asked: Asked) => Said))[]): void {
 const call = (name: string, input: object): Said => ({ calls: [{ name, input }] });
 const told = (index: number): string => JSON.stringify(provider.asked[index]?.body.messages);
 
-test("where a recipe may go is where the browser may that runs it, which has to be its own", async () => {
+test("the domains of a recipe limit its browser, which must be a new one", async () => {
   const allowed_domains = ["shop.example", "*.tickets.example"];
   const start_url = scene.site.url("/plain.html");
   await withRun(
@@ -190,7 +190,7 @@ test("where a recipe may go is where the browser may that runs it, which has to 
   expect(faultsOf(wrong)).toEqual([expect.stringMatching(/^allowed_domains\[0\]: must be a host/)]);
 }, 60_000);
 
-test("a recipe runs without a model, though it is deleted meanwhile, and makes files of what it shows", async () => {
+test("a recipe runs without a model after its deletion, and saves captures as files", async () => {
   await removeKey();
   const recipe = {
     parameters: [{ name: "site" }, { name: "text", value: "nobody's" }],
@@ -228,7 +228,7 @@ test("a recipe runs without a model, though it is deleted meanwhile, and makes f
   );
 }, 60_000);
 
-test("a secret fills the parameter of its name where that is typed, and nowhere else", async () => {
+test("a secret fills the parameter of its name only where it is typed", async () => {
   const recipe = {
     parameters: [{ name: "pin", value: "usual" }, { name: "site" }],
     start_url: "{{site}}",
@@ -257,7 +257,7 @@ test("a secret fills the parameter of its name where that is typed, and nowhere 
   ]);
 }, 60_000);
 
-test("a step that fails ends a recipe for which there is no model", async () => {
+test("a failing step ends a recipe that has no model", async () => {
   await removeKey();
   const steps = [
     navigate(scene.site.url("/form.html")),
@@ -273,7 +273,7 @@ test("a step that fails ends a recipe for which there is no model", async () => 
   });
 }, 60_000);
 
-test("a model mends a step, and the recipe goes on with the next one", async () => {
+test("a model repairs a step, and the recipe continues with the next one", async () => {
   await storeKey();
   const plain = scene.site.url("/plain.html");
   const steps = [
@@ -317,7 +317,7 @@ test("a model mends a step, and the recipe goes on with the next one", async () 
   });
 }, 60_000);
 
-test("a model that gives up ends the recipe, and one may have a step tried again", async () => {
+test("a model that gives up ends the recipe, and a model may retry a step", async () => {
   await storeKey();
   const steps = [interact({ kind: "tap", selector: "#go" }, { timeout_ms: 4_000 })];
   say(call("navigate", { url: scene.site.url("/form.html") }), {
@@ -338,7 +338,7 @@ test("a model that gives up ends the recipe, and one may have a step tried again
   });
 }, 60_000);
 
-test("a person may take over and hand back, and say something: the recipe goes on, and then the model answers", async () => {
+test("a recipe continues after a person has had control, and the model answers the person's message", async () => {
   await removeKey();
   const steps = [
     navigate(scene.site.url("/form.html")),
@@ -369,7 +369,7 @@ test("a person may take over and hand back, and say something: the recipe goes o
   });
 }, 60_000);
 
-test("what a run is told has to fit the recipe, which has to be the account's own", async () => {
+test("a run rejects parameters that do not fit the recipe, and a recipe of another account", async () => {
   const places = "{{a}}".repeat(1_000);
   const { body } = await make({
     ...{ name: "Places", start_url: "{{a}}", parameters: [{ name: "a" }, { name: "b", value: "" }] },

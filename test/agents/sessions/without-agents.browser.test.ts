@@ -3,7 +3,7 @@ import { borrowLendScene, type LendScene } from "../../support/lend-scene.ts";
 import { LiveClient } from "../../support/live-client.ts";
 
 let scene: LendScene;
-/** Path of an agent session, and of its browser session. */
+/** Paths of an agent session and of its browser session. */
 let agent: string;
 let session: string;
 beforeAll(async () => {
@@ -16,13 +16,13 @@ afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
 
 const slugOf = ({ body }: { readonly body: { readonly type?: string } }) => body.type?.split("/").at(-1);
 
-/** Ends the connection that a refusal ends, and gives why it was closed. */
+/** Joins with a request that is refused, and returns the close reason. */
 async function refusalOf(key: string, join: object): Promise<string> {
   using viewer = await LiveClient.join(scene.service.url, key, join);
   return (await viewer.closed).reason;
 }
 
-test("a message needs a credential that no deployment without agents has", async () => {
+test("a message requires a credential, which no deployment without agents has", async () => {
   const said = await scene.rest(`${agent}/message`, { text: "Go on." });
   expect([said.status, slugOf(said)]).toEqual([502, "byok-llm-required"]);
   expect((await scene.rest(`${agent}/message`, {})).body.errors).toEqual([
@@ -30,19 +30,19 @@ test("a message needs a credential that no deployment without agents has", async
   ]);
 });
 
-test("there are no turns, no steps, and nothing in the transcript", async () => {
+test("an agent session without agents has no turns, no steps and an empty transcript", async () => {
   expect(slugOf(await scene.rest(`${agent}/turns/trn_1/cancel`, {}))).toBe("not-found");
   expect(slugOf(await scene.rest(`${agent}/steps/evt_1/screenshot`))).toBe("not-found");
   expect((await scene.rest(`${agent}/transcript`)).body).toEqual({ data: [], has_more: false, next_cursor: null });
   expect(slugOf(await scene.rest("/v1/agent-sessions/agt_1/transcript"))).toBe("not-found");
 });
 
-test("a media token needs a media server", async () => {
+test("a media token requires a media server", async () => {
   const asked = await scene.rest(`${agent}/media-token`, {});
   expect([asked.status, slugOf(asked)]).toEqual([503, "feature-unavailable"]);
 });
 
-test("a GUI control key is made by each GET, which nothing stores, and by no other method", async () => {
+test("each GET creates a GUI control key, which is never cached, and other methods create none", async () => {
   const made = await scene.rest(`${agent}/gui-control-key?client_id=anna`);
   expect(made.status).toBe(200);
   expect(made.headers.get("cache-control")).toBe("no-store");
@@ -69,7 +69,7 @@ test("a GUI control key is made by each GET, which nothing stores, and by no oth
   ]);
 });
 
-test("a GUI control key is for the viewer who comes first, comes again, and may control", async () => {
+test("a GUI control key admits its first viewer, who may reconnect and take control", async () => {
   const { key } = (await scene.rest(`${agent}/gui-control-key?client_id=ben`)).body;
   const known = { viewer_key: "what the viewer has made up" };
   {
@@ -94,7 +94,7 @@ test("a GUI control key is for the viewer who comes first, comes again, and may 
   expect(await refusalOf(once, {})).toContain("expired-key");
 }, 60_000);
 
-test("a GUI control key opens nothing but the live view", async () => {
+test("a GUI control key opens only the live view", async () => {
   const { key } = (await scene.rest(`${agent}/gui-control-key`)).body;
   for (const path of [agent, `${session}/state`, `${agent}/gui-control-key`]) {
     const { status } = await fetch(scene.service.url + path, { headers: { authorization: `Bearer ${key}` } });

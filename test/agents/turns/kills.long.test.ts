@@ -4,7 +4,7 @@ import { DoomedService } from "../../chaos/doomed-service.ts";
 import { type Asked, LlmProvider, type Said } from "../../support/llm-provider.ts";
 import { TellingSite } from "../../support/telling-site.ts";
 
-/** A page that tells of each click. */
+/** A page that counts clicks. */
 class ClickSite extends TellingSite {
   clicks = 0;
   onClick: (count: number) => void = () => undefined;
@@ -38,13 +38,13 @@ afterAll(async () => {
   await site?.[Symbol.asyncDispose]();
 }, 60_000);
 
-/** Taps the button of the last look. */
+/** Taps the button of the last snapshot. */
 const tap = ({ results }: Asked): Said => {
   const [, ref] = /button "Click" ref=(s\d+e\d+)/.exec(results.at(-1) ?? "") ?? [];
   return { calls: [{ name: "act", input: { actions: [{ kind: "tap", ref }] } }] };
 };
 
-/** What the model says, by how many results it has: a question that is asked again has the same answer. */
+/** The model's answers by the number of results. A repeated request has the same answer. */
 const steps = (asked: Asked): readonly Said[] => [
   { calls: [{ name: "navigate", input: { url: site.url } }] },
   ...[tap(asked), tap(asked), tap(asked)],
@@ -61,7 +61,7 @@ const points: readonly Point[] = [
 ];
 
 test.each(points)(
-  "a gateway that is killed when the model or page has %s %i leaves a turn that ends as ever",
+  "a turn ends normally after a kill of the gateway when the model or page has %s %i",
   async (...point) => {
     let replaced: Promise<unknown> | undefined;
     const reach = (...reached: Point): void => {
@@ -72,7 +72,7 @@ test.each(points)(
     provider.script = (asked) => {
       const { results } = asked;
       reach("asked", results.length);
-      // When the answer has left.
+      // After the answer was sent.
       setTimeout(() => reach("answered", results.length), 5);
       return steps(asked)[results.length] ?? { text: "There is nothing more in the script." };
     };
@@ -96,7 +96,7 @@ test.each(points)(
 );
 
 test.each([1, 2, 3])(
-  "a recipe goes on where its gateway was killed, at the click %i",
+  "a recipe resumes after a kill of its gateway at click %i",
   async (click) => {
     let replaced: Promise<unknown> | undefined;
     site.clicks = 0;
@@ -124,7 +124,7 @@ test.each([1, 2, 3])(
   90_000,
 );
 
-/** Where the worker is killed: what the model is doing, by how many results it has; or the page, by its clicks. */
+/** When the worker is killed: the model's state by its number of results, or the page's by its clicks. */
 const workerPoints: readonly (readonly ["asked" | "paused" | "clicked", number])[] = [
   ["asked", 2],
   ["clicked", 2],
@@ -132,7 +132,7 @@ const workerPoints: readonly (readonly ["asked" | "paused" | "clicked", number])
 ];
 
 test.each(workerPoints)(
-  "a worker that is killed when the model or page has %s %i leaves a turn that says so",
+  "a turn reports a kill of the worker when the model or page has %s %i",
   async (...point) => {
     doomed.look();
     const worker = doomed.workerPid;
@@ -140,7 +140,7 @@ test.each(workerPoints)(
     const reach = (...reached: (typeof workerPoints)[number]): void => {
       if (isKilled || reached.join() !== point.join()) return;
       isKilled = true;
-      // At once: what is under way is not to come to its end.
+      // Immediately, so that the pending action cannot finish.
       process.kill(worker, "SIGKILL");
     };
     site.clicks = 0;
@@ -149,7 +149,7 @@ test.each(workerPoints)(
       const { length: count } = asked.results;
       reach("asked", count);
       if (point[0] === "asked" && isKilled) return { silent: true };
-      // The turn waits then, between two steps.
+      // Makes the turn wait between two steps.
       if (point.join() === ["paused", count].join() && !isKilled) {
         reach("paused", count);
         return { status: 429, headers: { "retry-after": "20" } };

@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { findOutputFault, findSchemaFault } from "../../../src/agents/turns/output-schema.ts";
 
-/** A schema in so many others. */
+/** A schema nested `depth` times. */
 const nested = (depth: number): JsonObject =>
   depth === 0 ? { type: "string" } : { type: "object", properties: { a: nested(depth - 1) } };
 
@@ -43,7 +43,7 @@ test.each([
   expect(findOutputFault(schema, output)).toBe(fault);
 });
 
-test("a result that fits may be as deep as an answer carries it", () => {
+test("a result may be nested as deeply as a response allows", () => {
   expect(findOutputFault(schema, { price: 1.5, tags: ["a"] })).toBeUndefined();
   const deep = (depth: number): JsonObject => (depth === 0 ? {} : { a: deep(depth - 1) });
   expect(findOutputFault({ type: "object" }, deep(23))).toBeUndefined();

@@ -16,7 +16,7 @@ afterAll(async () => {
 
 const steps = 40;
 
-test("of what a long turn sends, most is what the call before has sent, and no call has 100,000 tokens", async () => {
+test("a long turn mostly repeats the previous request, and no call has 100,000 tokens", async () => {
   const call = (name: string, input: object) => ({ calls: [{ name, input }] });
   provider.script = (_, index) => {
     if (index === 0) return call("navigate", { url: scene.site.url("/wordy.html") });
@@ -31,24 +31,24 @@ test("of what a long turn sends, most is what the call before has sent, and no c
   expect(await waitUntil(hasEnded, { timeout: 150_000, every: 100 })).toBe(true);
   const { body: ended } = await scene.rest(`${path}/turns/${turn.turn_id}/cancel`, {});
   expect(ended).toMatchObject({ status: "done", steps });
-  // On a busy machine a look may run out of time before it runs out of room.
+  // On a busy machine a snapshot may reach its time limit before its size limit.
   const largest = Math.max(...(provider.asked.at(-1)?.results ?? []).map((result) => Buffer.byteLength(result)));
   expect(largest).toBeGreaterThan(24_000);
   const sent = provider.asked.map(({ body: { tools, system, messages } }) =>
-    // Marks of what is to be cached wander on from call to call, and are no part of what is.
+    // Cache markers move from call to call and are not part of the cached text.
     JSON.stringify({ tools, system, messages }, (name, value) => (name === "cache_control" ? undefined : value)),
   );
   let repeated = 0;
   for (const [index, text] of sent.entries()) repeated += commonLength(text, sent[index - 1] ?? "");
   const share = repeated / sent.reduce((sum, { length }) => sum + length, 0);
-  // A token of this text has three characters or more.
+  // A token of this text has at least three characters.
   const most = Math.max(...sent.map(({ length }) => length)) / 3;
   console.info(`${(100 * share).toFixed(1)} % repeated, at most ${Math.round(most)} tokens a call`);
   expect(share).toBeGreaterThan(0.75);
   expect(most).toBeLessThan(100_000);
 }, 180_000);
 
-/** How many characters two texts begin with alike. */
+/** Length of the common prefix of two texts. */
 function commonLength(one: string, other: string): number {
   let length = 0;
   while (length < one.length && one[length] === other[length]) length += 1;

@@ -25,13 +25,13 @@ beforeEach(() => {
 const call = (name: string, input: object = {}): Said => ({ calls: [{ name, input }] });
 const act = (...actions: readonly object[]): Said => call("act", { actions });
 
-/** The reference that the last result has for what is named so. */
+/** The reference of an element in the last result. */
 const refOf = ({ results }: Asked, element: string): string =>
   new RegExp(`${element} ref=(s\\d+e\\d+)`).exec(results.at(-1) ?? "")?.[1] ?? `no ${element}`;
 const storeKey = (name: string) =>
   scene.rest("/v1/account/me/byok-llm-key", { provider: name, api_key: "good-key-x7Qa" }, { method: "PUT" });
 
-/** Has the models say one thing after the other. */
+/** Sets the successive answers of the models. */
 function say(...script: readonly (Said | ((asked: Asked) => Said | Promise<Said>))[]): void {
   provider.script = (asked, index) => {
     const next = script[index] ?? { text: "There is nothing more in the script." };
@@ -39,7 +39,7 @@ function say(...script: readonly (Said | ((asked: Asked) => Said | Promise<Said>
   };
 }
 
-/** Runs something with an agent session, which is ended afterwards. */
+/** Runs a function with an agent session, and ends the session afterwards. */
 async function withAgent<T>(run: (agent: Agent) => Promise<T>, request: object = {}): Promise<T> {
   const { body } = await scene.rest("/v1/agent-sessions", request);
   const path = `/v1/agent-sessions/${body.id}`;
@@ -55,12 +55,12 @@ async function withAgent<T>(run: (agent: Agent) => Promise<T>, request: object =
 interface Agent {
   readonly path: string;
   message(text: string, init?: RequestInit): ReturnType<LendScene["rest"]>;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into entries of every shape.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read entries of every shape.
   entries(): Promise<any[]>;
 }
 const slugOf = ({ body }: { readonly body: { readonly type?: string } }) => body.type?.split("/").at(-1);
 
-test("a message needs a credential: a stored key, or one in the header", async () => {
+test("a message requires a credential, stored or in the header", async () => {
   await withAgent(
     async ({ message, entries }) => {
       expect(slugOf(await message("Go on."))).toBe("byok-llm-required");
@@ -77,7 +77,7 @@ test("a message needs a credential: a stored key, or one in the header", async (
 }, 60_000);
 
 test.each(["anthropic", "openai", "google"])(
-  "a model of %s looks, acts and answers; the transcript tells all of it",
+  "a model of %s observes, acts and answers, and the transcript records each step",
   async (name) => {
     await storeKey(name);
     let picture = "";
@@ -184,7 +184,7 @@ test("a model fills in a form of three pages by references, with a file", async 
   });
 }, 60_000);
 
-test("what an action has that the tool does not offer is refused, and several faults name their action", async () => {
+test("the tool refuses unknown fields of an action, and names the action when there are several faults", async () => {
   await storeKey("anthropic");
   await withAgent(async ({ message }) => {
     say(
@@ -255,7 +255,7 @@ test("a model that obeys a hostile page does not leave the allowed domains", asy
   }
 }, 60_000);
 
-test("allowed domains are hosts, of a browser that is made for them", async () => {
+test("allowed domains must be hosts, and require a new browser", async () => {
   const faulty = ["https://example.com", "example.com:443", "*", "*.com", "a b"];
   const { body } = await scene.rest("/v1/agent-sessions", { allowed_domains: faulty });
   expect(slugOf({ body })).toBe("validation-failed");
@@ -266,7 +266,7 @@ test("allowed domains are hosts, of a browser that is made for them", async () =
   expect(attached.body.errors).toMatchObject([{ field: "allowed_domains" }]);
 });
 
-test("an agent session on a running session takes the defaults of a new browser, and nothing else of one", async () => {
+test("an agent session on a running session accepts only the default options of a new browser", async () => {
   const defaults = { archetype: "desktop-chrome", idle_timeout_seconds: 300, on_challenge: "pause" };
   const create = (body: object) => scene.rest("/v1/agent-sessions", { session_id: "ses_1", ...body });
   expect(slugOf(await create(defaults))).toBe("not-found");
@@ -281,7 +281,7 @@ test.each([
   ["openai", '"type":"input_image","image_url":"data:image/jpeg;base64,/9j/'],
   ["google", '"inlineData":{"mimeType":"image/jpeg","data":"/9j/'],
 ])(
-  "a model of %s is shown a picture when it asks, and no more once that look is folded away",
+  "a model of %s receives a requested picture until its snapshot is folded",
   async (name, wire) => {
     await storeKey(name);
     await withAgent(async ({ message }) => {
@@ -296,7 +296,7 @@ test.each([
   60_000,
 );
 
-test("a turn goes on in the conversation of those before it", async () => {
+test("a turn continues the conversation of earlier turns", async () => {
   await storeKey("anthropic");
   await withAgent(
     async ({ message }) => {
@@ -311,7 +311,7 @@ test("a turn goes on in the conversation of those before it", async () => {
   );
 }, 60_000);
 
-test("calls that a provider numbers anew in each answer are told apart", async () => {
+test("calls are distinguished though a provider restarts their numbers in each answer", async () => {
   await storeKey("anthropic");
   const numbered = (name: string, input: object): Said => ({ calls: [{ name, input, id: "call_0" }] });
   await withAgent(async ({ message, entries }) => {
@@ -330,7 +330,7 @@ test("calls that a provider numbers anew in each answer are told apart", async (
   });
 }, 60_000);
 
-test("a message during a turn is read at the next step, and answers that turn's id", async () => {
+test("a message during a turn is read at the next step, and returns the id of that turn", async () => {
   await withAgent(async ({ path, message }) => {
     let second: { body: { turn_id: string } } | undefined;
     let running: string | undefined;
@@ -358,7 +358,7 @@ test("a message during a turn is read at the next step, and answers that turn's 
   });
 }, 60_000);
 
-test("what a provider does ends a turn for a reason, or is waited for", async () => {
+test("a provider error ends the turn with a reason or is retried", async () => {
   await withAgent(async ({ message }) => {
     provider.script = (_, index) =>
       [{ status: 429, headers: { "retry-after": "0" } }, { status: 529 }, { cut: true as const }][index] ?? {
@@ -377,7 +377,7 @@ test("what a provider does ends a turn for a reason, or is waited for", async ()
   });
 }, 60_000);
 
-test("a turn ends at its limit of steps, and when it is cancelled", async () => {
+test("a turn ends at its step limit, and when it is cancelled", async () => {
   await withAgent(
     async ({ path, message }) => {
       provider.script = () => call("look");
@@ -403,14 +403,14 @@ test("a turn ends at its limit of steps, and when it is cancelled", async () => 
   );
 }, 120_000);
 
-test("a turn tells what it has cost, and ends at its limit of that", async () => {
+test("a turn reports its cost, and ends at its cost limit", async () => {
   await storeKey("anthropic");
   const usage = { input: 20_000, cached: 10_000, output: 1_000 };
   await withAgent(
     async ({ message, entries }) => {
       say({ ...call("look"), usage }, { ...call("look"), usage });
       const { body } = await message("Look around.");
-      // A cent and a half a step, and something.
+      // More than 1.5 cents a step.
       expect(body).toMatchObject({
         status: "limit_reached",
         reason: "cost_cents",
@@ -431,7 +431,7 @@ test("a turn tells what it has cost, and ends at its limit of that", async () =>
   );
 }, 60_000);
 
-test("a person who takes over ends what the agent does; it is told, and looks anew", async () => {
+test("a person who takes over ends the agent's action, and the agent is notified and observes again", async () => {
   await withAgent(async ({ path, message, entries }) => {
     say(
       call("navigate", { url: scene.site.url("/plain.html") }),
@@ -451,7 +451,7 @@ test("a person who takes over ends what the agent does; it is told, and looks an
   });
 }, 60_000);
 
-test("an agent asks for a person, and goes on when they have handed back", async () => {
+test("an agent requests a person, and continues when control is returned", async () => {
   await withAgent(async ({ path, message, entries }) => {
     say(call("ask_person", { instructions: "Log in, please." }), ({ results }) => ({ text: results.join() }));
     const turn = message("Buy it.");
@@ -464,7 +464,7 @@ test("an agent asks for a person, and goes on when they have handed back", async
   });
 }, 60_000);
 
-test("an action under way when its turn is cancelled is told of", async () => {
+test("the transcript has the action that was pending when its turn was cancelled", async () => {
   await withAgent(async ({ path, entries }) => {
     say(call("navigate", { url: scene.site.url("/silent") }));
     const { body: turn } = await scene.rest(`${path}/message`, { text: "Go." });
@@ -477,7 +477,6 @@ test("an action under way when its turn is cancelled is told of", async () => {
   });
 }, 60_000);
 
-/** What a cheapest train is to be told by. */
 const train = {
   ...{ type: "object", required: ["price", "stops"], additionalProperties: false },
   properties: { price: { type: "number", minimum: 1 }, stops: { type: "array", items: { type: "string" } } },
@@ -502,14 +501,14 @@ test.each(["anthropic", "openai", "google"])(
       expect(told).toContain("Not ended: call done with the requested result.");
       expect(told).toContain("not ended: result/price must be number");
       expect((await entries()).at(-1).content).toEqual({ kind: "text", text: "Found.", output: result });
-      // The next message asks for none.
+      // The next message requests no output.
       expect((await scene.rest(`${path}/message`, { text: "And?", wait_ms: 60_000 })).body.output).toBeUndefined();
     });
   },
   60_000,
 );
 
-test("a turn fails whose model gives no result that fits", async () => {
+test("a turn fails when the model returns no valid result", async () => {
   await storeKey("anthropic");
   await withAgent(async ({ path }) => {
     provider.script = () => call("done", { text: "Found.", result: {} });
@@ -522,7 +521,7 @@ test("a turn fails whose model gives no result that fits", async () => {
   });
 }, 60_000);
 
-test("a schema that cannot be checked by is refused, and so is one for a turn that runs", async () => {
+test("a message rejects an invalid schema, and a schema for a running turn", async () => {
   await storeKey("anthropic");
   await withAgent(async ({ path }) => {
     const ask = (output_schema: object) => scene.rest(`${path}/message`, { text: "Go on.", output_schema });
@@ -537,7 +536,7 @@ test("a schema that cannot be checked by is refused, and so is one for a turn th
   });
 }, 60_000);
 
-/** Everything that a model was told, and all that the service tells of a session. */
+/** All texts that the model received, and all that the API returns for the session. */
 async function everythingTold(path: string): Promise<string> {
   const { session_id } = (await scene.rest(path)).body;
   const state = await scene.rest(`/v1/sessions/${session_id}/state`);
@@ -546,7 +545,7 @@ async function everythingTold(path: string): Promise<string> {
   return JSON.stringify([provider.asked.map(({ body }) => body), state.body, look.body, transcript.body]);
 }
 
-test("an agent types secrets that it never reads: a password, and the code of a seed, between which a person takes over", async () => {
+test("an agent types secrets it cannot read, a password and a TOTP code, across a takeover by a person", async () => {
   await storeKey("anthropic");
   const domains = ["127.0.0.1"];
   const variables = { password: { value: login.password, domains }, second: { value: login.seed, domains } };
@@ -588,7 +587,7 @@ test("an agent types secrets that it never reads: a password, and the code of a 
   );
 }, 60_000);
 
-test("no picture that a model or a step has shows what a secret is, wherever it was typed", async () => {
+test("pictures of a model or a step show no secret, wherever it was typed", async () => {
   await storeKey("anthropic");
   const pictures = new Map<string, string[]>();
   const take = (text: string, value: string) =>
@@ -616,12 +615,12 @@ test("no picture that a model or a step has shows what a secret is, wherever it 
   await take("WWWWWWWW", "XXXXXXXX");
   expect(pictures.get("iiiiiiii")).not.toContain("none");
   expect(pictures.get("iiiiiiii")).toEqual(pictures.get("MMMMMMMM"));
-  // What is no secret is shown.
+  // Other texts are visible.
   for (const [index, shown] of (pictures.get("XXXXXXXX") ?? []).entries())
     expect(shown).not.toBe(pictures.get("MMMMMMMM")?.[index]);
 }, 60_000);
 
-test("a model that obeys a hostile page types no secret into another origin, wherever the focus is", async () => {
+test("a model that obeys a hostile page cannot type a secret into another origin, whatever has the focus", async () => {
   await storeKey("anthropic");
   const variables = { card: { value: "4000056655665556", domains: ["127.0.0.1"] } };
   const [, other] = scene.site.hosts;
@@ -646,7 +645,7 @@ test("a model that obeys a hostile page types no secret into another origin, whe
       const refused = `{{card}} is not typed into http://${other}: card is allowed on 127.0.0.1 only`;
       for (const index of [1, 2, 5]) expect(results[index]).toContain(refused);
       expect(results[7]).toContain("{{card}} is not typed into a document without an origin");
-      // Where it may be typed it is heard.
+      // The secret arrives where it is allowed.
       expect(body.text).toContain('value="{{card}}"');
       const isHeard = () => scene.site.heard.some(({ text }) => text === "4000056655665556");
       expect(await waitUntil(isHeard, { timeout: 10_000, every: 20 })).toBe(true);
@@ -657,7 +656,7 @@ test("a model that obeys a hostile page types no secret into another origin, whe
   );
 }, 60_000);
 
-test("variables are for hosts, no parameter of a recipe besides, and not longer than can be looked for", async () => {
+test("variables require hosts, differ from recipe parameters, and have a maximum length", async () => {
   const variables = { a: { value: "x", domains: ["https://a.test"] }, b: { value: "y", domains: ["*.b.test"] } };
   const wrong = await scene.rest("/v1/agent-sessions", { variables, recipe_parameters: { b: "1" } });
   expect(slugOf(wrong)).toBe("validation-failed");
@@ -681,7 +680,7 @@ test("a turn ends with its session", async () => {
   });
 }, 60_000);
 
-test("`npm run agent` prints the steps of a turn, and a link to watch it at", async () => {
+test("`npm run agent` prints the steps of a turn, and a link to watch it", async () => {
   await storeKey("anthropic");
   say(call("navigate", { url: scene.site.url("/plain.html") }), call("done", { text: "It is plain." }));
   const lines: string[] = [];

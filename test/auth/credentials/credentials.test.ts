@@ -31,10 +31,10 @@ async function logInAgain({ email, password }: Pick<Person, "email" | "password"
   return call(logIn, { email, password });
 }
 
-/** What a request with the token gets. */
+/** Slug of a request with the token. */
 const use = async (token: string): Promise<string> => (await call(getMe, {}, token)).slug;
 
-/** Asks for another address; gives it, and the token of the mail that went there. */
+/** Requests an address change. Returns the new address and its mailed token. */
 async function askFor(person: Person, email = freshEmail(), door: DoorName = "REST") {
   const request = { email, password: person.password };
   const asked = await gateway.call(door, requestEmailChange, request, { token: person.accessToken });
@@ -42,7 +42,7 @@ async function askFor(person: Person, email = freshEmail(), door: DoorName = "RE
   return { email, token: await tokenTo(email) };
 }
 
-/** Changes somebody's address; gives the new one, and the token by which it is undone. */
+/** Changes a user's address. Returns the new address and the undo token. */
 async function move(person: Person) {
   const { email, token } = await askFor(person);
   expect((await call(confirmEmailChange, { token })).slug).toBe("");
@@ -50,7 +50,7 @@ async function move(person: Person) {
 }
 
 describe.each(doors)("over %s", (door) => {
-  test("a password is changed by who knows the present one, and the other logins end", async () => {
+  test("a password change requires the present password, and ends the other logins", async () => {
     const person = await gateway.signUp();
     const { answer: other } = await logInAgain(person);
     const change = (current_password: string, password: string) =>
@@ -65,7 +65,7 @@ describe.each(doors)("over %s", (door) => {
     expect((await logInAgain({ ...person, password: newPassword })).slug).toBe("");
   });
 
-  test("an address is changed at the new one, and told at the old one, where it can be undone", async () => {
+  test("an address change is confirmed at the new address, and the old one receives a link to undo it", async () => {
     const person = await gateway.signUp();
     const { answer: other } = await logInAgain(person);
     const { email, token } = await askFor(person, undefined, door);
@@ -82,14 +82,14 @@ describe.each(doors)("over %s", (door) => {
     expect((await gateway.call(door, undoEmailChange, { token: undo })).answer).toMatchObject({ email: person.email });
     expect((await gateway.call(door, undoEmailChange, { token: undo })).slug).toBe("invalid-auth-token");
     expect(await use(person.accessToken)).toBe("revoked-key");
-    // Whoever has changed the address knew the password.
+    // The password is invalid, because the person who changed the address knew it.
     expect((await logInAgain(person)).slug).toBe("invalid-credentials");
     const reset = await tokenTo(person.email);
     expect((await call(confirmPasswordReset, { token: reset, password: newPassword })).slug).toBe("");
     expect((await logInAgain({ ...person, password: newPassword })).slug).toBe("");
   });
 
-  test("a key changes neither", async () => {
+  test("a key changes neither password nor address", async () => {
     const shown = { token: gateway.app.developerKey };
     const password = { current_password: goodPassword, password: newPassword };
     expect((await gateway.call(door, changePassword, password, shown)).slug).toBe("forbidden");
@@ -98,7 +98,7 @@ describe.each(doors)("over %s", (door) => {
   });
 });
 
-test("a change of the password has the tries of a login, and makes links that were mailed good for nothing", async () => {
+test("a password change shares the tries of a login, and invalidates mailed links", async () => {
   const person = await gateway.signUp();
   expect((await call(createKey, { name: "nightly checks" }, person.accessToken)).slug).toBe("");
   await call(requestMagicLink, { email: person.email });
@@ -117,7 +117,7 @@ test("a change of the password has the tries of a login, and makes links that we
   expect(slugs.filter((slug) => slug === "rate-limited")).toHaveLength(20);
 });
 
-test("an address that has a user is answered alike, and that one is told", async () => {
+test("an address change to a user's address has the same answer, and notifies that user", async () => {
   const [person, other] = [await gateway.signUp(), await gateway.signUp()];
   const ask = (email: string) => call(requestEmailChange, { email, password: person.password }, person.accessToken);
   expect((await ask(other.email)).answer).toEqual({ email: other.email, valid_seconds: 86_400 });
@@ -126,7 +126,7 @@ test("an address that has a user is answered alike, and that one is told", async
   expect((await ask(person.email)).answer).toMatchObject({ errors: [{ field: "email" }] });
 });
 
-test("a sign-up that is pending holds no address back from who has its mailbox, another user does", async () => {
+test("an address is available despite a pending sign-up, but not when it belongs to another user", async () => {
   const [person, late] = [await gateway.signUp(), await gateway.signUp()];
   const email = freshEmail();
   await call(signUp, { email, password: goodPassword });
@@ -136,7 +136,7 @@ test("a sign-up that is pending holds no address back from who has its mailbox, 
   expect((await call(confirmEmailChange, { token: second.token })).slug).toBe("email-already-registered");
 });
 
-test("of two who confirm the same address at once one gets it", async () => {
+test("an address is changed once when two users confirm it at once", async () => {
   const email = freshEmail();
   const people = [await gateway.signUp(), await gateway.signUp()];
   const tokens = [];
@@ -145,7 +145,7 @@ test("of two who confirm the same address at once one gets it", async () => {
   expect(slugs.sort()).toEqual(["", "email-already-registered"]);
 });
 
-test("a change of the address ends the links and invites that went to the old one", async () => {
+test("an address change invalidates the links and invites of the old address", async () => {
   const [owner, person] = [await gateway.signUp(), await gateway.signUp()];
   await call(createInvite, { email: person.email }, owner.accessToken);
   await call(requestMagicLink, { email: person.email });
@@ -159,7 +159,7 @@ test("a change of the address ends the links and invites that went to the old on
   expect(invite).toMatchObject({ email: person.email, status: "revoked" });
 });
 
-test("the way back stays open for 72 hours, whatever is changed meanwhile", async () => {
+test("an address change can be undone for 72 hours, despite later changes", async () => {
   const person = await gateway.signUp();
   const first = await move(person);
   const stolen = { ...person, email: first.email };
@@ -175,7 +175,7 @@ test("the way back stays open for 72 hours, whatever is changed meanwhile", asyn
   expect((await call(undoEmailChange, { token: late.undo })).slug).toBe("invalid-auth-token");
 });
 
-test("a change of the address can be confirmed for 24 hours", async () => {
+test("an address change can be confirmed for 24 hours", async () => {
   const [early, late] = [await askFor(await gateway.signUp()), await askFor(await gateway.signUp())];
   gateway.pass(day - 60_000);
   expect((await call(confirmEmailChange, { token: early.token })).slug).toBe("");
@@ -183,7 +183,7 @@ test("a change of the address can be confirmed for 24 hours", async () => {
   expect((await call(confirmEmailChange, { token: late.token })).slug).toBe("invalid-auth-token");
 });
 
-test("a user causes 5 mails an hour, and an address gets no more", async () => {
+test("a user sends at most 5 mails an hour, as does each address", async () => {
   const person = await gateway.signUp();
   const ask = async (by: Person, email: string) =>
     (await call(requestEmailChange, { email, password: by.password }, by.accessToken)).slug;

@@ -19,10 +19,10 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-/** Somebody with an app that shows codes. */
+/** A user with an authenticator app. */
 interface Enrolled extends Person {
   readonly codeAt: (time: number) => string;
-  /** The code that has confirmed the enrolment. */
+  /** The code that confirmed the enrolment. */
   readonly usedCode: string;
   readonly recoveryCodes: readonly string[];
 }
@@ -38,14 +38,14 @@ async function enrol(door: DoorName = "REST", person?: Person): Promise<Enrolled
   return { ...rest, password, accessToken: token, codeAt, usedCode, recoveryCodes: confirmed.answer.recovery_codes };
 }
 
-/** Waits for a mail, past those about other things. */
+/** Waits for the mail with a subject, and skips other mails. */
 async function mailAbout(email: string, wanted: string): Promise<void> {
   let subject = "";
   while (subject !== wanted) ({ subject } = await gateway.mailbox.next(email));
 }
 
 describe.each(doors)("over %s", (door) => {
-  test("a second factor is enrolled, asked for, shown and removed", async () => {
+  test("a second factor is enrolled, required, listed and removed", async () => {
     const person = await enrol(door);
     expect(new Set(person.recoveryCodes).size).toBe(10);
     const { email, password } = person;
@@ -59,7 +59,7 @@ describe.each(doors)("over %s", (door) => {
     expect((await gateway.call(door, removeTotp, {}, shown)).slug).toBe("not-found");
   });
 
-  test("each way to be refused has its problem", async () => {
+  test("each refusal has its problem", async () => {
     const plain = await gateway.signUp();
     const { accessToken: token } = plain;
     const code = "000000";
@@ -77,7 +77,7 @@ describe.each(doors)("over %s", (door) => {
   });
 });
 
-test("a step-up is good for 10 minutes, for the token that was shown and those refreshed from it", async () => {
+test("a step-up is valid for 10 minutes, for its token and the tokens refreshed from it", async () => {
   const person = await enrol();
   const { email, password } = person;
   const other = await gateway.call("REST", AuthService.method.logIn, { email, password });
@@ -93,7 +93,7 @@ test("a step-up is good for 10 minutes, for the token that was shown and those r
   expect(await endNone(token)).toBe("mfa-step-up-required");
 });
 
-test("an enrolment that nobody confirms within 10 minutes lapses", async () => {
+test("an enrolment without confirmation expires after 10 minutes", async () => {
   const { accessToken: token, password } = await gateway.signUp();
   const { answer } = await gateway.call("REST", enrolTotp, { password }, { token });
   gateway.pass(600_000);
@@ -101,13 +101,13 @@ test("an enrolment that nobody confirms within 10 minutes lapses", async () => {
   expect((await gateway.call("REST", confirmTotp, { code }, { token })).slug).toBe("conflict");
 });
 
-test("a code is taken a time step early or late, and none after a later one (RFC 6238, 5.2)", async () => {
+test("a code is valid one time step early or late, but not after a later one (RFC 6238, 5.2)", async () => {
   const person = await enrol();
   const { email, password } = person;
   const { answer } = await gateway.call("REST", AuthService.method.logIn, { email, password });
   const shown = { token: answer.access_token };
   const show = async (code: string) => (await gateway.call("REST", stepUp, { code }, shown)).slug;
-  // A time step later than all codes that were taken, and in the middle of it, so that it lasts while codes are shown.
+  // One step after all used codes, at half of the step, so that the step does not end during the test.
   gateway.pass(5.5 * codeStep - (gateway.now() % codeStep));
   const codes = [-2, -1, 0, 1, 2].map((steps) => person.codeAt(gateway.now() + steps * codeStep));
   const [old = "", late = "", present = "", early = "", future = ""] = codes;
@@ -116,7 +116,7 @@ test("a code is taken a time step early or late, and none after a later one (RFC
   expect([await show(late), await show(present), await show(early)]).toEqual(Array(3).fill("invalid-credentials"));
 });
 
-test("of many who show one code, or one recovery code, at once one succeeds", async () => {
+test("a code or recovery code succeeds once when it is used many times at once", async () => {
   const person = await enrol();
   const { email, password } = person;
   let token = person.accessToken;
@@ -127,14 +127,14 @@ test("of many who show one code, or one recovery code, at once one succeeds", as
     expect(slugs.filter((slug) => slug === "")).toHaveLength(1);
     expect(new Set(slugs)).toEqual(new Set(["", "invalid-credentials", "rate-limited"]));
     gateway.pass(3_600_000);
-    // The access token has expired meanwhile.
+    // The access token has expired.
     const { answer } = await gateway.call("REST", AuthService.method.logIn, { email, password });
     token = answer.access_token;
   }
   await mailAbout(email, "A recovery code was used");
 });
 
-test("a user has 10 tries at codes in an hour", async () => {
+test("a user has 10 tries at codes an hour", async () => {
   const person = await enrol();
   const shown = { token: person.accessToken };
   const tryCode = (code: string) => gateway.call("REST", stepUp, { code }, shown);
@@ -145,7 +145,7 @@ test("a user has 10 tries at codes in an hour", async () => {
   expect(headers.get("retry-after")).toBe(extensions.retry_after_seconds);
 });
 
-test("a user sees the own logins, and ends one of them", async () => {
+test("a user lists logins, and ends one of them", async () => {
   const person = await gateway.signUp();
   const { email, password } = person;
   const second = await gateway.call(
@@ -173,7 +173,7 @@ test("a user sees the own logins, and ends one of them", async () => {
   expect(foreign.slug).toBe("not-found");
 });
 
-test("a lost second factor is removed by the operator, a day after a mail, unless it is shown meanwhile", async () => {
+test("the operator removes a lost second factor a day after a mail, unless it is used before", async () => {
   const [loser, keeper] = [await enrol(), await enrol()];
   const asLogin = async ({ email, password }: Person) => {
     const { answer } = await gateway.call("REST", AuthService.method.logIn, { email, password });
@@ -192,7 +192,7 @@ test("a lost second factor is removed by the operator, a day after a mail, unles
   expect([after.isEnrolled ?? false, (await asLogin(keeper)).isEnrolled]).toEqual([false, true]);
   const { data } = (await restClient({ url: gateway.url, key: after.token })("/v1/account/audit-log")).body;
   const told = data.map(({ action, actor }: { action: string; actor: { type: string } }) => `${actor.type} ${action}`);
-  // The operator's clock is not that of the test: in the log the order is another.
+  // The operator's clock differs from the test's, so the log has another order.
   expect(told.filter((each: string) => each.includes("totp.")).toSorted()).toEqual([
     ...["operator totp.order_delete", "system totp.delete", "user totp.begin", "user totp.create"],
   ]);

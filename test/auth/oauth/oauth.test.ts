@@ -6,7 +6,6 @@ import { type PeopleGateway, startPeopleGateway } from "../../support/people-gat
 import { restClient } from "../../support/rest.ts";
 
 let gateway: PeopleGateway;
-/** The developer's key as a client. */
 let client: { client_id: string; client_secret: string };
 beforeAll(async () => {
   gateway = await startPeopleGateway();
@@ -15,7 +14,6 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-/** Posts a form, as OAuth clients do. */
 async function post(form: Record<string, string> | string, headers: Record<string, string> = {}) {
   const body = new URLSearchParams(form);
   const response = await fetch(`${gateway.url}/v1/oauth/token`, { method: "POST", body, headers });
@@ -27,7 +25,7 @@ async function post(form: Record<string, string> | string, headers: Record<strin
 const listWith = async (key: string, path = "/v1/profiles") =>
   (await restClient({ url: gateway.url, key })(path)).body.type?.split("/").at(-1);
 
-test("a client gets a token for its key, with fewer scopes if it asks for them", async () => {
+test("a client receives a token for its key, with fewer scopes on request", async () => {
   const grant = { grant_type: "client_credentials", scope: "profiles:read", resource: "https://example.com" };
   const basic = Buffer.from(`${client.client_id}:${client.client_secret}`).toString("base64");
   const asked = [await post({ ...grant, ...client }), await post(grant, { authorization: `Basic ${basic}` })];
@@ -43,7 +41,7 @@ test("a client gets a token for its key, with fewer scopes if it asks for them",
   expect(await listWith(asked[0]?.answer.access_token)).toBe("expired-key");
 });
 
-test("a login goes on by its refresh token", async () => {
+test("a refresh token renews a login", async () => {
   const { refreshToken: refresh_token } = await gateway.signUp();
   const { answer } = await post({ grant_type: "refresh_token", refresh_token });
   expect(answer).toMatchObject({
@@ -55,7 +53,7 @@ test("a login goes on by its refresh token", async () => {
   expect(await listWith(answer.access_token)).toBeUndefined();
 });
 
-test("each way to be refused has its problem, with the code of RFC 6749", async () => {
+test("each refusal has its problem, with the code of RFC 6749", async () => {
   const grant_type = "client_credentials";
   const wrong = client.client_secret.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
   const basic = { authorization: `Basic ${Buffer.from("a:b").toString("base64")}` };
@@ -97,7 +95,7 @@ test("each way to be refused has its problem, with the code of RFC 6749", async 
   expect(overGrpc).toMatchObject({ slug: "unauthorized", extensions: { error: "invalid_client" } });
 });
 
-test("a scope that is empty is none, and one that is named twice counts once", async () => {
+test("an empty scope is refused, and a repeated one counts once", async () => {
   const grant = { grant_type: "client_credentials", ...client };
   const scopesOf = async (scope: string) => (await post({ ...grant, scope })).answer.scope?.split(" ");
   expect(await scopesOf("profiles:read  profiles:read")).toEqual(["profiles:read"]);
@@ -106,7 +104,7 @@ test("a scope that is empty is none, and one that is named twice counts once", a
   expect(answer.scope.split(" ")).toContain("team:write");
 });
 
-test("a key's token ends with the key, keeps its address list, and is given to no other address", async () => {
+test("a token of a key ends with the key, keeps its address list, and is issued to its addresses only", async () => {
   const person = await gateway.signUp();
   const from = "203.0.113.9";
   const shown = { token: person.accessToken };
@@ -125,7 +123,7 @@ test("a key's token ends with the key, keeps its address list, and is given to n
   expect((await post(grant, { "x-forwarded-for": from })).answer.error).toBe("invalid_client");
 });
 
-test("a client's secret can be tried 100 times an hour from one network, whatever the client", async () => {
+test("a network may try 100 client secrets an hour, across all clients", async () => {
   const grant = { grant_type: "client_credentials", client_secret: "phk_nobody" };
   const from = (network: number, host: number) => ({ "x-forwarded-for": `198.51.${network}.${host}` });
   for (const client_id of [client.client_id, `key_${"0".repeat(26)}`]) {
@@ -133,14 +131,14 @@ test("a client's secret can be tried 100 times an hour from one network, whateve
     const slugs = (await Promise.all(tries)).map(({ slug }) => slug);
     expect(slugs.filter((slug) => slug === "unauthorized")).toHaveLength(100);
     expect(slugs.filter((slug) => slug === "rate-limited")).toHaveLength(10);
-    // The client itself is elsewhere.
+    // The client itself has another network.
     expect((await post({ ...grant, client_id }, from(2, 1))).slug).toBe("unauthorized");
   }
   expect((await post({ ...grant, ...client }, from(1, 1))).slug).toBe("rate-limited");
   expect((await post({ ...grant, ...client }, from(2, 1))).status).toBe(200);
 });
 
-test("a token grants no scope that it lacks, and nothing that outlasts it", async () => {
+test("a token grants only its own scopes, and no credential that outlives it", async () => {
   const { rest } = await gateway.signUp();
   const { id, key } = (await rest("/v1/api-keys", { name: "one" })).body;
   const grant = { grant_type: "client_credentials", client_id: id, client_secret: key };

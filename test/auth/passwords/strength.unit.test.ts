@@ -5,7 +5,7 @@ import { createPasswords } from "../../../src/auth/passwords/passwords.ts";
 const { assertStrong, hash, verify } = createPasswords(new Registry());
 const email = "ada.lovelace@example.com";
 
-/** What is said of a password; empty for a strong one. */
+/** Complaint about a password, "" for a strong one. */
 function faultOf(password: string, address = "192.0.2.1"): Promise<string> {
   return faultIn(assertStrong(password, email, address));
 }
@@ -26,24 +26,24 @@ test.each([
   [email, "like your e-mail address"],
   ["lovelace2026", "easily guessed"],
   ["pilothouse1", "easily guessed"],
-])("refuses %s, and says why", async (password, reason) => {
+])("refuses %s with the reason", async (password, reason) => {
   const fault = await faultOf(password);
   expect(fault).toContain("validation-failed");
   expect(fault).toContain(reason);
 });
 
 test.each(["correct horse battery staple", "x7#Kq!2mWz", "vier Räder und eine ruhige Hand"])(
-  "takes %s",
+  "accepts %s",
   async (password) => expect(await faultOf(password)).toBe(""),
 );
 
-test("judges the first 64 characters alone", async () => {
+test("checks only the first 64 characters", async () => {
   const tail = "x7#Kq!2mWz and then a tail of many uncommon words";
   expect(await faultOf("a".repeat(54) + tail)).toBe("");
   expect(await faultOf("a".repeat(64) + tail)).toContain("validation-failed");
 });
 
-test("judges while the event loop goes on", async () => {
+test("does not block the event loop", async () => {
   let [turns, isDone] = [0, false];
   const judged = faultOf("p@ssw0rd1q2w3e4r5t6y7u8i9o0p4ssw0rdqwertyuiopasdfghjklzxcvbnm123").finally(() => {
     isDone = true;
@@ -56,7 +56,7 @@ test("judges while the event loop goes on", async () => {
   expect(turns).toBeGreaterThan(50);
 });
 
-/** Runs something for clients, so many times at once for each of some addresses, and counts what came of it. */
+/** Runs a function many times at once for each address, and counts its outcomes. */
 async function runAtOnce(work: (address: string) => Promise<unknown>, addresses: readonly string[], times: number) {
   const faults = await Promise.all(
     addresses.flatMap((address) => Array.from({ length: times }, () => faultIn(work(address)))),
@@ -67,20 +67,20 @@ async function runAtOnce(work: (address: string) => Promise<unknown>, addresses:
 
 const addresses = (count: number): string[] => Array.from({ length: count }, (_, index) => `198.51.100.${index}`);
 
-describe("passwords that are judged", () => {
+describe("the queue of password checks", () => {
   const judge = (address: string): Promise<unknown> => assertStrong("x7#Kq!2mWz", email, address);
 
-  test("are 100 at once at most", async () => {
+  test("admits 100 in total", async () => {
     expect(await runAtOnce(judge, addresses(6), 18)).toEqual({ done: 100, refused: 8 });
   });
 
-  test("are 20 of an address at most, and others are still judged", async () => {
+  test("admits 20 per address, and serves other addresses", async () => {
     const [flood, other] = [runAtOnce(judge, ["192.0.2.1"], 130), runAtOnce(judge, ["192.0.2.2"], 1)];
     expect(await flood).toEqual({ done: 20, refused: 110 });
     expect(await other).toEqual({ done: 1, refused: 0 });
   });
 
-  test("are those of one address in a /64 of IPv6", async () => {
+  test("counts a /64 of IPv6 as one address", async () => {
     expect(await runAtOnce(judge, ["2001:db8::1", "2001:db8::2"], 15)).toEqual({ done: 20, refused: 10 });
   });
 });
@@ -88,13 +88,13 @@ describe("passwords that are judged", () => {
 describe.each([
   ["hashed", (address: string) => hash("x7#Kq!2mWz", address)],
   ["compared", (address: string) => verify(undefined, "x7#Kq!2mWz", address)],
-])("passwords that are %s", (_, work) => {
-  // Besides those that wait, 4 run.
-  test("are 250 at once at most", async () => {
+])("the queue of passwords to be %s", (_, work) => {
+  // In addition to those that wait, 4 run.
+  test("admits 250 in total", async () => {
     expect(await runAtOnce(work, addresses(6), 45)).toEqual({ done: 254, refused: 16 });
   });
 
-  test("are 50 of an address at most, and others are still let in", async () => {
+  test("admits 50 per address, and serves other addresses", async () => {
     const [flood, other] = [runAtOnce(work, ["192.0.2.1"], 300), runAtOnce(work, ["192.0.2.2"], 1)];
     expect(await flood).toEqual({ done: 54, refused: 246 });
     expect(await other).toEqual({ done: 1, refused: 0 });

@@ -43,7 +43,7 @@ afterAll(async () => {
 const createKey = (request: { scopes?: string[]; expiresAt?: Date } = {}) =>
   database.db.transaction((tx) => makeKey(tx, ids, { accountId, name: "test", ...request }));
 
-describe("the 401 cases of the interface", () => {
+describe("an invalid key over HTTP", () => {
   const id = "01jd2z5r1v7k9m3q8t4w6x0y2b";
   const secret = "0".repeat(40);
   const cases: [what: string, header: string | undefined, slug: string][] = [
@@ -57,12 +57,12 @@ describe("the 401 cases of the interface", () => {
     ["a letter outside the alphabet", `Bearer phk_${id}_${"u".repeat(40)}`, "invalid-key"],
     ["an unknown key", `Bearer phk_${id}_${secret}`, "invalid-key"],
   ];
-  test.each(cases)("should answer %s with %s: %s", async (_what, header, slug) => {
+  test.each(cases)("answers %s with %s: %s", async (_what, header, slug) => {
     await expect(authenticate(header)).rejects.toMatchObject({ slug });
   });
 });
 
-test("should tell whose a valid key is, and refuse it with another secret", async () => {
+test("returns the owner of a valid key, and rejects its id with another secret", async () => {
   const { id, token } = await createKey({ scopes: ["sessions:read"] });
   const principal = await authenticate(`bearer ${token}`);
   expect(principal).toEqual({
@@ -80,7 +80,7 @@ test("should tell whose a valid key is, and refuse it with another secret", asyn
   expect(bearers.peek(bearers.read(`Bearer ${other}`))).toBeUndefined();
 });
 
-test("should refuse a revoked key at once", async () => {
+test("rejects a revoked key immediately", async () => {
   const { id, token } = await createKey();
   await authenticate(`Bearer ${token}`);
   await database.db.transaction((tx) => keys.revoke(tx, id));
@@ -88,7 +88,7 @@ test("should refuse a revoked key at once", async () => {
   await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject({ slug: "revoked-key" });
 });
 
-test("should read again what an account has changed", async () => {
+test("reads changed accounts again", async () => {
   const { token } = await createKey();
   expect(await authenticate(`Bearer ${token}`)).toMatchObject({ tier: "free" });
   await database.db.sql.updateTable("accounts").set({ tier: "personal" }).where("id", "=", accountId).execute();
@@ -97,7 +97,7 @@ test("should read again what an account has changed", async () => {
   expect(await authenticate(`Bearer ${token}`)).toMatchObject({ tier: "personal" });
 });
 
-test("should answer expired-key, and revoked-key once a sweep has found it a day later", async () => {
+test("answers expired-key, and revoked-key after the daily sweep", async () => {
   const soon = await createKey({ expiresAt: new Date(now + 1_000) });
   await authenticate(`Bearer ${soon.token}`);
   now += 1_000;
@@ -113,7 +113,7 @@ test("should answer expired-key, and revoked-key once a sweep has found it a day
   await expect(authenticate(`Bearer ${old.token}`)).rejects.toMatchObject({ slug: "revoked-key" });
 });
 
-test("should keep, and repair, the developer's key", async () => {
+test("keeps and repairs the developer's key", async () => {
   const { db } = database;
   const directory = await makeDataDirectory();
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
@@ -124,7 +124,7 @@ test("should keep, and repair, the developer's key", async () => {
   expect(await authenticate(`Bearer ${first}`)).toMatchObject({ tier: "enterprise" });
   expect(await ensureDeveloperKey(db, ids, directory)).toBe(first);
 
-  // A crash after the file and before the row.
+  // As after a crash between writing the file and the row.
   await db.sql.deleteFrom("api_keys").where("name", "=", "developer key").execute();
   expect(await ensureDeveloperKey(db, ids, directory)).toBe(first);
   await writeFile(file, "phk_half");
@@ -134,7 +134,7 @@ test("should keep, and repair, the developer's key", async () => {
   expect(accounts).toHaveLength(1);
 });
 
-test("should go on with a key that it knows while PostgreSQL is away, and say so of others", async () => {
+test("accepts cached keys during a PostgreSQL outage, and reports the outage for others", async () => {
   const elsewhere = openDatabase({ url: "postgres://nobody@127.0.0.1:1/none" }, silentLog);
   const { token } = await createKey();
   let db = database.db;

@@ -16,21 +16,20 @@ import { type Rest, restClient } from "../../support/rest.ts";
 
 const workerToken = "a token of the tests alone";
 
-/** Methods that give what their request has proved, or that a person alone may call, and streams, which end with the bearer. */
+/** Methods that grant what the request proves, methods only for users, and streams that end with the bearer. */
 const otherwise: readonly string[] = [
   ...["AuthService.LogIn", "AuthService.ConsumeMagicLink", "AuthService.Refresh", "OAuthService.Token"],
   ...["MfaService.EnrolTotp", "TeamService.AcceptInvite", "LiveService.Join"],
 ];
 
-/** What a method is asked to grant, and the scopes that a caller needs for it. */
+/** A request that grants something, and the scopes that it requires. */
 interface Row {
   readonly needs: readonly string[];
   request(): Promise<JsonObject>;
-  /** What the least of callers is answered. */
+  /** Slug for a caller with only these scopes. */
   readonly slug?: string;
-  /** The grant is good from everywhere, so that no key with addresses makes it. */
+  /** The grant is valid from all addresses, so that no key with an address list can create it. */
   readonly isEverywhere?: true;
-  /** Members are refused it. */
   readonly isAboveMembers?: true;
 }
 
@@ -67,7 +66,7 @@ const as = (key: string): Rest => restClient({ url: gateway.url, key });
 const addKey = async (key: object, by = rest): Promise<{ id: string; key: string }> =>
   (await by("/v1/api-keys", { name: "granter", ...key })).body;
 
-/** Makes a token for the developer's key that has some of its scopes. */
+/** Creates a token of the developer's key with the given scopes. */
 async function narrowToken(scopes: readonly string[]): Promise<string> {
   const client_secret = gateway.app.developerKey ?? "";
   const client = { client_id: `key_${client_secret.split("_")[1]}`, client_secret };
@@ -133,11 +132,11 @@ const rows: Readonly<Record<string, Row>> = {
 
 const granting = builtServices.flatMap(({ methods }) => methods).filter(({ rules: { grants } }) => grants);
 
-test("every method that grants has a row", () => {
+test("each granting method has a row", () => {
   expect(granting.map(({ name }) => name).toSorted()).toEqual([...Object.keys(rows), ...otherwise].toSorted());
 });
 
-/** Has a caller grant what a row asks for; gives slug and detail of the answer. */
+/** Calls the granting method of a row, and returns slug and detail of the response. */
 async function callAs(name: string, token: string): Promise<readonly [slug: string, detail: string]> {
   const [served, row] = [granting.find((one) => one.name === name), rows[name]];
   if (!served || !row) throw new Error(`${name} grants nothing`);
@@ -149,7 +148,7 @@ async function callAs(name: string, token: string): Promise<readonly [slug: stri
 describe.each(Object.entries(rows))("%s", (name, { needs, slug, isEverywhere }) => {
   const call = (token: string) => callAs(name, token);
 
-  test.each(needs)("is refused to keys and tokens without %s", async (lacking) => {
+  test.each(needs)("rejects keys and tokens without %s", async (lacking) => {
     const scopes = needs.filter((scope) => scope !== lacking);
     const others = allScopes.filter((scope) => scope !== lacking);
     const { key } = await addKey({ scopes: others });
@@ -157,7 +156,7 @@ describe.each(Object.entries(rows))("%s", (name, { needs, slug, isEverywhere }) 
       expect(await call(token)).toEqual(["forbidden", expect.stringContaining(lacking)]);
   });
 
-  test("asks nothing more of keys, but that they are good from wherever the grant is", async () => {
+  test("accepts keys with these scopes, unless their address list is narrower than the grant", async () => {
     const addresses = ["198.51.100.0/24"];
     const limited = await call((await addKey({ scopes: needs, addresses })).key);
     const isRefused = ["forbidden", expect.stringContaining("addresses")];
@@ -168,11 +167,11 @@ describe.each(Object.entries(rows))("%s", (name, { needs, slug, isEverywhere }) 
 });
 
 const aboveMembers = Object.entries(rows).flatMap(([name, { isAboveMembers }]) => (isAboveMembers ? [name] : []));
-test.each(aboveMembers)("%s is refused to members", async (name) => {
+test.each(aboveMembers)("%s rejects members", async (name) => {
   expect(await callAs(name, member.accessToken)).toEqual(["forbidden", expect.anything()]);
 });
 
-test("neither an admin nor a key of an owner makes an owner", async () => {
+test("an admin, or a key of an owner, cannot create an owner", async () => {
   const admin = await joinTeam(gateway.url, gateway.mailbox, rest, "admin");
   const { key } = await addKey({}, admin.rest);
   for (const token of [admin.accessToken, key, gateway.app.developerKey]) {
@@ -182,7 +181,7 @@ test("neither an admin nor a key of an owner makes an owner", async () => {
   }
 });
 
-test("links and addresses that a key makes are good from its addresses alone", async () => {
+test("links and addresses of a key are valid only from the key's addresses", async () => {
   const { key: token } = await addKey({ addresses: ["198.51.100.0/24"] });
   const shown = { token, from: "198.51.100.7" };
   const { answer: cdp } = await gateway.call("REST", SessionService.method.createCdpUrl, { id: things.session }, shown);
@@ -199,7 +198,7 @@ test("links and addresses that a key makes are good from its addresses alone", a
   expect(await statuses("198.51.100.7")).toEqual([200, 200]);
 });
 
-test("a method whose answer has a secret is not served without the option", () => {
+test("a method that returns a secret requires the option", () => {
   const { create } = ApiKeyService.method;
   const options = clone(MethodOptionsSchema, create.proto.options ?? expect.unreachable());
   setExtension(options, rules, { ...getExtension(options, rules), grants: false });

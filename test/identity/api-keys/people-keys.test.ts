@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-test("a key that a person has made is theirs, as is what it makes", async () => {
+test("a key belongs to its creator, as do the keys that it creates", async () => {
   const { rest, userId } = await gateway.signUp();
   const { status, body } = await rest("/v1/api-keys", { name: "CI" });
   expect([status, body.created_by, body.created_by_key]).toEqual([201, userId, null]);
@@ -24,7 +24,7 @@ test("a key that a person has made is theirs, as is what it makes", async () => 
   ]);
 });
 
-test.each(doors)("the problems of keys are the documented ones over %s", async (door) => {
+test.each(doors)("problems of keys are as documented over %s", async (door) => {
   const { create, revoke, rotate } = ApiKeyService.method;
   const { accessToken: token } = await gateway.signUp();
   const made = await gateway.call(door, create, { name: "one" }, { token });

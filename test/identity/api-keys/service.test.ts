@@ -7,7 +7,7 @@ const hour = 3_600_000;
 
 let now = Date.now();
 let door: FrontDoor;
-/** An account of each test's own. */
+/** Each test has its own account. */
 let rest: Rest;
 
 beforeAll(async () => {
@@ -24,14 +24,14 @@ const revoke = (id: string, as = rest): Promise<Answer> => as(`/v1/api-keys/${id
 const list = async (query = ""): Promise<Record<string, unknown>[]> =>
   (await rest(`/v1/api-keys?limit=100${query}`)).body.data;
 const slug = ({ status, body }: Answer): unknown[] => [status, body.type?.split("/").at(-1)];
-/** What a key is answered to. */
+/** Status and slug of a request with a key. */
 const tryKey = async (key: string, from = "198.51.100.7"): Promise<unknown[]> =>
   slug(await door.as(key)("/v1/sessions", undefined, { headers: { "x-forwarded-for": from } }));
 
 const good = [200, undefined];
 const forbidden = [403, "forbidden"];
 
-test("a key is shown once, and tells all about itself but its secret", async () => {
+test("a key is shown once, and later without its secret", async () => {
   const { status, body, headers } = await create({ scopes: ["sessions:write", "sessions:read"] });
   expect([status, headers.get("cache-control")]).toEqual([201, "no-store"]);
   expect(await tryKey(body.key)).toEqual(good);
@@ -49,7 +49,7 @@ test("a key is shown once, and tells all about itself but its secret", async () 
   expect(await list("&status=revoked")).toEqual([]);
 });
 
-test("a key ends with its checksum, and without it is as good", async () => {
+test("a key ends with its checksum, which may be omitted", async () => {
   const { key } = (await create()).body;
   expect(key).toMatch(/^phk_[0-9a-hjkmnp-tv-z]{26}_[0-9a-hjkmnp-tv-z]{47}$/);
   const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -60,7 +60,7 @@ test("a key ends with its checksum, and without it is as good", async () => {
   expect(await tryKey(mistyped)).toEqual([401, "invalid-key"]);
 });
 
-test("the same request is answered with the same key", async () => {
+test("a repeated request returns the same key", async () => {
   const headers = { "idempotency-key": "once" };
   const [one, two] = [
     await rest("/v1/api-keys", { name: "CI" }, { headers }),
@@ -70,15 +70,15 @@ test("the same request is answered with the same key", async () => {
   expect(await list()).toHaveLength(2);
 });
 
-describe("what a key makes", () => {
-  test("has no scope that its maker lacks", async () => {
+describe("a key made with another key", () => {
+  test("has no scope that its creator lacks", async () => {
     const scopes = ["api_keys:write", "sessions:read"];
     const maker = door.as((await create({ scopes })).body.key);
     expect((await create({}, maker)).body.scopes).toEqual(["sessions:read", "api_keys:write"]);
     expect(slug(await create({ scopes: ["sessions:write"] }, maker))).toEqual(forbidden);
   });
 
-  test("ends no later", async () => {
+  test("expires no later than its creator", async () => {
     const end = new Date(now + hour).toISOString();
     const maker = door.as((await create({ expires_at: end })).body.key);
     expect((await create({}, maker)).body.expires_at).toBe(end);
@@ -87,7 +87,7 @@ describe("what a key makes", () => {
     expect(slug(await create({ expires_at: new Date(Date.now() - hour) }))).toEqual([400, "validation-failed"]);
   });
 
-  test("is good from no further addresses", async () => {
+  test("is valid only from its creator's addresses", async () => {
     const addresses = ["198.51.100.0/24", "2001:db8::/32"];
     const { key } = (await create({ addresses })).body;
     const from = (body: object) =>
@@ -99,7 +99,7 @@ describe("what a key makes", () => {
   });
 });
 
-test("a key with addresses is forbidden from all others", async () => {
+test("a key with an address list is forbidden from other addresses", async () => {
   const { key } = (await create({ addresses: ["198.51.100.0/24", "203.0.113.9", "2001:db8::/32"] })).body;
   for (const address of ["198.51.100.7", "203.0.113.9", "2001:db8:1::1", "::ffff:198.51.100.8"])
     expect([address, ...(await tryKey(key, address))]).toEqual([address, ...good]);
@@ -108,7 +108,7 @@ test("a key with addresses is forbidden from all others", async () => {
 });
 
 test.each(["198.51.100.0/33", "198.51.100", "example.com", "2001:db8::/129", "fe80::1%eth0", "1.2.3.4/"])(
-  "%s is no address",
+  "%s is an invalid address range",
   async (address) => {
     const { status, body } = await create({ addresses: ["203.0.113.9", address] });
     expect([status, body.errors]).toEqual([
@@ -118,7 +118,7 @@ test.each(["198.51.100.0/33", "198.51.100", "example.com", "2001:db8::/129", "fe
   },
 );
 
-test("a tier's keys are a limit, at which rotated, revoked and expired ones do not count", async () => {
+test("an account is limited to its tier's number of keys, without rotated, revoked and expired keys", async () => {
   rest = door.as(await door.addAccount({ tier: "free" }));
   const { id } = (await create()).body;
   const refused = await create();
@@ -132,13 +132,13 @@ test("a tier's keys are a limit, at which rotated, revoked and expired ones do n
   expect((await create()).status).toBe(201);
 });
 
-test("keys made at once are no more than there may be", async () => {
+test("concurrent requests cannot exceed the limit of keys", async () => {
   rest = door.as(await door.addAccount({ tier: "personal" }));
   const answers = await Promise.all(Array.from({ length: 10 }, () => create()));
   expect(answers.filter(({ status }) => status === 201)).toHaveLength(4);
 });
 
-test("a rotated key goes on for 24 hours, and its successor has all of it", async () => {
+test("a rotated key stays valid for 24 hours, and its successor has the same properties", async () => {
   const { body: old } = await create({ scopes: ["sessions:read"], addresses: ["198.51.100.0/24"] });
   const { status, body } = await rotate(old.id);
   expect(status).toBe(200);
@@ -159,13 +159,13 @@ test("a rotated key goes on for 24 hours, and its successor has all of it", asyn
   expect((await list("&status=expired")).map(({ id }) => id)).toEqual([old.id]);
 });
 
-test("of rotations at once one has a successor", async () => {
+test("a key has one successor when it is rotated many times at once", async () => {
   const { id } = (await create()).body;
   const answers = await Promise.all(Array.from({ length: 8 }, () => rotate(id)));
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(409)]);
 });
 
-test("a rotation ends no later than its key, and gives nobody more than he has", async () => {
+test("a rotation does not extend a key, or the caller's rights", async () => {
   const end = new Date(now + hour).toISOString();
   const { body: old } = await create({ expires_at: end });
   const { body } = await rotate(old.id);
@@ -177,7 +177,7 @@ test("a rotation ends no later than its key, and gives nobody more than he has",
   expect([slug(await rotate(wide.id, narrow)), slug(await rotate(wide.id, short))]).toEqual([forbidden, forbidden]);
 });
 
-test("a revoked key is refused at once, and is revoked once", async () => {
+test("a revoked key is rejected immediately, and a second revocation has no effect", async () => {
   const { body } = await create();
   expect(await tryKey(body.key)).toEqual(good);
   expect([(await revoke(body.id)).status, (await revoke(body.id)).status]).toEqual([204, 204]);
@@ -208,11 +208,11 @@ test("keys of another account are not found", async () => {
   expect(slug(await revoke("key_none"))).toEqual([404, "not-found"]);
 });
 
-test("a key says when it was last used, without a statement for each use", async () => {
+test("a key reports its last use, without a statement for each use", async () => {
   const { id, key } = (await create()).body;
   expect((await list())[0]).toMatchObject({ id, last_used_at: null });
   for (let use = 0; use < 3; use += 1) await tryKey(key);
-  // What is noted is written once a minute, and when the gateway stops.
+  // Uses are written once a minute and when the gateway stops.
   await door.running.app.apiKeys.stop();
   door.running.app.apiKeys.start();
   expect((await list())[0]).toMatchObject({ id, last_used_at: new Date(now).toISOString() });

@@ -15,7 +15,7 @@ let site: InputSite;
 let deployment: Deployment;
 let one: DeployedGateway;
 let other: DeployedGateway;
-/** Path of an agent session, and of its browser session. */
+/** Paths of an agent session and of its browser session. */
 let agent: string;
 let session: string;
 
@@ -47,7 +47,7 @@ beforeEach(async () => {
   site.told.length = 0;
 });
 
-/** Settles when the condition holds; a machine that is busy takes its time. */
+/** Waits for a condition with a timeout for busy machines. */
 const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 20_000 });
 const take = (client_id: string, gateway = one) => gateway.rest(`${agent}/takeover`, { client_id });
 const giveBack = (client_id: string, gateway = one) => gateway.rest(`${agent}/handback`, { client_id });
@@ -59,7 +59,7 @@ const press = (key: string) => [
   { kind: "key_up", key },
 ];
 
-/** Waits until the page has told all that it was sent before: it tells in order. */
+/** Waits for all earlier events of the page, which arrive in order. */
 async function hearAll(client: string, gateway = one): Promise<void> {
   await input(client, press("End"), gateway);
   await eventually(() => site.told.at(-1)).toMatch(/^keyup End/);
@@ -99,7 +99,7 @@ test("gives control to a person, refuses commands meanwhile, and returns control
   expect([tapped.status, tapped.body.detail]).toEqual([200, undefined]);
 });
 
-test("cancels a command at a takeover, and lets nothing more of it reach the page", async () => {
+test("cancels a command at a takeover, and sends no further part of it to the page", async () => {
   const action = { kind: "type", selector: "#field", text: "a".repeat(400), delay_ms: 20 };
   const type = () =>
     other.rest(`${session}/interact`, { action, timeout_ms: 60_000 }, { headers: { "idempotency-key": "typed once" } });
@@ -118,11 +118,11 @@ test("cancels a command at a takeover, and lets nothing more of it reach the pag
   const keys = keysTold();
   expect(keys.slice(keys.indexOf("b"))).toEqual(["b", "End"]);
   await giveBack("anna");
-  // A retry is not a second attempt: nobody knows how far the first one came.
+  // A retry is not executed, because the progress of the first attempt is unknown.
   expect(await type()).toMatchObject({ status: 409, body: { in_doubt: true } });
 });
 
-test("lets CDP clients only read, and releases what they hold down", async () => {
+test("allows CDP clients only to read, and releases their held input", async () => {
   const { body } = await one.rest(`${session}/cdp-url`, {});
   const client = await BareClient.connect(body.url);
   onTestFinished(() => client[Symbol.dispose]());
@@ -166,13 +166,13 @@ test("ends a CDP client's running command, or abandons it, when a person takes c
   await take("anna");
   expect((await waiting).error?.message).toContain("a person has taken control");
   expect((await reading).error).toBeUndefined();
-  // The page's own scripts go on.
+  // The page's own scripts continue.
   await hearAll("anna");
   await giveBack("anna");
   expect((await client.send("Runtime.evaluate", { expression: "1" }, page)).result.result.value).toBe(1);
 });
 
-test("takes input in order from the holder, and drops that of others", async () => {
+test("accepts input in order from the holder, and drops the input of others", async () => {
   await take("anna");
   const { body: again } = await take("anna");
   const click = [
@@ -197,7 +197,7 @@ test("takes input in order from the holder, and drops that of others", async () 
   expect((await input("anna", press("c"))).body).toEqual({ accepted: 0, dropped: 2, reason: "no_control" });
 });
 
-test("releases held keys and buttons at the handback", async () => {
+test("releases held keys and buttons when control is returned", async () => {
   await take("anna");
   await input("anna", [
     { kind: "key_down", key: "Shift" },
@@ -225,12 +225,12 @@ test("inserts text and compositions of an input method", async () => {
   await giveBack("anna");
 });
 
-test("takes input over a WebSocket, reports who is in control, and releases held input when it closes", async () => {
+test("accepts input over a WebSocket, reports the holder, and releases held input when it closes", async () => {
   const socket = new WebSocket(`${other.url.replace("http", "ws")}${agent}/stream`, ["pilothouse.v1"], {
     headers: { authorization: `Bearer ${deployment.key}` },
   });
   onTestFinished(() => socket.terminate());
-  // biome-ignore lint/suspicious/noExplicitAny: what is told has many shapes.
+  // biome-ignore lint/suspicious/noExplicitAny: messages have many shapes.
   const heard: any[] = [];
   socket.on("message", (data) => heard.push(JSON.parse(String(data))));
   await new Promise((resolve) => socket.once("open", resolve));
@@ -262,7 +262,7 @@ test("reserves the service's own client names, and refuses a takeover in mode ag
   expect((await one.rest(`${agent}/mode`, { mode: "pair" })).body).toMatchObject({ mode: "pair" });
 });
 
-/** Has whoever holds control vanish: it has lapsed a minute ago, whatever the clocks of two processes say. */
+/** Expires control a minute ago, which exceeds clock differences of processes. */
 async function vanish(id: string): Promise<void> {
   const db = openDatabase({ url: deployment.postgres.url }, silentLog, 1);
   const lapsed = new Date(Date.now() - 60_000);
@@ -270,7 +270,7 @@ async function vanish(id: string): Promise<void> {
   await db.close();
 }
 
-/** Hears the events of a session from now on, until the test is over. */
+/** Collects a session's events until the test ends. */
 async function hearEvents(path: string): Promise<{ type: string; data: { cause?: string; mode?: string } }[]> {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
@@ -298,7 +298,7 @@ test("reports every change of control by an event, an audit log entry and the st
     expect(status, JSON.stringify(answer)).toBe(200);
   };
   const anna = { client_id: "anna" };
-  /** Each change, with what is heard and written of it, and who steers then. */
+  /** Changes, each with its event's cause, its audit log action and the new holder. */
   const changes = [
     [ask("takeover", anna), "takeover", "agent_session.take_over", "anna"],
     [ask("handback", anna), "handback", "agent_session.hand_back", undefined],
@@ -309,7 +309,7 @@ test("reports every change of control by an event, an audit log entry and the st
     [ask("mode", { mode: "agent" }), "agent", "agent_session.set_mode", undefined],
     [ask("mode", { mode: "pair" }), "pair", "agent_session.set_mode", undefined],
     [ask("takeover", anna), "takeover", "agent_session.take_over", "anna"],
-    // Whoever comes before it is seen that control has lapsed finds it so.
+    // A takeover of expired control succeeds even before a sweep.
     [() => vanish(own).then(ask("takeover", { client_id: "ben" })), "takeover", "agent_session.take_over", "ben"],
     [() => other.rest(driven, undefined, { method: "DELETE" }), "handback", "agent_session.destroy", undefined],
   ] as const;

@@ -41,11 +41,11 @@ beforeEach(async () => {
   ledger.heard.length = 0;
 });
 
-/** Settles when the condition holds; a machine that is busy takes its time. */
+/** Waits for a condition with a timeout for busy machines. */
 const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 60_000 });
 const whatWasHeard = () => ledger.heard.map(({ what }) => what);
 
-/** 32 strokes of a key. */
+/** 32 presses of a key. */
 const keys = Array.from({ length: 32 }, () => [
   { kind: "key_down", key: "k" },
   { kind: "key_up", key: "k" },
@@ -55,7 +55,7 @@ const stall = [
   { kind: "key_down", key: "F8" },
   { kind: "key_up", key: "F8" },
 ];
-/** What was heard behind the key that stalls and is not the next stroke. */
+/** Events after the stalling key that are out of order. */
 const outOfOrder = () =>
   whatWasHeard()
     .slice(2)
@@ -79,14 +79,14 @@ test.each(inputDoors)(
   },
 );
 
-test("delays a stream for a stalled page without loss, and tells a request what was dropped", {
+test("delays a stream for a stalled page without loss, and reports dropped events to a request", {
   timeout: 120_000,
 }, async () => {
   using stream = await openInput("WebSocket", target);
   stream.send(stall);
   const messages = 40;
   for (let message = 0; message < messages; message += 1) stream.send(keys);
-  // The page handles nothing meanwhile: more than it takes is not acknowledged.
+  // The stalled page handles no events, and events beyond its limit are not acknowledged.
   await eventually(() => stream.acknowledged.accepted).toBeGreaterThan(64);
   const asked = await rest(`${agent}/input-event`, { client_id: "anna", events: keys });
   expect(asked.body.accepted + asked.body.dropped).toBe(keys.length);
@@ -133,7 +133,7 @@ test.each(inputDoors)(
     expect(pasted.length).toBeGreaterThan(100_000);
     using stream = await openInput(door, target);
     stream.send([{ kind: "text", text: written }]);
-    // What a Japanese input method does on the way from kana to kanji.
+    // A Japanese input method's steps from kana to kanji.
     for (const text of ["に", "にほ", "にほん", "日本"]) {
       stream.send([{ kind: "composition", text, done: text === "日本" }]);
     }

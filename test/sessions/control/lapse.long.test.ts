@@ -31,7 +31,7 @@ test("releases held input and notifies viewers although the gateways die when co
   await one.rest(`${agent}/input-event`, { client_id: "anna", events });
   await expect.poll(() => site.told, { timeout: 20_000 }).toContain("mousedown 0 90 91");
 
-  // The worker hears nothing while the change is committed, and those who would have told it are gone when it does.
+  // The worker is stopped while the change is committed, and the gateways are killed before they can notify it.
   deployment.worker(0).signal("SIGSTOP");
   const db = openDatabase({ url: deployment.postgres.url }, silentLog, 1);
   const row = db.sql.selectFrom("sessions").select("control_holder").where("id", "=", body.session_id);

@@ -18,7 +18,7 @@ import { createTestClock } from "../../support/test-clock.ts";
 
 const clock = createTestClock({ isStill: true });
 let running: SessionsApp;
-/** The holders that the worker was told of; empty for none. */
+/** Holders that the worker was notified of, "" for none. */
 const told: string[] = [];
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => running[Symbol.asyncDispose]());
 
-/** Settles when the condition holds; a machine that is busy takes its time. */
+/** Waits for a condition with a timeout for busy machines. */
 const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 20_000 });
 
 test("ends control after 30 s without a heartbeat", async () => {
@@ -46,7 +46,7 @@ test("ends control after 30 s without a heartbeat", async () => {
   const stop = new AbortController();
   const causes: unknown[] = [];
   const { accountId } = call().principal;
-  // Of the log itself: it says when it has begun to listen.
+  // Watches the log directly, because it reports when the watch has started.
   const changes = await running.app.events.watch({ accountId, subject: sessionId, signal: stop.signal });
   const watching = (async () => {
     for await (const { type, data } of changes) if (type === "session.control_changed") causes.push(data?.cause);
@@ -57,7 +57,7 @@ test("ends control after 30 s without a heartbeat", async () => {
   const press = create(InputEventSchema, { event: { case: "text", value: { text: "a" } } });
   const send = (clientId: string) =>
     people.sendInput(call(), create(SendInputRequestSchema, { id, clientId, event: press }));
-  /** When control lapses, from now on. */
+  /** Seconds until control expires. */
   const left = async () => Number((await holder())?.lapsesAt?.seconds ?? 0n) - Math.floor(clock.now() / 1_000);
 
   await take("anna");
@@ -70,7 +70,7 @@ test("ends control after 30 s without a heartbeat", async () => {
   await eventually(async () => (await holder())?.state).toBe("agent_control");
   await eventually(() => told.filter((holder, index) => holder !== told[index - 1])).toEqual(["anna", ""]);
 
-  // Whose control has lapsed has lost it, whether that was seen yet or not.
+  // Control has expired although no sweep has run yet.
   await take("ben");
   clock.advance(30_000);
   const { holderClientId } = await take("anna");
@@ -88,7 +88,7 @@ test("keeps control by heartbeats until the last input is 5 minutes old", async 
   await agents.takeOver(call(), create(TakeOverRequestSchema, { id, clientId: "anna" }));
   const control = async () =>
     (await agents.get(call(), { $typeName: "pilothouse.v1.GetAgentSessionRequest", id })).control;
-  /** A heartbeat that meets a gateway which has not heard of anna: it writes the sign down at once. */
+  /** Sends a heartbeat through a new gateway, which writes it immediately. */
   async function beat(): Promise<void> {
     const signsOfLife = createSignsOfLife({ ...running.app, clock });
     const message = create(StreamInputRequestSchema, { agentSessionId: id, clientId: "anna" });

@@ -4,7 +4,7 @@ import type { InputSite } from "../../support/input-site.ts";
 import { BareClient } from "../../support/lend-scene.ts";
 import type { Rest } from "../../support/rest.ts";
 
-/** Who races for what. */
+/** Participants of the race. */
 export interface Race {
   readonly gateways: readonly [DeployedGateway, DeployedGateway];
   /** Paths of the agent session and of its browser session, which shows the site. */
@@ -14,16 +14,15 @@ export interface Race {
   readonly rounds: number;
 }
 
-/** Eight clients, each of which clicks at a column of its own. */
+/** Eight clients, each of which clicks at its own column. */
 const clients = Array.from({ length: 8 }, (_, index) => ({ id: `client-${index}`, column: 100 + 10 * index }));
 
-/** Where the API and a CDP client click. */
+/** Columns of the API's and the CDP client's clicks. */
 const others = { api: 50, cdp: 60 };
 
 /**
- * Has eight clients take over at once, round after round, in the middle of a click of the API and of one of a CDP client; each
- * then sends a click, whoever has won. The page gets the winners' clicks whole, none of the losers', and of the others only
- * what they have sent before.
+ * Repeatedly lets eight clients take control at once, during clicks of the API and a CDP client, and then click. The
+ * page receives only complete clicks of the holders, and earlier clicks of the API and CDP.
  */
 export async function race({ gateways: [one, other], agent, session, site, rounds }: Race): Promise<void> {
   const through = (index: number): Rest => (index % 2 === 0 ? one : other).rest;
@@ -82,7 +81,7 @@ function assertTold(told: string[], expected: string[], byApi: { done: number; i
   const columnOf = (line: string) => Number(line.split(" ")[2]);
   const isOther = (line: string) => columnOf(line) === others.api || columnOf(line) === others.cdp;
   expect(told.filter((line) => !isOther(line))).toEqual(expected);
-  // Nobody's click is in the middle of a winner's.
+  // A holder's click is not interrupted by others.
   const torn = told.filter((line, index) => {
     const next = told[index + 1];
     return line.startsWith("mousedown") && !isOther(line) && next !== line.replace("mousedown", "mouseup");
@@ -91,7 +90,7 @@ function assertTold(told: string[], expected: string[], byApi: { done: number; i
   const clicked = told.filter((line) => line.startsWith("mousedown") && columnOf(line) === others.api).length;
   expect(clicked).toBeGreaterThanOrEqual(byApi.done);
   expect(clicked).toBeLessThanOrEqual(byApi.done + byApi.inDoubt);
-  // What a CDP client was holding is released.
+  // Input held by a CDP client is released.
   const ofCdp = told.filter((line) => columnOf(line) === others.cdp);
   expect(ofCdp.filter((line) => line.startsWith("mousedown")).length).toBe(
     ofCdp.filter((line) => line.startsWith("mouseup")).length,

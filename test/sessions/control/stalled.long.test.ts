@@ -12,7 +12,7 @@ import {
 import { type Rest, restClient } from "../../support/rest.ts";
 import { type Service, startService } from "../../support/service.ts";
 
-/** What is sent while nobody takes it, in pastes of 100 kB; and how much of it a process may hold. */
+/** Number of 100 kB pastes sent to a stalled receiver, and the memory in bytes that a process may use for them. */
 const messages = 2_000;
 const paste = [{ kind: "paste", text: "p".repeat(100_000) }];
 const mostGrowth = 32 * 2 ** 20;
@@ -24,7 +24,7 @@ const stall = [
 ];
 const stalls = 12;
 
-/** Milliseconds: less than the stalls, though the sending takes some of it; and shorter than the lease of a worker that is stopped. */
+/** Milliseconds: less than all stalls, because sending takes time, and less than a stopped worker's lease. */
 const stalled = 14_000;
 const stopped = 3_000;
 
@@ -49,7 +49,7 @@ afterAll(async () => {
   await ledger?.[Symbol.asyncDispose]();
 }, 60_000);
 
-/** Sends more than anybody may hold, and gives the most that gateway and worker have grown by meanwhile. */
+/** Sends more than the limits, and returns the maximal growth of gateway and worker in bytes. */
 async function flood(stream: InputStream, ms: number): Promise<{ gateway: number; worker: number }> {
   const memory = () => ({ gateway: pssBytes(pids.gateway), worker: pssBytes(pids.worker) });
   const before = memory();
@@ -65,7 +65,7 @@ async function flood(stream: InputStream, ms: number): Promise<{ gateway: number
   return most;
 }
 
-/** A first stream makes what the processes keep from then on. */
+/** Sends a first stream, which causes permanent allocations of the processes. */
 async function warmUp(door: InputDoor): Promise<void> {
   using stream = await openInput(door, target);
   for (let message = 0; message < 40; message += 1) stream.send(paste);

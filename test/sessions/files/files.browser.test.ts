@@ -32,7 +32,7 @@ afterAll(async () => {
   await site?.stop();
 });
 
-/** Launches a session for a test, and gives its path. */
+/** Launches a session for a test, and returns its path. */
 async function open(request: object = {}): Promise<string> {
   const { status, body } = await rest("/v1/sessions", request);
   expect(status, JSON.stringify(body)).toBe(201);
@@ -60,7 +60,7 @@ const namesIn = async (session: string): Promise<string[]> => {
   return body.data.map(({ name }: { name: string }) => name);
 };
 
-/** Finds where a session's files lie, by one that it alone has. */
+/** Finds a session's slot by a file with a unique name. */
 async function slotOf(session: string): Promise<string> {
   const marker = randomUUID();
   await put(session, marker, "marker");
@@ -71,7 +71,7 @@ async function slotOf(session: string): Promise<string> {
 }
 
 describe("a file", () => {
-  test("is put, fetched as it was, replaced, listed and deleted", async () => {
+  test("is uploaded, fetched unchanged, replaced, listed and deleted", async () => {
     const session = await open();
     const [first, second] = [randomBytes(3 * mebibyte + 7), Buffer.from("short")];
     const made = await put(session, "report.csv", first);
@@ -109,7 +109,7 @@ describe("a file", () => {
     expect(await namesIn(session)).toEqual(["empty"]);
   });
 
-  test("has a name of any script, and none that leads elsewhere", async () => {
+  test("may have a name in any script, but no path", async () => {
     const session = await open();
     const good = [
       "Grüße 'für' \"Ada\" (1).html",
@@ -133,7 +133,7 @@ describe("a file", () => {
     const bad = ["../x", "..", ".", "a/b", "a\\b", "a\nb", "a\u0085b", "x".repeat(300), "ü".repeat(128)];
     for (const name of bad) {
       for (const method of ["PUT", "GET", "DELETE"]) {
-        // Not by fetch, which takes `..` for a way up.
+        // fetch would normalise `..`.
         const { status, body } = await raw(method, `${session}/files/${encodeURIComponent(name)}`);
         expect([status, body.errors?.[0]?.field], `${method} ${JSON.stringify(name)}`).toEqual([400, "name"]);
       }
@@ -149,7 +149,7 @@ describe("a file", () => {
     expect(await namesIn(session)).toHaveLength(good.length);
   });
 
-  test("that is cut leaves nothing, and what it was to replace stays", async () => {
+  test("is not stored when its upload is cut, and the earlier one is kept", async () => {
     const session = await open();
     const slot = await slotOf(session);
     await put(session, "kept", "whole");
@@ -167,7 +167,7 @@ describe("a file", () => {
     expect((await get(session, "kept")).data.toString()).toBe("whole");
   });
 
-  test("that comes twice at once is one of the two, whole", async () => {
+  test("is stored whole when it is uploaded twice at once", async () => {
     const session = await open();
     const bodies = [1, 2, 3, 4].map((byte) => Buffer.alloc(mebibyte * byte, byte));
     const answers = await Promise.all(bodies.map((body) => put(session, "same", body)));
@@ -177,8 +177,8 @@ describe("a file", () => {
     expect((await rest(`${session}/files`)).body.data).toMatchObject([{ name: "same", bytes: data.length }]);
   });
 
-  // 100 MiB have to come for it, which takes a busy machine half a minute.
-  test("that is larger than a file may be is refused, before or while it comes", { timeout: 120_000 }, async () => {
+  // The upload of 100 MiB takes a busy machine half a minute.
+  test("is rejected above the maximal size, before or during its upload", { timeout: 120_000 }, async () => {
     const session = await open();
     const expected = { status: 409, slug: "conflict", detail: "a file has at most 100 MiB" };
     const told = await raw("PUT", pathOf(session, "big"), { "content-length": String(100 * mebibyte + 1) });
@@ -187,7 +187,7 @@ describe("a file", () => {
     expect(await namesIn(session)).toEqual([]);
   });
 
-  test("is its account's alone, and gone with its session", async () => {
+  test("belongs to its account, and is removed with its session", async () => {
     const session = await open();
     await put(session, "mine", "secret");
     const stranger = { ...service, key: await addAccount(service) };
@@ -208,11 +208,11 @@ describe("a file", () => {
       expectProblem(gone, { status: 410, slug: "session-destroyed", extensions: { ended_reason: "destroyed" } });
     }
     expectProblem(await send(service, { path: `${session}/files` }), { status: 410, slug: "session-destroyed" });
-    // The slot is made again for another.
+    // The slot is recreated for another session.
     await expect.poll(() => existsSync(join(slot, "files", "mine")), { timeout: 10_000 }).toBe(false);
   });
 
-  test("is listed page by page, those that changed last first", async () => {
+  test("is listed in pages, most recently changed first", async () => {
     const session = await open();
     for (const name of ["a", "b", "c", "d"]) await put(session, name, name);
     await put(session, "b", "changed");
@@ -234,7 +234,7 @@ test.for([
     (options: GrpcTransportOptions) => createGrpcTransport({ ...options, baseUrl: `http://${service.grpcAddress}` }),
   ],
 ] as const)(
-  "travels whole in the message over %s, up to 4 MiB, comes back in parts, and is listed and deleted",
+  "is uploaded in one message over %s up to 4 MiB, downloaded in parts, listed and deleted",
   async ([, connect]) => {
     const session = await open();
     const id = session.slice(session.lastIndexOf("/") + 1);
@@ -256,7 +256,7 @@ test.for([
     const parts = await fetchFile();
     expect(Buffer.concat(parts).equals(data)).toBe(true);
     expect(Math.max(...parts.map(({ length }) => length))).toBe(256 * 1024);
-    // Whoever still sends a second after the refusal loses the connection, and what is asked on it meanwhile.
+    // A client that sends for a second after the refusal loses its connection and the requests on it.
     const tooMuch = connectAnew().put({ id, name: "five", content: { data: randomBytes(5 * mebibyte) } });
     await expect(tooMuch).rejects.toMatchObject({ code: Code.ResourceExhausted });
     const escaping = client.put({ id, name: "../four", content: { data } });
@@ -271,7 +271,7 @@ test.for([
 describe.each(runtimes)("a download of %s", (runtime) => {
   const downloads = async (session: string) => (await rest(`${session}/state`)).body.downloads;
 
-  test("becomes a file of the session, under a name that no other has", async () => {
+  test("becomes a file of the session, under a unique name", async () => {
     const session = await open({ runtime });
     await put(session, "report.csv", "mine");
     await rest(`${session}/navigate`, { url: site.url("/popups.html") });
@@ -289,7 +289,7 @@ describe.each(runtimes)("a download of %s", (runtime) => {
     ]);
   });
 
-  test("has a clean name, whatever its page calls it", async () => {
+  test("has a valid name, whatever its page suggests", async () => {
     const session = await open({ runtime });
     for (const name of ["..", "../../../etc/x", "a\nb.txt", "x".repeat(400), "报告.pdf"]) {
       const before = (await namesIn(session)).length;
@@ -302,7 +302,7 @@ describe.each(runtimes)("a download of %s", (runtime) => {
     expect((await namesIn(session))[0]).toBe("报告.pdf");
   });
 
-  test("that is larger than a file may be is refused", async () => {
+  test("is rejected above the maximal size", async () => {
     const session = await open({ runtime });
     await rest(`${session}/navigate`, { url: site.url("/huge-download") });
     const statuses = async () => (await downloads(session)).map(({ status }: { status: string }) => status);
@@ -326,7 +326,7 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
     interact({ kind: "upload", selector, files, ...more });
   const title = async () => (await rest(`${session}/state`)).body.title;
 
-  test("gives files to a form, and its server receives them", async () => {
+  test("sets the files of a form, whose server receives them", async () => {
     const [large, small] = [randomBytes(5 * mebibyte), Buffer.from("small")];
     await put(session, "large.bin", large);
     await put(session, "Grüße.txt", small);
@@ -347,7 +347,7 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
     ]);
   });
 
-  test("puts others in place of what was chosen, and tells of the same file again", async () => {
+  test("replaces the chosen files, and dispatches events for the same file again", async () => {
     await put(session, "a", "a");
     await put(session, "b", "bb");
     await upload("#one", ["a"]);
@@ -361,16 +361,16 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
     ]);
   });
 
-  test("reaches into frames, and takes what a page has downloaded", async () => {
-    const { body: landed } = await rest(`${session}/navigate`, { url: site.url("/download") });
-    expect(landed).toMatchObject({ url: site.url("/upload.html"), download: { file_name: "report.csv" } });
+  test("works in frames, and accepts a page's downloads", async () => {
+    const { body: response } = await rest(`${session}/navigate`, { url: site.url("/download") });
+    expect(response).toMatchObject({ url: site.url("/upload.html"), download: { file_name: "report.csv" } });
     await expect.poll(() => namesIn(session), { timeout: 10_000 }).toEqual(["report.csv"]);
     await rest(`${session}/navigate`, { url: site.url("/upload.html") });
     const { body } = await upload("#framed", ["report.csv"], { frame: ["iframe"] });
     expect(body.title).toBe("framed report.csv");
   });
 
-  test("goes to the chooser that a button opens, of an input that is in no document too", async () => {
+  test("answers the file chooser of a button, also for an input outside of the document", async () => {
     await put(session, "a", "a");
     await put(session, "b", "b");
     const { body } = await upload("#open", ["a", "b"]);
@@ -381,13 +381,13 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
       { kind: "file_chooser", message: "asked for files", answer: "accepted" },
       { kind: "file_chooser", message: "asked for a file", answer: "accepted" },
     ]);
-    // Nobody expects another.
+    // No further chooser is expected.
     await interact({ kind: "tap", selector: "#make" });
     const last = async () => (await rest(`${session}/state`)).body.dialogs.at(-1).answer;
     await expect.poll(last, { timeout: 10_000 }).toBe("dismissed");
   });
 
-  test("that cannot be is refused, and changes nothing", async () => {
+  test("changes nothing when it is rejected", async () => {
     await put(session, "a", "a");
     await put(session, "b", "b");
     for (const [selector, files, field, message] of [
@@ -415,7 +415,7 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
 
 const sha1 = (data: Buffer) => createHash("sha1").update(data).digest("hex");
 
-/** Sends a request with its path as it is, and no body; gives the answer's JSON. */
+/** Sends a request without body to an unnormalised path, and returns the response's JSON. */
 async function raw(method: string, path: string, headers: Record<string, string> = {}) {
   const { hostname, port } = new URL(service.url);
   const asked = request({

@@ -14,10 +14,10 @@ const barBytes = 8 * mebibyte;
 const fileBytes = 80 * mebibyte;
 const slowBytesPerSecond = 2 * mebibyte;
 
-/** What a slow client reads or writes at once. */
+/** Bytes that a slow client reads or writes at once. */
 const stepBytes = 64 * 1024;
 
-/** Milliseconds between two looks into the processes. */
+/** Milliseconds between two samples of memory. */
 const lookMs = 2_000;
 
 let service: Service;
@@ -42,7 +42,7 @@ async function until(time: number): Promise<void> {
   if (time > performance.now()) await delay(time - performance.now());
 }
 
-/** Puts 80 MiB, at most so fast. */
+/** Uploads 80 MiB at a maximal rate, and returns the status. */
 async function upload(bytesPerSecond: number): Promise<number> {
   const sent = begin("PUT", { "content-length": String(fileBytes) });
   const answered = once(sent, "response");
@@ -58,7 +58,7 @@ async function upload(bytesPerSecond: number): Promise<number> {
   return response.statusCode;
 }
 
-/** Fetches them, at most so fast; gives how many have come. */
+/** Downloads the file at a maximal rate, and returns the number of bytes. */
 async function download(bytesPerSecond: number): Promise<number> {
   const [response] = await once(begin("GET").end(), "response");
   const beganAt = performance.now();
@@ -70,13 +70,13 @@ async function download(bytesPerSecond: number): Promise<number> {
   return bytes;
 }
 
-/** What a process holds once its garbage is collected: how much it takes besides is up to its collector. */
+/** Memory of a process after a garbage collection. Total memory would depend on the collector. */
 async function heldBytes(pid: number): Promise<number> {
   const { heapBytes, bufferBytes } = await lookInside(pid);
   return heapBytes + bufferBytes;
 }
 
-/** Runs a transfer, and says how much more processes held during it at most, each seen at least once. */
+/** Runs a transfer, and returns the maximal growth of each process, from at least one sample. */
 async function heldBy(pids: readonly number[], transfer: () => Promise<number>) {
   const more = pids.map(() => Number.NEGATIVE_INFINITY);
   const before: number[] = [];
@@ -94,10 +94,10 @@ async function heldBy(pids: readonly number[], transfer: () => Promise<number>) 
   return { result: await result, more };
 }
 
-test("of 80 MiB at 2 MiB/s, up and down, neither gateway nor worker holds 8 MiB", { timeout: 300_000 }, async () => {
+test("gateway and worker hold less than 8 MiB in transfers of 80 MiB at 2 MiB/s", { timeout: 300_000 }, async () => {
   const worker = Number.parseInt(readFileSync(join(service.dataDir, "worker.pid"), "utf8"), 10);
   const pids = [service.pidOf("gateway"), worker];
-  // What first transfers make a process keep is no matter of how slow a client is.
+  // First transfers cause permanent allocations that do not depend on the client's speed.
   for (const status of [201, 200]) {
     expect(await upload(Number.POSITIVE_INFINITY)).toBe(status);
     expect(await download(Number.POSITIVE_INFINITY)).toBe(fileBytes);
@@ -110,7 +110,7 @@ test("of 80 MiB at 2 MiB/s, up and down, neither gateway nor worker holds 8 MiB"
   expect(Math.max(...all), `up ${up.more}, down ${down.more}`).toBeLessThan(barBytes);
 });
 
-test("768 MiB of files are as many as a session may have, and do not end it", { timeout: 600_000 }, async () => {
+test("a session can have 768 MiB of files", { timeout: 600_000 }, async () => {
   await rest(`${session}/files/large.bin`, undefined, { method: "DELETE" });
   const put = async (name: string, mebibytes: number) => {
     const { status, body } = await rest(`${session}/files/${name}`, undefined, {
@@ -122,7 +122,7 @@ test("768 MiB of files are as many as a session may have, and do not end it", { 
   for (const name of ["a", "b", "c", "d", "e", "f", "g"]) expect(await put(name, 100)).toBe(201);
   expect(await put("h", 68)).toBe(201);
   expect(await put("i", 1)).toEqual([409, "the files of a session have at most 768 MiB together"]);
-  // Longer than all slots take to be measured after their disk has grown.
+  // Longer than measuring all slots takes after their disk has grown.
   await delay(5_000);
   expect(await rest(`${session}/navigate`, { url: "about:blank" })).toMatchObject({ status: 200 });
 });
