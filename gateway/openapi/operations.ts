@@ -217,7 +217,7 @@ function eventStream({ method }: ServedMethod, { schemas, payloads }: OperationC
     schema: {
       type: "string",
       description:
-        "Server-Sent Events. `data` of each is JSON of the schema `x-event-data`; a comment comes every 15 s. A failure " +
+        "Server-Sent Events. `data` of each is JSON of the schema `x-event-data`; a comment is sent every 15 s. A failure " +
         "midway is a last event `error`, whose data is a problem document.",
       "x-event-data": schemas.response(item),
     },

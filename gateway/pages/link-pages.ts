@@ -73,8 +73,8 @@ const actions: Readonly<Record<LinkPage, LinkAction>> = {
     ],
   },
   "password-reset": {
-    title: "Set another password",
-    about: "All your logins end. The new password works at once.",
+    title: "Set a new password",
+    about: "All your logins end. The new password works immediately.",
     forms: [
       {
         fields: [newPassword],

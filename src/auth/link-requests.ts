@@ -10,7 +10,7 @@ import type { CountTry } from "./logins/network-brakes.ts";
 import { dropVerifications, makeMailToken } from "./mail-tokens.ts";
 import { createAuthMails } from "./mails.ts";
 
-const most = { strangers: 5, knownNetwork: 5, what: "links were requested for this address" };
+const most = { strangers: 5, knownNetwork: 5, what: "link requests for this address" };
 
 /** A request for a mailed link; the address may not belong to a user. */
 export interface LinkRequest {

@@ -75,7 +75,7 @@ export function createSignUp(parts: AuthServiceParts) {
         );
       const email = canonicalEmail(request.email);
       const { network } = clientOf(call);
-      await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups came from your network");
+      await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups from your network");
       if (acceptedRevision !== undefined) await assertAcceptable(acceptedRevision, inviteToken);
       await passwords.assertStrong(request.password, email, call.clientAddress);
       const invite = inviteToken === undefined ? undefined : await invites.find(db, email, inviteToken);

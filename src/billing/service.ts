@@ -60,7 +60,7 @@ function readUrl(field: string, given: string | undefined, absent: string): stri
   const url = URL.parse(given);
   const isLocal = url?.protocol === "http:" && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname);
   if (!url || (url.protocol !== "https:" && !isLocal))
-    throw failFields("bad-request", { [field]: "must be an https address" });
+    throw failFields("bad-request", { [field]: "must be an https URL" });
   return url.href;
 }
 

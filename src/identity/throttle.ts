@@ -24,7 +24,7 @@ export interface CountedTry {
 export interface Brakes {
   /** Counts an attempt on the first throttle below its limit. Returns undefined if none is. */
   count(brakes: readonly Brake[]): Promise<CountedTry | undefined>;
-  /** Like `count`, but throws `rate-limited` if all limits are reached. `what` appears in the error. */
+  /** Like `count`, but throws `rate-limited` if all limits are reached. `what` is a plural noun for the error. */
   take(brakes: readonly Brake[], what: string): Promise<CountedTry>;
   /** Removes an attempt that was no guess. */
   giveBack(counted: CountedTry): Promise<void>;

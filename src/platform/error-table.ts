@@ -145,7 +145,7 @@ export const errorTable = {
     status: 409,
     code: code.aborted,
     title: "Conflict",
-    about: "The current state of the resource does not allow the request. `detail` gives the reason.",
+    about: "The current state of the resource does not allow the request. `detail` contains the reason.",
     extensions: {
       pause_reason: {
         type: "string",
@@ -304,13 +304,13 @@ export const errorTable = {
     status: 500,
     code: code.internal,
     title: "Internal error",
-    about: "An unexpected fault of the service. Try again with exponential backoff, and quote `instance` when asking.",
+    about: "An unexpected fault of the service. Try again with exponential backoff, and quote `instance` in a report.",
   },
   "driver-error": {
     status: 502,
     code: code.unknown,
     title: "Browser error",
-    about: "The browser failed to run the command. The extensions give the reason. The session continues.",
+    about: "The browser failed to run the command. The extensions contain the reason. The session continues.",
     extensions: {
       net_error: {
         type: "string",

@@ -73,7 +73,7 @@ export function createProfileService({
       const [account, count] = await Promise.all([lockAccount(tx, accountId), countProfiles(tx, accountId)]);
       const { profiles: limit, name: tier } = limits.of(account);
       if (count >= limit) {
-        const detail = `the account has ${counted(count, "profile")}, as many as it may have on tier ${tier}: delete one first`;
+        const detail = `the account has ${counted(count, "profile")}, the maximum on tier ${tier}: delete one first`;
         throw fail("tier-limit", { current_profiles: count, limit }, { detail });
       }
       const row = await insertProfile(tx, { id, accountId, name, labels, description: description ?? null });

@@ -50,7 +50,7 @@ test("an address allows strangers 20 tries an hour on all doors, and its user mo
   expect(wait).toBeGreaterThan(3_000);
   const shown = ["bucket", "remaining", "reset"].map((name) => stranger.headers.get(`x-ratelimit-${name}`));
   expect(shown).toEqual(["global", "0", String(Math.ceil(gateway.now() / 1_000) + wait)]);
-  expect(stranger.answer.detail).toMatch(/^too many passwords were tried for this address within an hour/);
+  expect(stranger.answer.detail).toMatch(/^too many attempts at the password of this address within an hour/);
   // Another address in the network of the user's earlier login.
   expect((await gateway.call("REST", logIn, right, { from: "203.0.113.99" })).slug).toBe("");
   await gateway.call("REST", requestMagicLink, { email: person.email }, { from: "192.0.2.9" });

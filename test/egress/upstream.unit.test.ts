@@ -164,7 +164,7 @@ test("checks and pins the proxy's own name for every connection", async () => {
   const port = await listen(createServer((socket) => relay.accept(socket)));
   expect((await connectThrough(port, "public.example:443")).status).toBe("HTTP/1.1 200 Connection Established");
   expect((await connectThrough(port, "public.example:443")).status).toBe("HTTP/1.1 502 Bad Gateway");
-  expect(relay.failureOf("public.example", 443, 0)?.proxyFault).toContain("is not on the public internet");
+  expect(relay.failureOf("public.example", 443, 0)?.proxyFault).toContain("is not a public address");
 });
 
 test("hides a proxy's 407 from pages and treats a revoked login as a loss", async () => {

@@ -65,14 +65,14 @@ export const returnMoney: AdminCommand = {
   help: `return --order <id>
 
   records that the operator has returned the excess payment of a paid order in the wallet. The order stays
-  paid, and needs no further check`,
+  paid, and needs no more review`,
   options: ["order"],
   run: ({ order }, env) =>
     asOperator(env, (operator) =>
       operator.db.transaction(async (tx) => {
         const id = needId(order);
         await returnExcess(tx, partsOf(operator), id);
-        return `The excess payment of ${id} is returned.`;
+        return `Recorded that the excess payment of ${id} was returned.`;
       }),
     ),
 };
@@ -80,7 +80,7 @@ export const returnMoney: AdminCommand = {
 export const extend: AdminCommand = {
   help: `extend --order <id> --days <number>
 
-  extends the months of a paid order that have not ended`,
+  adds days to the remaining prepaid months of a paid order`,
   options: ["order", "days"],
   run: ({ order, days: text }, env) =>
     asOperator(env, (operator) =>

@@ -8,11 +8,11 @@ export function refusalPage(target: Target, why: "private" | "outside", showReme
   const name = escapeHtml(formatTarget(target));
   const reason =
     why === "outside"
-      ? "is not one of the hosts that this session may reach."
-      : "is not on the public internet. Pages in a session may not reach private addresses.";
+      ? "is not an allowed host of this session."
+      : "is not a public address, and pages may reach only public addresses.";
   const remedy =
     why === "private" && showRemedy && !isMetadataHost(target.host)
-      ? `<p>To let pages reach it, start Pilothouse with <code>EGRESS_ALLOW=${name}</code>.</p>`
+      ? `<p>Start the service with <code>EGRESS_ALLOW=${name}</code> to allow it.</p>`
       : "";
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Blocked: ${name}</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;padding:0 1em}</style></head>

@@ -103,7 +103,7 @@ export class Upstream {
       signal,
     ).catch(asUnreachable);
     if (resolution.kind === "refused") {
-      throw new ProxyFailure("egress_blocked", "is not on the public internet; use a proxy with a public address");
+      throw new ProxyFailure("egress_blocked", "is not a public address; use a proxy with a public address");
     }
     const lookup = pinnedLookup(resolution.addresses);
     const socket = await connectTarget(this.target, lookup, signal).catch(asUnreachable);

@@ -47,7 +47,7 @@ export function createRecipeService({ db, clock }: RecipeServiceParts): ServiceI
       await lockAccount(tx, accountId);
       const count = await countRecipes(tx, accountId);
       if (count >= most.recipes) {
-        const detail = `the account has ${counted(count, "recipe")}, as many as it may have: delete one first`;
+        const detail = `the account has ${counted(count, "recipe")}, the maximum: delete one first`;
         throw fail("tier-limit", { current_recipes: count, limit: most.recipes }, { detail });
       }
       const row = await insertRecipe(tx, {

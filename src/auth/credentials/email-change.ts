@@ -87,7 +87,7 @@ export function createEmailChange(parts: EmailChangeParts) {
       if (email === user.email) throw failFields("validation-failed", { email: "is already your address" });
       await provePassword({ user, email: user.email, password: request.password, client: clientOf(call) });
       for (const name of [`email-change by ${user.id}`, `email-change to ${email}`])
-        await brakes.take([{ name, limit: mostMails }], "address changes were requested");
+        await brakes.take([{ name, limit: mostMails }], "requests to change the address");
       await db.transaction(async (tx) => {
         call.audit(tx, { subject: user.id, data: { email } });
         await mailTo(tx, user, email, loginId);

@@ -66,7 +66,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
 
   /** Runs an attempt, which counts against the limit unless it succeeds. */
   async function tryCode<T>({ id }: UserRow, run: (tx: Tx) => Promise<T>): Promise<T> {
-    const counted = await brakes.take([{ name: `totp ${id}`, limit: mostTries }], "codes were tried for this user");
+    const counted = await brakes.take([{ name: `totp ${id}`, limit: mostTries }], "attempts at a code of this user");
     const result = await db.transaction(run);
     await brakes.giveBack(counted);
     return result;

@@ -59,7 +59,7 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
   async function issueForKey(call: Call, request: TokenRequest): Promise<TokenResponse> {
     const client = readClient(call, request);
     const name = `oauth ${client.id.slice(0, 64)} ${clientOf(call).network}`;
-    const counted = await brakes.take([{ name, limit: mostFailures }], "secrets were tried for this client");
+    const counted = await brakes.take([{ name, limit: mostFailures }], "attempts at the secret of this client");
     const { principal, expiresAt } = await findKey(call, client);
     await brakes.giveBack(counted);
     const asked = new Set(request.scope?.split(" ").filter(Boolean));

@@ -5,7 +5,7 @@ import type { Client } from "../logins/client.ts";
 import type { CountTry } from "../logins/network-brakes.ts";
 import type { Passwords } from "./passwords.ts";
 
-const tries = { strangers: 20, knownNetwork: 10, what: "passwords were tried for this address" };
+const tries = { strangers: 20, knownNetwork: 10, what: "attempts at the password of this address" };
 
 /** Identical for known and unknown addresses. */
 const wrongPassword = "no user has this address and this password: try again, or reset the password";

@@ -47,7 +47,7 @@ export function createPasswords(registry: Registry): Passwords {
     registers: [registry],
   });
   const waiting: (() => void)[] = [];
-  const enter = createQueueBounds({ ...mostWaiting, what: "compared" });
+  const enter = createQueueBounds({ ...mostWaiting, what: "password hashes" });
   let running = 0;
   let decoy: Promise<string> | undefined;
 

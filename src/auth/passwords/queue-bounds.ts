@@ -6,7 +6,7 @@ interface QueueBoundsOptions {
   readonly all: number;
   /** Maximum per client address, so that one address cannot fill the queue. */
   readonly ofAddress: number;
-  /** Participle for the error text, for example `compared`. */
+  /** Plural noun for the error text. */
   readonly what: string;
 }
 
@@ -21,8 +21,8 @@ export function createQueueBounds({ all, ofAddress, what }: QueueBoundsOptions):
     const owner = networkOf(address, { v4: 32, v6: 64 });
     const own = byAddress.get(owner) ?? 0;
     if (waiting >= all || own >= ofAddress) {
-      const whose = own >= ofAddress ? "of your address " : "";
-      const detail = `too many passwords ${whose}are being ${what} at the moment; wait 1 s`;
+      const whose = own >= ofAddress ? " for your address" : "";
+      const detail = `too many ${what}${whose} are waiting; wait 1 s`;
       throw fail("rate-limited", { retry_after_seconds: 1 }, { detail, retryAfter: 1 });
     }
     waiting += 1;

@@ -37,7 +37,7 @@ const program = new URL("./strength-worker.ts", import.meta.url);
 export function createStrengthJudge(): (question: StrengthQuestion, clientAddress: string) => Promise<StrengthAnswer> {
   let worker: Worker | undefined;
   let idle: NodeJS.Timeout | undefined;
-  const enter = createQueueBounds({ ...mostWaiting, what: "judged" });
+  const enter = createQueueBounds({ ...mostWaiting, what: "password checks" });
   let last: Promise<unknown> = Promise.resolve();
 
   function end(): void {

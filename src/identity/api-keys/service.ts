@@ -77,7 +77,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
     const { apiKeys: limit, name: tier } = limits.of(account);
     const count = await countKeys(tx, accountId, new Date(clock.now()));
     if (count < limit) return;
-    const detail = `the account has ${counted(count, "key")}, as many as it may have on tier ${tier}: revoke one first`;
+    const detail = `the account has ${counted(count, "key")}, the maximum on tier ${tier}: revoke one first`;
     throw fail("tier-limit", { current_api_keys: count, limit }, { detail });
   }
 

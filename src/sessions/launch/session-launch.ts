@@ -108,7 +108,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const tier = limits.of(account);
       const limit = tier.concurrentSessions;
       if (running >= limit) {
-        const detail = `the account runs ${counted(running, "session")}, as many as it may at once on tier ${tier.name}: end one first`;
+        const detail = `the account runs ${counted(running, "session")}, the maximum on tier ${tier.name}: end one first`;
         throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
       }
       await quota.admit(tx, accountId, account);
