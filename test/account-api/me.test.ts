@@ -102,11 +102,11 @@ test("an update rejects a name from a caller without the right, and an empty nam
   const cases = {
     "a member names the account": [token, { account_name: "Mine" }, "forbidden"],
     "a member names itself": [token, { name: "Grace" }, ""],
-    "a key of no user names it": [developerKey, { name: "Nobody" }, "forbidden"],
-    "a key that only reads": [key, { account_name: "Mine" }, "forbidden"],
-    "a name that is cleared": [ada.accessToken, { name: null }, "validation-failed"],
-    "an account's name that is cleared": [ada.accessToken, { account_name: null }, "validation-failed"],
-    "nothing that is changed": [ada.accessToken, {}, ""],
+    "a key without user names it": [developerKey, { name: "Nobody" }, "forbidden"],
+    "a read-only key": [key, { account_name: "Mine" }, "forbidden"],
+    "a cleared name": [ada.accessToken, { name: null }, "validation-failed"],
+    "a cleared account name": [ada.accessToken, { account_name: null }, "validation-failed"],
+    "no change": [ada.accessToken, {}, ""],
   } as const;
   for (const [name, [shown, request, slug]] of Object.entries(cases))
     expect([name, (await get(updateMe, shown, request)).slug]).toEqual([name, slug]);

@@ -70,10 +70,10 @@ describe.each(doors)("over %s", (door: DoorName) => {
       "a taken address": [signUp, { email, password }, "email-already-registered"],
       "a pending address": [signUp, { ...pending, password }, "email-already-registered"],
       "a common password": [signUp, { email: freshEmail(), password: "qwertyuiop" }, "validation-failed"],
-      "a token that verifies nothing": [verifyEmail, { token: badToken }, "invalid-auth-token"],
-      "a link that logs nobody in": [consumeMagicLink, { token: badToken }, "invalid-auth-token"],
-      "a link that resets nothing": [confirmPasswordReset, { token: badToken, password }, "invalid-auth-token"],
-      "a refresh token of nobody": [refresh, { refresh_token: "phr_nobody" }, "invalid-auth-token"],
+      "an invalid verification token": [verifyEmail, { token: badToken }, "invalid-auth-token"],
+      "an invalid magic link": [consumeMagicLink, { token: badToken }, "invalid-auth-token"],
+      "an invalid reset link": [confirmPasswordReset, { token: badToken, password }, "invalid-auth-token"],
+      "an invalid refresh token": [refresh, { refresh_token: "phr_nobody" }, "invalid-auth-token"],
     } as const;
     const found = Object.entries(cases).map(async ([name, [method, request]]) => {
       const { slug, extensions } = await gateway.call(door, method, request);

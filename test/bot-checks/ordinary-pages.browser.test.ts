@@ -39,7 +39,7 @@ function mistaken(): unknown[] {
   return seen.map(({ challenge, url }) => [challenge, entries.find(({ path }) => url?.endsWith(path))?.title]);
 }
 
-test("takes none of 50 ordinary pages for a bot check", async () => {
+test("detects no bot check on 50 ordinary pages", async () => {
   expect(entries).toHaveLength(50);
   for (const { path } of entries) {
     await session.navigate({ url: site.url(path) });
@@ -47,7 +47,7 @@ test("takes none of 50 ordinary pages for a bot check", async () => {
   }
 }, 60_000);
 
-test("takes no page with a vendor's frames and scripts for a bot check while it stays open", async () => {
+test("detects no bot check on an open page with a vendor's frames and scripts", async () => {
   await session.navigate({ url: site.url("/opener") });
   await session.interact({ action: { case: "tap", value: { selector: "button" } } });
   const never = { case: "text" as const, value: { text: "nothing says this" } };

@@ -26,7 +26,7 @@ const desktop: readonly (readonly [string, Record<string, unknown>, string])[] =
   ["taps with the middle button", { kind: "tap", selector: "#go", button: 3 }, "middle go"],
   ["taps a point", { kind: "tap", x: 5, y: 600 }, "click 1"],
   ["taps the first visible of several matches", { kind: "tap", selector: ".twin" }, "click twin-shown 1"],
-  ["scrolls to what it taps", { kind: "tap", selector: "#far" }, "click far 1"],
+  ["scrolls to its target", { kind: "tap", selector: "#far" }, "click far 1"],
   ["presses a key", { kind: "key", key: "Enter" }, "key Enter"],
   ["presses a key with modifiers", { kind: "key", key: "a", modifiers: ["Control", "Shift"] }, "key ctrl+shift+A"],
   ["presses the plus key", { kind: "key", key: "+" }, "key +"],
@@ -132,20 +132,20 @@ describe.each(runtimes)("an interact in %s", (runtime) => {
   });
 
   test.each([
-    ["a selector that does not parse", { kind: "tap", selector: "a[" }, "action.selector"],
+    ["a selector with a syntax error", { kind: "tap", selector: "a[" }, "action.selector"],
     ["a selector that the browser refuses", { kind: "tap", selector: "a:nope(b)" }, "action.selector"],
     ["a chain of selectors", { kind: "tap", selector: "body >> text=Go" }, "action.selector"],
     [
-      "a frame's selector that does not parse",
+      "a frame's selector with a syntax error",
       { kind: "tap", selector: "a", frame: ["iframe", "["] },
       "action.frame[1]",
     ],
     [
-      "a place's selector that does not parse",
+      "a place's selector with a syntax error",
       { kind: "drag", from: { selector: "#go" }, to: { selector: "]" } },
       "action.to.selector",
     ],
-    ["a key that is none", { kind: "key", key: "NoSuchKey" }, "action.key"],
+    ["an unknown key", { kind: "key", key: "NoSuchKey" }, "action.key"],
     ["clear without a selector", { kind: "type", text: "x", clear: true }, "action.clear"],
   ])("refuses %s, naming the field", async (_name, action, field) => {
     const { problem } = await act(action, { timeout_ms: 5_000 });

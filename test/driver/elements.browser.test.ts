@@ -46,7 +46,7 @@ describe.each(runtimes)("an element in %s", (runtime) => {
 
   test.each([
     ["at its current place when a script moves it", "#slides", "clicked slides"],
-    ["that avoids the mouse, and nothing in its place", "#dodges", "clicked dodges"],
+    ["that avoids the mouse, and no other one", "#dodges", "clicked dodges"],
     ["that a frame replaces under the mouse", "#gives-way", "clicked gives-way"],
     ["once although the page stops the propagation of presses", "#silenced", "silenced 1"],
     ["that is added later", "#late", "clicked late"],

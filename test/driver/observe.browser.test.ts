@@ -119,7 +119,7 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
     expect(two).toMatch(/^- link "Two" ref=s\d+e1$/);
   });
 
-  test("refuses a stale reference at once and reports the change", async () => {
+  test("refuses a stale reference immediately and reports the change", async () => {
     const stale = async (ref: string) => {
       const thrown = await session.interact({ ...tap(ref), timeoutMs: 60_000 }).catch(asFailure);
       return thrown instanceof Failure ? { ...thrown.extensions, detail: thrown.detail } : {};
@@ -193,7 +193,7 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
   });
 });
 
-describe("with a secret on the page", () => {
+describe("a secret on the page", () => {
   const variables = [{ name: "password", value: "hunter2-Zx", domains: ["127.0.0.1"] }];
   let session: DrivenSession;
   beforeAll(async () => {
@@ -208,7 +208,7 @@ describe("with a secret on the page", () => {
       (thrown) => asFailure(thrown).slug,
     );
 
-  test("does not reveal it by a search", async () => {
+  test("is not revealed by a search", async () => {
     await show(`<p>The hunter2-Zx</p><a href=a>My hunter2-Zx</a><div style="height: 3000px">A hunter</div><a href=b>To hunt</a>
       ${"<p>hunter2-Zx, again and again</p>".repeat(99)}<input value=hunter2-Zx><iframe srcdoc="hunter2-Zx"></iframe>`);
     const find = async (text: string) => {
@@ -223,7 +223,7 @@ describe("with a secret on the page", () => {
     expect(await find("To")).toEqual([false, '- link "To hunt" ref=s1e2']);
   });
 
-  test("does not reveal it by a wait", async () => {
+  test("is not revealed by a wait", async () => {
     await show(`<p>The <b>hunter</b>2-Zx</p><p>A hunter</p><input type=button value="hunter2-Zx Go">
       <script>history.replaceState(0, "", "?q=hunter2-Zx&r=pan")</script>`);
     const text = (wanted: string, timeoutMs: number) =>

@@ -34,7 +34,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
     ["a script leads to", "#script", "/slow"],
     ["a link to a part of it leads to", "#part", "/leaving.html#part"],
     ["a script calls it", "#push", "/pushed"],
-    ["nothing leads away from", "#nothing", "/leaving.html"],
+    ["the page keeps", "#nothing", "/leaving.html"],
   ])("answers a tap with the address that %s", async (_name, selector, path) => {
     const session = await open("/leaving.html");
     expect(await tap(session, selector)).toMatchObject({ url: site.url(path), pageId: "page_1", opened: [] });

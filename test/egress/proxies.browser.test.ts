@@ -111,7 +111,7 @@ test.each(working)("a session's traffic uses %s", async (_what, proxy) => {
 
 const failing: [what: string, reason: string, proxy: () => Record<string, string>][] = [
   ["a closed port", "unreachable", () => ({ server: `http://127.0.0.1:${closed}` })],
-  ["a name that nobody knows", "unreachable", () => ({ server: "socks5://proxy.invalid:1080" })],
+  ["an unknown name", "unreachable", () => ({ server: "socks5://proxy.invalid:1080" })],
   ["a proxy without TLS", "unreachable", () => ({ server: `https://localhost:${dante.port}` })],
   ["a certificate for another name", "unreachable", () => ({ server: `https://127.0.0.1:${secure.port}` })],
   ["a SOCKS proxy spoken to in HTTP", "unreachable", () => ({ server: `http://127.0.0.1:${dante.port}` })],

@@ -46,7 +46,7 @@ const planted: Readonly<Record<string, (path: string, secret: string) => void>> 
   "a link to a directory": (path, secret) => symlinkSync(dirname(secret), path),
   "a second name of a file of ours": (path, secret) => linkSync(secret, path),
   "a directory": (path) => mkdirSync(path),
-  "a pipe that nobody writes": (path) => execFileSync("mkfifo", [path]),
+  "a pipe without a writer": (path) => execFileSync("mkfifo", [path]),
 };
 
 test.each(Object.entries(planted))("%s in place of a download is not stored, and is not removed", (_, plant) => {

@@ -177,7 +177,7 @@ test("downloads into its slot when full Chromium has no download directory", asy
   await expect.poll(() => namesIn(artifacts), { timeout: 10_000 }).toEqual(["report.csv"]);
 });
 
-test("lets the browser's user read the session's files, but change none", async () => {
+test("allows the browser's user to read the session's files but not to change them", async () => {
   const session = await open();
   await session.putFile("mine", Buffer.from("mine"));
   await session.navigate({ url: site.url("/download") });

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 
 testLive(
-  "while it is watched, a page reaches LiveKit at none of its addresses, even with a token",
+  "a watched page cannot connect to any address of LiveKit, even with a token",
   async () => {
     const { page: viewer } = await scene.watch(session);
     await sees(viewer, "red", "video");
@@ -47,7 +47,7 @@ testLive(
 );
 
 testLive(
-  "while it is watched, no page reaches what publishes, and no CDP client sees it",
+  "pages of a watched session cannot access the publishing extension, and CDP clients cannot see it",
   async () => {
     using client = await BareClient.connect(await scene.cdpUrl(session));
     const everything = { filter: [{}] };

@@ -38,7 +38,7 @@ const patient = { timeout: 60_000 };
 const minute = 60_000;
 
 testLive(
-  "two viewers see a session over LiveKit: its page, another tab, another origin, another size, and a page after a crash",
+  "two viewers see over LiveKit a page, another tab, another origin, another size, and a page after a crash",
   async () => {
     const viewers = await Promise.all([scene.watch(session), scene.watch(session)]);
     await Promise.all(viewers.map(({ page }) => sees(page, "red", "video")));
@@ -48,7 +48,7 @@ testLive(
 );
 
 testLive(
-  "control goes from one viewer to another, and both see what each does with it",
+  "control changes from one viewer to another, and both see the effects of its use",
   async () => {
     const [{ page: ada }, { page: ben }] = await Promise.all([
       scene.watch(session, { control: true, name: "Ada" }),
@@ -83,7 +83,7 @@ testLive(
 );
 
 testLive(
-  "viewers of a gateway that stops or dies have video again when it is back, and those of another one meanwhile",
+  "viewers of a restarted or killed gateway resume video, and viewers of another one keep it",
   async () => {
     const media = { ...scene.server.env, EGRESS_ALLOW: "127.0.0.0/8" };
     await using deployment = await Deployment.start({
@@ -124,7 +124,7 @@ testLive(
 );
 
 testLive(
-  "a viewer whose link has expired is removed from the room, and told so; others go on",
+  "a viewer whose link has expired is notified and removed from the room, and others continue",
   async () => {
     const short = await scene.watch(session, { expires_in_seconds: 60 });
     const { page: other } = await scene.watch(session);
@@ -142,7 +142,7 @@ testLive(
 );
 
 testLive(
-  "a link shows its own session in that one's room, and opens no other's",
+  "a link admits only to the room of its own session",
   async () => {
     const second = await scene.openRed();
     await scene.sights.navigate(second, scene.sights.pageOf("lime"));
@@ -168,7 +168,7 @@ testLive(
 );
 
 testLive(
-  "a viewer asleep for a minute holds up nobody, and has video again when it wakes",
+  "a viewer that sleeps for a minute delays no others, and resumes video when it wakes",
   async () => {
     const sleeper = await launchApart();
     onTestFinished(() => sleeper.browser.close());
@@ -198,7 +198,7 @@ testLive(
 );
 
 testLive(
-  "a LiveKit server behind TLS is used where its certificate is trusted, and refused where it is not",
+  "a LiveKit server behind TLS is used exactly when its certificate is trusted",
   async () => {
     using authority = new CertificateAuthority();
     const { cert, key, ca } = authority.issue("livekit");
@@ -236,7 +236,7 @@ testLive(
 );
 
 testLive(
-  "viewers see frames while LiveKit is gone, and video when it is back",
+  "viewers see frames during an outage of LiveKit, and video afterwards",
   async () => {
     const { page } = await scene.watch(session);
     await sees(page, "red", "video");
@@ -253,7 +253,7 @@ testLive(
 );
 
 testLive(
-  "who may not watch any more is removed, the session's end closes its room, and its room admits nobody to publish",
+  "a viewer without access is removed, the session's end closes its room, and the room admits no publishers",
   async () => {
     const [first, second] = await Promise.all([scene.watch(session), scene.watch(session)]);
     await Promise.all([first, second].map(({ page }) => sees(page, "red", "video")));
@@ -281,7 +281,7 @@ testLive(
 );
 
 testLive(
-  "a media token shows an agent's session to a client of LiveKit, until the bearer that has asked ends",
+  "a media token admits a LiveKit client to an agent's session until the requesting bearer ends",
   async () => {
     const agents = { scopes: ["agent_sessions:read", "agent_sessions:write"], name: "watcher" };
     const { body: key } = await scene.rest("/v1/api-keys", agents);
@@ -322,7 +322,7 @@ testLive(
 );
 
 testLive(
-  "nothing is left of the capture when the last viewer has left",
+  "the capture is removed completely after the last viewer has left",
   async () => {
     const { page } = await scene.watch(session);
     await sees(page, "red", "video");

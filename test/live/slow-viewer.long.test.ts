@@ -71,7 +71,7 @@ test(
 );
 
 testLive(
-  `one whose media come over TCP at 100 kbit/s for ${minutes} minutes is held no memory for, and delays nobody`,
+  `a viewer with media over TCP at 100 kbit/s for ${minutes} minutes uses no growing memory and delays no others`,
   async () => {
     await using scene = await startLiveKitScene();
     await using site = await InputSite.start();

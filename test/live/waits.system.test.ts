@@ -81,12 +81,12 @@ const waits: Readonly<Record<string, Wait>> = {
       send.mockImplementation(() => end());
     },
   },
-  "a connection on which nothing comes": {
+  "a silent connection": {
     ms: 30_000,
     begin: (end) => void openConnection().close.mockImplementation(end),
   },
   "the first picture of a video": { ms: 15_000, begin: (end) => void beginVideo(end) },
-  "a picture of a video that stands still": {
+  "a picture of a stalled video": {
     ms: 5_000,
     async begin(end) {
       const painting = Promise.withResolvers<() => void>();

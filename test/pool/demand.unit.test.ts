@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import { Demand } from "../../workers/pool/demand.ts";
 
 test.each([
-  ["nobody asked", 0, 1],
-  ["one asked", 1, 1],
-  ["one asked every 2 s", 15, 3],
-  ["seven asked every second", 210, 8],
+  ["none was requested", 0, 1],
+  ["one was requested", 1, 1],
+  ["one was requested every 2 s", 15, 3],
+  ["seven were requested every second", 210, 8],
 ])("the pool keeps as many browsers as 5 s require when %s", (_, asked, target) => {
   const demand = new Demand(1, 8);
   for (let count = 0; count < asked; count += 1) demand.note(1_000);

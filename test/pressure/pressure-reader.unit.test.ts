@@ -27,7 +27,7 @@ type Files = Readonly<Record<string, string>>;
 const cases: readonly [string, Files, { memory: number; memory_stall: number; cpu: number }][] = [
   ["the machine's memory", idle, { memory: 0.5, memory_stall: 0, cpu: 0 }],
   [
-    "the nearest limiting group of version 2, without the files that it can give back",
+    "the nearest limiting group of version 2, without its reclaimable files",
     {
       ...idle,
       "proc/self/cgroup": "0::/pods/worker/leaf\n",
@@ -90,7 +90,7 @@ const cases: readonly [string, Files, { memory: number; memory_stall: number; cp
     { memory: 15 / 16, memory_stall: 0, cpu: 0 },
   ],
   [
-    "how long tasks wait for a core, not merely that one waits",
+    "the share of time that tasks wait for a core",
     { ...idle, "proc/loadavg": "9.00 9.00 9.00 16/400 4711\n", "proc/pressure/cpu": stall(99, 0) },
     { memory: 0.5, memory_stall: 0, cpu: 0.75 },
   ],
@@ -114,7 +114,7 @@ const cases: readonly [string, Files, { memory: number; memory_stall: number; cp
     },
     { memory: 0.5, memory_stall: 0, cpu: 0.6 },
   ],
-  ["nothing where the kernel tells nothing", {}, { memory: 0, memory_stall: 0, cpu: 0 }],
+  ["zero without data of the kernel", {}, { memory: 0, memory_stall: 0, cpu: 0 }],
 ];
 
 /** Writes the files of a machine, and returns their root. */

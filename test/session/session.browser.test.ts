@@ -87,7 +87,7 @@ describe("a session's command queue", () => {
     expect(slugs.filter((slug) => slug === "session-destroyed")).toHaveLength(65);
   });
 
-  test("drops queued commands and ends a running wait when their caller is gone", async () => {
+  test("drops queued commands and ends a running wait when their caller disconnects", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const gone = new AbortController();
@@ -104,7 +104,7 @@ describe("a session's command queue", () => {
     expect((await session.capture({ kind: CaptureKind.DOM_SNAPSHOT })).data.toString()).not.toContain('checked=""');
   });
 
-  test("completes a running interact after its caller is gone", async () => {
+  test("completes a running interact after its caller disconnects", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/targets.html") });
     const gone = new AbortController();
@@ -115,7 +115,7 @@ describe("a session's command queue", () => {
     await vi.waitUntil(async () => (await session.state()).title === "clicked soon", { timeout: 20_000 });
   });
 
-  test("ends a queued command when its caller's time is up", async () => {
+  test("ends a queued command at its caller's timeout", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const first = session.wait({ ...text("never"), timeoutMs: 3_000 }).catch(() => undefined);
@@ -248,7 +248,7 @@ describe("control and placement", () => {
 });
 
 describe("the end of a session", () => {
-  test("fails running and queued commands at once on destroy", async () => {
+  test("fails running and queued commands immediately on destroy", async () => {
     const session = await open();
     await session.navigate({ url: site.url("/form.html") });
     const running = session.wait({ ...text("never") }).catch((failure) => failure);
@@ -260,7 +260,7 @@ describe("the end of a session", () => {
     }
   });
 
-  test("comes after the idle time, which excludes running commands", async () => {
+  test("follows the idle time, which excludes running commands", async () => {
     const session = await open({ idleTimeoutSeconds: 1 });
     await session.navigate({ url: site.url("/form.html") });
     await session.wait({ ...text("never"), timeoutMs: 1_500 }).catch(() => undefined);
@@ -270,7 +270,7 @@ describe("the end of a session", () => {
     await expect(session.state()).rejects.toMatchObject({ slug: "session-destroyed" });
   });
 
-  test("comes when the session's time is up, whatever is running", async () => {
+  test("follows the session's lifetime despite running commands", async () => {
     const session = await open({ timeoutSeconds: 2 });
     await expect(session.wait(text("never"))).rejects.toMatchObject({
       slug: "session-destroyed",

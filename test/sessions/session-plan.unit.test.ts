@@ -78,7 +78,7 @@ describe("invalid requests", () => {
     ["an unknown archetype", { archetype: "pixl-7" }, { errors: [{ field: "archetype", message: /pixel-7/ }] }],
     ["an unknown time zone", { timezone: "Mars/Olympus" }, { errors: [{ field: "timezone" }] }],
     ["an offset for a time zone", { timezone: "+0100" }, { errors: [{ field: "timezone" }] }],
-    ["a language tag that is none", { locale: "a-b" }, { errors: [{ field: "locale" }] }],
+    ["an invalid language tag", { locale: "a-b" }, { errors: [{ field: "locale" }] }],
     [
       "more time than the tier has",
       { timeoutSeconds: 901 },
@@ -111,7 +111,7 @@ describe("invalid requests", () => {
     ],
     ["a proxy address without a port", { proxy: { server: "socks5://p" } }, { slug: "bad-request" }],
     [
-      "a password that SOCKS5 cannot carry",
+      "a password too long for SOCKS5",
       { proxy: { server: "socks5://p:1080", username: "u", password: "é".repeat(128) } },
       {
         slug: "validation-failed",

@@ -172,7 +172,7 @@ describe("with a worker", () => {
     }
   });
 
-  test("ends an event stream whose client was gone before it began", async () => {
+  test("ends an event stream whose client disconnected before it began", async () => {
     const { sessions } = running;
     const call = await running.caller();
     const { id } = await sessions.create(call(), blank);
@@ -410,7 +410,7 @@ test("applies a worker's event once, and ignores those of other placements", asy
   });
 });
 
-test("treats the sessions of a restarted worker as lost at once", async () => {
+test("treats the sessions of a restarted worker as lost immediately", async () => {
   await using running = await startSessionsApp();
   const { sessions } = running;
   const worker = await running.worker();

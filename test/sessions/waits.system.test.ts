@@ -96,7 +96,7 @@ const waits: Readonly<Record<string, Wait>> = {
     ms: 2_100,
     begin: (end) => navigate(end, { deadline: performance.now() + 100 }),
   },
-  "a command to a session that its worker says has ended": {
+  "a command to a session whose worker reports its end": {
     ms: 1_500,
     async begin(end) {
       const id = await launch();

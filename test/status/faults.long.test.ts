@@ -69,7 +69,7 @@ interface Fault {
 
 const faults: readonly Fault[] = [
   {
-    what: "PostgreSQL that is away",
+    what: "a PostgreSQL outage",
     shows: { api: "major_outage", sessions: "major_outage", webhooks: "major_outage" },
     async begin() {
       between.isAway = true;
@@ -87,7 +87,7 @@ const faults: readonly Fault[] = [
     },
   },
   {
-    what: "a worker that launches nothing",
+    what: "a worker with failing launches",
     shows: { sessions: "major_outage" },
     async begin() {
       const beat = setInterval(() => worker.heartbeat({ launchesFail: true }).catch(() => undefined), 20);
@@ -95,7 +95,7 @@ const faults: readonly Fault[] = [
     },
   },
   {
-    what: "deliveries that lag",
+    what: "delayed deliveries",
     shows: { webhooks: "degraded" },
     async begin() {
       const lane = { kind: "webhook", lane: "whk_none", owner: "acc_none" };
@@ -115,7 +115,7 @@ const faults: readonly Fault[] = [
     },
   },
   {
-    what: "LiveKit that is gone",
+    what: "a LiveKit outage",
     shows: { live_view: "degraded" },
     async begin() {
       await liveKit.kill();
@@ -123,12 +123,12 @@ const faults: readonly Fault[] = [
     },
   },
   {
-    what: "payment processors that hang",
+    what: "hung payment processors",
     shows: { billing: "major_outage" },
     begin: async () => hang(/^/),
   },
   {
-    what: "one of two processors that hangs",
+    what: "one hung processor of two",
     shows: { billing: "partial_outage" },
     begin: async () => hang(/^\/v1\//),
   },
@@ -148,7 +148,7 @@ function hang(those: RegExp): () => void {
 }
 
 test.each(faults)(
-  "$what is shown at its component within 30 s, and its end within 60 s",
+  "$what: a fault is shown at its component within 30 s, and its end within 60 s",
   async (fault) => {
     const end = await fault.begin();
     try {

@@ -301,14 +301,14 @@ describe("an invite of a key", () => {
 
   test.each<[string, (made: Scene) => Promise<unknown>]>([
     ["the key is revoked", ({ remove }) => remove()],
-    ["its maker is removed", ({ owner, admin }) => call(removeMember, { id: admin.id }, owner.accessToken)],
+    ["its creator is removed", ({ owner, admin }) => call(removeMember, { id: admin.id }, owner.accessToken)],
     [
-      "its maker is removed and the key is kept",
+      "its creator is removed and the key is kept",
       ({ owner, admin }) => owner.rest(`/v1/team/members/${admin.id}?keep_keys=true`, undefined, { method: "DELETE" }),
     ],
-    ["its maker falls below the role", ({ owner, admin }) => setRole(admin.id, "member", owner.accessToken)],
+    ["its creator falls below the role", ({ owner, admin }) => setRole(admin.id, "member", owner.accessToken)],
     [
-      "its maker falls below the role and rises again",
+      "its creator falls below the role and regains it",
       async ({ owner, admin }) => {
         for (const role of ["member", "admin"]) await setRole(admin.id, role, owner.accessToken);
       },

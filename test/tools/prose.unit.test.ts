@@ -8,7 +8,7 @@ function findNames(kind: Passage["kind"], text: string): string[] {
   return findPatterns({ kind, line: 1, text }).map(({ pattern }) => pattern);
 }
 
-test.each(named)("%s finds its first sentence and leaves its second one alone", (name, { kinds, catches, passes }) => {
+test.each(named)("%s matches its first sentence but not its second one", (name, { kinds, catches, passes }) => {
   for (const kind of kinds) {
     expect(findNames(kind, catches)).toContain(name);
     expect(findNames(kind, passes)).not.toContain(name);
@@ -34,7 +34,7 @@ test.each([
     `f('//x'); g(\`//y\${z /* One. */}\`); h(/[/*]/)`,
     ["One."],
   ],
-  ["tells a division from a regular expression", "a = b / c; // One.\nd = e / f;", ["One."]],
+  ["distinguishes a division from a regular expression", "a = b / c; // One.\nd = e / f;", ["One."]],
   ["reads SQL comments", "sql`select 1\n  -- One.\n`", ["One."]],
   ["leaves out directives", "// biome-ignore lint: One.\n", []],
   ["reads messages of logs", 'log.warn({ err: f("a b") }, "failed to send");', ["failed to send"]],

@@ -5,7 +5,7 @@ const mask = (text: string, ...texts: string[]) =>
   new TextMask(texts.map((each) => ({ text: each, shown: `{{${each.length}}}` }))).apply(text);
 
 test.each([
-  ["nothing in a text without secrets", "nothing here", ["secret"], "nothing here"],
+  ["no part of a text without secrets", "nothing here", ["secret"], "nothing here"],
   ["all occurrences", "secret, secret", ["secret"], "{{6}}, {{6}}"],
   ["the longest of several matches", "my secrets", ["secret", "secrets"], "my {{7}}"],
   ["overlapping matches as one", "xabcdefy", ["abcd", "cdef"], "x{{4}}y"],

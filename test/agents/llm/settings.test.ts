@@ -194,7 +194,7 @@ test.each([
   ["the prefix sk-ant-", "sk-ant-key", {}, ["claude-haiku-4-5", "anthropic"]],
   ["the prefix sk-", "sk-key", {}, ["gpt-5-mini", "openai"]],
   ["the prefix AIza", "AIza-key", {}, ["gemini-2.5-flash", "google"]],
-  ["the prefix sk- beside a model", "sk-key", { model: "gpt-own" }, ["gpt-own", "openai"]],
+  ["the prefix sk- with a model", "sk-key", { model: "gpt-own" }, ["gpt-own", "openai"]],
 ])("a key in the header is sufficient, with the provider of %s", async (_, header, choice, used) => {
   const { body, asked } = await sayWith(header, choice);
   expect([body.status, asked]).toEqual(["done", [[header, ...used]]]);

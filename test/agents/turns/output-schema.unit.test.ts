@@ -8,7 +8,7 @@ const nested = (depth: number): JsonObject =>
 
 test.each([
   ["of a list", { type: "array" }, 'must be of type "object"'],
-  ["of no known type", { type: "object", properties: { a: { type: "text" } } }, "is not valid JSON Schema: "],
+  ["of unknown type", { type: "object", properties: { a: { type: "text" } } }, "is not valid JSON Schema: "],
   [
     "with a pattern",
     { type: "object", properties: { a: { pattern: "(a+)+$" } } },
@@ -31,14 +31,14 @@ const schema = {
 };
 
 test.each([
-  ["nothing", undefined, "result must be an object"],
-  ["what lacks something", {}, "result must have required property 'price'"],
-  ["what is of another type", { price: "1" }, "result/price must be number"],
-  ["what is not known", { price: 1, other: 2 }, 'result must NOT have additional properties: "other"'],
-  ["what is wrong inside", { price: 1, tags: ["a", "c"] }, "result/tags/1 must be equal to one of the allowed values"],
-  ["half a character", { price: 1, tags: ["\ud800"] }, "result must not contain NUL or an unpaired surrogate"],
-  ["what is too long", { price: 1, tags: ["x".repeat(32_768)] }, "result is longer than 32768 characters"],
-])("a result that is %s does not fit", (_, output, fault) => {
+  ["missing", undefined, "result must be an object"],
+  ["without a required property", {}, "result must have required property 'price'"],
+  ["of another type", { price: "1" }, "result/price must be number"],
+  ["with an unknown property", { price: 1, other: 2 }, 'result must NOT have additional properties: "other"'],
+  ["with an invalid item", { price: 1, tags: ["a", "c"] }, "result/tags/1 must be equal to one of the allowed values"],
+  ["with half a character", { price: 1, tags: ["\ud800"] }, "result must not contain NUL or an unpaired surrogate"],
+  ["too long", { price: 1, tags: ["x".repeat(32_768)] }, "result is longer than 32768 characters"],
+])("a result %s does not fit", (_, output, fault) => {
   expect(findSchemaFault(schema)).toBeUndefined();
   expect(findOutputFault(schema, output)).toBe(fault);
 });

@@ -50,7 +50,7 @@ describe("an invalid key over HTTP", () => {
     ["no header", undefined, "unauthorized"],
     ["an empty header", "", "unauthorized"],
     ["another scheme", "Basic dTpw", "unauthorized"],
-    ["a scheme alone", "Bearer", "unauthorized"],
+    ["only a scheme", "Bearer", "unauthorized"],
     ["two tokens", `Bearer phk_${id}_${secret} more`, "unauthorized"],
     ["a wrong prefix", `Bearer sk_${id}_${secret}`, "invalid-key"],
     ["a key cut short", `Bearer phk_${id}_${secret.slice(1)}`, "invalid-key"],

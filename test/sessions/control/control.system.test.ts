@@ -65,7 +65,7 @@ async function hearAll(client: string, gateway = one): Promise<void> {
   await eventually(() => site.told.at(-1)).toMatch(/^keyup End/);
 }
 
-test("gives control to a person, refuses commands meanwhile, and returns control", async () => {
+test("transfers control to a person, refuses commands meanwhile, and returns control", async () => {
   expect((await one.rest(`${session}/state`)).body.control).toMatchObject({ state: "agent_control" });
   const taken = await take("anna");
   expect(taken.body).toMatchObject({ state: "human_control", holder_client_id: "anna" });
@@ -364,7 +364,7 @@ test("lists agent sessions, and ends an owned browser with its agent session", a
   expect((await other.rest(`/v1/agent-sessions/${made.id}/input-event`, { events: press("a") })).status).toBe(410);
 });
 
-test("gives control to exactly one of several concurrent requests, and names the holder to the others", {
+test("grants control to exactly one of several concurrent requests, and names the holder to the others", {
   timeout: 120_000,
 }, async () => {
   await race({ gateways: [one, other], agent, session, site, rounds: 25 });

@@ -20,7 +20,7 @@ afterAll(async () => {
   await site?.[Symbol.asyncDispose]();
 }, 120_000);
 
-test("lets one of eight clients control at any moment, a thousand times", { timeout: 1_200_000 }, async () => {
+test("only one of eight clients has control at any moment, in a thousand rounds", { timeout: 1_200_000 }, async () => {
   const [one, other] = [deployment.gateway(0), deployment.gateway(1)];
   const { body } = await one.rest("/v1/agent-sessions", { timeout_seconds: 3_600 });
   const session = `/v1/sessions/${body.session_id}`;
