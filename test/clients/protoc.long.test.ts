@@ -16,7 +16,7 @@ const goPlugins = [
   "google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1",
 ];
 
-/** What Maven calls this machine. */
+/** Maven's name of the platform. */
 const machine = `${process.platform === "darwin" ? "osx" : process.platform}-${process.arch === "arm64" ? "aarch_64" : "x86_64"}`;
 
 const project = `<project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -168,7 +168,7 @@ test.each([
     expect(Number(response.headers["content-length"])).toBe(Buffer.byteLength(body));
 });
 
-// Behind all others: from then on everybody is asked to accept terms.
+// Runs last: afterwards every account must accept terms.
 test.each(refusedAt)("terms that are not accepted are legal-acceptance-required over %s", (door) =>
   expectRefusal(door, termsRefusal),
 );

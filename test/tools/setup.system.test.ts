@@ -72,11 +72,11 @@ test("the prepare script generates code once, and only if the generators are ins
   );
   await command("node", 'echo "24"');
   const { status, stdout, stderr } = shell(
-    "sh tools/prepare.sh; ls; mkdir -p node_modules/.bin proto gateway/web; touch buf.gen.yaml" +
+    "sh tools/prepare.sh; ls; mkdir -p node_modules/.bin proto gateway/web workers/injected; touch buf.gen.yaml tools/bundle-injected.ts" +
       "; cp bin/node node_modules/.bin/buf; PREPARE=off sh tools/prepare.sh; echo --; sh tools/prepare.sh; sh tools/prepare.sh; cat calls",
   );
   expect(stdout).toBe("bin\npackage-lock.json\ntools\n--\ngenerated\n");
-  expect(stderr).toMatch(/^pilothouse: generating code from proto \.\.\. \d s\n$/);
+  expect(stderr).toMatch(/^pilothouse: generating code \.\.\. \d s\n$/);
   expect(status).toBe(0);
 });
 

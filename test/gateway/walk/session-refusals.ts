@@ -19,7 +19,7 @@ import type { PeopleGateway } from "../../support/people-gateway.ts";
 import { bringTermsIntoForce } from "../../support/terms.ts";
 import { arrange, type Refusal, type Refused } from "./refusals.ts";
 
-/** What a deployment needs for these. Nobody listens at the port of the proxy. */
+/** Variables of the deployment for these refusals. The port of the proxy is closed. */
 export const refusalsEnv = {
   BUNDLED_LLM_API_KEY: "good-operators-own",
   BUNDLED_LLM_MODEL: "claude-bundled",
@@ -214,7 +214,7 @@ export const sessionRefusals: readonly Refusal[] = [
   },
 ];
 
-/** To be refused for terms that were not accepted. From then on everybody is. */
+/** A refusal for terms that were not accepted. Afterwards every account is refused. */
 export const termsRefusal: Refusal = {
   slug: "legal-acceptance-required",
   why: "terms that are not accepted",
