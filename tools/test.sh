@@ -11,6 +11,12 @@ changes_the_system() {
   ! git diff --quiet "$1" -- src gateway workers || [ -n "$(git ls-files --others --exclude-standard src gateway workers)" ]
 }
 
+# Deletes the data that killed runs left in memory. Directories are named after the process that created them.
+for directory in /dev/shm/pilothouse-test-*; do
+  creator=${directory#*pilothouse-test-}
+  [ ! -d "$directory" ] || kill -0 "${creator%%-*}" 2>/dev/null || rm -rf "$directory"
+done
+
 tiers=
 for argument in "$@"; do
   case $argument in

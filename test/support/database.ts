@@ -29,7 +29,7 @@ async function dataRoot(): Promise<string> {
 
 /** Creates a directory that the user of the server can also enter. */
 export async function makeDataDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(await dataRoot(), "pilothouse-test-"));
+  const directory = await mkdtemp(join(await dataRoot(), `pilothouse-test-${process.pid}-`));
   await chmod(directory, 0o711);
   return directory;
 }
