@@ -1,7 +1,7 @@
 import { Counter, Histogram } from "prom-client";
 import type { App } from "../src/app/app.ts";
 import { asFailure } from "../src/platform/errors.ts";
-import type { GatewayCall } from "./call.ts";
+import type { GatewayCall } from "./gateway-call.ts";
 
 /** Counts calls and their outcomes. */
 export interface CallMetrics {

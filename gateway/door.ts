@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { GatewayCall } from "./call.ts";
 import type { ClientBuffers } from "./client-buffers.ts";
 import type { Gate } from "./gate.ts";
+import type { GatewayCall } from "./gateway-call.ts";
 import type { HeaderReader, Peer, ResolvePeer } from "./peer.ts";
 import type { Problems } from "./problems.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";

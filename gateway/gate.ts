@@ -5,14 +5,14 @@ import type { BucketState } from "../src/limits/buckets.ts";
 import { type Broadcast, isBroadcast } from "../src/platform/broadcast.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { Failure } from "../src/platform/errors.ts";
-import type { GatewayCall } from "./call.ts";
 import { createCallMetrics } from "./call-metrics.ts";
 import type { ClientBuffers } from "./client-buffers.ts";
+import type { GatewayCall } from "./gateway-call.ts";
 import type { Peer } from "./peer.ts";
 import { createAddressBucket, createDocumentBucket, type DrawForDocument } from "./policies/address-bucket.ts";
 import { drawForNoMethod } from "./policies/authentication.ts";
-import { converse, createStreamAllowances, type Received, relayed } from "./policies/conversation.ts";
-import { createIdempotency } from "./policies/idempotency.ts";
+import { converse, createStreamAllowances, relayed, type StreamInput } from "./policies/conversation.ts";
+import { createIdempotencyPolicy } from "./policies/idempotency-policy.ts";
 import { assertEnforced, policiesOf } from "./policies/index.ts";
 import { createOpenStreams, untilAborted } from "./policies/open-streams.ts";
 import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policies/policy.ts";
@@ -42,7 +42,7 @@ export interface Gate {
     end: () => void,
   ): Promise<{ readonly messages: Broadcast<Message>; over(): void }>;
   /** Runs a bidirectional method. Messages that cannot be read are passed in too, and answered in order. */
-  bidiStream(call: GatewayCall, requests: AsyncIterable<Received>): AsyncIterable<Message>;
+  bidiStream(call: GatewayCall, requests: AsyncIterable<StreamInput>): AsyncIterable<Message>;
   /** Records a failure that a transport raised after admission. Does nothing if the call has ended. */
   refuse(call: GatewayCall, thrown: unknown): Promise<void>;
   /** Ends unbounded streams. Subscriptions end at once; streams driven by clients finish the messages already read. */
@@ -88,7 +88,7 @@ const isForbidden = (thrown: unknown): boolean => thrown instanceof Failure && e
 
 /** Creates the gate of a gateway over an app and the services of its registry. */
 export function createGate(app: App, services: readonly ServedService[], buffers: ClientBuffers): Gate {
-  const parts = { ...app, addresses: createAddressBucket(app), runOnce: createIdempotency(app) };
+  const parts = { ...app, addresses: createAddressBucket(app), runOnce: createIdempotencyPolicy(app) };
   const ways = new Map(services.flatMap(({ methods }) => methods.map((served) => [served, createWay(served, parts)])));
   const metrics = createCallMetrics(app);
   const streams = createOpenStreams(parts, app.metrics);

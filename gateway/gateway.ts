@@ -22,7 +22,7 @@ import { errorsPathOf, mountPages } from "./pages/pages.ts";
 import { mountStatusPage } from "./pages/status-page.ts";
 import { blockListOf, createPeers } from "./peer.ts";
 import { Problems } from "./problems.ts";
-import { createRestServer } from "./rest/server.ts";
+import { createRestServer } from "./rest/fastify-server.ts";
 import { connectHandler } from "./rpc/connect.ts";
 import { GrpcServer } from "./rpc/grpc-server.ts";
 import { SlowBodies } from "./slow-bodies.ts";

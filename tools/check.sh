@@ -7,6 +7,7 @@ need_tools
 import_law() { node tools/import-law.ts; }
 types() { tsc --noEmit -p .; }
 lint() { biome check --error-on-warnings --max-diagnostics=none . && node tools/raw-time.ts; }
+names() { node tools/names.ts; }
 dead_code() { knip --no-progress; }
 proto_lint() { buf lint proto; }
 proto_breaking() {
@@ -26,14 +27,14 @@ prose() { node tools/prose/main.ts; }
 check() {
   case $1 in
     proto_lint | proto_breaking | prose) ;;
-    openapi | types | lint | import_law | dead_code | generated) need_code ;;
+    openapi | types | lint | import_law | names | dead_code | generated) need_code ;;
     *) stop "there is no check called $1." ;;
   esac
   step "check $1" "$1"
 }
 
 if [ $# -eq 0 ]; then
-  set -- proto_lint proto_breaking openapi types lint import_law dead_code generated prose
+  set -- proto_lint proto_breaking openapi types lint import_law names dead_code generated prose
 fi
 for name in "$@"; do
   check "$name"

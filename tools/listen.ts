@@ -1,7 +1,7 @@
 // npm run listen -- --forward <url>: forwards an account's events to a local program, signed as webhooks.
 import { parseArgs } from "node:util";
 import { StartRefused } from "../src/platform/start-refused.ts";
-import { newSecret } from "../src/webhooks/endpoint-secrets.ts";
+import { newEndpointSecret } from "../src/webhooks/endpoint-secrets.ts";
 import { forwardEvents } from "./listen/forward-events.ts";
 import { print, readService, runCommand } from "./run-command.ts";
 
@@ -18,6 +18,6 @@ await runCommand(async (signal) => {
   if (!forward)
     throw new StartRefused("--forward accepts an address such as http://127.0.0.1:3000/hooks, and is needed");
   const { service, key } = readService();
-  const secret = newSecret();
+  const secret = newEndpointSecret();
   await forwardEvents({ service, key, forward, secret, print }, signal);
 });

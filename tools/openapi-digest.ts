@@ -1,5 +1,6 @@
 import type {
   Introduction,
+  JsonSchema,
   MediaType,
   OpenApiDocument,
   Operation,
@@ -7,7 +8,6 @@ import type {
   PathItem,
   Reference,
   Response,
-  Schema,
 } from "../gateway/openapi/model.ts";
 
 /** Headers of nearly all responses. Responses without one are marked. */
@@ -115,13 +115,13 @@ function nameOf(reference: string): string {
 }
 
 /** Formats a type in TypeScript notation with its limits. Keywords without notation are kept as they are. */
-function typeOf(schema: Schema): string {
+function typeOf(schema: JsonSchema): string {
   const { description: _, "x-default": ofBody, default: standard = ofBody, ...rest } = schema;
   const text = shapeOf(rest);
   return standard === undefined ? text : `${text} = ${JSON.stringify(standard)}`;
 }
 
-function shapeOf(schema: Schema): string {
+function shapeOf(schema: JsonSchema): string {
   const { $ref, const: constant, enum: values, oneOf, anyOf, allOf, discriminator, type, not, ...rest } = schema;
   const isNullable = Array.isArray(type) && type.includes("null");
   const kind = typeof type === "string" ? type : type?.find((each) => each !== "null");
@@ -137,11 +137,11 @@ function shapeOf(schema: Schema): string {
   return `${parts.join(" & ")}${isNullable ? "|null" : ""}`;
 }
 
-function alternatives(schemas: readonly Schema[]): string {
+function alternatives(schemas: readonly JsonSchema[]): string {
   return schemas.map(typeOf).join(" | ");
 }
 
-function plainType(kind: string | undefined, schema: Schema): string {
+function plainType(kind: string | undefined, schema: JsonSchema): string {
   if (schema.properties || schema.required || kind === "object") return objectType(schema);
   const { items, minItems, maxItems, minLength, maxLength, minimum, maximum, format, ...more } = schema;
   const { "x-event-data": event, ...rest } = more;
@@ -150,7 +150,7 @@ function plainType(kind: string | undefined, schema: Schema): string {
   return `${name}${bounds(minLength ?? minimum, maxLength ?? maximum)}${unknownKeywords(rest)}`;
 }
 
-function objectType(schema: Schema): string {
+function objectType(schema: JsonSchema): string {
   const { properties = {}, required = [], additionalProperties: others, propertyNames: keys, ...more } = schema;
   const { minProperties, maxProperties, ...rest } = more;
   const names = [...new Set([...Object.keys(properties), ...required])];
@@ -167,7 +167,7 @@ function bounds(lowest: number | undefined, highest: number | undefined): string
   return lowest === undefined && highest === undefined ? "" : `(${lowest ?? ""}..${highest ?? ""})`;
 }
 
-function unknownKeywords(schema: Schema): string {
+function unknownKeywords(schema: JsonSchema): string {
   return Object.entries(schema)
     .map(([keyword, value]) => ` ${keyword} ${JSON.stringify(value)}`)
     .join("");

@@ -18,18 +18,18 @@ import { ControlRound } from "./fleet/control-round.ts";
 import { FleetLink, type WorkerFate } from "./fleet/fleet-link.ts";
 import { IdentityFile } from "./fleet/identity.ts";
 import { ReportSender } from "./fleet/report-sender.ts";
+import { WorkerServer } from "./fleet-handlers.ts";
 import { BoundsWatchdog } from "./isolation/bounds-watchdog.ts";
 import { ConfinementError } from "./isolation/confinement-error.ts";
 import { sessionBounds } from "./isolation/session-bounds.ts";
 import { SlotPool } from "./isolation/slot-pool.ts";
-import { createWorkerMetrics } from "./metrics.ts";
 import { BrowserPool } from "./pool/browser-pool.ts";
 import { PressureReader } from "./pressure/pressure-reader.ts";
 import { PressureWatch } from "./pressure/pressure-watch.ts";
 import { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { salvageProfile } from "./profiles/save-profile.ts";
-import { WorkerServer } from "./server.ts";
 import { SessionTable } from "./session/session-table.ts";
+import { createWorkerMetrics } from "./worker-metrics.ts";
 
 export interface WorkerOptions {
   readonly config: WorkerConfig;

@@ -1,9 +1,9 @@
 import { isMessage } from "@bufbuild/protobuf";
 import { isReflectList, isReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { type FieldRules, FieldRulesSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { Schema } from "./model.ts";
+import type { JsonSchema } from "./model.ts";
 
-type Keywords = (value: unknown) => Schema;
+type Keywords = (value: unknown) => JsonSchema;
 
 const anyRule: Keywords = () => ({});
 
@@ -59,13 +59,13 @@ const keywords: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
 };
 
 /** Converts the buf.validate rules of a field to JSON Schema. Throws for a rule without a translation. */
-export function constraintsOf(rules: FieldRules): Schema {
+export function constraintsOf(rules: FieldRules): JsonSchema {
   if (rules.type.case === undefined) return {};
   const type = FieldRulesSchema.fields.find((field) => field.localName === rules.type.case);
   const table = keywords[type?.name ?? ""];
   if (!type?.message || !table) throw new Error(`buf.validate.${rules.type.case} has no translation to JSON Schema`);
   const view = reflect(type.message, rules.type.value);
-  let schema: Schema = {};
+  let schema: JsonSchema = {};
   for (const field of view.fields.filter((candidate) => view.isSet(candidate))) {
     const translate = table[field.name];
     if (!translate) throw new Error(`buf.validate.${type.name}.${field.name} has no translation to JSON Schema`);
@@ -78,6 +78,6 @@ function items(value: unknown): unknown[] {
   return isReflectList(value) ? [...value] : [];
 }
 
-function nested(value: unknown): Schema {
+function nested(value: unknown): JsonSchema {
   return isReflectMessage(value) && isMessage(value.message, FieldRulesSchema) ? constraintsOf(value.message) : {};
 }

@@ -7,12 +7,12 @@ import type { ServedService } from "../../src/kernel/registry.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample } from "./examples.ts";
 import { deliveryHeaders, headerParameters, responseHeaders } from "./headers.ts";
-import type { OpenApiDocument, Operation, PathItem, Schema, WebSocketOperation } from "./model.ts";
-import { pascalCase, tagOf } from "./names.ts";
+import { SchemaCatalogue } from "./json-schema.ts";
+import type { JsonSchema, OpenApiDocument, Operation, PathItem, WebSocketOperation } from "./model.ts";
+import { pascalCase, serviceTag } from "./operation-names.ts";
 import { describeOperation, describeWebSocket, type OperationContext } from "./operations.ts";
-import { ProblemCatalogue } from "./problems.ts";
+import { ProblemCatalogue } from "./problem-responses.ts";
 import { findRequestUses } from "./request-uses.ts";
-import { SchemaCatalogue } from "./schema.ts";
 
 /** Contents of the document that are not part of the contract. */
 export interface OpenApiOptions {
@@ -56,7 +56,7 @@ export function buildOpenApi(services: readonly ServedService[], options: OpenAp
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: publicUrl }],
-    tags: services.map(({ service }) => ({ name: tagOf(service), description: comments(service.typeName) })),
+    tags: services.map(({ service }) => ({ name: serviceTag(service), description: comments(service.typeName) })),
     security: [{ bearer: [] }],
     paths,
     webhooks,
@@ -117,7 +117,7 @@ function eventItems(
   return Object.fromEntries(payloads.map((payload) => [getOption(payload, event_type), { post: post(payload) }]));
 }
 
-function describeEvent(payload: DescMessage, data: Schema, { comments, schemas }: OperationContext): Operation {
+function describeEvent(payload: DescMessage, data: JsonSchema, { comments, schemas }: OperationContext): Operation {
   const type = getOption(payload, event_type);
   const description = comments(payload.typeName).replace(/^`data` of `[^`]+`: /, "");
   const event = {

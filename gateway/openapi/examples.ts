@@ -8,10 +8,10 @@ import {
 } from "@bufbuild/protobuf";
 import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { event_type, example, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import { enumNames, isWritable, onlyOneof } from "../../src/platform/rest-json/names.ts";
+import { enumNames, isWritable, onlyOneof } from "../../src/platform/rest-json/field-names.ts";
 import { constraintsOf } from "./constraints.ts";
 import type { Json } from "./model.ts";
-import { pascalCase } from "./names.ts";
+import { pascalCase } from "./operation-names.ts";
 import { isAlwaysWritten, requiredMembers } from "./presence.ts";
 
 type JsonObject = Record<string, Json>;

@@ -1,4 +1,4 @@
-import type { Header, Parameter, Reference, Schema } from "./model.ts";
+import type { Header, JsonSchema, Parameter, Reference } from "./model.ts";
 
 export const responseHeaders = {
   "X-Request-Id": {
@@ -79,7 +79,12 @@ export const headerParameters = {
   },
 } as const satisfies Record<string, Parameter>;
 
-const deliveryHeader = (name: string, description: string, schema: Schema, example: string | number): Parameter => ({
+const deliveryHeader = (
+  name: string,
+  description: string,
+  schema: JsonSchema,
+  example: string | number,
+): Parameter => ({
   ...{ name, in: "header", description, required: true, schema, example },
 });
 

@@ -1,7 +1,7 @@
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /** A JSON Schema (draft 2020-12), limited to the keywords that the document uses. */
-export interface Schema {
+export interface JsonSchema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -9,7 +9,7 @@ export interface Schema {
   readonly enum?: readonly Json[];
   readonly const?: Json;
   readonly default?: Json;
-  readonly not?: Schema;
+  readonly not?: JsonSchema;
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
@@ -18,22 +18,22 @@ export interface Schema {
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;
   readonly exclusiveMaximum?: number;
-  readonly items?: Schema;
+  readonly items?: JsonSchema;
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly uniqueItems?: boolean;
-  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
-  readonly propertyNames?: Schema;
+  readonly propertyNames?: JsonSchema;
   readonly minProperties?: number;
   readonly maxProperties?: number;
-  readonly additionalProperties?: boolean | Schema;
-  readonly oneOf?: readonly Schema[];
-  readonly anyOf?: readonly Schema[];
-  readonly allOf?: readonly Schema[];
+  readonly additionalProperties?: boolean | JsonSchema;
+  readonly oneOf?: readonly JsonSchema[];
+  readonly anyOf?: readonly JsonSchema[];
+  readonly allOf?: readonly JsonSchema[];
   readonly discriminator?: { readonly propertyName: string; readonly mapping: Readonly<Record<string, string>> };
   /** Schema of the `data` of events in a text/event-stream, for which OpenAPI 3.1 has no keyword. */
-  readonly "x-event-data"?: Schema;
+  readonly "x-event-data"?: JsonSchema;
   /** Default of a body field. Not `default`, because client generators then make the field required, or send it. */
   readonly "x-default"?: Json;
 }
@@ -49,13 +49,13 @@ export interface Parameter {
   readonly in: "path" | "query" | "header";
   readonly description: string;
   readonly required?: boolean;
-  readonly schema: Schema;
+  readonly schema: JsonSchema;
   readonly example?: Json;
 }
 
 /** One representation of a body. */
 export interface MediaType {
-  readonly schema?: Schema;
+  readonly schema?: JsonSchema;
   readonly example?: Json;
   /** One example for each kind of body, in place of `example`. */
   readonly examples?: Readonly<Record<string, { readonly value: Json }>>;
@@ -64,7 +64,7 @@ export interface MediaType {
 /** A header of a response. */
 export interface Header {
   readonly description: string;
-  readonly schema: Schema;
+  readonly schema: JsonSchema;
 }
 
 /** One response of an operation. */
@@ -101,9 +101,9 @@ export interface Operation extends Introduction {
 export interface WebSocketOperation extends Introduction {
   readonly parameters: readonly Parameter[];
   /** Messages sent by the client. */
-  readonly client: Schema;
+  readonly client: JsonSchema;
   /** Messages sent by the server. */
-  readonly server: Schema;
+  readonly server: JsonSchema;
   readonly example: Json;
 }
 
@@ -118,7 +118,7 @@ export interface Tag {
 
 /** Components of the document, by name. */
 export interface Components {
-  readonly schemas: Readonly<Record<string, Schema>>;
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
   readonly responses: Readonly<Record<string, Response>>;
   readonly parameters: Readonly<Record<string, Parameter>>;
   readonly headers: Readonly<Record<string, Header>>;

@@ -3,27 +3,27 @@ import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { event_type, Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { HttpRoute } from "../../src/kernel/http-route.ts";
 import type { ServedMethod } from "../../src/kernel/registry.ts";
-import { isWritable } from "../../src/platform/rest-json/names.ts";
+import { isWritable } from "../../src/platform/rest-json/field-names.ts";
 import { policiesOf } from "../policies/index.ts";
 import { parseTemplate } from "../rest/template.ts";
 import type { Comments } from "./comments.ts";
 import { eventExample, kindExamples, pathExample, requestExample, requestMember, responseExample } from "./examples.ts";
 import { commonHeaders, referToHeader, referToParameter, referToParameterNamed } from "./headers.ts";
+import type { SchemaCatalogue } from "./json-schema.ts";
 import type {
   Introduction,
+  JsonSchema,
   MediaType,
   Operation,
   Parameter,
   Reference,
   RequestBody,
   Response,
-  Schema,
   WebSocketOperation,
 } from "./model.ts";
-import { operationIdOf, tagOf, titleOf } from "./names.ts";
+import { operationIdOf, serviceTag, titleOf } from "./operation-names.ts";
 import { requiredMembers } from "./presence.ts";
-import { type ProblemCatalogue, problemsOf } from "./problems.ts";
-import type { SchemaCatalogue } from "./schema.ts";
+import { type ProblemCatalogue, problemsOf } from "./problem-responses.ts";
 
 /** Shared data of all operations. */
 export interface OperationContext {
@@ -56,7 +56,7 @@ export function describeOperation(served: ServedMethod, route: HttpRoute, contex
 }
 
 /** Relayed payloads are opaque and are not documented here. */
-const relayedMessage: Schema = { type: "object", description: "A message of the Chrome DevTools Protocol." };
+const relayedMessage: JsonSchema = { type: "object", description: "A message of the Chrome DevTools Protocol." };
 
 /** Describes a bidirectional method as a WebSocket. */
 export function describeWebSocket(served: ServedMethod, context: OperationContext): WebSocketOperation {
@@ -80,7 +80,7 @@ function introduce(served: ServedMethod, { comments }: OperationContext): Introd
   const comment = comments(`${method.parent.typeName}.${method.name}`);
   return {
     operationId: operationIdOf(method),
-    tags: [tagOf(method.parent)],
+    tags: [serviceTag(method.parent)],
     summary: titleOf(method),
     description: [comment, ...callNotes(served)].join("\n\n"),
     security: rules.public ? [] : [{ bearer: rules.scope === "" ? [] : [rules.scope] }],
@@ -195,7 +195,7 @@ function rawContent({ rules: { mediaTypes } }: ServedMethod): Record<string, Med
   return Object.fromEntries(types.map((type) => [type, { schema: rawSchema(type) }]));
 }
 
-function rawSchema(type: string): Schema {
+function rawSchema(type: string): JsonSchema {
   if (type === "application/json") return { type: "object" };
   return { type: "string", ...(!type.startsWith("text/") && { format: "binary" }) };
 }

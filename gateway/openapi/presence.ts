@@ -1,6 +1,6 @@
 import { create, type DescField, type DescMessage, type DescOneof, getOption } from "@bufbuild/protobuf";
 import { default_value, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import { isWritable } from "../../src/platform/rest-json/names.ts";
+import { isWritable } from "../../src/platform/rest-json/field-names.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
 
 /** Returns the required members of a request: those whose rules an empty message violates. */

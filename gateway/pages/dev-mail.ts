@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { MailOutbox, OutboxMail } from "../../src/mail/mail-outbox.ts";
 import { mailStyle } from "../../src/mail/mail-text.ts";
-import type { Outbox, OutboxMail } from "../../src/mail/outbox.ts";
 import { type Html, html } from "../../src/platform/html.ts";
 import { isLoopback } from "../../src/platform/loopback.ts";
 import { hashSecret, matchesHash } from "../../src/platform/secrets/secrets.ts";
@@ -18,7 +18,7 @@ const forwardingHeaders = ["forwarded", "via", "x-forwarded-for", "x-forwarded-h
  * Mounts the outbox of embedded mode, as HTML for browsers and as JSON for other clients. It responds only to requests
  * from this machine with the secret of the link that the service printed.
  */
-export async function mountOutbox(fastify: FastifyInstance, outbox: Outbox): Promise<void> {
+export async function mountOutbox(fastify: FastifyInstance, outbox: MailOutbox): Promise<void> {
   const keyHash = hashSecret(outbox.key);
   type Query = { Querystring: { key?: string } };
 

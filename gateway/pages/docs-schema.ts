@@ -1,5 +1,5 @@
 import { type Html, html } from "../../src/platform/html.ts";
-import type { Header, OpenApiDocument, Parameter, Reference, Response, Schema } from "../openapi/model.ts";
+import type { Header, JsonSchema, OpenApiDocument, Parameter, Reference, Response } from "../openapi/model.ts";
 import { inline, prose } from "./prose.ts";
 
 /** Resolves references of a document. */
@@ -11,7 +11,7 @@ export class Resolver {
   }
 
   /** Resolves a schema. Keywords next to `$ref` override the referenced schema. */
-  schema(schema: Schema): Schema {
+  schema(schema: JsonSchema): JsonSchema {
     const { $ref, ...beside } = schema;
     return $ref === undefined ? schema : { ...this.#components.schemas[lastPart($ref)], ...beside };
   }
@@ -53,7 +53,7 @@ export function headerTable(headers: Readonly<Record<string, Header | Parameter>
 }
 
 /** Renders the fields of an object as a table with collapsible nested objects. `seen` ends recursive schemas. */
-export function fieldTable(schema: Schema, resolver: Resolver, seen: readonly Schema[] = []): Html {
+export function fieldTable(schema: JsonSchema, resolver: Resolver, seen: readonly JsonSchema[] = []): Html {
   const { properties = {}, required = [] } = resolver.schema(schema);
   return html`<table>${Object.entries(properties).map(([name, property]) =>
     row(name, property, resolver, { required: required.includes(name), seen }),
@@ -64,10 +64,10 @@ interface RowOptions {
   readonly id?: string;
   readonly where?: string;
   readonly required: boolean;
-  readonly seen: readonly Schema[];
+  readonly seen: readonly JsonSchema[];
 }
 
-function row(name: string, property: Schema, resolver: Resolver, { id, where, required, seen }: RowOptions): Html {
+function row(name: string, property: JsonSchema, resolver: Resolver, { id, where, required, seen }: RowOptions): Html {
   const schema = withoutNull(property, resolver);
   const { description } = property;
   const rules = rulesOf(schema);
@@ -80,13 +80,13 @@ ${rules !== "" && html`<p class="rule">${inline(rules)}</p>`}</td>
 </tr>${within && html`<tr class="inside"><td colspan="2">${within}</td></tr>`}`;
 }
 
-function withoutNull(property: Schema, resolver: Resolver): Schema {
+function withoutNull(property: JsonSchema, resolver: Resolver): JsonSchema {
   const { anyOf, ...beside } = property;
   const other = anyOf?.find((schema) => schema.type !== "null");
   return resolver.schema(other ? { ...other, ...beside } : property);
 }
 
-function inside(schema: Schema, resolver: Resolver, seen: readonly Schema[]): Html | undefined {
+function inside(schema: JsonSchema, resolver: Resolver, seen: readonly JsonSchema[]): Html | undefined {
   const { oneOf } = schema;
   if (oneOf) {
     return html`<div class="kinds">${oneOf.map((kind) => {
@@ -104,13 +104,13 @@ function inside(schema: Schema, resolver: Resolver, seen: readonly Schema[]): Ht
     : html`<details><summary>Fields</summary>${fieldTable(object, resolver, [...seen, object])}</details>`;
 }
 
-function typeOf(property: Schema, resolver: Resolver): string {
+function typeOf(property: JsonSchema, resolver: Resolver): string {
   const nullable = property.anyOf !== undefined || Array.isArray(property.type);
   const name = nameOf(withoutNull(property, resolver), resolver);
   return nullable ? `${name} or null` : name;
 }
 
-function nameOf(schema: Schema, resolver: Resolver): string {
+function nameOf(schema: JsonSchema, resolver: Resolver): string {
   const { type, additionalProperties, items, oneOf, contentEncoding, format } = schema;
   if (oneOf) return "one of several kinds";
   if (items) return `array of ${pluralOf(typeOf(items, resolver))}`;
@@ -122,7 +122,7 @@ function nameOf(schema: Schema, resolver: Resolver): string {
 const pluralOf = (name: string): string => (name.endsWith("s") ? name : `${name}s`);
 
 /** Describes the constraints of a schema in words. */
-function rulesOf(schema: Schema): string {
+function rulesOf(schema: JsonSchema): string {
   const { minLength, maxLength, minItems, maxItems, minProperties, maxProperties, pattern, uniqueItems } = schema;
   const { minimum, maximum, description = "" } = schema;
   const isWhole = minimum === 0 && (maximum === 2 ** 32 - 1 || maximum === Number.MAX_SAFE_INTEGER);

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { longestNotice, type ProcessorName, type Processors } from "../../src/billing/processors.ts";
-import type { Sandbox } from "../../src/billing/sandbox/sandbox.ts";
+import type { PaymentSandbox } from "../../src/billing/sandbox/sandbox.ts";
 import type { SandboxPage } from "../../src/billing/sandbox/sandbox-tools.ts";
 import { html } from "../../src/platform/html.ts";
 import { pageHeadersFor } from "./content-policy.ts";
@@ -64,7 +64,7 @@ async function mountNotices(fastify: FastifyInstance, { receive }: Processors): 
   });
 }
 
-async function mountSandbox(fastify: FastifyInstance, sandbox: Sandbox): Promise<void> {
+async function mountSandbox(fastify: FastifyInstance, sandbox: PaymentSandbox): Promise<void> {
   type Route = { Params: { id: string }; Body: Buffer | undefined };
   const show = (reply: FastifyReply, shown: SandboxPage | undefined): FastifyReply =>
     shown ? reply.headers(headers).send(sandboxPage(shown)) : reply.code(404).headers(headers).send(nothing);

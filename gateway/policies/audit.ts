@@ -1,7 +1,7 @@
 import type { RunPolicy } from "./policy.ts";
 
 /** Lets a method write its audit log entry in the transaction of its change, under the action of its option. */
-export const audit: RunPolicy = {
+export const auditPolicy: RunPolicy = {
   name: "audit",
   enforces: ["audit"],
   concerns: ({ rules }) => rules.audit !== "",

@@ -3,7 +3,7 @@ import type { Principal } from "../../src/kernel/call.ts";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { asFailure } from "../../src/platform/errors.ts";
-import type { GatewayCall } from "../call.ts";
+import type { GatewayCall } from "../gateway-call.ts";
 import type { Peer } from "../peer.ts";
 import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts } from "./policy.ts";

@@ -70,19 +70,19 @@ export interface UnreadMessage {
 type Answer = MessageInitShape<DescMessage>;
 
 /** Input of a bidirectional method. */
-export type Received = Message | UnreadMessage;
+export type StreamInput = Message | UnreadMessage;
 
 /** Bytes that one token pays for. A longer message draws one token per started block of this size. */
 const bytesOfToken = 64 * 1024;
 
 /** Returns the number of tokens that a message draws. The size of parsed messages is unknown. */
-const tokensOf = (received: Received): number =>
+const tokensOf = (received: StreamInput): number =>
   isUnread(received) ? Math.max(1, Math.ceil(received.bytes / bytesOfToken)) : 1;
 
 // Messages of generated types may have fields of these names, but always have a type name.
-const isUnread = (received: Received): received is UnreadMessage => !("$typeName" in received);
+const isUnread = (received: StreamInput): received is UnreadMessage => !("$typeName" in received);
 
-const read = (received: Received): Message | BrokenMessage | undefined =>
+const read = (received: StreamInput): Message | BrokenMessage | undefined =>
   isUnread(received) ? received.read() : received;
 
 const isBroken = (read: Message | BrokenMessage): read is BrokenMessage => !("$typeName" in read);
@@ -92,7 +92,7 @@ const nameOf = (message: Message | BrokenMessage) => ("id" in message ? { id: me
 interface Parties {
   readonly call: Call;
   readonly served: Extract<ServedMethod, { kind: "bidi_streaming" }>;
-  readonly requests: AsyncIterable<Received>;
+  readonly requests: AsyncIterable<StreamInput>;
   /** Draws the tokens of a message before it is parsed. `rate-limited` is reported as the message's error. */
   readonly draw: (tokens: number) => Promise<void>;
   /** Throws if a message is invalid. The failure is reported as the message's error. */
@@ -104,13 +104,13 @@ interface Parties {
 export async function* relayed(
   call: Call,
   served: Parties["served"],
-  requests: AsyncIterable<Received>,
+  requests: AsyncIterable<StreamInput>,
   allowance: StreamAllowance,
 ): AsyncGenerator<Message> {
   const { input } = served.method;
   const { duplex } = served.rules;
   // Messages that a transport relays unparsed are limited there, per connection.
-  const heldFor = (received: Received): number =>
+  const heldFor = (received: StreamInput): number =>
     isUnread(received) ? allowance.use(received.bytes) : duplex ? allowance.use(0) : 0;
   const messages = messagesOf(requests, heldFor, call.signal);
   const all = duplex ? checked(messages, input, call.signal) : messages;
@@ -123,8 +123,8 @@ export async function* relayed(
 
 /** Yields the messages of a client, each parsed once the allowance of its account permits. */
 async function* messagesOf(
-  requests: AsyncIterable<Received>,
-  heldFor: (received: Received) => number,
+  requests: AsyncIterable<StreamInput>,
+  heldFor: (received: StreamInput) => number,
   signal: AbortSignal,
 ): AsyncGenerator<Message, undefined> {
   for await (const received of requests) {
@@ -178,7 +178,7 @@ export async function* converse({ call, served, requests, draw, check, errorsBas
    * Handles one message. An error of the message is reported as its response; an error on opening ends the stream.
    * Returns false if the client has ended its side.
    */
-  async function take(received: Received): Promise<boolean> {
+  async function take(received: StreamInput): Promise<boolean> {
     const refusal = await draw(tokensOf(received)).then(() => undefined, asFailure);
     const message = read(received);
     if (!message) return false;

@@ -1,7 +1,7 @@
 import { isFieldSet } from "@bufbuild/protobuf";
 import { Idempotency, MethodRulesSchema } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { ServedMethod } from "../../src/kernel/registry.ts";
-import { audit } from "./audit.ts";
+import { auditPolicy } from "./audit.ts";
 import { authentication } from "./authentication.ts";
 import { legalAcceptance } from "./legal-acceptance.ts";
 import { noStore } from "./no-store.ts";
@@ -10,7 +10,7 @@ import { permission } from "./permission.ts";
 import type { MethodOption, Policy, RunPolicy } from "./policy.ts";
 import { rateLimits, rateLimitsOfRequest } from "./rate-limits.ts";
 import { stepUp } from "./step-up.ts";
-import { validation } from "./validation.ts";
+import { validation } from "./validation-policy.ts";
 
 /** Returns the stored response of a repeated Idempotency-Key. */
 const idempotency: RunPolicy = {
@@ -32,7 +32,7 @@ export const policies: readonly Policy[] = [
   validation,
   rateLimitsOfRequest,
   idempotency,
-  audit,
+  auditPolicy,
   streamLimits,
 ];
 

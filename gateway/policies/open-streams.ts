@@ -1,10 +1,10 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Gauge, type Registry } from "prom-client";
-import type { Verdict } from "../../src/identity/bearer-watch.ts";
+import type { BearerState } from "../../src/identity/bearer-watch.ts";
 import { networkOf } from "../../src/platform/client-network.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import type { GatewayCall } from "../call.ts";
+import type { GatewayCall } from "../gateway-call.ts";
 import { permission } from "./permission.ts";
 import type { Policy, PolicyParts } from "./policy.ts";
 
@@ -60,7 +60,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   });
 
   /** A valid bearer may have changed its owner, or have lost a scope. */
-  function hear(call: GatewayCall, { end }: Stream, verdict: Verdict): void {
+  function hear(call: GatewayCall, { end }: Stream, verdict: BearerState): void {
     if ("failure" in verdict) {
       end.abort(verdict.failure);
       return;

@@ -3,9 +3,9 @@ import type { App } from "../../src/app/app.ts";
 import type { MethodRules } from "../../src/gen/pilothouse/v1/options_pb.ts";
 import type { ServedMethod } from "../../src/kernel/registry.ts";
 import type { ErrorSlug } from "../../src/platform/error-table.ts";
-import type { GatewayCall } from "../call.ts";
+import type { GatewayCall } from "../gateway-call.ts";
 import type { AddressBucket } from "./address-bucket.ts";
-import type { RunOnce } from "./idempotency.ts";
+import type { RunOnce } from "./idempotency-policy.ts";
 
 /** A method option of options.proto, in camel case. */
 export type MethodOption = Exclude<keyof MethodRules, "$typeName" | "$unknown">;

@@ -1,7 +1,7 @@
 import { isFieldSet } from "@bufbuild/protobuf";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
-import type { GatewayCall } from "../call.ts";
+import type { GatewayCall } from "../gateway-call.ts";
 import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policy.ts";
 

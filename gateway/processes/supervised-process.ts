@@ -7,8 +7,8 @@ import {
   type BusPost,
   createPostOffice,
   type FromProcess,
-  type Question,
-  type Readiness,
+  type ProcessReady,
+  type ProcessRequest,
   type ToProcess,
 } from "../../src/platform/process-channel.ts";
 import { type EndingStep, endProcess } from "../../src/platform/process-control.ts";
@@ -45,7 +45,7 @@ export interface SupervisedProcessOptions {
   readonly log: Log;
   /** Resolves when the process may start. */
   readonly begin: () => Promise<Beginning>;
-  readonly onReady: (readiness: Readiness) => void;
+  readonly onReady: (readiness: ProcessReady) => void;
   /** Called with each bus message for the other processes. */
   readonly onPost: (post: BusPost) => void;
 }
@@ -57,7 +57,7 @@ export interface SupervisedProcess {
   stop(): Promise<void>;
   post(post: BusPost): void;
   /** Asks the process. Resolves with undefined if it is not running or does not respond within 2 s. */
-  ask(question: Question): Promise<string | undefined>;
+  ask(question: ProcessRequest): Promise<string | undefined>;
 }
 
 /** One run of the process. */
@@ -97,7 +97,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     run = started;
     child.on("message", (message: FromProcess) => hear(started, message));
     child.on("error", (error) => log.error({ err: error }, `failed to run ${name}`));
-    const ready = new Promise<Readiness>((resolve, reject) => {
+    const ready = new Promise<ProcessReady>((resolve, reject) => {
       child.on("message", (message: FromProcess) => message.kind === "ready" && resolve(message));
       child.once("exit", () => reject(new EndedAtStart(`${name} ended before it was ready`)));
     });
@@ -124,7 +124,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     child.send(message, () => undefined);
   }
 
-  async function ask(question: Question): Promise<string | undefined> {
+  async function ask(question: ProcessRequest): Promise<string | undefined> {
     const asking = run;
     if (!asking?.child.connected) return undefined;
     asked += 1;

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { createSeats } from "../../src/limits/seats.ts";
+import { createStreamSlots } from "../../src/limits/stream-slots.ts";
 import { networkOf } from "../../src/platform/client-network.ts";
 import { type Door, peerOf } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
@@ -15,7 +15,7 @@ const mostUnread = 256;
  * stream (over HTTP/1.1: the connection) then ends without a response.
  */
 export function documentAdmission(door: Door): (request: FastifyRequest, reply: FastifyReply) => boolean {
-  const unread = createSeats();
+  const unread = createStreamSlots();
   return ({ raw, method }, reply) => {
     if (method !== "GET" && method !== "HEAD") return true;
     const { clientAddress } = peerOf(raw, door);

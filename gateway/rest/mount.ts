@@ -7,15 +7,15 @@ import { answersRaw, type HttpRoute } from "../../src/kernel/http-route.ts";
 import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { Failure, fail, failFaults, failFields } from "../../src/platform/errors.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
-import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door, peerOf } from "../door.ts";
 import type { Gate } from "../gate.ts";
+import { GatewayCall } from "../gateway-call.ts";
 import { longestBody } from "../message-size.ts";
 import { showingInPath } from "../peer.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
 import { asFormFailure, formParser } from "./form-body.ts";
-import { asHttpBody, bytesOf, compileRawHeaders } from "./raw-answer.ts";
+import { asHttpBody, compileRawHeaders, streamBytes } from "./raw-answer.ts";
 import { checkLength, describeBody, rawBody } from "./raw-body.ts";
 import { compileRequestReader } from "./request-reader.ts";
 import { SharedStream } from "./shared-stream.ts";
@@ -284,7 +284,7 @@ function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
       ...headersFor(reply.request.params as Record<string, string>, contentType),
       ...(bytes !== undefined && { "content-length": String(bytes) }),
     });
-    return sendStream(call, reply, messages, bytesOf(first, messages));
+    return sendStream(call, reply, messages, streamBytes(first, messages));
   };
 }
 

@@ -34,7 +34,7 @@ function disposition(name: string): string {
 }
 
 /** Yields the bytes of a streamed raw response, from the first message on. */
-export async function* bytesOf(
+export async function* streamBytes(
   first: IteratorResult<Message>,
   rest: AsyncIterator<Message>,
 ): AsyncGenerator<Uint8Array> {

@@ -27,7 +27,7 @@ export async function* rawBody(
       });
       if (done) return;
       received += value.length;
-      if (received > maxBytes) throw tooLarge(maxBytes);
+      if (received > maxBytes) throw bodyTooLarge(maxBytes);
       yield value;
     }
   } finally {
@@ -41,7 +41,7 @@ export async function* rawBody(
 
 /** Refuses a body by its content length, before the body is read. */
 export function checkLength({ headers }: IncomingMessage, maxBytes: number): void {
-  if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  if (Number(headers["content-length"] ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
 }
 
 /** Creates the message of a raw body: its type, without bytes. */
@@ -50,6 +50,6 @@ export function describeBody({ headers }: IncomingMessage): Message {
 }
 
 /** Creates the failure for a body above `maxBytes`. */
-export function tooLarge(maxBytes: number): Failure {
+export function bodyTooLarge(maxBytes: number): Failure {
   return failFields("validation-failed", { body: `is larger than ${sizeText(maxBytes)}` });
 }

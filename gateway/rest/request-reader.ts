@@ -2,7 +2,7 @@ import { create, type DescField, type DescMessage, type Message } from "@bufbuil
 import type { HttpRoute } from "../../src/kernel/http-route.ts";
 import { type FieldFault, fail, failFaults } from "../../src/platform/errors.ts";
 import { addFault, isInside } from "../../src/platform/rest-json/faults.ts";
-import { isWritable } from "../../src/platform/rest-json/names.ts";
+import { isWritable } from "../../src/platform/rest-json/field-names.ts";
 import { parseJson } from "../../src/platform/rest-json/parse.ts";
 import { compileReader, compileTextReader, type TextReader } from "../../src/platform/rest-json/reader.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";

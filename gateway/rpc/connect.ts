@@ -13,8 +13,8 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { Failure, failFields } from "../../src/platform/errors.ts";
-import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door, peerOf } from "../door.ts";
+import { GatewayCall } from "../gateway-call.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestMessage } from "../message-size.ts";
 import { isClosed } from "../rest/mount.ts";

@@ -7,11 +7,11 @@ import {
 } from "@grpc/grpc-js";
 import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import { GatewayCall } from "../call.ts";
 import { answerHeaders, type Door } from "../door.ts";
+import { GatewayCall } from "../gateway-call.ts";
 import { longestMessage } from "../message-size.ts";
 import { boundMessages, countMemory, forgetUnfinished, peerOfCall } from "./grpc-call.ts";
-import { openCalls } from "./open-calls.ts";
+import { limitOpenCalls } from "./open-calls.ts";
 
 /** Options of the admission of gRPC calls. */
 export interface GrpcAdmissionOptions {
@@ -40,7 +40,7 @@ export function callOf(metadata: Metadata): GatewayCall {
  */
 export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
   const { door, methods, messageMs, statusOf } = options;
-  const admitOpen = openCalls(options);
+  const admitOpen = limitOpenCalls(options);
   return ({ path, requestStream }, inner) => {
     const served = methods.get(path);
     if (!served) return admitOpen(inner);

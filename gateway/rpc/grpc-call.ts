@@ -1,8 +1,8 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { Duplex } from "node:stream";
 import type { Metadata, ServerInterceptingCallInterface } from "@grpc/grpc-js";
-import type { GatewayCall } from "../call.ts";
 import type { Door } from "../door.ts";
+import type { GatewayCall } from "../gateway-call.ts";
 import type { Peer } from "../peer.ts";
 import { lingerMs } from "../slow-bodies.ts";
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { ServerInterceptingCall, type ServerInterceptingCallInterface, type StatusObject } from "@grpc/grpc-js";
-import { createSeats } from "../../src/limits/seats.ts";
+import { createStreamSlots } from "../../src/limits/stream-slots.ts";
 import { networkOf } from "../../src/platform/client-network.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { Door } from "../door.ts";
@@ -24,8 +24,8 @@ interface OpenCallOptions {
  * Creates the admission of methods outside the registry (health, reflection). Each call draws a token, as a request
  * that reaches no method. A message is read after the client has taken the previous response.
  */
-export function openCalls({ door, openMs, statusOf }: OpenCallOptions) {
-  const seats = createSeats();
+export function limitOpenCalls({ door, openMs, statusOf }: OpenCallOptions) {
+  const seats = createStreamSlots();
 
   return (inner: ServerInterceptingCallInterface): ServerInterceptingCall => {
     boundMessages(inner, longestMessage);

@@ -6,13 +6,13 @@ import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
 import { readMessage } from "../unread-messages.ts";
 
-export interface Frame {
+export interface WebSocketFrame {
   readonly data: Buffer;
   readonly isBinary: boolean;
 }
 
 /** Contents of a client's frame. */
-export type Received =
+export type FrameContent =
   | { readonly kind: "message"; readonly message: Message }
   /** A faulty message. `id` is the client's message id, or "". */
   | { readonly kind: "fault"; readonly failure: unknown; readonly id: string }
@@ -22,7 +22,7 @@ export type Received =
 
 /** Reads and writes the frames of a method. */
 export interface FrameCodec {
-  read(frame: Frame): Received;
+  read(frame: WebSocketFrame): FrameContent;
   write(message: Message): string | Uint8Array;
 }
 
@@ -60,7 +60,7 @@ export function compileFrames(
 }
 
 /** Returns whether a frame may be the half-close, which draws no token and is therefore read first. */
-export function mayBeEnd({ data, isBinary }: Frame): boolean {
+export function mayBeEnd({ data, isBinary }: WebSocketFrame): boolean {
   return !isBinary && data.length <= 64 && data.includes('"end"');
 }
 

@@ -1,13 +1,13 @@
 import type { RawData, WebSocket } from "ws";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
-import type { GatewayCall } from "../call.ts";
 import type { Door } from "../door.ts";
+import type { GatewayCall } from "../gateway-call.ts";
 import type { UnreadMessage } from "../policies/conversation.ts";
-import { compileFrames, type Frame, mayBeEnd } from "./frames.ts";
+import { compileFrames, mayBeEnd, type WebSocketFrame } from "./frames.ts";
 
 // Limits of the queue of a client. Beyond them its socket is not read.
-const ahead = { items: 64, weight: 1024 * 1024, weigh: ({ data }: Frame) => data.length };
+const ahead = { items: 64, weight: 1024 * 1024, weigh: ({ data }: WebSocketFrame) => data.length };
 // Unread bytes of a client beyond which writes wait.
 const bufferedBytes = 1024 * 1024;
 export const closeClientFault = 1008;
@@ -25,11 +25,11 @@ export function serveStream(
   closeCode: () => number,
 ): () => number {
   const codec = compileFrames(call.served, variables);
-  const frames = new BoundedQueue<Frame>(ahead);
+  const frames = new BoundedQueue<WebSocketFrame>(ahead);
   let isNonsense = false;
 
   client.on("message", (data: RawData, isBinary: boolean) => {
-    const room = frames.push({ data: bytesOf(data), isBinary });
+    const room = frames.push({ data: frameBytes(data), isBinary });
     if (room) {
       client.pause();
       void room.then(() => client.resume());
@@ -54,7 +54,7 @@ export function serveStream(
     }
   }
 
-  function read(frame: Frame): ReturnType<UnreadMessage["read"]> {
+  function read(frame: WebSocketFrame): ReturnType<UnreadMessage["read"]> {
     const received = codec.read(frame);
     if (received.kind === "message") return received.message;
     if (received.kind === "fault") return { broken: received.failure, id: received.id };
@@ -99,7 +99,7 @@ export function send(client: WebSocket, data: string | Uint8Array, kind: Partial
 }
 
 /** Returns the bytes of a frame. */
-export function bytesOf(data: RawData): Buffer {
+export function frameBytes(data: RawData): Buffer {
   if (Array.isArray(data)) return Buffer.concat(data);
   return Buffer.isBuffer(data) ? data : Buffer.from(data);
 }

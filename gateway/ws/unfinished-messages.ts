@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import { Writable } from "node:stream";
 import type { WebSocket } from "ws";
-import type { GatewayCall } from "../call.ts";
 import type { ClientBuffers } from "../client-buffers.ts";
+import type { GatewayCall } from "../gateway-call.ts";
 import { lingerMs } from "../slow-bodies.ts";
 import { closeClientFault, closeComeBack } from "./stream.ts";
 

@@ -3,16 +3,16 @@ import type { Registry } from "prom-client";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import { GatewayCall } from "../call.ts";
 import type { Cors } from "../cors.ts";
 import { type Door, peerOf, refuse } from "../door.ts";
+import { GatewayCall } from "../gateway-call.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestFrame } from "../message-size.ts";
 import { showingBearer, showingInPath } from "../peer.ts";
 import { matchPath, type PathTemplate, parseTemplate, tokenVariable } from "../rest/template.ts";
-import { openRelay } from "./relay.ts";
 import { createRelayMetrics, type RelayMetrics } from "./relay-metrics.ts";
 import { serveStream } from "./stream.ts";
+import { openRelay } from "./stream-relay.ts";
 import { boundMemory } from "./unfinished-messages.ts";
 
 const subprotocol = "pilothouse.v1";

@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
 import type { Models } from "../agents/llm/models.ts";
-import type { Turns } from "../agents/turns/turns.ts";
+import type { AgentTurns } from "../agents/turns/agent-turns.ts";
 import type { Logins } from "../auth/logins/logins.ts";
 import type { CountTry } from "../auth/logins/network-brakes.ts";
 import type { ProvePassword } from "../auth/passwords/password-proof.ts";
@@ -17,7 +17,7 @@ import type { Terms } from "../legal/terms.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import type { Buckets } from "../limits/buckets.ts";
 import type { Limits } from "../limits/limits.ts";
-import type { Seats } from "../limits/seats.ts";
+import type { StreamSlots } from "../limits/stream-slots.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -44,7 +44,7 @@ export interface AppParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly buckets: Buckets;
-  readonly seats: Seats;
+  readonly seats: StreamSlots;
   readonly sealer: Sealer;
   readonly events: EventLog;
   readonly limits: Limits;
@@ -57,7 +57,7 @@ export interface AppParts {
   readonly mailer: Mailer;
   readonly sender: Sender;
   readonly models: Models;
-  readonly turns: Turns;
+  readonly turns: AgentTurns;
   readonly brakes: Brakes;
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Registry } from "prom-client";
 import { createModels } from "../agents/llm/models.ts";
-import { createTurns } from "../agents/turns/turns.ts";
+import { createAgentTurns } from "../agents/turns/agent-turns.ts";
 import { createAuditLog } from "../audit/audit-log.ts";
 import { createLogins } from "../auth/logins/logins.ts";
 import { createNetworkBrakes } from "../auth/logins/network-brakes.ts";
@@ -25,8 +25,8 @@ import { createArrangements } from "../limits/arrangements.ts";
 import { createBuckets } from "../limits/buckets.ts";
 import { createLimits } from "../limits/limits.ts";
 import { createRedisBuckets } from "../limits/redis-buckets.ts";
-import { createRedisSeats } from "../limits/redis-seats.ts";
-import { createSeats } from "../limits/seats.ts";
+import { createRedisStreamSlots } from "../limits/redis-stream-slots.ts";
+import { createStreamSlots } from "../limits/stream-slots.ts";
 import { createMailer } from "../mail/mailer.ts";
 import { type Bus, createLocalBus } from "../platform/bus.ts";
 import { type Clock, systemClock } from "../platform/clock.ts";
@@ -106,13 +106,13 @@ function endProcess(): void {
 
 /** Creates the state that gateways share through Redis, or in memory for a single gateway. */
 function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, registry: Registry, localBus: Bus) {
-  const own = { bus: localBus, buckets: createBuckets(), seats: createSeats(), parts: [] };
+  const own = { bus: localBus, buckets: createBuckets(), seats: createStreamSlots(), parts: [] };
   if (redisUrl === undefined) return own;
   const redis = createRedis({ url: redisUrl, log, registry });
   const bus = createRedisBus(redis);
   // A process without requests must not count as sharing the buckets.
   if (role === "jobs") return { ...own, bus, parts: [redis] };
-  const seats = createRedisSeats({ redis, clock, log });
+  const seats = createRedisStreamSlots({ redis, clock, log });
   return { bus, buckets: createRedisBuckets({ redis }), seats, parts: [redis, seats] };
 }
 
@@ -185,7 +185,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const audit = createAuditLog({ db, ids });
   const signsOfLife = createSignsOfLife({ db, clock, log });
   const guests = createRoomGuests({ sessions, bearers, ids, config });
-  const turns = createTurns({ config, db, events, bus, ids, clock, log, sealer, sessions, models, work });
+  const turns = createAgentTurns({ config, db, events, bus, ids, clock, log, sealer, sessions, models, work });
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },

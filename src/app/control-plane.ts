@@ -10,8 +10,8 @@ import type { Log } from "../platform/log.ts";
 import { databaseTarget, openStorage } from "../platform/postgres/storage.ts";
 import { createProfileMetrics } from "../profiles/profile-metrics.ts";
 import { createProfileUses, type ProfileUses } from "../profiles/profile-uses.ts";
-import { createSessionKeeper } from "../sessions/session-keeper.ts";
 import { createSessionMetrics, type SessionMetrics } from "../sessions/session-metrics.ts";
+import { createSessionKeeper } from "../sessions/session-sweep.ts";
 import { migrations } from "./migrations.ts";
 
 /** Dependencies of the fleet and its session keeper. */

@@ -5,7 +5,7 @@ import { agentSessions } from "../agents/sessions/feature.ts";
 import { agentInput } from "../agents/sessions/input-feature.ts";
 import { agentViews } from "../agents/sessions/view-feature.ts";
 import { agentTurns } from "../agents/turns/feature.ts";
-import { audit } from "../audit/feature.ts";
+import { auditFeature } from "../audit/feature.ts";
 import { credentials } from "../auth/credentials/feature.ts";
 import { auth } from "../auth/feature.ts";
 import { logins } from "../auth/logins/feature.ts";
@@ -26,7 +26,7 @@ import { limits } from "../limits/feature.ts";
 import { live } from "../live/feature.ts";
 import { mail } from "../mail/feature.ts";
 import { profiles } from "../profiles/feature.ts";
-import { archetypes } from "../sessions/archetypes/feature.ts";
+import { archetypeFeature } from "../sessions/archetypes/feature.ts";
 import { control } from "../sessions/control/feature.ts";
 import { sessions } from "../sessions/feature.ts";
 import { files } from "../sessions/files/feature.ts";
@@ -39,8 +39,8 @@ import type { AppParts } from "./app-parts.ts";
 /** All features. A new feature needs its proto, its folder and a line here. */
 export const features: readonly Feature<AppParts>[] = [
   apiKeys,
-  archetypes,
-  audit,
+  archetypeFeature,
+  auditFeature,
   events,
   idempotency,
   mail,

@@ -3,7 +3,7 @@ import { ActorSchema, type AuditLogEntry, AuditLogEntrySchema, ExportFormat } fr
 import type { Queryable } from "../platform/postgres/database.ts";
 import { compileWriter } from "../platform/rest-json/writer.ts";
 import { toEntryMessage } from "./entry-message.ts";
-import { type EntryFilter, listEntries, readEntries } from "./store.ts";
+import { type EntryFilter, listEntries, readAuditEntries } from "./store.ts";
 
 /** Entries per chunk: about 100 kB. */
 const pageSize = 250;
@@ -71,7 +71,7 @@ export async function* writeFile(
   const [newest] = await listEntries(db, filter, { cursor: undefined, limit: 1 });
   let start = head;
   for (let after = ""; newest && after < newest.id; ) {
-    const rows = await readEntries(db, filter, { after, last: newest.id, limit: pageSize });
+    const rows = await readAuditEntries(db, filter, { after, last: newest.id, limit: pageSize });
     yield Buffer.from(start + rows.map((row) => line(toEntryMessage(row))).join(""));
     start = "";
     // If the remaining entries were deleted during the export, it ends here.

@@ -15,7 +15,7 @@ const keptFor = 365 * 24 * 3_600_000;
 /** Maximum number of entries per delete statement. */
 const batch = 1_000;
 
-export const audit = defineService({
+export const auditFeature = defineService({
   service: AuditService,
   create: ({ db, clock }: { readonly db: Database; readonly clock: Clock }) => ({
     methods: createAuditService(db),

@@ -75,7 +75,7 @@ export async function listEntries(
 }
 
 /** Reads entries after `after` up to `last`, oldest first. */
-export async function readEntries(
+export async function readAuditEntries(
   db: Queryable,
   filter: EntryFilter,
   { after, last, limit }: { readonly after: string; readonly last: string; readonly limit: number },

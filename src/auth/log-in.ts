@@ -4,11 +4,11 @@ import type { ConsumeMagicLinkRequest, LogInRequest, Login } from "../gen/piloth
 import type { Call } from "../kernel/call.ts";
 import { fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
+import { createAuthMails } from "./auth-mails.ts";
 import { toLoginMessage } from "./auth-messages.ts";
 import type { AuthServiceParts } from "./auth-parts.ts";
 import { clientOf } from "./logins/client.ts";
 import { useMailToken } from "./mail-tokens.ts";
-import { createAuthMails } from "./mails.ts";
 import { createVerification } from "./verification.ts";
 
 const notVerified = "open the link in the mail that was sent at sign-up; sign up again to be sent another";

@@ -1,12 +1,12 @@
 import { type UserRow, updatePassword } from "../accounts/users.ts";
-import { prefixOf } from "../identity/api-keys/key-message.ts";
+import { keyPrefixOf } from "../identity/api-keys/key-message.ts";
 import { lockKeysMadeBy } from "../identity/api-keys/store.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Tx } from "../platform/postgres/database.ts";
+import { createAuthMails } from "./auth-mails.ts";
 import type { Logins } from "./logins/logins.ts";
 import { dropMailTokens, makeMailToken } from "./mail-tokens.ts";
-import { createAuthMails } from "./mails.ts";
 
 /** Maximum number of keys in the mail, which has 40 lines. */
 const mostNamed = 25;
@@ -32,7 +32,7 @@ export async function keepPassword(
   await dropMailTokens(tx, userId);
   await logins.end(tx, { userId, ...(except !== undefined && { except }) });
   const keys = await lockKeysMadeBy(tx, { userId }, new Date(clock.now()));
-  const named = keys.slice(0, mostNamed).map(({ id, name }) => `${name} (${prefixOf(id)}...)`);
+  const named = keys.slice(0, mostNamed).map(({ id, name }) => `${name} (${keyPrefixOf(id)}...)`);
   if (keys.length > mostNamed) named.push(`and ${keys.length - mostNamed} more`);
   const token = keys.length > 0 ? await makeMailToken(tx, "keys", { userId, email }, clock.now()) : "";
   await mailer.send(tx, createAuthMails(mailer).passwordChanged(user, named, token));

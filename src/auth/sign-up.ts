@@ -13,10 +13,10 @@ import type { Call } from "../kernel/call.ts";
 import { notAcceptable } from "../legal/terms.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
+import { createAuthMails } from "./auth-mails.ts";
 import type { AuthServiceParts } from "./auth-parts.ts";
 import { clientOf } from "./logins/client.ts";
 import { findMailToken, makeMailToken, useMailToken } from "./mail-tokens.ts";
-import { createAuthMails } from "./mails.ts";
 import { createVerification } from "./verification.ts";
 
 /** Hourly limits: sign-ups per network, because they disclose whether an address has a user; and mails per address. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type Stripe from "stripe";
 import type { Database } from "../platform/postgres/database.ts";
-import { type PriceInterval, type Prices, priceOf } from "../platform/prices.ts";
-import { tierText } from "./mails.ts";
+import { type PriceInterval, type Prices, tierPriceOf } from "../platform/tier-prices.ts";
+import { tierText } from "./billing-mails.ts";
 import type { CardProcessor } from "./processors.ts";
 import { findPrice, keepPrice } from "./store.ts";
 
@@ -70,7 +70,7 @@ export function createCardCatalog({ db, prices }: { readonly db: Database; reado
     const { client } = card;
     const ids: string[] = [];
     for (const { tier, interval } of sold) {
-      const cents = priceOf(prices, tier, interval);
+      const cents = tierPriceOf(prices, tier, interval);
       if (cents !== undefined) ids.push(await price(card, tier, interval, cents));
     }
     // Each set of prices needs its own configuration.

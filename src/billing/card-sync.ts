@@ -5,14 +5,14 @@ import type { Work } from "../jobs/work.ts";
 import type { AuditLog } from "../kernel/call.ts";
 import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
-import { endGrant, type Grant, type PaidTime } from "../limits/paid-time.ts";
+import { endGrant, type PaidGrant, type PaidTime } from "../limits/paid-time.ts";
 import { tiers } from "../limits/tiers.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./mails.ts";
+import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./billing-mails.ts";
 import type { CardProcessor, Processors } from "./processors.ts";
 import {
   type CardPrice,
@@ -258,7 +258,7 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     const until = since ? since.getTime() + pastDueFor : null;
     const known = time.grants.find((grant) => grant.id === id);
     const made = { id, kind: "card", months: 0, leftMs: null, runningSince: null, endedAt: null } as const;
-    const grant: Grant = { ...made, createdAt: created_at.getTime(), ...known, tier: tiers.get(tier).name, until };
+    const grant: PaidGrant = { ...made, createdAt: created_at.getTime(), ...known, tier: tiers.get(tier).name, until };
     return { ...time, grants: [...time.grants.filter((other) => other.id !== id), grant] };
   }
 

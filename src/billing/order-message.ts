@@ -7,7 +7,7 @@ import {
   CryptoOrderStatus,
 } from "../gen/pilothouse/v1/crypto_order_pb.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
-import { storedNames } from "../platform/rest-json/names.ts";
+import { storedNames } from "../platform/rest-json/field-names.ts";
 import type { OrderRow } from "./order-store.ts";
 
 /** Order statuses of rows and messages. */

@@ -3,7 +3,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { findOrderOfInvoice } from "./order-store.ts";
 import { orderWork } from "./order-sync.ts";
-import { isBtcPaySigned } from "./processors/signature.ts";
+import { isBtcPaySigned } from "./processors/processor-signature.ts";
 import type { CryptoProcessor, Notice } from "./processors.ts";
 import { keepNotice } from "./store.ts";
 

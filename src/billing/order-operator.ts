@@ -2,7 +2,7 @@ import { lockAccount } from "../accounts/store.ts";
 import type { Work } from "../jobs/work.ts";
 import type { AuditLog, AuditRecord } from "../kernel/call.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
-import { endGrant, type Grant } from "../limits/paid-time.ts";
+import { endGrant, type PaidGrant } from "../limits/paid-time.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { StartRefused } from "../platform/start-refused.ts";
@@ -127,7 +127,7 @@ export async function extendOrder(
   { id, days }: { readonly id: string; readonly days: number },
 ): Promise<void> {
   const order = await lockOrder(tx, id);
-  const lengthen = (grant: Grant): Grant =>
+  const lengthen = (grant: PaidGrant): PaidGrant =>
     grant.id === id ? { ...grant, leftMs: (grant.leftMs ?? 0) + days * aDay } : grant;
   const known = await arrangements.serve(tx, order.account_id);
   const block = known.find((grant) => grant.id === id && grant.endedAt === null);

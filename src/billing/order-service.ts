@@ -20,8 +20,8 @@ import { type Failure, fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import { type Prices, priceOf } from "../platform/prices.ts";
-import { storedNames } from "../platform/rest-json/names.ts";
+import { storedNames } from "../platform/rest-json/field-names.ts";
+import { type Prices, tierPriceOf } from "../platform/tier-prices.ts";
 import { orderStatusNames, toOrderMessage } from "./order-message.ts";
 import { moves } from "./order-states.ts";
 import {
@@ -62,7 +62,7 @@ const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
 /** Price of several months of a tier, capped at its yearly price. */
 function costOf(prices: Prices, tier: string, months: number): number | undefined {
-  const [month, year] = [priceOf(prices, tier, "month"), priceOf(prices, tier, "year")];
+  const [month, year] = [tierPriceOf(prices, tier, "month"), tierPriceOf(prices, tier, "year")];
   return month === undefined || year === undefined ? undefined : Math.min(months * month, year);
 }
 

@@ -7,7 +7,7 @@ import { CryptoOrderFailedEventSchema, CryptoOrderPaidEventSchema } from "../gen
 import type { AuditLog } from "../kernel/call.ts";
 import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
-import type { Grant } from "../limits/paid-time.ts";
+import type { PaidGrant } from "../limits/paid-time.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
 import { tiers } from "../limits/tiers.ts";
 import type { Mailer } from "../mail/mailer.ts";
@@ -16,7 +16,7 @@ import type { Config } from "../platform/config.ts";
 import { counted } from "../platform/counted.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./mails.ts";
+import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./billing-mails.ts";
 import { toFailureMessage } from "./order-message.ts";
 import { moveOf, moves, type OrderMove } from "./order-states.ts";
 import {
@@ -167,7 +167,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
   async function grant(tx: Tx, order: OrderRow, at: number): Promise<void> {
     const { id, tier, months, sandbox } = order;
     const fresh = { leftMs: null, runningSince: null, until: null, endedAt: null } as const;
-    const block: Grant = { id, kind: "block", tier: tiers.get(tier).name, months, createdAt: at, ...fresh };
+    const block: PaidGrant = { id, kind: "block", tier: tiers.get(tier).name, months, createdAt: at, ...fresh };
     await arrangements.serve(tx, order.account_id, {
       sandbox,
       apply: (time) => ({ ...time, grants: [...time.grants.filter((other) => other.id !== id), block] }),

@@ -1,5 +1,5 @@
 import { within } from "../platform/deadline.ts";
-import type { Prices } from "../platform/prices.ts";
+import type { Prices } from "../platform/tier-prices.ts";
 import type { Source } from "../status/sources.ts";
 import type { Processors } from "./processors.ts";
 

@@ -7,7 +7,7 @@ import type { Database } from "../platform/postgres/database.ts";
 import { createGreenfield, type Greenfield } from "./processors/greenfield.ts";
 import { createStripeClient } from "./processors/stripe-client.ts";
 import { httpTransport } from "./processors/transport.ts";
-import { createSandbox, type Sandbox } from "./sandbox/sandbox.ts";
+import { createSandbox, type PaymentSandbox } from "./sandbox/sandbox.ts";
 import { sandboxCurrencies, sandboxKey, sandboxStore } from "./sandbox/sandbox-btcpay.ts";
 import { createSandboxStore } from "./sandbox/sandbox-store.ts";
 
@@ -48,7 +48,7 @@ export interface Processors {
   readonly card: CardProcessor | undefined;
   readonly crypto: CryptoProcessor | undefined;
   /** Replaces all processors in embedded mode if none is configured. */
-  readonly sandbox: Sandbox | undefined;
+  readonly sandbox: PaymentSandbox | undefined;
   /** Whether payments in the sandbox count. */
   readonly countsSandbox: boolean;
   /** Whether real money moves. */

@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type CryptoReceipt, CryptoReceiptSchema } from "../gen/pilothouse/v1/crypto_order_pb.ts";
 import { counted } from "../platform/counted.ts";
-import { moneyText, tierText } from "./mails.ts";
+import { moneyText, tierText } from "./billing-mails.ts";
 import type { OrderRow } from "./order-store.ts";
 
 /** Creates the receipt of an order, the source of its text and PDF; undefined if the order is not paid. */

@@ -27,7 +27,7 @@ import { fail } from "../platform/errors.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { revokeInvitesOf } from "../teams/invite-store.ts";
 import { findMember, listAllMembers } from "../teams/member-store.ts";
-import { deletionMail, restorationMail } from "./mails.ts";
+import { deletionMail, restorationMail } from "./deletion-mails.ts";
 import { closeAccount, reopenAccount } from "./store.ts";
 
 export interface DeletionServiceParts {

@@ -44,7 +44,7 @@ export async function addEntry(
 }
 
 /** Reads entries after another entry, oldest first. */
-export async function readEntries(
+export async function readTranscriptEntries(
   db: Queryable,
   query: { readonly agentSessionId: string; readonly after: string | undefined; readonly limit: number },
 ): Promise<TranscriptEntry[]> {

@@ -1,7 +1,7 @@
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { findCandidates, findWorker, lockCandidate, type WorkerAddress } from "./store.ts";
 
-export type Placement =
+export type PlacementResult =
   | { readonly kind: "placed"; readonly worker: WorkerAddress }
   /** No live worker that accepts sessions has a free slot. */
   | { readonly kind: "full" }
@@ -22,7 +22,7 @@ export interface PlacementWish {
  * until the transaction inserts the session's row and so takes the slot. Only one worker is locked per transaction,
  * since two could deadlock.
  */
-export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise<Placement> {
+export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise<PlacementResult> {
   const alive = await findCandidates(tx);
   const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
   if (alive.length > 0 && able.length === 0) return { kind: "not-integrated" };

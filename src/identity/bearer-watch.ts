@@ -10,17 +10,17 @@ import type { Bearer } from "./bearer.ts";
 const every = 2_000;
 
 /** Result of a request made with the bearer now. */
-export type Verdict = { readonly principal: Principal } | { readonly failure: Failure };
+export type BearerState = { readonly principal: Principal } | { readonly failure: Failure };
 
 /** Rereads the bearers of open streams periodically, in one query per kind. */
 export interface BearerWatch extends RepeatedJob {
   /** Reports the result of each reading until the returned function is called. */
-  add(bearer: Bearer, hear: (verdict: Verdict) => void): () => void;
+  add(bearer: Bearer, hear: (verdict: BearerState) => void): () => void;
 }
 
 interface Watched {
   readonly bearer: Bearer;
-  readonly hear: (verdict: Verdict) => void;
+  readonly hear: (verdict: BearerState) => void;
 }
 
 /** Creates a watch. `judge` throws if a bearer is not valid. */
@@ -35,7 +35,7 @@ export function createBearerWatch({
   const all = new Set<Watched>();
 
   function tell({ bearer, hear }: Watched, credential: Credential | undefined): void {
-    let verdict: Verdict;
+    let verdict: BearerState;
     try {
       verdict = { principal: judge(bearer, credential) };
     } catch (thrown) {

@@ -10,7 +10,7 @@ import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { matchesHash } from "../platform/secrets/secrets.ts";
 import { createBatchLoader } from "./batch-loader.ts";
 import type { Bearer } from "./bearer.ts";
-import { createBearerWatch, type Verdict } from "./bearer-watch.ts";
+import { type BearerState, createBearerWatch } from "./bearer-watch.ts";
 
 /** Milliseconds. */
 const freshFor = 5_000;
@@ -33,7 +33,7 @@ export interface Bearers {
   /** Like `lookUp`, but bypasses the cache, for refusals that must not rest on old data. */
   lookUpAfresh(bearer: Bearer): Promise<Principal>;
   /** Reports the state of a bearer every 2 s, and after changes, until the returned function is called. */
-  watch(bearer: Bearer, hear: (verdict: Verdict) => void): () => void;
+  watch(bearer: Bearer, hear: (verdict: BearerState) => void): () => void;
   start(): void;
   stop(): Promise<void>;
 }

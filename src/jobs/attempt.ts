@@ -2,9 +2,9 @@ import { Hopeless, type Settlement, type WorkKind } from "../kernel/work-kind.ts
 import { sleep } from "../platform/bounded-wait.ts";
 import type { Clock } from "../platform/clock.ts";
 import { Deadline, raceSignal } from "../platform/deadline.ts";
+import type { Limiter } from "../platform/limiter.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Queryable } from "../platform/postgres/database.ts";
-import type { Turns } from "../platform/turns.ts";
 import type { HeldLane } from "./held-lanes.ts";
 import { deleteDoneJob, type FailedAttempt, noteFailure, type StoredJob } from "./store.ts";
 
@@ -23,7 +23,7 @@ interface AttemptParts {
   /** Aborts when this gateway may no longer settle the attempt. */
   readonly lost: AbortSignal;
   /** Limits concurrent settlement writes. */
-  readonly inTurn: Turns;
+  readonly inTurn: Limiter;
 }
 
 interface End {

@@ -1,8 +1,8 @@
 import type { WorkKind } from "../kernel/work-kind.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { Limiter } from "../platform/limiter.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { Turns } from "../platform/turns.ts";
 import { attempt, type Outcome } from "./attempt.ts";
 import type { HeldLane } from "./held-lanes.ts";
 import { createLaneQueue } from "./lane-queue.ts";
@@ -20,7 +20,7 @@ export interface LaneRunParts {
   readonly clock: Clock;
   readonly log: Log;
   /** Limits settlement writes of slow and failing queues, since many of their attempts end together. */
-  readonly turns: Turns;
+  readonly turns: Limiter;
   /** Aborts when no further job may start. */
   readonly closing: AbortSignal;
   /** Aborts when running jobs must end. */
@@ -88,7 +88,7 @@ interface JobRunParts extends LaneRunParts {
 async function runJob({ held, place, work }: PlacedLane, job: StoredJob, parts: JobRunParts): Promise<Outcome> {
   const timer = setTimeout(() => place.kind === "sound" && place.move("slow"), slowAfter);
   if (job.attempts === 0) parts.lag(work.kind, parts.clock.now() - job.due_at.getTime());
-  const inTurn: Turns = (write) => (place.kind === "sound" ? write() : parts.turns(write));
+  const inTurn: Limiter = (write) => (place.kind === "sound" ? write() : parts.turns(write));
   const outcome = await attempt(held, job, work, { ...parts, inTurn }).finally(() => clearTimeout(timer));
   parts.count(work.kind, outcome);
   return outcome;

@@ -216,7 +216,7 @@ interface ClaimTerms {
 }
 
 /** Maximum numbers of due queues to claim. */
-export interface Claim extends ClaimTerms {
+export interface QueueClaim extends ClaimTerms {
   /** Running queues, counted by `<is failing> <owner>`. */
   readonly busy: Readonly<Record<string, number>>;
   readonly failing: number;
@@ -231,7 +231,7 @@ type ClaimRow = Omit<ClaimedLane, "first"> & (StoredJob | { readonly id: null })
 const toClaimed = (row: ClaimRow): ClaimedLane => ({ ...row, first: row.id === null ? undefined : row });
 
 /** Claims due queues. Also returns how many were due. */
-export async function claimLanes(db: Queryable, claim: Claim): Promise<{ lanes: ClaimedLane[]; waiting: number }> {
+export async function claimLanes(db: Queryable, claim: QueueClaim): Promise<{ lanes: ClaimedLane[]; waiting: number }> {
   const { kind, now, busy, failing, sound, second, gateway, leaseMs } = claim;
   const rows = await db.named<ClaimRow>(claimStatement, [
     ...[kind, now, JSON.stringify(busy), failing, sound, second, gateway, leaseMs],

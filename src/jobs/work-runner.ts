@@ -2,8 +2,8 @@ import { Counter, Histogram, type Registry } from "prom-client";
 import type { WorkKind } from "../kernel/work-kind.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Part } from "../platform/lifetime.ts";
+import { createLimiter } from "../platform/limiter.ts";
 import { createRepeatedJob, type RepeatedWork } from "../platform/repeated-job.ts";
-import { createTurns } from "../platform/turns.ts";
 import { backlogJobs } from "./backlog.ts";
 import { createHeldLanes, type HeldLanesParts } from "./held-lanes.ts";
 import { createLaneClaims } from "./lane-claims.ts";
@@ -36,7 +36,7 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
   const stopping = new AbortController();
   const held = createHeldLanes(all);
   const parts: LaneRunParts = {
-    ...{ db, clock, log, turns: createTurns(slowWrites), closing: closing.signal, stopping: stopping.signal },
+    ...{ db, clock, log, turns: createLimiter(slowWrites), closing: closing.signal, stopping: stopping.signal },
     ...measures(all.metrics),
   };
   const claims = new Map(kinds.map((work) => [work.kind, createLaneClaims(work, held, parts)]));

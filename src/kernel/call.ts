@@ -62,7 +62,7 @@ export function loginOf({ principal }: Pick<Call, "principal">): LoginPrincipal 
 }
 
 /** One execution of a changing method. A request retried with its Idempotency-Key may need several. */
-export interface Attempt {
+export interface MethodAttempt {
   /** Generates identifiers. A later attempt gets the same ones in the same order. */
   readonly ids: Ids;
   /** Whether the gateway of an earlier attempt died. Rows that the attempt committed have identifiers of `ids`. */
@@ -75,7 +75,7 @@ export interface Attempt {
 }
 
 /** A request as seen by a service, independent of the transport. */
-export interface Call extends Attempt {
+export interface Call extends MethodAttempt {
   readonly requestId: string;
   /** Authenticated caller. Throws in methods marked `public`. */
   readonly principal: Principal;

@@ -34,7 +34,7 @@ export interface Conversation<In, Answer> {
 }
 
 /** State of a bidirectional method with the option `relay` or `duplex` after its first message. */
-export interface Relay<In, Out> {
+export interface StreamRelay<In, Out> {
   /** Relays messages in both directions until one side ends. A thrown error ends both. */
   relay(messages: AsyncIterable<In>): AsyncIterable<Out>;
 }
@@ -45,7 +45,10 @@ export type MethodImplementation<M extends GenServiceMethods[string]> = M["metho
   : M["methodKind"] extends "server_streaming"
     ? (call: Call, request: In<M>) => AsyncIterable<Out<M>>
     : M["methodKind"] extends "bidi_streaming"
-      ? (call: Call, first: In<M>) => Promise<Conversation<In<M>, MessageInitShape<M["output"]>> | Relay<In<M>, Out<M>>>
+      ? (
+          call: Call,
+          first: In<M>,
+        ) => Promise<Conversation<In<M>, MessageInitShape<M["output"]>> | StreamRelay<In<M>, Out<M>>>
       : never;
 
 /** Implementation of all methods of a service. */
@@ -77,7 +80,7 @@ export type ServedMethod =
       run(
         call: Call,
         first: Message,
-      ): Promise<Conversation<Message, MessageInitShape<DescMessage>> | Relay<Message, Message>>;
+      ): Promise<Conversation<Message, MessageInitShape<DescMessage>> | StreamRelay<Message, Message>>;
     });
 
 export interface ServedService {

@@ -5,7 +5,7 @@ import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { listGrants, saveGrant } from "./paid-store.ts";
-import { advance, type Grant, type PaidTime } from "./paid-time.ts";
+import { advance, type PaidGrant, type PaidTime } from "./paid-time.ts";
 import { lookBy } from "./store.ts";
 import { type TierName, tiers } from "./tiers.ts";
 
@@ -28,7 +28,7 @@ export interface Arrangements {
    * Applies a change of grants and recomputes the effective tier: the highest of the arranged and the paid ones.
    * Returns the grants.
    */
-  serve(tx: Tx, accountId: string, change?: PaidChange): Promise<readonly Grant[]>;
+  serve(tx: Tx, accountId: string, change?: PaidChange): Promise<readonly PaidGrant[]>;
   /** Replaces the override of a limit. */
   override(tx: Tx, accountId: string, override: Override): Promise<void>;
   /** Ends an override early. Returns false if there is none. */
@@ -62,7 +62,7 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
     accountId: string,
     sandbox: boolean,
     change: (time: PaidTime) => PaidTime,
-  ): Promise<{ readonly before: TierName; readonly grants: readonly Grant[] }> {
+  ): Promise<{ readonly before: TierName; readonly grants: readonly PaidGrant[] }> {
     const { tier: served } = await lockAccount(tx, accountId);
     const before = tiers.get((await readArrangedTier(tx, accountId)) ?? served).name;
     const stored = await listGrants(tx, accountId);

@@ -1,11 +1,11 @@
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
-import { endOf, type Grant } from "./paid-time.ts";
+import { type PaidGrant, paidTimeEnd } from "./paid-time.ts";
 import { tiers } from "./tiers.ts";
 
 const dateOf = (time: number | null | undefined): Date | null => (typeof time === "number" ? new Date(time) : null);
 
 /** Lists the grants of an account that have not ended. */
-export async function listGrants(db: Queryable, accountId: string): Promise<Grant[]> {
+export async function listGrants(db: Queryable, accountId: string): Promise<PaidGrant[]> {
   const rows = await db.sql
     .selectFrom("tier_grants")
     .selectAll()
@@ -23,11 +23,11 @@ export async function listGrants(db: Queryable, accountId: string): Promise<Gran
   }));
 }
 
-export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: Grant): void {
+export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: PaidGrant): void {
   const { id, kind, tier, months, createdAt, leftMs, runningSince, until, endedAt } = grant;
   const state = {
     ...{ tier, months, left_ms: leftMs, running_since: dateOf(runningSince), until: dateOf(until) },
-    ...{ ends_at: dateOf(endedAt === null ? endOf(grant) : null), ended_at: dateOf(endedAt) },
+    ...{ ends_at: dateOf(endedAt === null ? paidTimeEnd(grant) : null), ended_at: dateOf(endedAt) },
   };
   const made = { id, account_id: accountId, kind, sandbox, created_at: new Date(createdAt) };
   tx.send(

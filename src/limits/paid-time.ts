@@ -4,7 +4,7 @@ import { type TierName, tiers } from "./tiers.ts";
  * A paid tier: either a card subscription, or a block of prepaid months, which is used up only while no higher tier
  * applies.
  */
-export interface Grant {
+export interface PaidGrant {
   /** Identifier of the subscription or order. */
   readonly id: string;
   readonly kind: "card" | "block";
@@ -24,7 +24,7 @@ export interface Grant {
 export interface PaidTime {
   /** Tier set by the operator. */
   readonly arranged: TierName;
-  readonly grants: readonly Grant[];
+  readonly grants: readonly PaidGrant[];
 }
 
 /** Tiers of an account at a later time, with the effective tier. */
@@ -46,22 +46,22 @@ export function addMonths(time: number, months: number): number {
 const rank = (tier: TierName): number => tiers.names.indexOf(tier);
 
 /** Returns the end of a grant if nothing else changes. Returns undefined if it is paused or open-ended. */
-export function endOf({ kind, runningSince, leftMs, until }: Grant): number | undefined {
+export function paidTimeEnd({ kind, runningSince, leftMs, until }: PaidGrant): number | undefined {
   if (kind === "card") return until ?? undefined;
   return runningSince === null || leftMs === null ? undefined : runningSince + leftMs;
 }
 
-function ended(grant: Grant, at: number): Grant {
+function ended(grant: PaidGrant, at: number): PaidGrant {
   return { ...grant, endedAt: at, runningSince: null, leftMs: grant.kind === "block" ? 0 : null };
 }
 
-function paused(grant: Grant, at: number): Grant {
+function paused(grant: PaidGrant, at: number): PaidGrant {
   if (grant.runningSince === null || grant.leftMs === null) return grant;
   return { ...grant, runningSince: null, leftMs: grant.leftMs - (at - grant.runningSince) };
 }
 
 /** Starts or resumes a block. The term of a block begins the first time it runs. */
-function running(grant: Grant, at: number): Grant {
+function running(grant: PaidGrant, at: number): PaidGrant {
   if (grant.runningSince !== null) return grant;
   return { ...grant, runningSince: at, leftMs: grant.leftMs ?? addMonths(at, grant.months) - at };
 }
@@ -71,7 +71,7 @@ function running(grant: Grant, at: number): Grant {
  * so blocks last longer.
  */
 function choose({ arranged, grants }: PaidTime): { readonly tier: TierName; readonly block: string | undefined } {
-  const order = (left: Grant, right: Grant): number =>
+  const order = (left: PaidGrant, right: PaidGrant): number =>
     rank(right.tier) - rank(left.tier) ||
     Number(left.kind === "block") - Number(right.kind === "block") ||
     left.createdAt - right.createdAt ||
@@ -92,11 +92,11 @@ function serveFrom(time: PaidTime, at: number): Served {
 export function advance(time: PaidTime, now: number): Served {
   let served = time;
   for (;;) {
-    const ends = served.grants.flatMap((grant) => (grant.endedAt === null ? (endOf(grant) ?? []) : []));
+    const ends = served.grants.flatMap((grant) => (grant.endedAt === null ? (paidTimeEnd(grant) ?? []) : []));
     const next = Math.min(...ends);
     if (next > now) return serveFrom(served, now);
     const grants = served.grants.map((grant) =>
-      grant.endedAt === null && (endOf(grant) ?? Number.POSITIVE_INFINITY) <= next ? ended(grant, next) : grant,
+      grant.endedAt === null && (paidTimeEnd(grant) ?? Number.POSITIVE_INFINITY) <= next ? ended(grant, next) : grant,
     );
     served = serveFrom({ ...served, grants }, next);
   }

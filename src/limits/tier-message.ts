@@ -1,5 +1,5 @@
 import { Tier } from "../gen/pilothouse/v1/account_pb.ts";
-import { storedNames } from "../platform/rest-json/names.ts";
+import { storedNames } from "../platform/rest-json/field-names.ts";
 import { tiers } from "./tiers.ts";
 
 const { toMessage } = storedNames(Tier);

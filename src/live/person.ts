@@ -35,7 +35,7 @@ export function viewerIdOf(sessionId: string, key: string): string {
 }
 
 /** Client name under which a viewer takes control. */
-export function clientIdOf({ principal }: Pick<Call, "principal">, viewerId: string): string {
+export function viewerClientId({ principal }: Pick<Call, "principal">, viewerId: string): string {
   return principal.person?.clientId ?? `view:${viewerId}`;
 }
 
@@ -48,5 +48,5 @@ export async function steererOf(parts: OneViewerParts, call: Call, id: string): 
   assertMayControl(call);
   const key = call.header(keyHeader) || randomText(40);
   await admitPerson(parts, call, key);
-  return { ...callerOf(call), clientId: clientIdOf(call, viewerIdOf(id, key)) };
+  return { ...callerOf(call), clientId: viewerClientId(call, viewerIdOf(id, key)) };
 }

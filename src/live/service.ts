@@ -21,11 +21,11 @@ import type { Ids } from "../platform/ids.ts";
 import { toProblem } from "../platform/problem.ts";
 import type { ViewerMessage } from "../sessions/commands/session-commands.ts";
 import { announcedBytesOf, answerFile, changeFile, finishing } from "../sessions/files/file-calls.ts";
-import { createSeats, type Seat } from "../sessions/media/livekit.ts";
+import { createParticipants, type Participant } from "../sessions/media/livekit.ts";
 import { toStoredReason } from "../sessions/session-message.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { admitPerson, type OneViewerParts } from "../sessions/view-links/one-viewer.ts";
-import { assertOwnSession, clientIdOf, mayControl, steererOf, viewerIdOf } from "./person.ts";
+import { assertOwnSession, mayControl, steererOf, viewerClientId, viewerIdOf } from "./person.ts";
 import { createWheel, type SteeringParts, type Wheel } from "./steering.ts";
 
 export interface LiveServiceParts extends SteeringParts, OneViewerParts {
@@ -41,7 +41,7 @@ function viewerOf(call: Call, { name }: LiveJoin, id: string): LiveViewer {
   const { principal } = call;
   // Names of keys and users are not disclosed to viewers with a link.
   const linkName = principal.sessionId === undefined ? "" : principal.name;
-  const clientId = clientIdOf(call, id);
+  const clientId = viewerClientId(call, id);
   return create(LiveViewerSchema, { id, clientId, name: name || linkName || "Viewer", canControl: mayControl(call) });
 }
 
@@ -55,7 +55,7 @@ function endedOf(thrown: unknown): JoinResponse {
 
 export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
   const { ids, sessions, signsOfLife, config } = parts;
-  const seats = config.liveKit && createSeats(config.liveKit);
+  const seats = config.liveKit && createParticipants(config.liveKit);
 
   const refusalOf = (call: Call, thrown: unknown) => toProblem(asFailure(thrown), config.errorsBase, call.requestId);
 
@@ -182,7 +182,7 @@ type Told = MessageInitShape<typeof JoinResponseSchema>;
 /** Control handle of a viewer, and the viewer's participant in the session's room. */
 interface Place {
   readonly wheel: Wheel;
-  readonly seat: Seat | undefined;
+  readonly seat: Participant | undefined;
 }
 
 const noMediaServer = "this deployment has no media server: subscribe to frames";

@@ -9,7 +9,7 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { RepeatedWork } from "../platform/repeated-job.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { checkedMail, type Mail } from "./mail.ts";
-import { createOutbox, type Outbox } from "./outbox.ts";
+import { createOutbox, type MailOutbox } from "./mail-outbox.ts";
 import { createPost, postWidth } from "./post.ts";
 import { isOptional, readPreferences } from "./preferences.ts";
 import { deleteMail, deleteOldMails, findMail, insertMail, type StoredMail } from "./store.ts";
@@ -42,7 +42,7 @@ export interface Mailer extends Part {
    */
   link(page: LinkPage, token: string): string;
   /** Holds the mails if none are sent. */
-  readonly outbox: Outbox | undefined;
+  readonly outbox: MailOutbox | undefined;
   readonly works: readonly WorkKind<MailJob>[];
   readonly jobs: readonly RepeatedWork[];
 }

@@ -8,9 +8,9 @@ import { type IsolationConfig, readIsolation } from "./isolation.ts";
 import { type BundledLlmConfig, type LlmAddresses, readBundledLlm, readLlmAddresses } from "./llm-config.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { isAddressException, isNetwork, isPrivateName, parseTarget } from "./outgoing/address-rules.ts";
-import { type Prices, readPrices } from "./prices.ts";
 import { parseSecretsKeys, type SecretsKey } from "./secrets/secrets-keys.ts";
-import { readWorkerToken } from "./worker-token.ts";
+import { type Prices, readPrices } from "./tier-prices.ts";
+import { readWorkerToken } from "./worker-token-file.ts";
 
 /** Paths of a certificate and its key. */
 export interface TlsFiles {
@@ -47,7 +47,7 @@ export interface BtcPayConfig {
  * Role of a process. `control` manages workers and ends sessions, `api` serves clients, `jobs` runs background jobs.
  * `all` combines `api` and `jobs`, and is the only role on a single machine (gateway/main.ts).
  */
-export type Role = "all" | "api" | "jobs" | "control";
+export type ProcessRole = "all" | "api" | "jobs" | "control";
 
 /** Configuration of a gateway, read from the environment. */
 export interface Config {
@@ -65,7 +65,7 @@ export interface Config {
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;
   readonly redisUrl: string | undefined;
-  readonly role: Role;
+  readonly role: ProcessRole;
   readonly workerToken: string | undefined;
   readonly tls: TlsFiles | undefined;
   readonly fleetTls: FleetTlsFiles | undefined;
@@ -194,7 +194,7 @@ function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
 }
 
 /** Reads the role. On a single machine, no other process could take the remaining roles. */
-function readRole(read: EnvironmentReader, hasOthers: boolean): Role {
+function readRole(read: EnvironmentReader, hasOthers: boolean): ProcessRole {
   const role = read.oneOf("ROLE", ["all", "api", "jobs", "control"], "all");
   if (role !== "all" && !hasOthers) throw new ConfigError("ROLE", `accepts \`${role}\` only with REDIS_URL`);
   return role;

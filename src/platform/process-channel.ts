@@ -18,7 +18,7 @@ export interface Beginning {
 }
 
 /** Notifies the supervisor that its process is ready. */
-export interface Readiness {
+export interface ProcessReady {
   readonly kind: "ready";
   readonly demoPort?: number;
   /** Text for the user who started the service. */
@@ -26,16 +26,19 @@ export interface Readiness {
 }
 
 /** Request of a supervisor. The response to `alive` is empty, to `ready` it is `ready` or empty. */
-export type Question = "alive" | "ready" | "metrics";
+export type ProcessRequest = "alive" | "ready" | "metrics";
 
 /** Message from a supervisor to its process. */
 export type ToProcess =
   | Beginning
   | BusPost
-  | { readonly kind: "ask"; readonly id: number; readonly question: Question };
+  | { readonly kind: "ask"; readonly id: number; readonly question: ProcessRequest };
 
 /** Message from a process to its supervisor. */
-export type FromProcess = Readiness | BusPost | { readonly kind: "answer"; readonly id: number; readonly text: string };
+export type FromProcess =
+  | ProcessReady
+  | BusPost
+  | { readonly kind: "answer"; readonly id: number; readonly text: string };
 
 /** Maximum number of bus characters queued for a process that does not read, such as a stopped one. */
 const longestBacklog = 2 ** 20;
@@ -66,7 +69,7 @@ export interface SupervisorLink {
   /** Resolves when the process may start its work. */
   readonly begun: Promise<Beginning>;
   /** Notifies the supervisor that the process is ready. Its health and metrics are available from then on. */
-  tellReady(readiness: Omit<Readiness, "kind">, health: ProcessHealth): void;
+  tellReady(readiness: Omit<ProcessReady, "kind">, health: ProcessHealth): void;
 }
 
 /** Health and metrics for the supervisor. */
@@ -86,12 +89,12 @@ export function linkToSupervisor(): SupervisorLink | undefined {
   const begun = Promise.withResolvers<Beginning>();
   let health: ProcessHealth | undefined;
 
-  async function answerTo(question: Question): Promise<string> {
+  async function answerTo(question: ProcessRequest): Promise<string> {
     if (question === "ready") return (await health?.isReady()) ? "ready" : "";
     return question === "metrics" ? ((await health?.metrics.metrics()) ?? "") : "";
   }
 
-  async function reply(id: number, question: Question): Promise<void> {
+  async function reply(id: number, question: ProcessRequest): Promise<void> {
     const text = await answerTo(question).catch(() => "");
     tell({ kind: "answer", id, text }, () => undefined);
   }

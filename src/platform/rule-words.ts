@@ -7,7 +7,7 @@ import {
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { example } from "../gen/pilothouse/v1/options_pb.ts";
 import { counted } from "./counted.ts";
-import { enumNames } from "./rest-json/names.ts";
+import { enumNames } from "./rest-json/field-names.ts";
 
 /** Returns the requirement behind a rule id such as `string.max_len`, or undefined for unknown rules. */
 export function askedBy(ruleId: string, field: DescField, rules: FieldRules = rulesOf(field)): string | undefined {

@@ -11,7 +11,7 @@ import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import type { FieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type FieldFault, fail, failFaults, maxFaults } from "./errors.ts";
 import { joinPath } from "./rest-json/faults.ts";
-import { onlyOneof } from "./rest-json/names.ts";
+import { onlyOneof } from "./rest-json/field-names.ts";
 import { askedBy, askedOfMembers, blamedBy, rulesOf } from "./rule-words.ts";
 
 // Patterns come only from our protos, so the built-in RegExp is safe, and twice as fast.

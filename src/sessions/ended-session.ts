@@ -2,19 +2,19 @@ import { type Failure, fail } from "../platform/errors.ts";
 import type { StoredEndedReason } from "./session-states.ts";
 
 /** Columns that describe the end of a session. */
-export interface SessionEnd {
+export interface EndColumns {
   readonly live_at: Date | null;
   readonly ended_at: Date | null;
   readonly ended_reason: StoredEndedReason | null;
 }
 
 /** Milliseconds from live to end; 0 if the session never became live. */
-export function durationOf({ live_at, ended_at }: SessionEnd): number {
+export function durationOf({ live_at, ended_at }: EndColumns): number {
   return live_at && ended_at ? Math.max(0, ended_at.getTime() - live_at.getTime()) : 0;
 }
 
 /** The failure for commands on an ended session. */
-export function sessionGone(end: SessionEnd): Failure {
+export function sessionGone(end: EndColumns): Failure {
   const extensions = {
     ended_reason: end.ended_reason ?? "destroyed",
     ended_at: (end.ended_at ?? new Date(0)).toISOString(),

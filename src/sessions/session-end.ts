@@ -28,7 +28,7 @@ export interface EndCause {
 }
 
 /** End of one session, with conditions. */
-export interface SessionEnd extends EndCause {
+export interface SessionEndRequest extends EndCause {
   /** Milliseconds since the end, if it is reported late. */
   readonly agoMs?: number;
   readonly accountId?: string;
@@ -36,7 +36,7 @@ export interface SessionEnd extends EndCause {
   readonly workerKey?: WorkerEventKey;
 }
 
-async function appendEnd(events: EventLog, tx: Tx, row: SessionRow, cause: SessionEnd): Promise<void> {
+async function appendEnd(events: EventLog, tx: Tx, row: SessionRow, cause: SessionEndRequest): Promise<void> {
   const owner = { accountId: row.account_id, subject: row.id, ...(cause.workerKey && { workerKey: cause.workerKey }) };
   const durationMs = BigInt(durationOf(row));
   const data = { sessionId: row.id, durationMs, endedReason: toReasonMessage(cause.reason) };
@@ -68,7 +68,7 @@ async function settleEnd(
   { events, bus, sessionMetrics, profiles }: SessionEndParts,
   tx: Tx,
   row: SessionRow,
-  cause: SessionEnd,
+  cause: SessionEndRequest,
 ): Promise<void> {
   await appendEnd(events, tx, row, cause);
   if (row.profile_id !== null) await endProfileUse(profiles, tx, row, cause);
@@ -83,7 +83,7 @@ export async function endSession(
   parts: SessionEndParts,
   tx: Tx,
   id: string,
-  cause: SessionEnd,
+  cause: SessionEndRequest,
 ): Promise<SessionRow | undefined> {
   const { reason, accountId, placementEpoch, agoMs = 0 } = cause;
   const row = await transition(tx, id, endings[reason], endedPatch(reason, agoMs), {

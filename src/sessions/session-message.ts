@@ -8,7 +8,7 @@ import {
   SessionSchema,
   SessionStatus,
 } from "../gen/pilothouse/v1/session_pb.ts";
-import { storedNames } from "../platform/rest-json/names.ts";
+import { storedNames } from "../platform/rest-json/field-names.ts";
 import type { SessionRow } from "./store.ts";
 
 /** Converts statuses between rows and messages; unspecified becomes undefined. */

@@ -1,5 +1,5 @@
 import type { SessionEndedReason, SessionStatus } from "../gen/pilothouse/v1/session_pb.ts";
-import type { NamesOf } from "../platform/rest-json/names.ts";
+import type { NamesOf } from "../platform/rest-json/field-names.ts";
 
 /** Status of a session, as stored. */
 export type StoredSessionStatus = NamesOf<typeof SessionStatus>;

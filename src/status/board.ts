@@ -34,7 +34,7 @@ interface Judges {
  * Stores a gateway's sample and judges the samples of all gateways. Returns the version of the board. A sample older
  * than the last judgement is only stored.
  */
-export async function judge(tx: Tx, gateway: string, { at, facts }: Sample, judges: Judges): Promise<bigint> {
+export async function judgeSample(tx: Tx, gateway: string, { at, facts }: Sample, judges: Judges): Promise<bigint> {
   const { pace, ids } = judges;
   const now = new Date(at);
   const board = await lockBoard(tx);

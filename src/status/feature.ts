@@ -5,7 +5,7 @@ import type { Config } from "../platform/config.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { createStatusService } from "./service.ts";
 import type { Status } from "./status.ts";
-import { deleteOld } from "./store.ts";
+import { deleteOldSamples } from "./store.ts";
 
 interface StatusFeatureParts {
   readonly config: Config;
@@ -28,7 +28,7 @@ export const status = defineService({
         async run() {
           await own.subscriptions.sweep();
           const now = clock.now();
-          await deleteOld(db, { gateways: new Date(now - own.pace.forgetAfter), rest: new Date(now - keptFor) });
+          await deleteOldSamples(db, { gateways: new Date(now - own.pace.forgetAfter), rest: new Date(now - keptFor) });
         },
         every: 600_000,
         complaint: "failed to delete old status records",

@@ -7,7 +7,7 @@ import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
-import { judge, type Sample } from "./board.ts";
+import { judgeSample, type Sample } from "./board.ts";
 import { healths } from "./components.ts";
 import type { Feed } from "./feed.ts";
 import { type Pace, type States, stepAll } from "./judgement.ts";
@@ -64,7 +64,7 @@ export function createSampler(parts: SamplerParts): Part {
     let version: bigint | undefined;
     for (let [sample] = waiting; sample; [sample] = waiting) {
       const { at } = sample;
-      version = await db.transaction((tx) => judge(tx, id, sample, parts));
+      version = await db.transaction((tx) => judgeSample(tx, id, sample, parts));
       while (waiting[0] && waiting[0].at <= at) waiting.shift();
     }
     return version;

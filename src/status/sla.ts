@@ -15,7 +15,7 @@ export interface Uptime {
 }
 
 /** A calendar month in UTC. */
-export interface Month {
+export interface SlaMonth {
   /** `YYYY-MM`. */
   readonly name: string;
   readonly from: number;
@@ -23,7 +23,7 @@ export interface Month {
 }
 
 /** Returns the latest `count` calendar months including the current one, newest first. */
-export function monthsUntil(now: number, count: number): Month[] {
+export function monthsUntil(now: number, count: number): SlaMonth[] {
   const year = new Date(now).getUTCFullYear();
   const month = new Date(now).getUTCMonth();
   return Array.from({ length: count }, (_, back) => {
@@ -68,7 +68,7 @@ export interface MonthReport extends Uptime {
 }
 
 /** Reports the uptime of months. Omits months without measurements. */
-export function reportMonths(spans: readonly Span[], months: readonly Month[]): MonthReport[] {
+export function reportMonths(spans: readonly Span[], months: readonly SlaMonth[]): MonthReport[] {
   return months
     .map(({ name, from, to }) => ({
       name,

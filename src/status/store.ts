@@ -51,7 +51,7 @@ export async function forgetGateway(db: Queryable, id: string): Promise<void> {
 }
 
 /** Deletes gateways that have not sampled since `gateways`, and records that ended before `rest`. */
-export async function deleteOld(
+export async function deleteOldSamples(
   db: Queryable,
   before: { readonly gateways: Date; readonly rest: Date },
 ): Promise<void> {

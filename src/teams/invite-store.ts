@@ -32,7 +32,10 @@ const isCovered = (now: Date) => sql<boolean>`exists (
     and (m.role in ('owner', 'admin') or m.role = invites.role or k.id is not null and k.created_by is null))`;
 
 /** Status of an invite at a time. */
-export function statusOf({ accepted_at, revoked_at, expires_at, is_covered }: InviteRow, now: number): InviteStatus {
+export function inviteStatusOf(
+  { accepted_at, revoked_at, expires_at, is_covered }: InviteRow,
+  now: number,
+): InviteStatus {
   if (accepted_at) return "accepted";
   if (revoked_at || !is_covered) return "revoked";
   return expires_at.getTime() > now ? "pending" : "expired";
@@ -121,7 +124,7 @@ export async function findOpenInvite(
 ): Promise<InviteRow | undefined> {
   const found = selectInvites(db, now).where("token_hash", "=", tokenHash).where("email", "=", email);
   const invite = await found.executeTakeFirst();
-  return invite && statusOf(invite, now.getTime()) === "pending" ? invite : undefined;
+  return invite && inviteStatusOf(invite, now.getTime()) === "pending" ? invite : undefined;
 }
 
 /**

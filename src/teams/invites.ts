@@ -17,9 +17,9 @@ import {
   findSends,
   type InviteRole,
   type InviteRow,
+  inviteStatusOf,
   lockInvite,
   revokeInvite,
-  statusOf,
   upsertInvite,
 } from "./invite-store.ts";
 import { findMember, type MemberRow } from "./member-store.ts";
@@ -138,7 +138,7 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
       const now = clock.now();
       const row = await lockInvite(tx, { id, accountId, now: new Date(now) });
       if (!row) throw fail("not-found", {}, { detail: "no invite has this id" });
-      const status = statusOf(row, now);
+      const status = inviteStatusOf(row, now);
       if (status !== "pending") throw fail("conflict", {}, { detail: `the invite is ${status}` });
       await revokeInvite(tx, id, new Date(now));
       return row;

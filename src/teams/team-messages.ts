@@ -8,8 +8,8 @@ import {
   type TeamMember,
   TeamMemberSchema,
 } from "../gen/pilothouse/v1/team_pb.ts";
-import { storedNames } from "../platform/rest-json/names.ts";
-import { type InviteRow, statusOf } from "./invite-store.ts";
+import { storedNames } from "../platform/rest-json/field-names.ts";
+import { type InviteRow, inviteStatusOf } from "./invite-store.ts";
 import type { MemberRow } from "./member-store.ts";
 
 const { toMessage, toStored } = storedNames(TeamInviteStatus);
@@ -22,7 +22,7 @@ export function toInviteMessage(row: InviteRow, now: number): TeamInvite {
     id: row.id,
     email: row.email,
     role: toRoleMessage(row.role),
-    status: toMessage(statusOf(row, now)),
+    status: toMessage(inviteStatusOf(row, now)),
     createdAt: timestampFromDate(row.created_at),
     expiresAt: timestampFromDate(row.expires_at),
     ...(row.invited_by !== null && { invitedBy: row.invited_by }),

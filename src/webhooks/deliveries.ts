@@ -7,8 +7,8 @@ import { giveUp, noteAttempt, noteEndpointFailure, noteEndpointSuccess } from ".
 import { type DeliveryToSend, readDeliveryToSend } from "./delivery-store.ts";
 import { openSecrets } from "./endpoint-secrets.ts";
 import { closureOf } from "./endpoint-store.ts";
-import { writeEnvelope } from "./envelope.ts";
-import type { Answer, Sender } from "./sender.ts";
+import { writeEnvelope } from "./event-envelope.ts";
+import type { DeliveryResponse, Sender } from "./sender.ts";
 import type { StoredAttempt } from "./tables.ts";
 
 const minute = 60_000;
@@ -45,7 +45,7 @@ function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
 const nothing: Settlement = { write: () => undefined };
 
 export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts): WorkKind<DeliveryJob> {
-  function send(delivery: Sendable, signal: AbortSignal): Promise<Answer> {
+  function send(delivery: Sendable, signal: AbortSignal): Promise<DeliveryResponse> {
     const { url, event_id: id, event_type: type, event_created_at: createdAt, data } = delivery;
     const body = writeEnvelope({ id, type, createdAt, data });
     const secrets = openSecrets(sealer, delivery, clock.now());
@@ -53,7 +53,7 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
   }
 
   /** A test has a single attempt, and does not affect its endpoint's state. */
-  function settlementOf(delivery: DeliveryToSend, number: number, answer: Answer): Settlement {
+  function settlementOf(delivery: DeliveryToSend, number: number, answer: DeliveryResponse): Settlement {
     const { id, endpoint_id: endpointId, is_test: isTest } = delivery;
     const { status = 0, error } = answer;
     const attempt = toStoredAttempt(number, answer);
@@ -88,7 +88,10 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
   return defineWork({ ...deliveryWork, width, schedule, timeout, run });
 }
 
-function toStoredAttempt(number: number, { startedAt, durationMs, status, body, error }: Answer): StoredAttempt {
+function toStoredAttempt(
+  number: number,
+  { startedAt, durationMs, status, body, error }: DeliveryResponse,
+): StoredAttempt {
   return {
     ...{ number, started_at: startedAt.toISOString(), duration_ms: durationMs },
     ...(status !== undefined && { response_status: status }),

@@ -13,7 +13,7 @@ export interface EndpointFields {
 const everything = "*";
 
 /** Validates the subscribed event types; an empty list subscribes to all. */
-export function readEvents(events: readonly string[]): string[] {
+export function readEventTypes(events: readonly string[]): string[] {
   if (events.length === 0 || (events.length === 1 && events[0] === everything)) return [everything];
   const unknown = events.findIndex((type) => !subscribableTypes.has(type));
   if (unknown === -1) return [...events];
@@ -30,7 +30,7 @@ export function readChanges({ updateMask, ...request }: UpdateWebhookRequest): P
       throw failFields("validation-failed", { [name]: "cannot be cleared" });
   return {
     ...(paths.has("url") && url !== undefined && { url }),
-    ...(paths.has("events") && { events: readEvents(events) }),
+    ...(paths.has("events") && { events: readEventTypes(events) }),
     ...(paths.has("description") && { description: description ?? null }),
     ...(paths.has("active") && active !== undefined && { active }),
   };

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
-import { secretMark } from "./signature.ts";
+import { secretMark } from "./webhook-signature.ts";
 
 /** Bytes of a secret after its prefix: 32 characters of base64. */
 const secretBytes = 24;
@@ -11,12 +11,12 @@ const prefixLength = 12;
 export const graceMs = 24 * 3_600_000;
 
 /** Creates a secret: `whsec_` and standard base64, as Standard Webhooks libraries expect. */
-export function newSecret(): string {
+export function newEndpointSecret(): string {
   return `${secretMark}${randomBytes(secretBytes).toString("base64")}`;
 }
 
 /** Prefix that identifies a secret to people. */
-export function prefixOf(secret: string): string {
+export function secretPrefixOf(secret: string): string {
   return secret.slice(0, prefixLength);
 }
 

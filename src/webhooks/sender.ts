@@ -5,7 +5,7 @@ import type { Part } from "../platform/lifetime.ts";
 import { FetchFault, type FetchFaultReason } from "../platform/outgoing/fetch-fault.ts";
 import type { FetchTimes } from "../platform/outgoing/request-time.ts";
 import { type FetchAnswer, SafeFetch, type SafeFetchOptions } from "../platform/outgoing/safe-fetch.ts";
-import { signatureHeaders } from "./signature.ts";
+import { signatureHeaders } from "./webhook-signature.ts";
 
 /** An event, ready to send. */
 export interface OutgoingEvent {
@@ -17,7 +17,7 @@ export interface OutgoingEvent {
 }
 
 /** One attempt of a delivery. */
-export interface Attempt {
+export interface DeliveryAttempt {
   readonly url: string;
   /** Signing secrets, newest first. */
   readonly secrets: readonly string[];
@@ -25,7 +25,7 @@ export interface Attempt {
 }
 
 /** Result of an attempt: a status, an error, or both if the response was truncated after its head. */
-export interface Answer {
+export interface DeliveryResponse {
   readonly startedAt: Date;
   readonly durationMs: number;
   /** The event counts as delivered if the status is 2xx. */
@@ -41,7 +41,7 @@ export interface Sender extends Part {
   /** Throws `bad-request` if the URL is not allowed. A name that does not resolve yet is accepted. */
   check(url: string): Promise<void>;
   /** Signs and sends an event once. Throws only the signal's reason. */
-  send(attempt: Attempt, signal: AbortSignal): Promise<Answer>;
+  send(attempt: DeliveryAttempt, signal: AbortSignal): Promise<DeliveryResponse>;
   /** Closes all connections. */
   stop(): void;
 }
@@ -69,7 +69,10 @@ export function createSender({ config, clock = systemClock, timeoutMs = wholeMs,
   const fetch = new SafeFetch({ allow: config.webhookAllow, ...options });
   const times: FetchTimes = { connect: timeoutMs, head: timeoutMs, silence: bodyMs, whole: timeoutMs };
 
-  async function exchange({ url, secrets, event }: Attempt, signal: AbortSignal): Promise<Partial<Answer>> {
+  async function exchange(
+    { url, secrets, event }: DeliveryAttempt,
+    signal: AbortSignal,
+  ): Promise<Partial<DeliveryResponse>> {
     const headers = headersOf(event, secrets, clock.now());
     const request = { method: "POST", headers, body: event.body, signal, times, maxBytes } as const;
     const answer = await fetch.send(url, request);
@@ -106,7 +109,7 @@ function headersOf(event: OutgoingEvent, secrets: readonly string[], now: number
 }
 
 /** Reads the beginning of the body, and drains a little more so that the connection can be reused. */
-async function readBeginning({ body, cancel }: FetchAnswer): Promise<Pick<Answer, "body" | "error">> {
+async function readBeginning({ body, cancel }: FetchAnswer): Promise<Pick<DeliveryResponse, "body" | "error">> {
   const kept: Uint8Array[] = [];
   const enough = setTimeout(cancel, bodyMs);
   const text = () => ({ body: textOf(Buffer.concat(kept).subarray(0, keptBytes)) });

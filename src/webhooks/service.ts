@@ -21,9 +21,9 @@ import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { endDeliveries } from "./closing.ts";
 import { createDeliveryMethods } from "./delivery-methods.ts";
 import { giveUpOpen } from "./delivery-settlement.ts";
-import { readChanges, readEvents } from "./endpoint-fields.ts";
+import { readChanges, readEventTypes } from "./endpoint-fields.ts";
 import { toEndpointMessage } from "./endpoint-message.ts";
-import { graceMs, newSecret, prefixOf, sealSecret } from "./endpoint-secrets.ts";
+import { graceMs, newEndpointSecret, sealSecret, secretPrefixOf } from "./endpoint-secrets.ts";
 import {
   countEndpoints,
   deleteEndpoint,
@@ -77,17 +77,17 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
   async function createEndpoint(call: Call, request: CreateWebhookRequest) {
     const { accountId } = call.principal;
     const { url, description = null } = request;
-    const events = readEvents(request.events);
+    const events = readEventTypes(request.events);
     await sender.check(url);
     const id = call.ids.next("whk");
-    const secret = newSecret();
+    const secret = newEndpointSecret();
     return call.commit(async (tx) => {
       await judgeGrant(tx, call.principal, secretGrant);
       await assertRoom(tx, accountId, ["active", "all"]);
       const now = new Date(clock.now());
       const row = await insertEndpoint(tx, {
         ...{ id, account_id: accountId, url, events, description, created_at: now, updated_at: now },
-        ...{ secret: sealSecret(sealer, accountId, secret), secret_prefix: prefixOf(secret) },
+        ...{ secret: sealSecret(sealer, accountId, secret), secret_prefix: secretPrefixOf(secret) },
       });
       call.audit(tx, { subject: id, data: { url, events } });
       return { ...toEndpointMessage(row, now.getTime()), secret };
@@ -118,7 +118,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
   }
 
   async function rotateSecret(call: Call, id: string) {
-    const secret = newSecret();
+    const secret = newEndpointSecret();
     return call.commit(async (tx) => {
       await judgeGrant(tx, call.principal, secretGrant);
       const row = await lockOwn(tx, call, id);
@@ -126,7 +126,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
       const graceEnds = new Date(now + graceMs);
       await updateEndpoint(tx, id, {
         secret: sealSecret(sealer, row.account_id, secret),
-        secret_prefix: prefixOf(secret),
+        secret_prefix: secretPrefixOf(secret),
         prev_secret: row.secret,
         prev_secret_prefix: row.secret_prefix,
         grace_expires_at: graceEnds,
@@ -134,7 +134,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
       });
       call.audit(tx, { subject: id, data: { url: row.url } });
       return create(RotateWebhookSecretResponseSchema, {
-        ...{ id, secret, secretPrefix: prefixOf(secret), prevSecretPrefix: row.secret_prefix },
+        ...{ id, secret, secretPrefix: secretPrefixOf(secret), prevSecretPrefix: row.secret_prefix },
         graceExpiresAt: timestampFromDate(graceEnds),
       });
     });

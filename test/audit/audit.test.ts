@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { audit } from "../../src/audit/feature.ts";
+import { auditFeature } from "../../src/audit/feature.ts";
 import { clockAt } from "../support/clock-at.ts";
 import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import type { Rest } from "../support/rest.ts";
@@ -128,7 +128,7 @@ test("the list applies its filters and has pages", async () => {
 
 test("entries expire after a year", async () => {
   const year = 365 * 86_400_000;
-  const { jobs = [] } = audit.create?.({ db: door.running.app.db, clock: clockAt(() => now) }) ?? {};
+  const { jobs = [] } = auditFeature.create?.({ db: door.running.app.db, clock: clockAt(() => now) }) ?? {};
   const sweep = () => Promise.all(jobs.map((job) => job.run()));
   await createProfile("Old");
   now += year - 1_000;

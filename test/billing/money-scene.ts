@@ -7,7 +7,7 @@ import { billing } from "../../src/billing/feature.ts";
 import { cryptoOrders } from "../../src/billing/order-feature.ts";
 import type { OrderOperatorParts } from "../../src/billing/order-operator.ts";
 import { createProcessors, type Processors } from "../../src/billing/processors.ts";
-import type { Sandbox } from "../../src/billing/sandbox/sandbox.ts";
+import type { PaymentSandbox } from "../../src/billing/sandbox/sandbox.ts";
 import { createEventLog } from "../../src/events/event-log.ts";
 import type { Work } from "../../src/jobs/work.ts";
 import type { Call } from "../../src/kernel/call.ts";
@@ -30,7 +30,7 @@ type Answer = any;
 /** The billing services on PostgreSQL and the sandbox, without a gateway. The test controls clock and jobs. */
 export interface MoneyScene extends AsyncDisposable {
   readonly db: Database;
-  readonly sandbox: Sandbox;
+  readonly sandbox: PaymentSandbox;
   readonly arrangements: Arrangements;
   readonly operator: OrderOperatorParts;
   readonly mails: readonly Mail[];

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { pipeBounds, pipeTotals } from "../../workers/cdp/pipe-bounds.ts";
-import { Inbox, longestMessage } from "../../workers/cdp-proxy/inbox.ts";
+import { Inbox, maxClientMessage } from "../../workers/cdp-proxy/inbox.ts";
 
 const mib = 2 ** 20;
 const part = (bytes: number, last = false) => ({ data: Buffer.alloc(bytes), last });
@@ -31,7 +31,7 @@ test("returns a small message whole and does not count it as large", async () =>
 test("counts a large message in the total of all browsers until it is cleared", async () => {
   const inbox = open();
   expect((await inbox.take(part(2 * mib, true)))?.length).toBe(2 * mib);
-  expect(pipeTotals.largeBytes).toBe(longestMessage);
+  expect(pipeTotals.largeBytes).toBe(maxClientMessage);
   inbox.clear();
   expect(pipeTotals.largeBytes).toBe(0);
 });
@@ -41,7 +41,7 @@ test("delays a large message until others leave room", async () => {
   await Promise.all([first.take(part(2 * mib)), second.take(part(2 * mib))]);
   const waiting = third.take(part(2 * mib, true));
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(pipeTotals.largeBytes).toBe(2 * longestMessage);
+  expect(pipeTotals.largeBytes).toBe(2 * maxClientMessage);
   first.clear();
   await vi.advanceTimersByTimeAsync(100);
   expect((await waiting)?.length).toBe(2 * mib);
@@ -72,7 +72,7 @@ test("rejects a message that does not end in time", async () => {
 
 test("rejects a message longer than 100 MiB", async () => {
   const inbox = open();
-  await inbox.take(part(longestMessage));
+  await inbox.take(part(maxClientMessage));
   await expect(inbox.take(part(1))).rejects.toThrow("exceeds");
   inbox.clear();
 });

@@ -1,5 +1,5 @@
-import { judge } from "../../workers/cdp-proxy/policy.ts";
-import type { Verdict } from "../../workers/cdp-proxy/policy-rules.ts";
+import { judgeCommand } from "../../workers/cdp-proxy/command-policy.ts";
+import type { PolicyDecision } from "../../workers/cdp-proxy/policy-rules.ts";
 
 /** Parameters that no rule refuses. */
 const params = { flatten: true, browserContextId: "own", url: "https://example.com/" };
@@ -13,8 +13,8 @@ const scene = {
 };
 
 /** Returns the policy's verdict on a method whose parameters are all allowed. */
-export function outcomeOf(method: string): Verdict["kind"] {
-  return judge(
+export function outcomeOf(method: string): PolicyDecision["kind"] {
+  return judgeCommand(
     method,
     () => params,
     () => scene,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { browserMayKnowMore } from "../../workers/cdp-proxy/command-policy.ts";
 import { countUnjudged, lendTotals } from "../../workers/cdp-proxy/lend-totals.ts";
-import { browserMayKnowMore } from "../../workers/cdp-proxy/policy.ts";
 import { domains, judgedChromium } from "../../workers/cdp-proxy/policy-table.ts";
 import { clientNames, methodsOf } from "./client-methods.ts";
 import { outcomeOf } from "./policy-outcome.ts";

@@ -1,7 +1,7 @@
 import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
-import { browserMayKnowMore } from "../../workers/cdp-proxy/policy.ts";
+import { browserMayKnowMore } from "../../workers/cdp-proxy/command-policy.ts";
 import { readProtocol } from "../support/browser-protocol.ts";
 import { outcomeOf } from "./policy-outcome.ts";
 

@@ -86,6 +86,20 @@ const violations: Violation[] = [
     complaint: "nothing-imports-tests: src/platform/planted.ts -> test/support/each-file.ts",
   },
   {
+    step: "names",
+    file: "workers/planted-name.ts",
+    text: "export interface Limiter {}\n",
+    complaint:
+      "Limiter: expected one definition, got src/platform/limiter.ts, workers/planted-name.ts: rename all but one",
+  },
+  {
+    step: "names",
+    file: "workers/planted/limiter.ts",
+    text: "export const planted = 1;\n",
+    complaint:
+      "limiter.ts: expected one file, got src/platform/limiter.ts, workers/planted/limiter.ts: rename all but one",
+  },
+  {
     step: "proto_lint",
     file: "proto/planted/v1/planted.proto",
     text: 'syntax = "proto3";\npackage planted.v1;\nmessage Planted {\n  string badName = 1;\n}\n',

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OpenApiDocument } from "../../gateway/openapi/model.ts";
-import { operationIdOf } from "../../gateway/openapi/names.ts";
+import { operationIdOf } from "../../gateway/openapi/operation-names.ts";
 import { builtServices } from "../../tools/described-services.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { type Mailbox, startMailbox } from "../support/mailbox.ts";

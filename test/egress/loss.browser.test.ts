@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createWorkerMetrics, type WorkerMetrics } from "../../workers/metrics.ts";
+import { createWorkerMetrics, type WorkerMetrics } from "../../workers/worker-metrics.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { startTinyproxy } from "../support/proxies.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";

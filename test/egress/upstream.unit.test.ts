@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { ProxySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
 import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
-import { Relay } from "../../workers/egress/relay.ts";
+import { EgressRelay } from "../../workers/egress/egress-relay.ts";
 import type { EgressChange } from "../../workers/egress/upstream-watch.ts";
 import { keepingLog } from "../isolation/world.ts";
 import { privateHosts } from "../support/private-targets.ts";
@@ -61,7 +61,7 @@ interface Through {
 
 async function relayThrough({ server = `http://proxy.example:${proxyPort}`, password, resolve }: Through = {}) {
   const rules = makeAddressRules({ allow: [server.replace(/^\w+:\/\//, "")] });
-  const relay = new Relay({ rules, log, resolve: resolve ?? resolveHere });
+  const relay = new EgressRelay({ rules, log, resolve: resolve ?? resolveHere });
   const changes: EgressChange[] = [];
   const login = password === undefined ? {} : { username: "ada", password };
   const use = { check: "check.example:443", onChange: (change: EgressChange) => void changes.push(change) };
@@ -157,7 +157,7 @@ test("checks and pins the proxy's own name for every connection", async () => {
   const answers = ["127.0.0.1", "127.0.0.1", "10.0.0.1"];
   const resolve: Resolve = async (name) =>
     name === "proxy.example" ? [{ address: answers.shift() ?? "10.0.0.1", family: 4 }] : resolveHere(name);
-  const relay = new Relay({ rules: makeAddressRules({ allow: ["127.0.0.1"] }), log, resolve });
+  const relay = new EgressRelay({ rules: makeAddressRules({ allow: ["127.0.0.1"] }), log, resolve });
   open.push(relay);
   const server = `http://proxy.example:${proxyPort}`;
   relay.useUpstream(create(ProxySchema, { server }), { check: "check.example:443", onChange: () => undefined });

@@ -4,9 +4,14 @@ import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { createChannels } from "../../src/fleet/channels.ts";
 import { CommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { EventSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import {
+  addGrpcService,
+  type GrpcHandlers,
+  listenGrpc,
+  type MethodsOf,
+} from "../../src/platform/grpc/fleet-grpc-server.ts";
 import { callServerStreaming } from "../../src/platform/grpc/grpc-codec.ts";
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
-import { addGrpcService, type GrpcHandlers, listenGrpc, type MethodsOf } from "../../src/platform/grpc/grpc-server.ts";
 
 type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 

@@ -17,10 +17,10 @@ import {
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fail } from "../../src/platform/errors.ts";
+import { addGrpcService, listenGrpc } from "../../src/platform/grpc/fleet-grpc-server.ts";
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
-import { addGrpcService, listenGrpc } from "../../src/platform/grpc/grpc-server.ts";
-import type { Placement } from "../../workers/base/placement.ts";
 import { Reports } from "../../workers/base/reports.ts";
+import type { Placement } from "../../workers/base/session-placement.ts";
 import { ControlCaller } from "../../workers/fleet/control-caller.ts";
 import { ControlRound } from "../../workers/fleet/control-round.ts";
 import { FleetLink } from "../../workers/fleet/fleet-link.ts";

@@ -18,8 +18,8 @@ import {
 import { SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
+import { WorkerServer } from "../../workers/fleet-handlers.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
-import { WorkerServer } from "../../workers/server.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
 import { CertificateAuthority } from "../support/certificates.ts";
 import { silentLog } from "../support/database.ts";

@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
-import { createSessionKeeper } from "../../src/sessions/session-keeper.ts";
 import { createSessionMetrics } from "../../src/sessions/session-metrics.ts";
+import { createSessionKeeper } from "../../src/sessions/session-sweep.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 

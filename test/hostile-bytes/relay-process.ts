@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
-import { Relay } from "../../workers/egress/relay.ts";
+import { EgressRelay } from "../../workers/egress/egress-relay.ts";
 
 // Runs the relays of three sessions: without a proxy, behind an HTTP proxy, and behind a SOCKS proxy. The hostile site
 // and proxies respond with the bytes that the request encodes as `x<hex>x`. Prints all ports.
@@ -34,9 +34,9 @@ async function startRelay(scheme?: "http" | "socks5"): Promise<number> {
     if (scheme) return [{ address: "93.184.215.14", family: 4 }];
     throw Object.assign(new Error("no such name"), { code: "ENOTFOUND" });
   };
-  const relay = new Relay({ rules, log, resolve });
+  const relay = new EgressRelay({ rules, log, resolve });
   const server = `${scheme}://127.0.0.1:${site}`;
-  const proxy = { server, username: "u", password: "p" } as Parameters<Relay["useUpstream"]>[0];
+  const proxy = { server, username: "u", password: "p" } as Parameters<EgressRelay["useUpstream"]>[0];
   if (scheme) relay.useUpstream(proxy, { check: "check.example:443", onChange: () => undefined });
   return listen(createServer((socket) => relay.accept(socket)));
 }

@@ -6,7 +6,7 @@ import { type InputEvent, InputEventSchema } from "../../src/gen/pilothouse/v1/a
 import { fail } from "../../src/platform/errors.ts";
 import { InputLine, type InputTaken, type OpenInput } from "../../src/sessions/commands/input-line.ts";
 import { InputIntake } from "../../workers/input/input-intake.ts";
-import { SessionControl } from "../../workers/session/session-control.ts";
+import { SessionControl } from "../../workers/session/client-control.ts";
 
 const never = new AbortController().signal;
 const key = (name: string): InputEvent =>

@@ -4,8 +4,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
+import { EgressRelay, type RelayOptions } from "../../workers/egress/egress-relay.ts";
 import { MediaServer } from "../../workers/egress/media-server.ts";
-import { Relay, type RelayOptions } from "../../workers/egress/relay.ts";
 import { privateHosts, resolvePrivate } from "../support/private-targets.ts";
 import { keepingLog } from "./world.ts";
 
@@ -40,8 +40,8 @@ function portOf(server: Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-async function startRelay(options: Partial<RelayOptions> = {}): Promise<{ relay: Relay; port: number }> {
-  const relay = new Relay({ rules: makeAddressRules(), log, ...options });
+async function startRelay(options: Partial<RelayOptions> = {}): Promise<{ relay: EgressRelay; port: number }> {
+  const relay = new EgressRelay({ rules: makeAddressRules(), log, ...options });
   const port = await listen(createServer((socket) => relay.accept(socket)));
   open.push(relay);
   return { relay, port };

@@ -8,9 +8,9 @@ import { createWork } from "../../src/jobs/work.ts";
 import { defineWork, Hopeless, type Job, type WorkKind } from "../../src/kernel/work-kind.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { createLimiter } from "../../src/platform/limiter.ts";
 import { createLog } from "../../src/platform/log.ts";
 import type { Tx } from "../../src/platform/postgres/database.ts";
-import { createTurns } from "../../src/platform/turns.ts";
 import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Runners, startRunners } from "./runners.ts";
 
@@ -383,7 +383,7 @@ test("a queue yields its slot after ten seconds even if it has more jobs", async
   const terms = { kind: work.kind, now: new Date(), lanes: ["a"], limit: 1, gateway: 0, leaseMs: held.leaseMs };
   for (const lane of await claimNamedLanes(db, terms)) {
     const signals = { closing: new AbortController().signal, stopping: new AbortController().signal };
-    const counting = { count: () => undefined, lag: () => undefined, turns: createTurns(1) };
+    const counting = { count: () => undefined, lag: () => undefined, turns: createLimiter(1) };
     const place = { owner: "a", kind: "sound", move: () => true, leave: () => undefined } as const;
     const mine = { held: held.add(lane, performance.now()), place, work };
     await runLane(mine, { db, clock: systemClock, log: silentLog, ...signals, ...counting });

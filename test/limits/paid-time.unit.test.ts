@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { addMonths, advance, endGrant, type Grant, type PaidTime } from "../../src/limits/paid-time.ts";
+import { addMonths, advance, endGrant, type PaidGrant, type PaidTime } from "../../src/limits/paid-time.ts";
 import type { TierName } from "../../src/limits/tiers.ts";
 
 const at = (text: string): number => Date.parse(`${text}T00:00:00Z`);
 const fresh = { leftMs: null, runningSince: null, until: null, endedAt: null } as const;
-const block = (id: string, tier: TierName, months: number, createdAt: number): Grant => ({
+const block = (id: string, tier: TierName, months: number, createdAt: number): PaidGrant => ({
   ...{ id, kind: "block", tier, months, createdAt, ...fresh },
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type AuthMails, createAuthMails } from "../../src/auth/mails.ts";
-import { factorMail } from "../../src/auth/mfa/mails.ts";
+import { type AuthMails, createAuthMails } from "../../src/auth/auth-mails.ts";
+import { factorMail } from "../../src/auth/mfa/mfa-mails.ts";
 
 const ada = { id: "usr_1", email: "ada@example.com", name: "Ada" };
 const auth: AuthMails = createAuthMails({ link: (page, token) => `https://example.com/${page}#${token}` });

@@ -3,15 +3,15 @@ import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
+import { SchemaCatalogue } from "../../gateway/openapi/json-schema.ts";
 import {
   firstExample,
   type Json,
+  type JsonSchema,
   type MediaType,
   type Operation,
   type Parameter,
-  type Schema,
 } from "../../gateway/openapi/model.ts";
-import { SchemaCatalogue } from "../../gateway/openapi/schema.ts";
 import { formParser } from "../../gateway/rest/form-body.ts";
 import { compileRequestReader } from "../../gateway/rest/request-reader.ts";
 import { parseTemplate } from "../../gateway/rest/template.ts";
@@ -67,7 +67,7 @@ function examplesOf(parameters: readonly Parameter[]): Record<string, string> {
   return Object.fromEntries(shown.map(({ name, example }) => [name, String(example)]));
 }
 
-function compile(schema: Schema | undefined): ValidateFunction {
+function compile(schema: JsonSchema | undefined): ValidateFunction {
   const text = JSON.stringify(schema ?? false).replaceAll('"#/', '"openapi#/');
   return ajv.compile(JSON.parse(text));
 }
@@ -78,7 +78,7 @@ function faultsOf(check: ValidateFunction, value: unknown): string[] {
 
 interface ShownExample {
   readonly path: string;
-  readonly schema: Schema;
+  readonly schema: JsonSchema;
   readonly example: unknown;
 }
 
@@ -189,7 +189,7 @@ describe("the OpenAPI document", () => {
 
 describe("the input of client generators", () => {
   const { components, paths, webhooks = {}, "x-websockets": websockets = {} } = describeServices(builtServices);
-  const schemaOf = (name: string): Schema => components.schemas[name] ?? {};
+  const schemaOf = (name: string): JsonSchema => components.schemas[name] ?? {};
   const all = Object.values(paths).flatMap((item) => Object.values(item));
 
   test("requires all fields that responses always contain", () => {

@@ -9,15 +9,15 @@ import {
   SessionService,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
-import { callBidiStreaming } from "../../src/platform/grpc/grpc-codec.ts";
-import { failureToStatus, statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 import {
   addGrpcService,
   type GrpcCall,
   type GrpcHandlers,
   listenGrpc,
   type MethodsOf,
-} from "../../src/platform/grpc/grpc-server.ts";
+} from "../../src/platform/grpc/fleet-grpc-server.ts";
+import { callBidiStreaming } from "../../src/platform/grpc/grpc-codec.ts";
+import { failureToStatus, statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 
 type Drive = (call: GrpcCall, requests: AsyncIterable<DriveRequest>) => AsyncIterable<DriveResponse>;
 

@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { Client, credentials, Server, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CommandSchema, WorkerService } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { listenGrpc } from "../../src/platform/grpc/fleet-grpc-server.ts";
 import { callServerStreaming, callUnary, toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
-import { listenGrpc } from "../../src/platform/grpc/grpc-server.ts";
 
 /** Call that the server has started and that only its caller ends. */
 interface Begun {

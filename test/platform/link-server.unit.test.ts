@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Settings } from "node:http2";
 import { expect, test } from "vitest";
-import { createLinkServer, listenGrpc } from "../../src/platform/grpc/grpc-server.ts";
+import { createLinkServer, listenGrpc } from "../../src/platform/grpc/fleet-grpc-server.ts";
 
 test("a connection of the fleet link limits its concurrent calls", async () => {
   const server = createLinkServer();

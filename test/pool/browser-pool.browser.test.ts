@@ -6,7 +6,7 @@ import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-path
 import { probeRuntimes } from "../../workers/base/runtimes.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { type Device, plainDevice } from "../../workers/pages/device/device.ts";
-import { BrowserPool, type Readiness } from "../../workers/pool/browser-pool.ts";
+import { type BrowserOrigin, BrowserPool } from "../../workers/pool/browser-pool.ts";
 import type { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
 
@@ -17,7 +17,7 @@ describe("a pool of browsers", () => {
     platform: process.platform,
     disk: realDisk,
   });
-  const ready: Readiness[] = [];
+  const ready: BrowserOrigin[] = [];
   const failed = vi.fn();
   const log = { debug: () => undefined, info: () => undefined, warn: failed, error: failed };
   let directory: string;

@@ -14,8 +14,8 @@ import {
 import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { createProfileService } from "../../src/profiles/service.ts";
-import { createSessionKeeper } from "../../src/sessions/session-keeper.ts";
 import { createSessionMetrics } from "../../src/sessions/session-metrics.ts";
+import { createSessionKeeper } from "../../src/sessions/session-sweep.ts";
 import { type FakeWorker, requestOf } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 

@@ -20,7 +20,7 @@ import {
   SessionStatus,
   WatchSessionRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { makeAttempt } from "../../src/jobs/idempotency/attempt.ts";
+import { makeAttempt } from "../../src/jobs/idempotency/request-attempt.ts";
 import type { Call } from "../../src/kernel/call.ts";
 import { serve } from "../../src/kernel/registry.ts";
 import { fail } from "../../src/platform/errors.ts";

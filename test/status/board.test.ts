@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
-import { judge } from "../../src/status/board.ts";
+import { judgeSample } from "../../src/status/board.ts";
 import type { ComponentName, Health } from "../../src/status/components.ts";
 import { createFeed } from "../../src/status/feed.ts";
 import { insertIncident } from "../../src/status/incident-store.ts";
@@ -40,7 +40,7 @@ function sample(second: number, found = healthy, { gateway = "one", countsAbsenc
     return health && health !== "operational" ? [{ component, health }] : [];
   });
   const one = { at: begin + second * 1_000, facts: { components, findings, outcomes: [] } };
-  return database.db.transaction((tx) => judge(tx, gateway, one, { ids, pace: paceOf(), countsAbsence }));
+  return database.db.transaction((tx) => judgeSample(tx, gateway, one, { ids, pace: paceOf(), countsAbsence }));
 }
 
 const board = () => readBoard(database.db, new Date(begin));

@@ -31,10 +31,15 @@ import {
   WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
+import {
+  addGrpcService,
+  type GrpcHandlers,
+  listenGrpc,
+  type MethodsOf,
+} from "../../src/platform/grpc/fleet-grpc-server.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
 import { failureToStatus, WrongAddressee } from "../../src/platform/grpc/grpc-failure.ts";
-import { addGrpcService, type GrpcHandlers, listenGrpc, type MethodsOf } from "../../src/platform/grpc/grpc-server.ts";
 
 type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 

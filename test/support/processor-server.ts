@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import type { ProcessorRequest } from "../../src/billing/processors/transport.ts";
-import { createSandbox, type Sandbox } from "../../src/billing/sandbox/sandbox.ts";
+import { createSandbox, type PaymentSandbox } from "../../src/billing/sandbox/sandbox.ts";
 import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcpay.ts";
 import { createMemoryStore, type Thing } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "./clock-at.ts";
@@ -19,7 +19,7 @@ export interface SentNotice {
 export interface ProcessorServer extends AsyncDisposable {
   readonly url: string;
   readonly secret: string;
-  readonly sandbox: Sandbox;
+  readonly sandbox: PaymentSandbox;
   /** Requests received, such as `POST /v1/customers`. */
   readonly asked: string[];
   /** Complete requests received. */

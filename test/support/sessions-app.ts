@@ -4,8 +4,8 @@ import { type App, type AppOptions, createApp } from "../../src/app/app.ts";
 import type { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { createKey } from "../../src/identity/api-keys/api-keys.ts";
 import { allScopes } from "../../src/identity/api-keys/scopes.ts";
-import { makeAttempt } from "../../src/jobs/idempotency/attempt.ts";
-import type { Attempt, Call, Principal } from "../../src/kernel/call.ts";
+import { makeAttempt } from "../../src/jobs/idempotency/request-attempt.ts";
+import type { Call, MethodAttempt, Principal } from "../../src/kernel/call.ts";
 import type { ServiceImplementation } from "../../src/kernel/registry.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { createSessionService } from "../../src/sessions/service.ts";
@@ -88,7 +88,7 @@ export async function startSessionsApp(
   };
 }
 
-function callOf(principal: Principal): Omit<Call, keyof Attempt> {
+function callOf(principal: Principal): Omit<Call, keyof MethodAttempt> {
   return {
     requestId: "req_test",
     principal,

@@ -38,14 +38,14 @@ import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import { planSession } from "../../src/sessions/launch/session-plan.ts";
 import type { Log } from "../../workers/base/log.ts";
-import type { Placement } from "../../workers/base/placement.ts";
 import type { Happening } from "../../workers/base/reports.ts";
 import { probeRuntimes } from "../../workers/base/runtimes.ts";
+import type { Placement } from "../../workers/base/session-placement.ts";
+import { WorkerServer } from "../../workers/fleet-handlers.ts";
 import { BoundsWatchdog } from "../../workers/isolation/bounds-watchdog.ts";
 import { type SessionBounds, sessionBounds } from "../../workers/isolation/session-bounds.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { BrowserPool } from "../../workers/pool/browser-pool.ts";
-import { WorkerServer } from "../../workers/server.ts";
 import { SessionTable } from "../../workers/session/session-table.ts";
 
 /** Milliseconds for any call of a test. */

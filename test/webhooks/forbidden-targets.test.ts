@@ -1,7 +1,7 @@
 import { isIPv6 } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
-import { type Answer, createSender, type Sender } from "../../src/webhooks/sender.ts";
+import { createSender, type DeliveryResponse, type Sender } from "../../src/webhooks/sender.ts";
 import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import { privateAddresses, privateHosts, privateHostsOfUrls, resolvePrivate } from "../support/private-targets.ts";
 import { closeAfterTest, type Receiver, startReceiver } from "./receiver.ts";
@@ -23,7 +23,7 @@ function makeSender(resolve: Resolve, webhookAllow: readonly string[] = []): Sen
   return sender;
 }
 
-const send = (sender: Sender, url: string): Promise<Answer> =>
+const send = (sender: Sender, url: string): Promise<DeliveryResponse> =>
   sender.send({ url, secrets: [`whsec_${"A".repeat(32)}`], event }, new AbortController().signal);
 
 const asAddress = (address: string) => ({ address, family: isIPv6(address) ? 6 : 4 });

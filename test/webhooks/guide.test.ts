@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createSender } from "../../src/webhooks/sender.ts";
-import { signatureHeaders } from "../../src/webhooks/signature.ts";
+import { signatureHeaders } from "../../src/webhooks/webhook-signature.ts";
 import { clockAt } from "../support/clock-at.ts";
 import { startFrontDoor } from "../support/front-door.ts";
 import { blockNamesOf, blocksOf } from "../support/guide-blocks.ts";

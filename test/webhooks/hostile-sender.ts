@@ -1,7 +1,7 @@
 /** Sends to receivers concurrently, as read from stdin in JSON. Prints memory use and the results. */
 import { json } from "node:stream/consumers";
 import { setInterval, setTimeout } from "node:timers/promises";
-import { type Answer, createSender } from "../../src/webhooks/sender.ts";
+import { createSender, type DeliveryResponse } from "../../src/webhooks/sender.ts";
 import { pssBytes } from "../../tools/bench/processes.ts";
 
 /** Targets, and the CA certificate to trust. */
@@ -17,7 +17,7 @@ export interface HostileOutcome {
   readonly before: number;
   /** Peak memory during the attempts. */
   readonly most: number;
-  readonly answers: readonly Answer[];
+  readonly answers: readonly DeliveryResponse[];
 }
 
 // Typed here: the test writes this shape.
@@ -29,7 +29,7 @@ const sender = createSender({
 });
 const body = JSON.stringify({ id: "evt_1", type: "session.completed", data: { text: "x".repeat(1_000) } });
 const event = { id: "evt_1", type: "session.completed", createdAt: new Date(), body };
-const send = (url: string): Promise<Answer> =>
+const send = (url: string): Promise<DeliveryResponse> =>
   sender.send({ url, secrets: [`whsec_${"A".repeat(32)}`], event }, new AbortController().signal);
 
 /**
@@ -56,7 +56,7 @@ async function watch(): Promise<void> {
   }
 }
 const watching = watch().catch(() => undefined);
-const sent: Promise<Answer>[] = [];
+const sent: Promise<DeliveryResponse>[] = [];
 for (const [index, url] of hostile.entries()) {
   sent.push(send(url));
   // All attempts start within about two seconds; the slowest take 15 s.

@@ -17,13 +17,13 @@ import { Aftermath } from "../../workers/driver/actions/aftermath.ts";
 import { navigate } from "../../workers/driver/actions/navigate.ts";
 import type { Scene } from "../../workers/driver/actions/scene.ts";
 import { snapshotDom } from "../../workers/driver/capture/dom-snapshot.ts";
-import { whileShown } from "../../workers/driver/capture/shown-element.ts";
+import { whileCaptureShown } from "../../workers/driver/capture/shown-element.ts";
 import { callPage, mainFrame } from "../../workers/driver/elements/page-world.ts";
 import { persist } from "../../workers/driver/elements/reach.ts";
 import { RefBook } from "../../workers/driver/elements/ref-book.ts";
 import { lookAt } from "../../workers/driver/observe/look.ts";
 import { takeModelPicture } from "../../workers/driver/observe/model-picture.ts";
-import { type ObserveScene, settle } from "../../workers/driver/observe/observe.ts";
+import { type ObserveScene, waitUntilSettled } from "../../workers/driver/observe/observe.ts";
 import { ChooserDesk, type ChooserDeskParts } from "../../workers/files/chooser-desk.ts";
 import { InputLane } from "../../workers/input/input-lane.ts";
 import { inputOf } from "../../workers/input/page-input.ts";
@@ -33,10 +33,10 @@ import type { EventFeed } from "../../workers/pages/event-feed.ts";
 import { PageBook, type PageBrowser, type PageListener } from "../../workers/pages/page-book.ts";
 import { CommandProgress } from "../../workers/pages/progress.ts";
 import {
+  CommandRunner,
+  type CommandRunnerOptions,
   type ReceivedCommand,
-  SessionCommands,
-  type SessionCommandsOptions,
-} from "../../workers/session/session-commands.ts";
+} from "../../workers/session/command-runner.ts";
 import { VariableBook } from "../../workers/variables/variable-book.ts";
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
 import { inPage, never, type PageCall, scriptPage, scriptSession } from "../support/scripted-page.ts";
@@ -108,9 +108,9 @@ const received = <Request>(request: Request): ReceivedCommand<Request> => ({
 });
 
 /** The commands of a session whose page hangs. */
-function commandsOfHung(): SessionCommands {
+function commandsOfHung(): CommandRunner {
   const { pages } = open();
-  return new SessionCommands({
+  return new CommandRunner({
     browser: { pages, challengeWatch: { isShownBy: () => false } },
     queue: {
       run: (_how: unknown, work: () => unknown) => work(),
@@ -123,7 +123,7 @@ function commandsOfHung(): SessionCommands {
     ended: signal,
     downloads: { begun: 0, nameSince: () => Promise.resolve(undefined) },
     showRemedy: false,
-  } as unknown as SessionCommandsOptions);
+  } as unknown as CommandRunnerOptions);
 }
 
 /** Watches a page for bot checks. `look` returns the result of each check; the page hangs when it returns undefined. */
@@ -166,7 +166,7 @@ const rows: Readonly<Record<string, Begin>> = {
     };
     return snapshotDom(open(inPage({ readDocument })).scene);
   },
-  "driver/capture/shown-element.ts elementMs": () => whileShown(open().scene, aim, never),
+  "driver/capture/shown-element.ts elementMs": () => whileCaptureShown(open().scene, aim, never),
   "driver/elements/reach.ts sliceMs": (onOver) => {
     const onAttempt = atCall(2, onOver);
     void persist(open().scene, async (ms) => {
@@ -255,7 +255,7 @@ const rows: Readonly<Record<string, Begin>> = {
     await callPage(scene, mainFrame(scene), "title");
     return takeModelPicture(scene);
   },
-  "driver/observe/observe.ts settleMs": () => settle(open().scene),
+  "driver/observe/observe.ts settleMs": () => waitUntilSettled(open().scene),
   "pages/console-tap.ts windowMs": (onOver) => {
     const { session, tab } = open({ "Runtime.enable": atCall(2, onOver) });
     const tap = new ConsoleTap({ publish: () => undefined } as unknown as EventFeed);

@@ -36,6 +36,7 @@ import { admitThroughProxy, type EgressGuard } from "../../workers/egress/resolv
 import { connectTarget } from "../../workers/egress/tunnel.ts";
 import { Upstream } from "../../workers/egress/upstream.ts";
 import { FleetLink, type FleetLinkOptions, type WorkerFate } from "../../workers/fleet/fleet-link.ts";
+import { WorkerServer } from "../../workers/fleet-handlers.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/isolation/browser-process.ts";
 import type { Slot } from "../../workers/isolation/slot.ts";
 import { type PlaceOptions, SlotPlace } from "../../workers/isolation/slot-place.ts";
@@ -46,7 +47,6 @@ import { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
 import { ProfileShelf } from "../../workers/profiles/profile-shelf.ts";
 import { SessionProfile, type SessionProfileOptions } from "../../workers/profiles/session-profile.ts";
-import { WorkerServer } from "../../workers/server.ts";
 import { SessionTable, type SessionTableOptions } from "../../workers/session/session-table.ts";
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
 import { never, scriptPage, scriptSession } from "../support/scripted-page.ts";
@@ -217,7 +217,7 @@ test("aborts calls that do not end when the server stops", async () => {
   const cut = expect(callUnary(client, WorkerService.method.create, command, { metadata })).rejects.toThrow();
   await vi.waitUntil(() => launch.mock.calls.length > 0);
   vi.useFakeTimers();
-  await expectToTake("workers/server.ts stopMs", () => server.stop());
+  await expectToTake("workers/fleet-handlers.ts stopMs", () => server.stop());
   await cut;
 });
 

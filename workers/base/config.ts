@@ -7,7 +7,7 @@ import { type FleetTlsFiles, readFleetTls } from "../../src/platform/grpc/fleet-
 import { type IsolationConfig, readIsolation } from "../../src/platform/isolation.ts";
 import { type LogLevel, logLevels } from "../../src/platform/log.ts";
 import { isAddressException } from "../../src/platform/outgoing/address-rules.ts";
-import { readWorkerToken } from "../../src/platform/worker-token.ts";
+import { readWorkerToken } from "../../src/platform/worker-token-file.ts";
 
 /** Memory planned per session (half of its limit), and sessions per core. */
 const sessionBytes = 1024 ** 3;

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type WorkerEvent, WorkerEventSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Placement } from "./placement.ts";
+import type { Placement } from "./session-placement.ts";
 
 /** Event of a session, as reported to control. */
 export type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;

@@ -1,6 +1,6 @@
 import { within } from "../../src/platform/deadline.ts";
 import type { ClientCommand, Params } from "./client-command.ts";
-import { refusalUnderControl } from "./policy.ts";
+import { refusalUnderControl } from "./command-policy.ts";
 
 /** Commands that run a script, which can block its page indefinitely. */
 const scripts = new Set(["Runtime.evaluate", "Runtime.callFunctionOn", "Runtime.runScript"]);

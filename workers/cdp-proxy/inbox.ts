@@ -3,7 +3,7 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { pipeBounds, pipeTotals } from "../cdp/pipe-bounds.ts";
 
 /** Maximum length of a client message, in bytes. */
-export const longestMessage = 100 * 2 ** 20;
+export const maxClientMessage = 100 * 2 ** 20;
 
 /** Milliseconds that a client may wait for a large message's memory, and then take to send it while others wait. */
 const patienceMs = 30_000;
@@ -30,7 +30,7 @@ export class Inbox {
   /** Adds a part of a message. Resolves with the message after its last part. `clear` must follow. */
   async take({ data, last }: Pick<LendRequest, "data" | "last">): Promise<Buffer | undefined> {
     this.#length += data.length;
-    if (this.#length > longestMessage) throw new Error("message exceeds 100 MiB");
+    if (this.#length > maxClientMessage) throw new Error("message exceeds 100 MiB");
     if (this.#length > pipeBounds.largeBytes && !this.#timer) await this.#makeRoom();
     this.#parts.push(data);
     return last ? Buffer.concat(this.#parts) : undefined;
@@ -43,16 +43,16 @@ export class Inbox {
     if (!this.#timer) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    pipeTotals.largeBytes -= longestMessage;
+    pipeTotals.largeBytes -= maxClientMessage;
   }
 
   async #makeRoom(): Promise<void> {
-    const hasRoom = () => pipeTotals.largeBytes + longestMessage <= pipeBounds.allLargeBytes;
+    const hasRoom = () => pipeTotals.largeBytes + maxClientMessage <= pipeBounds.allLargeBytes;
     if (!(await waitUntil(hasRoom, { timeout: patienceMs, every: lookMs }))) {
       this.#onSlow();
       throw new Error("no memory for a large message within 30 s");
     }
-    pipeTotals.largeBytes += longestMessage;
+    pipeTotals.largeBytes += maxClientMessage;
     this.#timer = setTimeout(this.#onSlow, patienceMs);
   }
 }

@@ -1,4 +1,4 @@
-import type { Envelope } from "../cdp/envelope.ts";
+import type { Envelope } from "../cdp/cdp-envelope.ts";
 import type { UserAnswer, UserCommand, WireUser } from "../cdp/wire-user.ts";
 import type { HiddenPage } from "../isolation/hidden-page.ts";
 import type { ProcessSettings } from "../pages/device/process-settings.ts";
@@ -6,9 +6,15 @@ import { BadCommand, type ClientCommand, type Params, readCommand } from "./clie
 import { ClientErrands } from "./client-errands.ts";
 import { ClientHands } from "./client-hands.ts";
 import { ClientSettings } from "./client-settings.ts";
+import {
+  browserMayKnowMore,
+  isWithheldUnderControl,
+  judgeCommand,
+  refusalAtTakeover,
+  refusalUnderControl,
+} from "./command-policy.ts";
 import { countUnjudged } from "./lend-totals.ts";
-import { Outbox } from "./outbox.ts";
-import { browserMayKnowMore, isWithheldUnderControl, judge, refusalAtTakeover, refusalUnderControl } from "./policy.ts";
+import { SendQueue } from "./send-queue.ts";
 
 /** Milliseconds after which a target paused before its first script is resumed. */
 const pauseMs = 1_500;
@@ -49,7 +55,7 @@ export interface ClientScene {
  * them. The client receives only its own answers and events.
  */
 export class LentClient {
-  readonly outbox = new Outbox();
+  readonly outbox = new SendQueue();
   readonly #user: WireUser;
   readonly #scene: ClientScene;
   readonly #contexts = new Set<string>();
@@ -185,7 +191,7 @@ export class LentClient {
   }
 
   #judge({ method, sessionId, parse }: ClientCommand) {
-    return judge(method, parse, () => ({
+    return judgeCommand(method, parse, () => ({
       isBrowserSession: this.#user.targetOf(sessionId) === undefined,
       ownsContext: (id) => this.#contexts.has(id),
       hidesPages: this.#scene.hiddenPage !== undefined,

@@ -2,7 +2,7 @@ import { mostPages } from "../pages/page-book.ts";
 import type { Params } from "./client-command.ts";
 
 /** Decision about a client's command. */
-export type Verdict =
+export type PolicyDecision =
   | { readonly kind: "pass" }
   /** Forwarded with changed parameters. */
   | { readonly kind: "change"; readonly params: Params }
@@ -29,16 +29,16 @@ export interface PolicyScene {
 }
 
 /** Decides on a command by its parameters. */
-export type Rule = (params: Params, scene: PolicyScene) => Verdict;
+export type Rule = (params: Params, scene: PolicyScene) => PolicyDecision;
 
-const pass: Verdict = { kind: "pass" };
-const refuse = (why: string): Verdict => ({ kind: "refuse", why });
+const pass: PolicyDecision = { kind: "pass" };
+const refuse = (why: string): PolicyDecision => ({ kind: "refuse", why });
 
 /** Verdict for `Browser.close`. */
-export const close: Verdict = { kind: "close" };
+export const close: PolicyDecision = { kind: "close" };
 
 /** Verdict for download settings: the session keeps its download directory, and the client can enable events. */
-export const keptDownloads: Verdict = { kind: "answer", result: {} };
+export const keptDownloads: PolicyDecision = { kind: "answer", result: {} };
 
 /** Refusal of nested (non-flat) CDP sessions. */
 export const notFlat = "only flat sessions are supported: pass flatten: true";
@@ -57,13 +57,13 @@ function isLocal(url: unknown): boolean {
 
 export const toOpenableAddress: Rule = ({ url }) => (isLocal(url) ? refuse(local) : pass);
 
-export function createTarget(params: Params, scene: PolicyScene): Verdict {
+export function createTarget(params: Params, scene: PolicyScene): PolicyDecision {
   if (scene.pages >= mostPages) return refuse(`the session already has ${scene.pages} pages, the maximum`);
   if (params.hidden === true) return refuse("hidden pages are not supported");
   return toOpenableAddress(params, scene);
 }
 
-export function createBrowserContext(params: Params): Verdict {
+export function createBrowserContext(params: Params): PolicyDecision {
   const { proxyServer, proxyBypassList, originsWithUniversalNetworkAccess } = params;
   if (proxyServer !== undefined || proxyBypassList !== undefined)
     return refuse("a context cannot have its own proxy: set the proxy when creating the session");
@@ -81,7 +81,7 @@ export const disposeBrowserContext: Rule = ({ browserContextId }, scene) =>
 export const attachToTarget: Rule = ({ flatten }) => (flatten === true ? pass : refuse(notFlat));
 
 /** Requires flat sessions, unless auto-attach is being disabled. */
-export function setAutoAttach(params: Params, scene: PolicyScene): Verdict {
+export function setAutoAttach(params: Params, scene: PolicyScene): PolicyDecision {
   const isFlat = params.autoAttach === false || params.flatten === true;
   return isFlat ? withoutHiddenPages(params, scene) : refuse(notFlat);
 }
@@ -90,7 +90,7 @@ export function setAutoAttach(params: Params, scene: PolicyScene): Verdict {
 const usualFilter = [{ type: "browser", exclude: true }, { type: "tab", exclude: true }, {}];
 
 /** Excludes hidden pages, whose type is `other`. Placed first, because the first matching entry applies. */
-export function withoutHiddenPages(params: Params, { hidesPages }: PolicyScene): Verdict {
+export function withoutHiddenPages(params: Params, { hidesPages }: PolicyScene): PolicyDecision {
   if (!hidesPages) return pass;
   const asked = Array.isArray(params.filter) ? params.filter : usualFilter;
   return { kind: "change", params: { ...params, filter: [{ type: "other", exclude: true }, ...asked] } };
@@ -101,7 +101,7 @@ export const setDiscoverTargets: Rule = (params, scene) =>
   params.discover === true ? withoutHiddenPages(params, scene) : pass;
 
 /** Returns the session files for client paths. Only the file name of each path counts. */
-function takeFiles(paths: unknown, { fileOf }: PolicyScene): string[] | { readonly refusal: Verdict } {
+function takeFiles(paths: unknown, { fileOf }: PolicyScene): string[] | { readonly refusal: PolicyDecision } {
   const found: string[] = [];
   for (const path of Array.isArray(paths) ? paths : []) {
     const name = String(path).split(/[/\\]/).at(-1) ?? "";

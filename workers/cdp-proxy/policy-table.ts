@@ -7,6 +7,7 @@ import {
   disposeBrowserContext,
   keptDownloads,
   notFlat,
+  type PolicyDecision,
   pageTrace,
   type Rule,
   setAutoAttach,
@@ -14,7 +15,6 @@ import {
   setDiscoverTargets,
   setFileInputFiles,
   toOpenableAddress,
-  type Verdict,
   withoutHiddenPages,
 } from "./policy-rules.ts";
 
@@ -32,9 +32,9 @@ interface DomainPolicy {
   /** Forwarded unless a person holds control. */
   readonly passes?: string;
   /** Decided by parameters, even while a person holds control. */
-  readonly readsBy?: Readonly<Record<string, Rule | Verdict>>;
+  readonly readsBy?: Readonly<Record<string, Rule | PolicyDecision>>;
   /** Decided by parameters unless a person holds control. */
-  readonly passesBy?: Readonly<Record<string, Rule | Verdict>>;
+  readonly passesBy?: Readonly<Record<string, Rule | PolicyDecision>>;
   /** Refused commands, by the reason reported to clients. */
   readonly refuses?: Readonly<Record<string, string>>;
 }

@@ -3,13 +3,13 @@ import type { Wire } from "./wire.ts";
 import type { UserListener } from "./wire-user.ts";
 
 /** A target with a session. */
-export interface Target {
+export interface AttachedTarget {
   readonly info: TargetInfo;
   readonly session: Pick<CdpSession, "send">;
 }
 
 /** A target with our own session. */
-export interface OwnTarget extends Target {
+export interface OwnTarget extends AttachedTarget {
   readonly session: CdpSession;
   /** The page, frame or worker that contains the target. Undefined for pages. */
   readonly parent: OwnTarget | undefined;
@@ -20,7 +20,7 @@ export interface TargetCare {
   /** Prepares a new target, which stays paused until the promise settles. */
   own(target: OwnTarget): Promise<unknown>;
   /** Prepares a CDP client's session of a target. */
-  shared(target: Target): void;
+  shared(target: AttachedTarget): void;
 }
 
 /** Receives new and closed targets. A new target stays paused, so commands of the listener run first. */
@@ -38,7 +38,7 @@ const autoAttach = { autoAttach: true, waitForDebuggerOnStart: true, flatten: tr
 export class Targets implements UserListener {
   readonly #wire: Wire;
   readonly #own = new Map<string, OwnTarget>();
-  readonly #shared = new Map<string, Target>();
+  readonly #shared = new Map<string, AttachedTarget>();
   #care: TargetCare | undefined;
   #listener: TargetListener | undefined;
 
@@ -67,7 +67,7 @@ export class Targets implements UserListener {
   }
 
   /** The CDP clients' sessions of targets. */
-  get shared(): Iterable<Target> {
+  get shared(): Iterable<AttachedTarget> {
     return this.#shared.values();
   }
 

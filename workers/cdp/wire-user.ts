@@ -1,5 +1,5 @@
+import { type Envelope, innerBytes } from "./cdp-envelope.ts";
 import type { TargetInfo, WireEvents } from "./cdp-session.ts";
-import { type Envelope, innerBytes } from "./envelope.ts";
 
 /** A command of a CDP client. */
 export interface UserCommand {

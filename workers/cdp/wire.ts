@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { ownFaults } from "../../src/platform/last-resort.ts";
+import { type Envelope, innerBytes, readEnvelope } from "./cdp-envelope.ts";
 import { CdpSession } from "./cdp-session.ts";
-import { type Envelope, innerBytes, readEnvelope } from "./envelope.ts";
 import { PipeReader } from "./pipe-reader.ts";
 import { type UserAnswer, type UserCommand, type UserListener, WireUser } from "./wire-user.ts";
 

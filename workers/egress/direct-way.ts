@@ -1,7 +1,7 @@
 import http from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Target } from "../../src/platform/outgoing/address-rules.ts";
+import type { HostPort } from "../../src/platform/outgoing/address-rules.ts";
 import { pinnedLookup, resolveTarget } from "../../src/platform/outgoing/target-resolution.ts";
 import type { MediaServer } from "./media-server.ts";
 import type { EgressGuard } from "./resolver.ts";
@@ -13,14 +13,14 @@ import type { Exit, WayOut } from "./way-out.ts";
 export class DirectWay implements WayOut {
   readonly state = "direct";
   readonly #guard: EgressGuard;
-  readonly #isAllowed: (target: Target) => boolean;
+  readonly #isAllowed: (target: HostPort) => boolean;
   readonly #tally: SocketTally;
   readonly #agent: http.Agent;
   readonly #mediaServer: MediaServer | undefined;
 
   constructor(
     guard: EgressGuard,
-    isAllowed: (target: Target) => boolean,
+    isAllowed: (target: HostPort) => boolean,
     tally: SocketTally,
     mediaServer?: MediaServer,
   ) {
@@ -31,7 +31,7 @@ export class DirectWay implements WayOut {
     this.#agent = new CountingAgent((socket) => tally.add(socket));
   }
 
-  async open(target: Target): Promise<Exit | "refused"> {
+  async open(target: HostPort): Promise<Exit | "refused"> {
     const resolution = await resolveTarget(target, this.#guard.rules, this.#isAllowed, this.#guard.resolve);
     if (resolution.kind === "refused" || this.#mediaServer?.isAt(target, resolution.addresses)) return "refused";
     const lookup = pinnedLookup(resolution.addresses);

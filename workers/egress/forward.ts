@@ -1,6 +1,6 @@
 import http from "node:http";
 import { pipeline } from "node:stream";
-import { formatTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
+import { formatTarget, type HostPort } from "../../src/platform/outgoing/address-rules.ts";
 import { loginRefused } from "./proxy-failure.ts";
 import type { Exit } from "./way-out.ts";
 
@@ -27,7 +27,7 @@ const silenceMs = 10_000;
 export interface Forwarding {
   request: http.IncomingMessage;
   response: http.ServerResponse;
-  target: Target;
+  target: HostPort;
   exit: Exit;
   /** Called once if no response arrives. */
   onFailure: (error: Error) => void;
@@ -72,7 +72,7 @@ export function forwardRequest({ request, response, target, exit, onFailure }: F
   pipeline(request, outgoing, () => undefined);
 }
 
-function outgoingOptions(request: http.IncomingMessage, target: Target, exit: Exit): http.RequestOptions {
+function outgoingOptions(request: http.IncomingMessage, target: HostPort, exit: Exit): http.RequestOptions {
   const { agent, lookup, proxy } = exit;
   const url = new URL(request.url ?? "");
   const path = `${url.pathname}${url.search}`;

@@ -1,10 +1,10 @@
 import http from "node:http";
 import type { Socket } from "node:net";
-import { formatTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
+import { formatTarget, type HostPort } from "../../src/platform/outgoing/address-rules.ts";
 import { hungUp, loginRefused, tunnelRefused } from "./proxy-failure.ts";
 
 /** Requests a tunnel from an HTTP proxy with CONNECT (RFC 9110, section 9.3.6). */
-export function openHttpTunnel(socket: Socket, target: Target, authorization: string | undefined): Promise<void> {
+export function openHttpTunnel(socket: Socket, target: HostPort, authorization: string | undefined): Promise<void> {
   const authority = formatTarget(target);
   return new Promise((resolve, reject) => {
     const request = http.request({

@@ -1,11 +1,11 @@
-import { formatTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
+import { formatTarget, type HostPort } from "../../src/platform/outgoing/address-rules.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 
 /** Entries kept per journal. Bounds memory if a page repeats refused requests. */
 const capacity = 256;
 
 /** A page request that did not reach its target. `at` is in milliseconds since 1970. */
-export interface JournalEntry extends Target {
+export interface JournalEntry extends HostPort {
   at: number;
 }
 
@@ -29,7 +29,7 @@ export class Journal<Entry extends JournalEntry> {
   }
 
   /** Returns the newest entry for a target at or after `since`. */
-  find(target: Target, since: number): Entry | undefined {
+  find(target: HostPort, since: number): Entry | undefined {
     const wanted = formatTarget(target);
     return this.#entries.findLast((entry) => entry.at >= since && formatTarget(entry) === wanted);
   }
@@ -48,7 +48,7 @@ const netErrors: Record<string, string> = {
 };
 
 /** Returns Chromium's name for a failed lookup or connection. */
-export function netErrorOf(error: unknown): string {
+export function netErrorName(error: unknown): string {
   if (error instanceof ProxyFailure) return error.netError;
   // If several addresses fail, Node throws an AggregateError. Its first error is the most specific.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;

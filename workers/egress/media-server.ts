@@ -1,5 +1,5 @@
 import type { LookupAddress } from "node:dns";
-import { formatTarget, parseTarget, type Target, unwrapIPv4 } from "../../src/platform/outgoing/address-rules.ts";
+import { formatTarget, type HostPort, parseTarget, unwrapIPv4 } from "../../src/platform/outgoing/address-rules.ts";
 
 /** The media server and its known addresses, which pages must not reach. */
 export class MediaServer {
@@ -15,16 +15,16 @@ export class MediaServer {
   }
 
   /** Records an address at which the server listens. */
-  learn(target: Target): void {
+  learn(target: HostPort): void {
     this.#known.add(nameOf(target));
   }
 
   /** Returns whether a target or one of its addresses is the media server. */
-  isAt({ host, port }: Target, addresses: readonly LookupAddress[]): boolean {
+  isAt({ host, port }: HostPort, addresses: readonly LookupAddress[]): boolean {
     const hosts = [host, ...addresses.map(({ address }) => address)];
     return hosts.some((each) => this.#known.has(nameOf({ host: each, port })));
   }
 }
 
 /** Canonical `host:port`, the same for all spellings of an address. */
-const nameOf = ({ host, port }: Target): string => formatTarget({ host: unwrapIPv4(host), port });
+const nameOf = ({ host, port }: HostPort): string => formatTarget({ host: unwrapIPv4(host), port });

@@ -1,6 +1,6 @@
 import type http from "node:http";
 import type { Socket } from "node:net";
-import type { Target } from "../../src/platform/outgoing/address-rules.ts";
+import type { HostPort } from "../../src/platform/outgoing/address-rules.ts";
 import { probeMs } from "./proxy-check.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
 import { admitThroughProxy, type EgressGuard } from "./resolver.ts";
@@ -15,7 +15,7 @@ export interface ProxiedWayOptions {
   readonly upstream: Upstream;
   readonly guard: EgressGuard;
   /** Target used to probe a proxy that seems to be lost. */
-  readonly check: Target;
+  readonly check: HostPort;
   onChange(change: EgressChange): void;
 }
 
@@ -47,7 +47,7 @@ export class ProxiedWay implements WayOut {
     return this.#watch.isLost ? "lost" : "proxied";
   }
 
-  async open(target: Target): Promise<Exit | "refused"> {
+  async open(target: HostPort): Promise<Exit | "refused"> {
     const { upstream, guard } = this.#options;
     if (!(await admitThroughProxy(target, guard, () => upstream.isOurs()))) return "refused";
     const { target: proxy, authorization, protocol } = upstream;
@@ -66,7 +66,7 @@ export class ProxiedWay implements WayOut {
     this.#agent.destroy();
   }
 
-  async #connect(target: Target, signal: AbortSignal): Promise<Socket> {
+  async #connect(target: HostPort, signal: AbortSignal): Promise<Socket> {
     return await this.#options.upstream.tunnel(target, { signal, timeoutMs: tunnelMs });
   }
 

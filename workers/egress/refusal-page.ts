@@ -1,10 +1,10 @@
-import { formatTarget, isMetadataHost, type Target } from "../../src/platform/outgoing/address-rules.ts";
+import { formatTarget, type HostPort, isMetadataHost } from "../../src/platform/outgoing/address-rules.ts";
 
 /** Header that marks responses of the relay itself. */
 export const blockedHeader = "x-pilothouse-blocked";
 
 /** Returns the page for a refused address. `showRemedy` adds the setting with which an operator allows it. */
-export function refusalPage(target: Target, why: "private" | "outside", showRemedy: boolean): string {
+export function refusalPage(target: HostPort, why: "private" | "outside", showRemedy: boolean): string {
   const name = escapeHtml(formatTarget(target));
   const reason =
     why === "outside"

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { unlessLate } from "../../src/platform/deadline.ts";
-import { type AddressRules, isPrivateName, type Target } from "../../src/platform/outgoing/address-rules.ts";
+import { type AddressRules, type HostPort, isPrivateName } from "../../src/platform/outgoing/address-rules.ts";
 import { nameTimeout, type Resolve, resolveName } from "../../src/platform/outgoing/target-resolution.ts";
 
 /** Milliseconds to wait for a local lookup if a proxy resolves the name anyway. */
@@ -36,7 +36,7 @@ export interface EgressGuard {
  * so no local lookup is made. A lookup would reveal the user's real location to name servers.
  */
 export async function admitThroughProxy(
-  target: Target,
+  target: HostPort,
   { rules, resolve }: EgressGuard,
   isOurs: () => Promise<boolean>,
 ): Promise<boolean> {

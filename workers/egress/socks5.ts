@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6, type Socket } from "node:net";
-import { formatTarget, ipv6Groups, type Target } from "../../src/platform/outgoing/address-rules.ts";
+import { formatTarget, type HostPort, ipv6Groups } from "../../src/platform/outgoing/address-rules.ts";
 import { hungUp, loginRefused, ProxyFailure, tunnelRefused } from "./proxy-failure.ts";
 
 /** Credentials for a proxy. */
@@ -29,7 +29,7 @@ const replies: Readonly<Record<number, string>> = {
  * Requests a tunnel from a SOCKS5 proxy (RFC 1928, login by RFC 1929). Names are sent unresolved. The package `socks`
  * is not used, because it distinguishes a refused login from a refused target only by error text.
  */
-export async function openSocks5Tunnel(socket: Socket, target: Target, login: ProxyLogin | undefined): Promise<void> {
+export async function openSocks5Tunnel(socket: Socket, target: HostPort, login: ProxyLogin | undefined): Promise<void> {
   const methods = login ? [methodCodes.none, methodCodes.login] : [methodCodes.none];
   socket.write(Buffer.from([socksVersion, methods.length, ...methods]));
   const [version, method] = await read(socket, 2);
@@ -49,7 +49,7 @@ async function logIn(socket: Socket, { username, password }: ProxyLogin): Promis
   if (status !== 0) throw loginRefused();
 }
 
-function encodeTarget({ host, port }: Target): Buffer {
+function encodeTarget({ host, port }: HostPort): Buffer {
   const encodedPort = Buffer.from([port >> 8, port & 255]);
   if (isIPv4(host)) return Buffer.concat([Buffer.from([address.ipv4, ...host.split(".").map(Number)]), encodedPort]);
   if (isIPv6(host)) {

@@ -1,11 +1,11 @@
 import { connect, type LookupFunction, type Socket } from "node:net";
-import type { Target } from "../../src/platform/outgoing/address-rules.ts";
+import type { HostPort } from "../../src/platform/outgoing/address-rules.ts";
 
 /** Connect timeout in milliseconds. Equal to Chromium's own wait for a proxy's answer. */
 const connectMs = 30_000;
 
 /** Connects to a checked address of a target. `signal` aborts when the browser disconnects. */
-export function connectTarget(target: Target, lookup: LookupFunction, signal: AbortSignal): Promise<Socket> {
+export function connectTarget(target: HostPort, lookup: LookupFunction, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: target.host, port: target.port, lookup, noDelay: true, autoSelectFamily: true });
     const stop = (error: Error) => socket.destroy(error);

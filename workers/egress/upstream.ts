@@ -2,7 +2,7 @@ import { isIP, type Socket } from "node:net";
 import { connect as secure } from "node:tls";
 import type { Proxy as ProxyMessage } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { Deadline, raceSignal } from "../../src/platform/deadline.ts";
-import { isPublicAddress, parseTarget, type Target } from "../../src/platform/outgoing/address-rules.ts";
+import { type HostPort, isPublicAddress, parseTarget } from "../../src/platform/outgoing/address-rules.ts";
 import { pinnedLookup, resolveTarget } from "../../src/platform/outgoing/target-resolution.ts";
 import { openHttpTunnel } from "./http-tunnel.ts";
 import { hungUp, ProxyFailure } from "./proxy-failure.ts";
@@ -26,7 +26,7 @@ export interface UpstreamAsk {
  */
 export class Upstream {
   readonly protocol: UpstreamProtocol;
-  readonly target: Target;
+  readonly target: HostPort;
   /** Value of `Proxy-Authorization`, if the proxy has credentials. */
   readonly authorization: string | undefined;
   readonly #login: ProxyLogin | undefined;
@@ -59,7 +59,7 @@ export class Upstream {
   }
 
   /** Opens a tunnel through the proxy. Rejects with a ProxyFailure unless the signal aborts. */
-  tunnel(target: Target, ask: UpstreamAsk): Promise<Socket> {
+  tunnel(target: HostPort, ask: UpstreamAsk): Promise<Socket> {
     return this.#within(ask, async (signal) => {
       const socket = await this.#connect(signal);
       const stop = () => socket.destroy();
@@ -112,7 +112,7 @@ export class Upstream {
   }
 }
 
-function parseServer(server: string): { protocol: UpstreamProtocol; target: Target } {
+function parseServer(server: string): { protocol: UpstreamProtocol; target: HostPort } {
   const [protocol, authority] = server.split("://");
   const target = parseTarget(authority ?? "");
   if (!target || (protocol !== "http" && protocol !== "https" && protocol !== "socks5")) {

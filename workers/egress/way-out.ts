@@ -1,7 +1,7 @@
 import http from "node:http";
 import type { LookupFunction, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Target } from "../../src/platform/outgoing/address-rules.ts";
+import type { HostPort } from "../../src/platform/outgoing/address-rules.ts";
 
 /** Egress to one permitted target. */
 export interface Exit {
@@ -12,7 +12,7 @@ export interface Exit {
   /** Lookup pinned to the checked addresses, if the agent connects directly. */
   readonly lookup?: LookupFunction;
   /** HTTP proxy that receives plain http requests in absolute form. */
-  readonly proxy?: { readonly target: Target; readonly authorization: string | undefined };
+  readonly proxy?: { readonly target: HostPort; readonly authorization: string | undefined };
   /** Called when the target or a working proxy has answered. */
   onAnswer?(): void;
   /** Called if no answer arrives, or none for a while. */
@@ -24,15 +24,15 @@ export interface WayOut {
   /** `direct`, or the state of the proxy. */
   readonly state: "direct" | "proxied" | "lost";
   /** Resolves with the exit to a target, or "refused". Rejects if the target's name does not resolve. */
-  open(target: Target): Promise<Exit | "refused">;
+  open(target: HostPort): Promise<Exit | "refused">;
   close(): void;
 }
 
 /** Keep-alive agent of one session. Connections are never shared between sessions. */
 export class DialingAgent extends http.Agent {
-  readonly #dial: (target: Target) => Promise<Socket>;
+  readonly #dial: (target: HostPort) => Promise<Socket>;
 
-  constructor(dial: (target: Target) => Promise<Socket>) {
+  constructor(dial: (target: HostPort) => Promise<Socket>) {
     super({ keepAlive: true });
     this.#dial = dial;
   }

@@ -15,7 +15,7 @@ import type { Log } from "../base/log.ts";
 import type { ProfileShelf } from "../profiles/profile-shelf.ts";
 import type { SessionTable } from "../session/session-table.ts";
 import type { ControlCaller, ControlMethod } from "./control-caller.ts";
-import { hashSecret, type Identity, type IdentityFile } from "./identity.ts";
+import { hashControlSecret, type Identity, type IdentityFile } from "./identity.ts";
 
 /** Milliseconds. Calls time out well before the lease of 8 s expires, so that another control process can be tried. */
 const times = { heartbeat: 2_000, call: 2_000, retry: 300, handOver: 3_000 };
@@ -78,7 +78,7 @@ export class FleetLink {
 
   /** Hash that gateways send to prove that they know this worker. Undefined before the first registration. */
   get secretHash(): string | undefined {
-    return this.#identity && hashSecret(this.#identity.workerSecret);
+    return this.#identity && hashControlSecret(this.#identity.workerSecret);
   }
 
   /** Whether the worker is registered with a valid lease. */

@@ -45,6 +45,6 @@ export class IdentityFile {
 }
 
 /** Returns the hash that a gateway sends to prove that it knows the worker. */
-export function hashSecret(secret: string): string {
+export function hashControlSecret(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }

@@ -74,7 +74,7 @@ export async function offer(tab: ShownTab): Promise<{ readonly sdp: string; read
   return { sdp: offered.sdp ?? "", trackId: track.id };
 }
 
-export function answer(sdp: string): Promise<void> {
+export function setAnswer(sdp: string): Promise<void> {
   return connection.setRemoteDescription({ type: "answer", sdp });
 }
 
@@ -83,7 +83,7 @@ export function addCandidate(candidate: string): Promise<void> {
 }
 
 /** Switches to another tab, or to a new size of the tab. */
-export async function show(tab: ShownTab): Promise<void> {
+export async function captureTab(tab: ShownTab): Promise<void> {
   // A tab can be captured only once at a time.
   if (shown?.targetId === tab.targetId) shown.track.stop();
   const track = await capture(tab);

@@ -1,11 +1,11 @@
-import { guard, type Target, takes } from "./page-guard.ts";
+import { type GuardOptions, guard, takes } from "./page-guard.ts";
 import { allNamed, firstNamed, staleness } from "./page-refs.ts";
-import type { Point } from "./page-sight.ts";
+import type { ViewportPoint } from "./page-sight.ts";
 import * as sight from "./page-sight.ts";
 import { type Seen, until, type Wish } from "./page-wait.ts";
 
 /** A rectangle of the viewport, in CSS pixels. */
-export interface Box extends Point {
+export interface Box extends ViewportPoint {
   readonly width: number;
   readonly height: number;
 }
@@ -44,7 +44,7 @@ function findReady({ selector, isEnabled }: Wish): Seen<Element> {
 }
 
 /** Waits until an element can be hit, installs a guard for it, and returns the point to hit. */
-export function aim(wish: Wish & Target): Promise<Seen<Point>> {
+export function aim(wish: Wish & GuardOptions): Promise<Seen<ViewportPoint>> {
   const look = newLook(wish.isDoubtful);
   return until(wish.timeoutMs, () => {
     const found = findReady(wish);
@@ -59,10 +59,12 @@ export function aim(wish: Wish & Target): Promise<Seen<Point>> {
  * Converts a point of the last found frame to this document and guards everything else from it. Returns null if the
  * point is outside of the viewport.
  */
-export function aimThrough(wish: Target & { point: Point; timeoutMs: number }): Promise<Seen<Point | null>> {
+export function aimThrough(
+  wish: GuardOptions & { point: ViewportPoint; timeoutMs: number },
+): Promise<Seen<ViewportPoint | null>> {
   const { point, timeoutMs, isDoubtful } = wish;
   const look = { ...newLook(isDoubtful), scrolls: Number.POSITIVE_INFINITY };
-  return until<Point | null>(timeoutMs, () => {
+  return until<ViewportPoint | null>(timeoutMs, () => {
     const frame = lastFrame;
     if (!frame?.isConnected) return { hindrance: "" };
     if (!sight.hitAt(outerPoint(frame, point))) return { value: null };
@@ -127,13 +129,13 @@ function newLook(isDoubtful: boolean): Look {
 }
 
 /** Returns the point at which to hit an element once it is stable, in view and uncovered. */
-function pointAt(element: Element, place: () => Point | undefined, look: Look): Seen<Point> {
+function pointAt(element: Element, place: () => ViewportPoint | undefined, look: Look): Seen<ViewportPoint> {
   if (mayMove(element, look)) return { hindrance: "keeps moving", isUnsettled: true };
   const point = place();
   const hit = point && sight.hitAt(point);
   if (point && hit && takes(element, hit)) return { value: point };
   if (bringIntoView(element, look)) return { hindrance: "is outside of the viewport", isUnsettled: true };
-  return { hindrance: hit ? `is covered by ${sight.nameOf(hit)}` : "is outside of the viewport" };
+  return { hindrance: hit ? `is covered by ${sight.startTagOf(hit)}` : "is outside of the viewport" };
 }
 
 /**
@@ -195,7 +197,7 @@ function* animationsOf(element: Element): Generator<Animation> {
 }
 
 /** Returns the middle of an element's first box in view. */
-export function middleOf(element: Element): Point | undefined {
+export function middleOf(element: Element): ViewportPoint | undefined {
   const { offsetLeft = 0, offsetTop = 0, width = innerWidth, height = innerHeight } = visualViewport ?? {};
   for (const box of sight.boxesOf(element)) {
     const left = Math.max(box.left, offsetLeft);
@@ -208,7 +210,7 @@ export function middleOf(element: Element): Point | undefined {
 }
 
 /** Converts a point of a frame's document to the document that contains the frame. */
-export function outerPoint(frame: Element, { x, y }: Point): Point {
+export function outerPoint(frame: Element, { x, y }: ViewportPoint): ViewportPoint {
   const box = sight.boxOf(frame);
   const { paddingLeft, paddingTop } = getComputedStyle(frame);
   const { offsetWidth = 0, offsetHeight = 0 } = frame instanceof HTMLElement ? frame : {};
@@ -265,6 +267,6 @@ export function firstInvalid(selectors: readonly string[]): number {
   });
 }
 
-export function viewport(): { width: number; height: number } {
+export function viewportSize(): { width: number; height: number } {
   return { width: innerWidth, height: innerHeight };
 }

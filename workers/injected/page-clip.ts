@@ -36,7 +36,7 @@ export function isHit(element: Element, isItself: boolean): boolean {
   });
 }
 
-export function viewport(): Clip {
+export function viewportClip(): Clip {
   return { left: 0, top: 0, right: innerWidth, bottom: innerHeight };
 }
 

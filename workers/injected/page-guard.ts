@@ -1,11 +1,11 @@
-import type { Point } from "./page-sight.ts";
+import type { ViewportPoint } from "./page-sight.ts";
 import * as sight from "./page-sight.ts";
 
 /** The observed event: a press, which is blocked for all other elements, or a pointer move. */
-export type Stroke = "press" | "move";
+export type GuardedInput = "press" | "move";
 
-export interface Target {
-  readonly stroke: Stroke;
+export interface GuardOptions {
+  readonly stroke: GuardedInput;
   /** Whether the page moved during an earlier attempt. If so, boxes are compared over two frames. */
   readonly isDoubtful: boolean;
 }
@@ -16,7 +16,7 @@ type Verdict = "unseen" | "hit" | "missed";
 /** The element to hit, and the point. */
 interface Mark {
   readonly expected: Element;
-  readonly point: Point;
+  readonly point: ViewportPoint;
 }
 
 interface Guard {
@@ -46,7 +46,7 @@ export function takes(element: Element, hit: Element): boolean {
  *
  * Only listeners that the page added earlier to the window itself still receive a blocked event.
  */
-export function guard(mark: Mark | undefined, wish: Target & { timeoutMs: number }): void {
+export function guard(mark: Mark | undefined, wish: GuardOptions & { timeoutMs: number }): void {
   release();
   const expected = mark?.expected;
   const { stroke, timeoutMs, isDoubtful } = wish;
@@ -102,7 +102,7 @@ function hitBy(event: Event): EventTarget | undefined {
 export interface Released {
   readonly verdict: Verdict;
   /** Point of a press that never arrived, although the target is there. */
-  readonly lostAt?: Point;
+  readonly lostAt?: ViewportPoint;
   /** Title of the document afterwards. */
   readonly title: string;
 }

@@ -13,7 +13,7 @@ import { plain, quote, says, tidy } from "./plain-text.ts";
 
 /* The time of a snapshot grows with the content in view and the size of the output, and is bounded by `timeMs`. */
 
-export interface LookWish {
+export interface SnapshotOptions {
   /** Number for the document if it has none yet. */
   readonly epoch: number;
   /** Whether to include what is outside of the viewport. */
@@ -56,7 +56,7 @@ export interface Looked {
 /** State of a snapshot in progress. */
 interface Walk {
   readonly kept: Kept;
-  readonly wish: LookWish;
+  readonly wish: SnapshotOptions;
   readonly find: string;
   readonly endsAt: number;
   readonly lines: string[];
@@ -107,11 +107,11 @@ interface Place {
 let lastFound: ReadonlyMap<number, Found> | undefined;
 
 /** Takes a snapshot of the document. */
-export function look(wish: LookWish): Looked {
+export function look(wish: SnapshotOptions): Looked {
   const kept = keep(wish.epoch);
   if (!wish.isAgain && wish.find === "") kept.looks += 1;
   watchChanges();
-  const viewport = clips.viewport();
+  const viewport = clips.viewportClip();
   const clip = wish.clip ?? viewport;
   const find = plain(wish.find);
   const beganAt = performance.now();
@@ -286,7 +286,7 @@ function isWithinReach(walk: Walk, place: Place, element: Element, box: DOMRect)
   if (clips.meets(box, place.clip) && clips.isHit(element, false)) return true;
   if (walk.isInView) return false;
   // Scrolling does not uncover an element that is fully in view.
-  const isFarOff = !clips.contains(clips.viewport(), box) || !clips.contains(place.clip, box);
+  const isFarOff = !clips.contains(clips.viewportClip(), box) || !clips.contains(place.clip, box);
   return isFarOff && clips.meets(box, place.edge) && clips.isDrawn(element);
 }
 
@@ -296,7 +296,10 @@ function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): voi
   if (isTiny || (!walk.isInView && walk.told.has(element))) return;
   endText(walk);
   const name = tidy(roles.attribute(element, "title", 160) || roles.attribute(element, "name", 160), 160);
-  const seen = clips.overlap(box, walk.isInView ? clips.overlap(place.clip, clips.viewport()) : clips.viewport());
+  const seen = clips.overlap(
+    box,
+    walk.isInView ? clips.overlap(place.clip, clips.viewportClip()) : clips.viewportClip(),
+  );
   const isSeen = seen.left < seen.right && seen.top < seen.bottom;
   const from = innerPoint(element, { x: seen.left, y: seen.top });
   const to = innerPoint(element, { x: seen.right, y: seen.bottom });

@@ -10,7 +10,7 @@ export {
   putBack,
   reveal,
   show,
-  viewport,
+  viewportSize,
 } from "./page-aim.ts";
 export { forgetDocument, frameHolder, readDocument } from "./page-dom.ts";
 export { coverFields, uncoverFields } from "./page-fields.ts";

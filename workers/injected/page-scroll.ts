@@ -1,5 +1,5 @@
 import { outerPoint, use } from "./page-aim.ts";
-import type { Point } from "./page-sight.ts";
+import type { ViewportPoint } from "./page-sight.ts";
 import * as sight from "./page-sight.ts";
 import { nextFrame, type Seen, type Wish } from "./page-wait.ts";
 
@@ -7,7 +7,7 @@ import { nextFrame, type Seen, type Wish } from "./page-wait.ts";
  * Returns the scroll offsets around a point (default: the middle of the viewport), and the point within the frame shown
  * there.
  */
-export function scrolled(at: Point = { x: innerWidth / 2, y: innerHeight / 2 }): Scrolled {
+export function scrolled(at: ViewportPoint = { x: innerWidth / 2, y: innerHeight / 2 }): Scrolled {
   const hit = sight.hitAt(at);
   let offsets = `${scrollX},${scrollY}`;
   for (let around = hit; around; around = sight.shownIn(around)) offsets += `;${around.scrollLeft},${around.scrollTop}`;
@@ -16,13 +16,13 @@ export function scrolled(at: Point = { x: innerWidth / 2, y: innerHeight / 2 }):
 
 /** Scroll offsets around a point, and the point within the frame shown there. */
 export interface Scrolled {
-  readonly at: Point;
+  readonly at: ViewportPoint;
   readonly offsets: string;
-  readonly inner: Point | null;
+  readonly inner: ViewportPoint | null;
 }
 
 /** Converts a point of the outer document to the frame's own document. */
-export function innerPoint(frame: Element, { x, y }: Point): Point {
+export function innerPoint(frame: Element, { x, y }: ViewportPoint): ViewportPoint {
   const [from, to] = [outerPoint(frame, { x: 0, y: 0 }), outerPoint(frame, { x: 1, y: 1 })];
   return { x: (x - from.x) / (to.x - from.x), y: (y - from.y) / (to.y - from.y) };
 }

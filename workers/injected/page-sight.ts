@@ -4,7 +4,7 @@
  */
 
 /** A point of the viewport, in CSS pixels. */
-export interface Point {
+export interface ViewportPoint {
   readonly x: number;
   readonly y: number;
 }
@@ -212,7 +212,7 @@ export function closest(element: Element, selector: string): Element | undefined
 }
 
 /** Returns the start tag of an element with its identifying attributes. */
-export function nameOf(element: Element): string {
+export function startTagOf(element: Element): string {
   const attributes = ["id", "class", "role", "name"].flatMap((name) => {
     const value = Element.prototype.getAttribute.call(element, name);
     return value ? [` ${name}="${value.slice(0, 40)}"`] : [];
@@ -221,7 +221,7 @@ export function nameOf(element: Element): string {
 }
 
 /** Returns the element at a point, searching known shadow roots. Undefined outside of the viewport. */
-export function hitAt({ x, y }: Point): Element | undefined {
+export function hitAt({ x, y }: ViewportPoint): Element | undefined {
   let hit = Document.prototype.elementFromPoint.call(document, x, y);
   for (let shadow = hit && shadowOf(hit); hit && shadow; shadow = shadowOf(hit)) {
     // A slotted text hits the host, which is not inside its own shadow root: the element around the slot is used.

@@ -2,17 +2,17 @@ import type { Keyboard } from "./keyboard.ts";
 import { type FoundKey, findKey } from "./keys.ts";
 
 /** One key press, or one text that no key produces. */
-export type Stroke = FoundKey | { readonly text: string };
+export type KeyPress = FoundKey | { readonly text: string };
 
 const segmenter = new Intl.Segmenter();
 
 /** Yields the key presses for a text, one per character. */
-export function* strokesOf(text: string): Generator<Stroke> {
+export function* keyPressesOf(text: string): Generator<KeyPress> {
   for (const { segment } of segmenter.segment(text)) yield findKey(segment) ?? { text: segment };
 }
 
 /** Performs a key press. Resolves when the page has handled it. */
-export function strike(keyboard: Keyboard, stroke: Stroke): Promise<unknown> {
+export function dispatchKeyPress(keyboard: Keyboard, stroke: KeyPress): Promise<unknown> {
   if ("text" in stroke) return keyboard.compose(stroke.text);
   return keyboard.press(stroke.key, stroke.withShift ? ["Shift"] : []);
 }

@@ -1,11 +1,11 @@
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { type CaptureExtension, captureFlags } from "./capture-extension.ts";
-import type { Sandbox } from "./confinement.ts";
+import type { ChromiumSandbox } from "./confinement.ts";
 
 /** Inputs of a browser's command line. */
 export interface FlagWish {
   readonly runtime: BrowserRuntime;
-  readonly sandbox: Sandbox;
+  readonly sandbox: ChromiumSandbox;
   /** Port of the relay on the browser's loopback interface. */
   readonly relayPort: number;
   /** User data directory. Without one, headless shell stores no files. */

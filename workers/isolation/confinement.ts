@@ -7,13 +7,13 @@ import { readKernelFile } from "./kernel-file.ts";
 import { systemPath } from "./namespace.ts";
 
 /** Type of Chromium's own sandbox: user namespaces, its setuid helper, or none. */
-export type Sandbox = "namespaces" | "setuid" | "none";
+export type ChromiumSandbox = "namespaces" | "setuid" | "none";
 
 /** Timeout of a probe in milliseconds. A probe takes 5 to 20 ms on a quiet machine. */
 const probeMs = 15_000;
 
 /** Returns the command that runs a program inside the slot. Append the program and its arguments. */
-export function confineCommand(enter: readonly string[], uid: number | undefined, sandbox: Sandbox): string[] {
+export function confineCommand(enter: readonly string[], uid: number | undefined, sandbox: ChromiumSandbox): string[] {
   if (process.platform !== "linux") return [...enter];
   const identity =
     uid === undefined
@@ -39,7 +39,7 @@ export function probeSandbox(
   confine: readonly string[],
   uid: number | undefined,
   executables: readonly string[],
-): Sandbox {
+): ChromiumSandbox {
   if (process.platform !== "linux") return "namespaces";
   const isRoot = uid === undefined && process.getuid?.() === 0;
   const namespaces = ["unshare", "--user", "--map-root-user", "--net", "chroot", "/", "true"];

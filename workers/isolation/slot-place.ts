@@ -3,8 +3,8 @@ import { rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import type { Isolation } from "../../src/platform/isolation.ts";
 import type { Log } from "../base/log.ts";
-import type { Relay } from "../egress/relay.ts";
-import { confineCommand, type Sandbox } from "./confinement.ts";
+import type { EgressRelay } from "../egress/egress-relay.ts";
+import { type ChromiumSandbox, confineCommand } from "./confinement.ts";
 import { readLaunchRecord } from "./launch-record.ts";
 import { createNamespace, relayPort } from "./namespace.ts";
 import { killProcesses, killUid, networkNamespaceOf, type ProcessEntry } from "./processes.ts";
@@ -24,7 +24,7 @@ const killMs = 10_000;
 export interface PlaceOptions {
   block: SlotBlock;
   isolation: Isolation;
-  sandbox: Sandbox;
+  sandbox: ChromiumSandbox;
   log: Log;
 }
 
@@ -47,7 +47,7 @@ export class SlotPlace {
   readonly #record: string;
   #exit: Promise<Exit> | undefined;
   #inode: number | undefined;
-  #relay: Relay | undefined;
+  #relay: EgressRelay | undefined;
   #entrance: Promise<SlotEntrance> | undefined;
 
   constructor(index: number, options: PlaceOptions) {
@@ -69,7 +69,7 @@ export class SlotPlace {
   }
 
   /** Routes the browser's connections to a relay. Without a relay they are refused. */
-  attach(relay: Relay | undefined): void {
+  attach(relay: EgressRelay | undefined): void {
     this.#relay = relay;
   }
 

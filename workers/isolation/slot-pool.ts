@@ -4,11 +4,11 @@ import type { Isolation } from "../../src/platform/isolation.ts";
 import { type AddressRules, makeAddressRules } from "../../src/platform/outgoing/address-rules.ts";
 import { ownAddresses, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import type { Log } from "../base/log.ts";
+import { EgressRelay } from "../egress/egress-relay.ts";
 import type { MediaServer } from "../egress/media-server.ts";
-import { Relay } from "../egress/relay.ts";
 import { type EgressGuard, takeTurns } from "../egress/resolver.ts";
 import type { EgressBytes } from "../egress/socket-tally.ts";
-import { confineCommand, probeConfinement, probeDirectory, probeSandbox, type Sandbox } from "./confinement.ts";
+import { type ChromiumSandbox, confineCommand, probeConfinement, probeDirectory, probeSandbox } from "./confinement.ts";
 import { ConfinementError } from "./confinement-error.ts";
 import { createNamespace, type Namespace } from "./namespace.ts";
 import { findScratch } from "./scratch.ts";
@@ -65,7 +65,7 @@ export class SlotPool {
   readonly #stopping = new AbortController();
   /** Network isolation in use. */
   readonly isolation: Isolation;
-  #sandbox: Sandbox = "none";
+  #sandbox: ChromiumSandbox = "none";
   #places: readonly SlotPlace[] = [];
   #block: SlotBlock | undefined;
   #preparing: Promise<unknown> = Promise.resolve();
@@ -97,7 +97,7 @@ export class SlotPool {
   }
 
   /** Chromium's sandbox type, known after `start`. */
-  get sandbox(): Sandbox {
+  get sandbox(): ChromiumSandbox {
     return this.#sandbox;
   }
 
@@ -172,9 +172,9 @@ export class SlotPool {
     return slot;
   }
 
-  #makeRelay(): Relay {
+  #makeRelay(): EgressRelay {
     const { log, showRemedy, resolve, mediaServer } = this.#options;
-    return new Relay({
+    return new EgressRelay({
       rules: this.#rules,
       log,
       ...(showRemedy === undefined ? {} : { showRemedy }),
@@ -263,7 +263,7 @@ async function probeNamespace(isRoot: boolean): Promise<Namespace> {
   }
 }
 
-function addEgress(totals: EgressTotals, { bytes, refused }: Relay): void {
+function addEgress(totals: EgressTotals, { bytes, refused }: EgressRelay): void {
   totals.sent += bytes.sent;
   totals.received += bytes.received;
   totals.refused += refused;

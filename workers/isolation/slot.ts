@@ -1,7 +1,7 @@
 import type { BrowserPaths } from "../../src/platform/browsers/browser-paths.ts";
 import type { Isolation } from "../../src/platform/isolation.ts";
-import type { Relay } from "../egress/relay.ts";
-import type { Sandbox } from "./confinement.ts";
+import type { EgressRelay } from "../egress/egress-relay.ts";
+import type { ChromiumSandbox } from "./confinement.ts";
 
 /** Isolation slot for one session's browser, held from `acquire` to the end of `release`. */
 export interface Slot {
@@ -13,9 +13,9 @@ export interface Slot {
   /** Private directory on disk for uploads, downloads and large captures. */
   readonly storage: string;
   /** The session's only egress. */
-  readonly relay: Relay;
+  readonly relay: EgressRelay;
   readonly isolation: Isolation;
-  readonly sandbox: Sandbox;
+  readonly sandbox: ChromiumSandbox;
   /** Binaries of the installed runtimes. */
   readonly executables: BrowserPaths;
   /** Resolves when a browser can be launched. Rejects if the slot cannot be prepared. */

@@ -2,9 +2,9 @@ import { isIP } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { raceSignal, within } from "../../src/platform/deadline.ts";
-import type { Target } from "../../src/platform/outgoing/address-rules.ts";
+import type { HostPort } from "../../src/platform/outgoing/address-rules.ts";
+import type { EgressRelay } from "../egress/egress-relay.ts";
 import type { MediaServer } from "../egress/media-server.ts";
-import type { Relay } from "../egress/relay.ts";
 import type { ShownTab } from "../injected/capture-script.ts";
 import type { HiddenPage } from "../isolation/hidden-page.ts";
 import type { PageBook } from "../pages/page-book.ts";
@@ -29,7 +29,7 @@ const showWithin = 5_000;
 
 export interface PublicationParts {
   readonly server: MediaServer;
-  readonly relay: Pick<Relay, "standFor">;
+  readonly relay: Pick<EgressRelay, "standFor">;
   readonly browser: CaptureBrowser;
   readonly pages: PageBook;
   /** The page of our extension. */
@@ -125,7 +125,7 @@ export class Publication {
     const signalling = stack.use(
       await LiveKitSignal.connect(server.url, this.#token, {
         onAnswer: (sdp) => {
-          void capture.ask("answer", sdp).then(
+          void capture.ask("setAnswer", sdp).then(
             () => {
               isAnswered = true;
               for (const candidate of candidates.splice(0)) add(candidate);
@@ -184,7 +184,7 @@ export class Publication {
       // In a browser with windows, background tabs render nothing.
       if (wanted.targetId !== this.#shown?.targetId) page.cdp.send("Page.bringToFront").catch(() => undefined);
       this.#shown = wanted;
-      const isShown = capture.ask("show", wanted).then(() => true);
+      const isShown = capture.ask("captureTab", wanted).then(() => true);
       if (!(await within(isShown, showWithin, false))) this.#giveUp?.("the tab could not be captured");
     }
   }
@@ -204,7 +204,7 @@ export class Publication {
  * Rewrites a server candidate to an address of the relay. Returns undefined for candidates that the slot cannot reach:
  * all but passive TCP. Fields as in RFC 8839, section 5.1, and RFC 6544, section 4.5.
  */
-function behind(candidate: string, standFor: (target: Target) => Target): string | undefined {
+function behind(candidate: string, standFor: (target: HostPort) => HostPort): string | undefined {
   const fields = candidate.split(" ");
   const [, , protocol = "", , host = "", port = ""] = fields;
   if (protocol.toLowerCase() !== "tcp" || !/\btcptype passive\b/.test(candidate) || isIP(host) === 0) return undefined;

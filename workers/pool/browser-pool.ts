@@ -27,7 +27,7 @@ const soonMs = 400;
 const defaultRuntime: BrowserRuntime = "headless-shell";
 
 /** How a session got its browser: a warm browser or a new launch. */
-export type Readiness = "adopted" | "launched";
+export type BrowserOrigin = "adopted" | "launched";
 
 /** Browser options of a session. */
 export interface BrowserWish {
@@ -52,7 +52,7 @@ export interface BrowserPoolOptions {
   /** Returns whether the worker accepts sessions. If not, no browser is kept warm. */
   isOpen(): boolean;
   /** Called with how each session got its browser and how long that took. */
-  onReady?(how: Readiness, seconds: number): void;
+  onReady?(how: BrowserOrigin, seconds: number): void;
 }
 
 interface Launching {
@@ -160,7 +160,7 @@ export class BrowserPool {
     }
   }
 
-  async #takeWarm(wish: BrowserWish): Promise<{ how: Readiness; browser: SessionBrowser } | undefined> {
+  async #takeWarm(wish: BrowserWish): Promise<{ how: BrowserOrigin; browser: SessionBrowser } | undefined> {
     const warm = this.#pick(wish.runtime) ?? (await this.#claim(wish));
     if (!warm) return undefined;
     try {
@@ -192,7 +192,7 @@ export class BrowserPool {
     }
   }
 
-  async #launch(wish: BrowserWish): Promise<{ how: Readiness; browser: SessionBrowser }> {
+  async #launch(wish: BrowserWish): Promise<{ how: BrowserOrigin; browser: SessionBrowser }> {
     const slot = this.#options.slots.acquire() ?? (await this.#evict());
     if (!slot)
       throw fail(

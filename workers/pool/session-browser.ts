@@ -7,8 +7,8 @@ import {
 import { within } from "../../src/platform/deadline.ts";
 import { ChallengeWatch } from "../bot-checks/challenge-watch.ts";
 import { LendDesk } from "../cdp-proxy/lend-desk.ts";
+import type { EgressRelay } from "../egress/egress-relay.ts";
 import type { MediaServer } from "../egress/media-server.ts";
-import type { Relay } from "../egress/relay.ts";
 import { ChooserDesk } from "../files/chooser-desk.ts";
 import { DownloadShelf } from "../files/download-shelf.ts";
 import { SessionFiles } from "../files/session-files.ts";
@@ -144,7 +144,7 @@ export class SessionBrowser {
   }
 
   /** Egress relay of the session. */
-  get relay(): Relay {
+  get relay(): EgressRelay {
     return this.slot.relay;
   }
 

@@ -1,7 +1,7 @@
 import type { InteractRequest, Observation, ObserveOptions } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { asFailure } from "../../src/platform/errors.ts";
 import { type ActionResult, type ActionScene, interact } from "../driver/actions/interact.ts";
-import { type ObserveScene, observe, settle } from "../driver/observe/observe.ts";
+import { type ObserveScene, observe, waitUntilSettled } from "../driver/observe/observe.ts";
 
 /** Result of a command's work, added to its answer. */
 export interface WorkResult extends ActionResult {
@@ -51,7 +51,7 @@ export async function lookAfter(before: SequenceScene, options: ObserveOptions):
   const { progress, pages } = before;
   const scene = { ...before, sessionPage: pages.active };
   try {
-    await settle(scene);
+    await waitUntilSettled(scene);
     return await observe(scene, options);
   } catch (thrown) {
     if (progress.signal.aborted) throw thrown;

@@ -1,6 +1,6 @@
 import { type SessionEndedReason, SessionEndedReasonSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
-import { enumNames } from "../../src/platform/rest-json/names.ts";
+import { enumNames } from "../../src/platform/rest-json/field-names.ts";
 
 const names = enumNames(SessionEndedReasonSchema);
 

@@ -6,7 +6,7 @@ import { summarizePages } from "../pages/page-summary.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
-import type { SessionControl } from "./session-control.ts";
+import type { SessionControl } from "./client-control.ts";
 
 /** Milliseconds to wait for the scroll position, in case the page hangs. */
 const lookMs = 500;

@@ -20,11 +20,11 @@ import type { Arrival } from "../live/live-desk.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import { VariableBook } from "../variables/variable-book.ts";
 import { ChallengePause } from "./challenge-pause.ts";
+import { SessionControl } from "./client-control.ts";
 import { CommandQueue } from "./command-queue.ts";
+import { CommandRunner } from "./command-runner.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { IdleClock } from "./idle-clock.ts";
-import { SessionCommands } from "./session-commands.ts";
-import { SessionControl } from "./session-control.ts";
 import { describeSession } from "./session-state.ts";
 
 /** Reason and detail of a session's end. */
@@ -55,7 +55,7 @@ export class Session {
   readonly id: string;
   readonly placementEpoch: bigint;
   /** Client commands. */
-  readonly commands: SessionCommands;
+  readonly commands: CommandRunner;
   /** Input of people. */
   readonly input: InputIntake;
   readonly #options: SessionOptions;
@@ -105,7 +105,7 @@ export class Session {
       ...{ lane: this.#lane, control: this.#control, ended: this.#ended.signal },
       onInput: () => this.#idleClock.touch(),
     });
-    this.commands = new SessionCommands({
+    this.commands = new CommandRunner({
       ...{ browser: this.#browser, queue: this.#queue, idleClock: this.#idleClock, pause: this.#pause },
       ...{ control: this.#control, ended: this.#ended.signal, showRemedy: options.showRemedy },
       variables: this.#variables,

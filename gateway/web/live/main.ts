@@ -2,15 +2,15 @@ import { createClipboard } from "./clipboard.ts";
 import { connect } from "./connection.ts";
 import { createDownloads } from "./downloads.ts";
 import { createInputQueue } from "./input-queue.ts";
-import { attachKeyboard } from "./keyboard.ts";
 import { takeToken, takeViewerKey } from "./link.ts";
 import type { Command, Problem, Told } from "./messages.ts";
 import { createPicture } from "./picture.ts";
 import { attachMouse, attachTouch } from "./pointer.ts";
 import { createQuestionPanel } from "./question.ts";
+import { attachKeyboard } from "./sent-keys.ts";
 import { createTransfers } from "./transfers.ts";
 import { createVideo } from "./video.ts";
-import { createView, find, nameOf, type Shown, steers } from "./view.ts";
+import { clientName, createView, find, type Shown, steers } from "./view.ts";
 
 /** Milliseconds for which a refusal is shown. */
 const refusalMs = 6_000;
@@ -72,7 +72,7 @@ function complain(refusal: string): void {
 function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "" }: Problem): void {
   clipboard.giveUp();
   const who = winner ?? holder;
-  complain(who === undefined ? `That did not work: ${detail}.` : `${nameOf(who, shown)} has control at the moment.`);
+  complain(who === undefined ? `That did not work: ${detail}.` : `${clientName(who, shown)} has control at the moment.`);
 }
 
 function hear({ hello, state, viewers, refused, clipboard: copied, room }: Told): void {

@@ -1,5 +1,5 @@
 /** A page of the session. */
-export interface Tab {
+export interface PageTab {
   readonly id: string;
   readonly url: string;
   readonly title?: string;
@@ -13,8 +13,8 @@ export interface State {
   readonly pause_reason?: string;
   readonly control: { readonly state: string; readonly holder_client_id?: string };
   readonly control_changed_at?: string;
-  readonly pages?: readonly Tab[];
-  readonly questions?: readonly Question[];
+  readonly pages?: readonly PageTab[];
+  readonly questions?: readonly PageQuestion[];
   readonly downloads?: readonly Download[];
 }
 
@@ -28,7 +28,7 @@ export interface Download {
 }
 
 /** A question of a page to the person in control. */
-export interface Question {
+export interface PageQuestion {
   readonly id: string;
   readonly page_id: string;
   readonly kind: string;
@@ -50,7 +50,7 @@ export interface Choice {
 }
 
 /** Answer of the person in control. */
-export interface Answer {
+export interface QuestionAnswer {
   readonly question_id: string;
   readonly accept: boolean;
   readonly text?: string;
@@ -60,7 +60,7 @@ export interface Answer {
   readonly option?: number;
 }
 
-export interface Viewer {
+export interface ListedViewer {
   readonly id: string;
   readonly name: string;
   readonly can_control?: boolean;
@@ -78,9 +78,9 @@ export interface Problem {
 
 /** Text messages of the service. */
 export interface Told {
-  readonly hello?: { readonly session_id: string; readonly viewer: Viewer; readonly media?: string };
+  readonly hello?: { readonly session_id: string; readonly viewer: ListedViewer; readonly media?: string };
   readonly state?: State;
-  readonly viewers?: { readonly viewers: readonly Viewer[] };
+  readonly viewers?: { readonly viewers: readonly ListedViewer[] };
   readonly heartbeat?: object;
   readonly ended?: { readonly reason?: string };
   readonly refused?: Problem;
@@ -98,7 +98,7 @@ interface KeyEvent {
 }
 
 /** A finger on the picture. */
-export interface Finger {
+export interface SentFinger {
   readonly id: number;
   readonly x: number;
   readonly y: number;
@@ -127,7 +127,7 @@ export type InputEvent =
   | {
       readonly kind: "touch";
       readonly phase: "start" | "move" | "end" | "cancel";
-      readonly points: readonly Finger[];
+      readonly points: readonly SentFinger[];
     };
 
 /** Commands for a whole page. */

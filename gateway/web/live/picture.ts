@@ -2,7 +2,7 @@
 type Fields = Record<number, number | Uint8Array>;
 
 /** A point of the shown page, in CSS pixels. */
-export interface Point {
+export interface PicturePoint {
   readonly x: number;
   readonly y: number;
 }
@@ -43,7 +43,7 @@ export interface Picture {
   /** Draws the current image of a video in place of frames. */
   paint(video: HTMLVideoElement): void;
   /** Converts a point of the window to a point of the page. Points outside the picture map to its edge. */
-  pointAt(at: { readonly clientX: number; readonly clientY: number }): Point;
+  pointAt(at: { readonly clientX: number; readonly clientY: number }): PicturePoint;
   /** Number of frames shown. */
   readonly shown: number;
 }

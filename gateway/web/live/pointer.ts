@@ -1,4 +1,4 @@
-import type { Finger, InputEvent } from "./messages.ts";
+import type { InputEvent, SentFinger } from "./messages.ts";
 import type { Picture } from "./picture.ts";
 
 /** Targets of the viewer's pointer. */
@@ -59,7 +59,7 @@ export function attachMouse({ canvas, picture, steers, push, onPress }: PointerP
 
 /** Sends touches. The page's browser recognises taps, swipes and pinches. */
 export function attachTouch({ canvas, picture, steers, push }: PointerParts): void {
-  const fingers = new Map<number, Finger>();
+  const fingers = new Map<number, SentFinger>();
   const tell = (phase: "start" | "move" | "end" | "cancel") =>
     push({ kind: "touch", phase, points: [...fingers.values()] });
 

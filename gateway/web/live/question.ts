@@ -1,6 +1,6 @@
-import type { Answer, Choice, Question } from "./messages.ts";
+import type { Choice, PageQuestion, QuestionAnswer } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
-import { find, nameOf, type Shown, steers } from "./view.ts";
+import { clientName, find, type Shown, steers } from "./view.ts";
 
 /** Heading and buttons of a question. `no` is to the left, if present. */
 interface Wording {
@@ -20,10 +20,10 @@ const wordings: Readonly<Record<string, Wording>> = {
 
 const forFiles: Wording = { heading: "asks you for files.", yes: "Choose files", no: "Cancel" };
 
-const wordingOf = ({ kind, multiple }: Question): Wording | undefined =>
+const wordingOf = ({ kind, multiple }: PageQuestion): Wording | undefined =>
   kind === "file_chooser" && multiple ? forFiles : wordings[kind];
 
-function messageOf({ kind, message = "", accept = "" }: Question): string {
+function messageOf({ kind, message = "", accept = "" }: PageQuestion): string {
   if (kind === "file_chooser") return accept && `Accepted types: ${accept}.`;
   return kind === "beforeunload" ? "" : message;
 }
@@ -52,7 +52,7 @@ function listOf(options: readonly Choice[]): HTMLElement[] {
 }
 
 export interface QuestionParts {
-  answer(answer: Answer): void;
+  answer(answer: QuestionAnswer): void;
   readonly giveFile: Transfers["give"];
   /** Shows the person an error. */
   complain(why: string): void;
@@ -69,20 +69,20 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
   const files = find("question-files", HTMLInputElement);
   const yes = find("question-yes", HTMLButtonElement);
   const no = find("question-no", HTMLButtonElement);
-  let shown: Question | undefined;
+  let shown: PageQuestion | undefined;
   /** The last answered question, which stays open until the service confirms it. */
   let answered: string | undefined;
   let latest: Shown | undefined;
   /** Aborts the current upload. */
   let sending: AbortController | undefined;
 
-  function reply(given: Answer): void {
+  function reply(given: QuestionAnswer): void {
     answer(given);
     answered = given.question_id;
     if (latest) show(latest);
   }
 
-  function enteredFor({ kind }: Question): Pick<Answer, "text" | "option"> {
+  function enteredFor({ kind }: PageQuestion): Pick<QuestionAnswer, "text" | "option"> {
     if (kind === "select") return { option: Number(list.value) };
     return kind === "prompt" ? { text: field.value } : {};
   }
@@ -94,7 +94,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     else reply({ question_id: shown.id, accept, ...(accept && enteredFor(shown)) });
   }
 
-  function fill(question: Question, wording: Wording): void {
+  function fill(question: PageQuestion, wording: Wording): void {
     message.textContent = messageOf(question);
     field.hidden = question.kind !== "prompt";
     field.value = question.default_text ?? "";
@@ -108,7 +108,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
   }
 
   /** Sends files in order, and answers with the names under which they were stored. */
-  async function send(question: Question, chosen: readonly File[]): Promise<void> {
+  async function send(question: PageQuestion, chosen: readonly File[]): Promise<void> {
     sending = new AbortController();
     const { signal } = sending;
     no.focus();
@@ -161,7 +161,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
   function show(now: Shown): void {
     const { state, trouble } = now;
     const pages = state?.pages ?? [];
-    const isOfActive = ({ page_id }: Question) => pages.find(({ active }) => active)?.id === page_id;
+    const isOfActive = ({ page_id }: PageQuestion) => pages.find(({ active }) => active)?.id === page_id;
     latest = now;
     if (trouble) answered = undefined;
     const open = trouble ? [] : (state?.questions ?? []);
@@ -178,7 +178,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     yes.disabled = !isOurs || sending !== undefined;
     if (question && wording) {
       const title = pages.find(({ id }) => id === question.page_id)?.title || "The page";
-      const whom = isOurs ? "" : ` ${nameOf(state?.control.holder_client_id, now)} must answer.`;
+      const whom = isOurs ? "" : ` ${clientName(state?.control.holder_client_id, now)} must answer.`;
       find("question-heading", HTMLElement).textContent = `${title} ${wording.heading}${whom}`;
       if (isNew) fill(question, wording);
       if (isNew && isOurs) (({ prompt: field, select: list })[question.kind] ?? yes).focus();

@@ -1,4 +1,4 @@
-import type { Command, Tab } from "./messages.ts";
+import type { Command, PageTab } from "./messages.ts";
 
 /** Creates the tab list. The person in control can activate and close tabs. */
 export function createTabs(list: HTMLElement, command: (command: Command) => void) {
@@ -14,7 +14,7 @@ export function createTabs(list: HTMLElement, command: (command: Command) => voi
     return made;
   }
 
-  function item({ id, title, active = false }: Tab, isSteering: boolean): HTMLLIElement {
+  function item({ id, title, active = false }: PageTab, isSteering: boolean): HTMLLIElement {
     const made = document.createElement("li");
     const name = title || "Untitled page";
     const open = button(name, name, { kind: "activate_page", page_id: id }, isSteering);
@@ -23,7 +23,7 @@ export function createTabs(list: HTMLElement, command: (command: Command) => voi
     return made;
   }
 
-  return (tabs: readonly Tab[], isSteering: boolean): void => {
+  return (tabs: readonly PageTab[], isSteering: boolean): void => {
     const now = JSON.stringify([tabs, isSteering]);
     if (now === before) return;
     before = now;

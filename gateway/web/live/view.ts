@@ -1,4 +1,4 @@
-import type { Command, State, Tab, Viewer } from "./messages.ts";
+import type { Command, ListedViewer, PageTab, State } from "./messages.ts";
 import { createTabs } from "./tabs.ts";
 
 /** Contents of the page around the picture. */
@@ -8,8 +8,8 @@ export interface Shown {
   /** Why an action of the viewer was refused. */
   readonly refusal: string;
   readonly state: State | undefined;
-  readonly viewers: readonly Viewer[];
-  readonly own: Viewer | undefined;
+  readonly viewers: readonly ListedViewer[];
+  readonly own: ListedViewer | undefined;
 }
 
 /** Returns an element of the page. Throws if it is missing. */
@@ -25,7 +25,7 @@ export function steers({ state, own, trouble }: Shown): boolean {
 }
 
 /** Returns the display name of a client. */
-export function nameOf(clientId: string | undefined, { viewers, own }: Pick<Shown, "viewers" | "own">): string {
+export function clientName(clientId: string | undefined, { viewers, own }: Pick<Shown, "viewers" | "own">): string {
   if (clientId === own?.client_id) return "You";
   return viewers.find((viewer) => viewer.client_id === clientId)?.name ?? "Another viewer";
 }
@@ -38,7 +38,7 @@ function steeringOf(shown: Shown): string {
     : "";
   if (steers(shown)) return `You have control${since}`;
   if (state.control.state === "human_control")
-    return `${nameOf(state.control.holder_client_id, shown)} has control${since}`;
+    return `${clientName(state.control.holder_client_id, shown)} has control${since}`;
   return state.control.state === "agent_control" ? `The agent has control${since}` : "No person has control";
 }
 
@@ -64,7 +64,7 @@ function noticeOf(shown: Shown): string {
 }
 
 /** Returns whether a page shows the browser's error page. */
-const isUnloaded = ({ active, url }: Pick<Tab, "active" | "url">): boolean =>
+const isUnloaded = ({ active, url }: Pick<PageTab, "active" | "url">): boolean =>
   active === true && url.startsWith("chrome-error:");
 
 function write(id: string, text: string): void {

@@ -30,7 +30,7 @@ export function toStoredProvider(provider: LlmProvider): StoredProvider {
 }
 
 /** Converts a key to its message, without the secret. */
-export function toKeyMessage(row: LlmKeyRow): ByokLlmKey {
+export function toLlmKeyMessage(row: LlmKeyRow): ByokLlmKey {
   return create(ByokLlmKeySchema, {
     provider: providers[row.provider],
     keySuffix: row.key_suffix,

@@ -17,7 +17,7 @@ import { type Failure, fail, failFields } from "../../platform/errors.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import { openLlmKey, sealLlmKey } from "./credentials.ts";
-import { capOf, toKeyMessage, toSettingsMessage, toStoredProvider } from "./llm-message.ts";
+import { capOf, toLlmKeyMessage, toSettingsMessage, toStoredProvider } from "./llm-message.ts";
 import type { Models } from "./models.ts";
 import {
   deleteLlmKey,
@@ -95,7 +95,7 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
         ...{ created_at: new Date(clock.now()), tested_at: null, test_ok: null, last_used_at: null },
       });
       call.audit(tx, { subject: accountId, data: { provider, ...(baseUrl !== undefined && { base_url: baseUrl }) } });
-      return toKeyMessage(row);
+      return toLlmKeyMessage(row);
     });
   }
 
@@ -134,7 +134,7 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
   }
 
   return {
-    getByokLlmKey: async (call) => toKeyMessage(await findKey(call)),
+    getByokLlmKey: async (call) => toLlmKeyMessage(await findKey(call)),
     putByokLlmKey: putKey,
     async deleteByokLlmKey(call) {
       assertMayChange(call);

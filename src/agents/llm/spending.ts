@@ -66,6 +66,6 @@ export async function reserve(tx: Tx, clock: Clock, accountId: string, amount: n
 }
 
 /** Replaces a reservation by the actual cost, in the month in which the call started. */
-export async function settle(tx: Tx, reservation: Reservation, cost: number): Promise<void> {
+export async function settleReservation(tx: Tx, reservation: Reservation, cost: number): Promise<void> {
   await add(tx, reservation, cost - reservation.amount);
 }

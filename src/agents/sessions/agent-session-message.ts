@@ -29,7 +29,7 @@ export function toStoredLimits({ steps, seconds, tokens, costCents }: TurnLimits
 }
 
 /** How an agent session ended: on its own, or with its browser session. */
-export function endOf(row: AgentSessionRow) {
+export function agentSessionEnd(row: AgentSessionRow) {
   const isOwn = row.ended_at !== null;
   return {
     live_at: row.live_at,
@@ -39,7 +39,7 @@ export function endOf(row: AgentSessionRow) {
 }
 
 export function toAgentSessionMessage(row: AgentSessionRow): AgentSession {
-  const { ended_at: endedAt, ended_reason: endedReason } = endOf(row);
+  const { ended_at: endedAt, ended_reason: endedReason } = agentSessionEnd(row);
   return create(AgentSessionSchema, {
     id: row.id,
     sessionId: row.session_id,

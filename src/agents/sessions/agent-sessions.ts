@@ -4,7 +4,7 @@ import { idPattern } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/postgres/database.ts";
 import { sessionGone } from "../../sessions/ended-session.ts";
 import { isEnded } from "../../sessions/session-states.ts";
-import { endOf } from "./agent-session-message.ts";
+import { agentSessionEnd } from "./agent-session-message.ts";
 import { type AgentSessionRow, findAgentSession } from "./store.ts";
 
 export const agentSessionId = idPattern("agt");
@@ -26,7 +26,7 @@ export async function findRunning(
   id: string,
 ): Promise<AgentSessionRow> {
   const row = await findAny(db, caller, id);
-  if (row.ended_at !== null || isEnded(row.status)) throw sessionGone(endOf(row));
+  if (row.ended_at !== null || isEnded(row.status)) throw sessionGone(agentSessionEnd(row));
   return row;
 }
 
@@ -38,7 +38,7 @@ export function assertTakesTurns({ mode }: Pick<AgentSessionRow, "mode">): void 
 }
 
 /** Client name for taking and using control: the requested name, or else the identifier of the key or login. */
-export function clientIdOf({ principal }: Pick<Call, "principal">, said: string | undefined): string {
+export function agentClientId({ principal }: Pick<Call, "principal">, said: string | undefined): string {
   if (said?.startsWith(reserved)) throw failFields("validation-failed", { client_id: `cannot begin with ${reserved}` });
   return said ?? (principal.kind === "key" ? principal.keyId : principal.loginId);
 }

@@ -19,7 +19,7 @@ import type { SignsOfLife } from "../../sessions/control/signs-of-life.ts";
 import { findControl } from "../../sessions/control/store.ts";
 import { toControlMessage } from "../../sessions/session-control.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
-import { clientIdOf, findRunning } from "./agent-sessions.ts";
+import { agentClientId, findRunning } from "./agent-sessions.ts";
 
 export interface AgentInputParts {
   readonly db: Database;
@@ -54,7 +54,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
   }
 
   async function sendInput(call: Call, request: SendInputRequest) {
-    const clientId = clientIdOf(call, request.clientId);
+    const clientId = agentClientId(call, request.clientId);
     const sessionId = await findSessionId(call, request.id);
     const answer = await sessions.sendInput({ ...callerOf(call), clientId }, sessionId, request);
     // No event at all is a heartbeat.
@@ -81,7 +81,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
   async function streamInput(call: Call, first: StreamInputRequest): Promise<Conversation<StreamInputRequest, Answer>> {
     const { agentSessionId: id } = first;
     if (id === "") throw failFields("validation-failed", { agent_session_id: "is required in the first message" });
-    const clientId = clientIdOf(call, first.clientId);
+    const clientId = agentClientId(call, first.clientId);
     const sessionId = await findSessionId(call, id);
     await call.joinSession(sessionId);
     const outbox = new BoundedQueue<Answer>({ items: ahead });

@@ -25,7 +25,7 @@ import type { Controls } from "../../sessions/control/control.ts";
 import { splitLabel } from "../../sessions/launch/split-label.ts";
 import { toStoredStatus } from "../../sessions/session-message.ts";
 import { toAgentSessionMessage, toModeMessage, toStoredMode } from "./agent-session-message.ts";
-import { agentSessionId, clientIdOf, findAny, findRunning } from "./agent-sessions.ts";
+import { agentClientId, agentSessionId, findAny, findRunning } from "./agent-sessions.ts";
 import { type ControlChange, changeControl } from "./control-change.ts";
 import { type CreationParts, createCreation } from "./creation.ts";
 import { endAgentSession, listAgentSessions, writeMode } from "./store.ts";
@@ -67,7 +67,7 @@ export function createAgentSessionService(
     transition: ControlChange["transition"],
     { id, clientId: said }: TakeOverRequest | HandBackRequest,
   ): Promise<Control> {
-    const clientId = clientIdOf(call, said);
+    const clientId = agentClientId(call, said);
     return changeControl(parts, {
       transition,
       call,

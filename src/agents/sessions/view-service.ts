@@ -17,7 +17,7 @@ import { hashSecret } from "../../platform/secrets/secrets.ts";
 import type { RoomGuests } from "../../sessions/media/room-guests.ts";
 import { insertViewLink } from "../../sessions/view-links/store.ts";
 import { pageOf, scopesOfLink, viewKeyText } from "../../sessions/view-links/view-keys.ts";
-import { clientIdOf, findRunning } from "./agent-sessions.ts";
+import { agentClientId, findRunning } from "./agent-sessions.ts";
 
 export interface AgentViewParts {
   readonly db: Database;
@@ -34,7 +34,7 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
   const { db, clock, ids, guests, config } = parts;
 
   async function createMediaToken(call: Call, { id, clientId }: CreateMediaTokenRequest) {
-    clientIdOf(call, clientId);
+    agentClientId(call, clientId);
     const { session_id: sessionId } = await findRunning(db, call, id);
     const guest = { sessionId, name: clientId ?? "Viewer", scope: "agent_sessions:read" };
     // The media server accepts its tokens from any address.
@@ -46,7 +46,7 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
 
   async function getGuiControlKey(call: Call, { id, clientId: said }: GetGuiControlKeyRequest) {
     const { principal } = call;
-    const clientId = clientIdOf(call, said);
+    const clientId = agentClientId(call, said);
     const { session_id: sessionId, expires_at: sessionEnd } = await findRunning(db, call, id);
     const token = { id: ids.next("vln"), secret: viewKeyText.newSecret() };
     const opensUntil = new Date(clock.now() + opensFor);

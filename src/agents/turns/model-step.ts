@@ -6,7 +6,7 @@ import type { LlmUsage } from "../llm/spending.ts";
 import { doneWith, recipeTools, rolePrompt, tools, variablesPrompt } from "./tools.ts";
 
 /** Input of one model call. */
-export interface Question {
+export interface ModelRequest {
   readonly credential: LlmCredential;
   readonly model: string;
   /** Instructions for all turns of the agent session. */
@@ -44,7 +44,7 @@ const toToolSet = (described: Readonly<Record<string, { description: string; inp
 const usualTools = toToolSet(tools);
 const allTools = toToolSet({ ...tools, ...recipeTools });
 
-function toolsOf({ hasRecipe, outputSchema }: Question): ToolSet {
+function toolsOf({ hasRecipe, outputSchema }: ModelRequest): ToolSet {
   const known = hasRecipe ? allTools : usualTools;
   return outputSchema ? { ...known, ...toToolSet({ done: doneWith(outputSchema) }) } : known;
 }
@@ -55,14 +55,14 @@ function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
 }
 
 /** System prompt of the agent session. */
-function instructionsOf({ instructions, variables }: Question): string {
+function instructionsOf({ instructions, variables }: ModelRequest): string {
   const places = variables.map((name) => `{{${name}}}`).join(", ");
   const told = instructions === null ? [] : [`The person has told you:\n${instructions}`];
   return [rolePrompt, ...(variables.length > 0 ? [variablesPrompt(places)] : []), ...told].join("\n\n");
 }
 
 /** Calls a model once. */
-export async function askModel(models: Models, question: Question, signal: AbortSignal): Promise<ModelAnswer> {
+export async function askModel(models: Models, question: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
   const { credential, model, messages } = question;
   let fault: unknown;
   let hasBegun = false;

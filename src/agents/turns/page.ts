@@ -16,13 +16,13 @@ import { compileReader } from "../../platform/rest-json/reader.ts";
 import { ruleFaults } from "../../platform/validation.ts";
 import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
-import { lookMark } from "./conversation.ts";
+import { lookMark } from "./model-messages.ts";
 
 /** The page of a session, as the agent observes it and acts on it. */
 export interface Page {
   /** Describes the page in text, marked as page content: from `seen` if given, or else from a new observation. */
   look(caller: SessionCaller, seen?: Observation): Promise<string>;
-  observe(caller: SessionCaller, wish: LookWish): Promise<Observation>;
+  observe(caller: SessionCaller, wish: AgentSnapshotOptions): Promise<Observation>;
   navigate(caller: SessionCaller, url: string): Promise<Done>;
   /** Runs actions given as REST JSON. Throws `validation-failed` if one is invalid. */
   act(caller: SessionCaller, actions: readonly unknown[]): Promise<Done>;
@@ -36,7 +36,7 @@ export interface Done {
 }
 
 /** Part of the page to observe: the viewport, all of it, or elements that contain a text. */
-export interface LookWish {
+export interface AgentSnapshotOptions {
   readonly isWhole?: boolean;
   readonly find?: string;
   /** Includes a screenshot of the viewport. */
@@ -81,7 +81,7 @@ function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly 
 export function createPage(sessions: Sessions, sessionId: string): Page {
   function observe(
     caller: SessionCaller,
-    { isWhole = false, find, screenshot = false }: LookWish,
+    { isWhole = false, find, screenshot = false }: AgentSnapshotOptions,
   ): Promise<Observation> {
     const scope = isWhole ? ObserveScope.PAGE : ObserveScope.VIEWPORT;
     const request = { id: sessionId, scope, screenshot, ...(find !== undefined && { find }) };

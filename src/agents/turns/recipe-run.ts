@@ -16,11 +16,11 @@ import { toProblem } from "../../platform/problem.ts";
 import { collectCapture } from "../../sessions/commands/capture-file.ts";
 import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
-import { sealMessage, type ToolCall } from "./conversation.ts";
+import { sealMessage, type ToolCall } from "./model-messages.ts";
 import { doneNote, mendingNote, openPlan, type RecipePlan, shownOf } from "./recipe-plan.ts";
 import { beginAction, hasWaitingMessages, insertMessage, readAgent, type TurnRow, updateTurn } from "./store.ts";
 import type { RecipeProgress } from "./tables.ts";
-import { answer, readFailure } from "./tool-call.ts";
+import { addToolResult, readFailure } from "./tool-call.ts";
 import { choosePayerColumns } from "./turn-columns.ts";
 import { endLockedTurn, entryOf, ownerOf } from "./turn-end.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
@@ -173,21 +173,21 @@ export function resumeRecipe(parts: TurnParts, run: Run, call: ToolCall, rest: r
   const next: unknown = Reflect.get(Object(call.input), "next_step");
   return run.write(async (tx, turn) => {
     const { recipe } = turn;
-    if (!recipe?.isBroken) return answer(parts, tx, turn, call, "failed: no recipe waits for you");
+    if (!recipe?.isBroken) return addToolResult(parts, tx, turn, call, "failed: no recipe waits for you");
     const { first, steps } = openPlan(parts.sealer, turn);
     const step = Number(next) - first;
     if (!Number.isInteger(step) || step < 0 || step > steps.length) {
       const range = `${first} to ${first + steps.length}, which ends the recipe`;
-      return answer(parts, tx, turn, call, `failed: next_step must be a whole number from ${range}`);
+      return addToolResult(parts, tx, turn, call, `failed: next_step must be a whole number from ${range}`);
     }
-    await answer(
+    await addToolResult(
       parts,
       tx,
       turn,
       call,
       "the recipe continues; you are called again if a step fails or the person sends a message",
     );
-    for (const other of rest) await answer(parts, tx, turn, other, "not done: the recipe continues");
+    for (const other of rest) await addToolResult(parts, tx, turn, other, "not done: the recipe continues");
     return updateTurn(tx, turn.id, progressOf({ step, attempt: recipe.attempt + 1, isBroken: false }));
   });
 }

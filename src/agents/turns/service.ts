@@ -1,5 +1,5 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
-import { addEntry, readEntries } from "../../events/transcript.ts";
+import { addEntry, readTranscriptEntries } from "../../events/transcript.ts";
 import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
 import {
   type AgentTurnService,
@@ -21,7 +21,8 @@ import { lockControl } from "../../sessions/control/store.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
 import type { PayerParts } from "../llm/payer.ts";
 import { findAny, findRunning } from "../sessions/agent-sessions.ts";
-import { sealMessage } from "./conversation.ts";
+import type { AgentTurns } from "./agent-turns.ts";
+import { sealMessage } from "./model-messages.ts";
 import {
   findTurn,
   hasAction,
@@ -35,10 +36,9 @@ import {
 import { choosePayerColumns, limitsOf } from "./turn-columns.ts";
 import { endLockedTurn, entryOf, ownerOf, type TurnEndParts } from "./turn-end.ts";
 import { toTurnMessage } from "./turn-message.ts";
-import type { Turns } from "./turns.ts";
 
 export interface TurnServiceParts extends TurnEndParts, PayerParts {
-  readonly turns: Turns;
+  readonly turns: AgentTurns;
   readonly sessions: Sessions;
   readonly config: TurnEndParts["config"] & PayerParts["config"];
 }
@@ -135,7 +135,10 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
   async function readTranscript(call: Call, { id, limit = defaultPage, cursor }: GetTranscriptRequest) {
     await findAny(db, call, id);
     const after = readCursor(cursor, entryId);
-    const { rows, position } = cutPage(await readEntries(db, { agentSessionId: id, after, limit: limit + 1 }), limit);
+    const { rows, position } = cutPage(
+      await readTranscriptEntries(db, { agentSessionId: id, after, limit: limit + 1 }),
+      limit,
+    );
     return create(GetTranscriptResponseSchema, { data: [...rows], ...position });
   }
 

@@ -6,7 +6,7 @@ import { AgentSessionPersonNeededEventSchema, TranscriptRole } from "../../gen/p
 import { asFailure, Failure, fail, failFields } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import { toProblem } from "../../platform/problem.ts";
-import { elementOf, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
+import { describeElement, resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { type Done, defuse } from "./page.ts";
 import { beginAction, findTurn, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
 import { unknownIn } from "./tools.ts";
@@ -72,16 +72,17 @@ export async function doCall(
   } catch (error) {
     const failure = asFailure(error);
     if (failure.slug !== "validation-failed") throw error;
-    return run.write((tx, locked) => answer(parts, tx, locked, call, `failed: ${failure.message}`));
+    return run.write((tx, locked) => addToolResult(parts, tx, locked, call, `failed: ${failure.message}`));
   }
   const action = actions[call.name];
-  if (!action) return run.write((tx, locked) => answer(parts, tx, locked, call, "failed: there is no such tool"));
-  const elementFor = (ref: string): string | undefined => elementOf(messages, ref);
+  if (!action)
+    return run.write((tx, locked) => addToolResult(parts, tx, locked, call, "failed: there is no such tool"));
+  const elementFor = (ref: string): string | undefined => describeElement(messages, ref);
   return act(parts, turn, run, { ...call, action, shown: shown(call, elementFor) });
 }
 
 /** Adds the result of a call to the conversation. */
-export async function answer(
+export async function addToolResult(
   parts: TurnParts,
   tx: Tx,
   turn: TurnRow,
@@ -101,12 +102,12 @@ async function finish(parts: TurnParts, schema: JsonObject | null, run: Run, cal
   const { output, misfit } = await readOutput(schema, result);
   return run.write(async (tx, turn) => {
     if (await hasWaitingMessages(tx, turn.agent_session_id))
-      return answer(parts, tx, turn, call, "not ended: the person has sent another message, which comes next");
+      return addToolResult(parts, tx, turn, call, "not ended: the person has sent another message, which comes next");
     if (misfit !== undefined) {
-      await answer(parts, tx, turn, call, `not ended: ${defuse(misfit)}`);
+      await addToolResult(parts, tx, turn, call, `not ended: ${defuse(misfit)}`);
       return noteMisfit(parts, tx, turn, misfit);
     }
-    await answer(parts, tx, turn, call, "ended");
+    await addToolResult(parts, tx, turn, call, "ended");
     return endLockedTurn(parts, tx, turn, { ...endOfAnswer(turn, text), ...(output && { output }) });
   });
 }
@@ -176,7 +177,7 @@ async function act(
   const size = picture ? `: the picture is ${picture.width} by ${picture.height} pixels` : "";
   const text = `${outcome}${size}\n${look}`;
   return run.write(async (tx, locked) => {
-    await answer(parts, tx, locked, call, text, picture?.data);
+    await addToolResult(parts, tx, locked, call, text, picture?.data);
     await tell(tx, locked, durationMs, failure);
     const worked = String(Number(locked.worked_ms) + run.takeTime());
     return updateTurn(tx, turn.id, { worked_ms: worked });

@@ -1,7 +1,7 @@
 import { failFields } from "../../platform/errors.ts";
 import type { Queryable } from "../../platform/postgres/database.ts";
+import { llmPriceOf } from "../llm/llm-prices.ts";
 import { choosePayer, type Payer, type PayerParts } from "../llm/payer.ts";
-import { priceOf } from "../llm/prices.ts";
 import type { StoredProvider } from "../llm/tables.ts";
 import type { StoredTurnLimits } from "../sessions/tables.ts";
 import type { TurnRow } from "./store.ts";
@@ -26,7 +26,7 @@ export async function choosePayerColumns(
   by: { readonly accountId: string; readonly header: string | undefined },
 ) {
   const payer = await choosePayer(db, parts, { ...by, named: model ?? undefined });
-  const isPriced = priceOf(payer, parts.config.bundledLlm) !== undefined;
+  const isPriced = llmPriceOf(payer, parts.config.bundledLlm) !== undefined;
   if (limits?.costCents !== undefined && !isPriced) {
     const what = `needs a model whose price is known, unlike ${payer.model}`;
     throw failFields("validation-failed", { "limits.cost_cents": what });

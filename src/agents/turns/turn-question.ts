@@ -4,14 +4,14 @@ import { AgentSessionTurnStartedEventSchema, TranscriptRole } from "../../gen/pi
 import { sleep } from "../../platform/bounded-wait.ts";
 import { Failure, fail } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
+import { llmPriceOf } from "../llm/llm-prices.ts";
 import type { ModelFault } from "../llm/model-fault.ts";
 import { longestAnswer } from "../llm/models.ts";
 import { credentialOf } from "../llm/payer.ts";
-import { priceOf } from "../llm/prices.ts";
-import { costOf, type Reservation, reserve, settle } from "../llm/spending.ts";
+import { costOf, type Reservation, reserve, settleReservation } from "../llm/spending.ts";
 import { noteUse } from "../llm/store.ts";
-import { openCalls, sealMessage, tokensOf, toPrompt, withOwnIds } from "./conversation.ts";
-import type { ModelAnswer, Question } from "./model-step.ts";
+import { pendingToolCalls, sealMessage, tokensOf, toPrompt, withOwnIds } from "./model-messages.ts";
+import type { ModelAnswer, ModelRequest } from "./model-step.ts";
 import {
   hasWaitingMessages,
   insertMessage,
@@ -105,7 +105,7 @@ interface Asked {
 }
 
 /** Calls the model, retrying while the provider is busy or unreachable. */
-async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question: Question): Promise<Asked> {
+async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question: ModelRequest): Promise<Asked> {
   const { config, models } = parts;
   // Loading the model libraries takes about 200 ms, which must not delay startup.
   const { askModel } = await import("./model-step.ts");
@@ -122,7 +122,7 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
     // A response that had started is charged for, but the provider does not report how much.
     if (reservation && !answer.isCharged)
       await run.write(async (tx, locked) => {
-        await settle(tx, reservation, 0);
+        await settleReservation(tx, reservation, 0);
         return addCost(tx, locked, -reservation.amount);
       });
     const { kind, retryAfter = pause } = answer.fault;
@@ -154,10 +154,10 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
   const now = new Date(clock.now());
   return run.write(async (tx, turn) => {
     const payer = payerOf(turn);
-    const price = payer && priceOf(payer, config.bundledLlm, usage.input);
+    const price = payer && llmPriceOf(payer, config.bundledLlm, usage.input);
     const cost = price && costOf(usage, price);
     const { amount: aside } = reservation ?? { amount: 0 };
-    if (reservation && cost !== undefined) await settle(tx, reservation, cost);
+    if (reservation && cost !== undefined) await settleReservation(tx, reservation, cost);
     if (turn.credential === "byok") noteUse(tx, turn.account_id, now);
     for (const message of messages) {
       const sealed = sealMessage(sealer, turn.account_id, message);
@@ -169,7 +169,7 @@ async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked
       cost: turn.cost === null || cost === undefined ? null : String(Number(turn.cost) + cost - aside),
       worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
     });
-    const isAnswer = openCalls(messages).length === 0 && !messages.some(({ role }) => role === "tool");
+    const isAnswer = pendingToolCalls(messages).length === 0 && !messages.some(({ role }) => role === "tool");
     const isLast = isAnswer && !(await hasWaitingMessages(tx, turn.agent_session_id));
     if (isLast && !changed.output_schema) return endLockedTurn(parts, tx, changed, endOfAnswer(changed, text));
     if (text !== "") {

@@ -6,7 +6,7 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { type ControlRow, findControl } from "../../sessions/control/store.ts";
 import { isEnded } from "../../sessions/session-states.ts";
 import { openVariables } from "../sessions/variables.ts";
-import { openCalls, openMessage, resultMessage, sealMessage, type ToolCall } from "./conversation.ts";
+import { openMessage, pendingToolCalls, resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { createPage } from "./page.ts";
 import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
 import { findTurn, insertMessage, lockTurn, readAgent, readMessages, type TurnRow, updateTurn } from "./store.ts";
@@ -79,7 +79,7 @@ export function createTurnRunner(parts: TurnParts) {
   /** Waits while a person holds control or is to solve a bot check. */
   async function waitForPerson(turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
     if (turn.status !== "waiting_for_person") {
-      const calls = openCalls(await run.messages());
+      const calls = pendingToolCalls(await run.messages());
       // A person may take long.
       run.forget();
       return run.write(async (tx) => {
@@ -95,7 +95,7 @@ export function createTurnRunner(parts: TurnParts) {
 
   /** Resumes after a person. Answers a waiting `ask_person` with `note`, and closes other open calls as not done. */
   async function goOn(turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
-    const calls = openCalls(await run.messages());
+    const calls = pendingToolCalls(await run.messages());
     const look = await run.page.look(run.caller());
     run.takeTime();
     return run.write(async (tx) => {
@@ -132,7 +132,7 @@ export function createTurnRunner(parts: TurnParts) {
     const beside = await besidePerson(turn, run, control);
     if (beside !== "go on") return beside;
     const messages = await run.messages();
-    const [call, ...rest] = openCalls(messages);
+    const [call, ...rest] = pendingToolCalls(messages);
     if (call?.name === "resume_recipe") return resumeRecipe(parts, run, call, rest);
     if (call) return doCall(parts, turn, run, messages, call);
     const limit = limitReached(turn);

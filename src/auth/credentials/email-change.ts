@@ -26,10 +26,10 @@ import type { Clock } from "../../platform/clock.ts";
 import { fail, failFields } from "../../platform/errors.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
 import { revokeInvitesTo } from "../../teams/invite-store.ts";
+import { createAuthMails } from "../auth-mails.ts";
 import { clientOf } from "../logins/client.ts";
 import type { Logins } from "../logins/logins.ts";
 import { dropAllMailTokens, dropMailTokens, makeMailToken, useMailToken, validFor } from "../mail-tokens.ts";
-import { createAuthMails } from "../mails.ts";
 import type { ProvePassword } from "../passwords/password-proof.ts";
 
 export interface EmailChangeParts {

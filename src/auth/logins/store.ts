@@ -142,14 +142,14 @@ export async function deleteExpired(db: Queryable, { now, oldest }: { readonly n
 }
 
 /** A network and a program that a user logs in with. */
-export interface Device {
+export interface LoginDevice {
   readonly userId: string;
   readonly network: string;
   readonly family: string;
 }
 
 /** Records a login with a device. Returns whether the login is the user's first, and whether the device is new. */
-export async function noteDevice(tx: Tx, device: Device, at: Date): Promise<{ isFirst: boolean; isNew: boolean }> {
+export async function noteDevice(tx: Tx, device: LoginDevice, at: Date): Promise<{ isFirst: boolean; isNew: boolean }> {
   const { rows } = await sql<{ known: boolean; had: boolean }>`
     with before as (select network, family from devices where user_id = ${device.userId}),
       noted as (

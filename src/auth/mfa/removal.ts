@@ -6,7 +6,7 @@ import type { Bus } from "../../platform/bus.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
 import type { RepeatedWork } from "../../platform/repeated-job.ts";
-import { factorMail } from "./mails.ts";
+import { factorMail } from "./mfa-mails.ts";
 import { removeFactor, takeDueRemovals, tellRemovals } from "./store.ts";
 
 /** Milliseconds between mail and removal. Until then a step-up with the factor cancels the removal. */

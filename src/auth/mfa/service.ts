@@ -22,7 +22,7 @@ import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import { clientOf } from "../logins/client.ts";
 import type { Logins } from "../logins/logins.ts";
 import type { ProvePassword } from "../passwords/password-proof.ts";
-import { factorMail } from "./mails.ts";
+import { factorMail } from "./mfa-mails.ts";
 import { removeWithMail } from "./removal.ts";
 import {
   beginEnrolment,

@@ -1,5 +1,5 @@
 import { addDecimals, compareDecimals } from "../processors/decimal.ts";
-import { btcPaySignature } from "../processors/signature.ts";
+import { btcPaySignature } from "../processors/processor-signature.ts";
 import type { ProcessorRequest, Transport } from "../processors/transport.ts";
 import { readGreenfield } from "./greenfield-rules.ts";
 import type { Thing } from "./sandbox-store.ts";

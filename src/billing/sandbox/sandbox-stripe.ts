@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto";
 import { addMonths } from "../../limits/paid-time.ts";
 import type { ProcessorRequest, Transport } from "../processors/transport.ts";
-import { readForm } from "./form-body.ts";
 import type { Thing } from "./sandbox-store.ts";
 import { type SandboxPage, SandboxRefusal, type SandboxTools, transportOf } from "./sandbox-tools.ts";
+import { readForm } from "./stripe-form.ts";
 
 /** Seconds for which a checkout is open. */
 const openFor = 86_400;

@@ -5,7 +5,7 @@ import { createSandboxCard } from "./sandbox-stripe.ts";
 import type { SandboxPage, SandboxParts, SandboxTools } from "./sandbox-tools.ts";
 
 /** Replaces both processors if no real one is configured. No money moves. */
-export interface Sandbox {
+export interface PaymentSandbox {
   readonly stripe: Transport;
   readonly btcPay: Transport;
   /** Describes a page; undefined if there is none for the identifier. */
@@ -14,7 +14,7 @@ export interface Sandbox {
   act(id: string, action: string): Promise<SandboxPage | undefined>;
 }
 
-export function createSandbox(parts: SandboxParts): Sandbox {
+export function createSandbox(parts: SandboxParts): PaymentSandbox {
   const tools: SandboxTools = {
     ...parts,
     nextId: (prefix) => `${prefix}_test_${randomBytes(12).toString("hex")}`,

@@ -7,7 +7,7 @@ import { createRepeatedJob } from "../../platform/repeated-job.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import { allScopes } from "./scopes.ts";
 import { insertKey, keepUses, revokeExpiredKeys, revokeKey } from "./store.ts";
-import { newSecret, writeToken } from "./token.ts";
+import { newKeySecret, writeToken } from "./token.ts";
 
 const times = {
   /** Milliseconds after expiry until a key counts as revoked. */
@@ -38,7 +38,7 @@ export async function createKey(
   { accountId, name, scopes = allScopes, expiresAt }: KeyRequest,
 ): Promise<CreatedKey> {
   const id = ids.next("key");
-  const secret = newSecret();
+  const secret = newKeySecret();
   await insertKey(tx, { id, accountId, name, secretHash: hashSecret(secret), scopes, expiresAt });
   return { id, token: writeToken({ id, secret }) };
 }

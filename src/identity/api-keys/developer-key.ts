@@ -7,7 +7,7 @@ import type { Database } from "../../platform/postgres/database.ts";
 import { hashSecret, matchesHash } from "../../platform/secrets/secrets.ts";
 import { allScopes } from "./scopes.ts";
 import { findKeys, insertKey } from "./store.ts";
-import { newSecret, parseToken, writeToken } from "./token.ts";
+import { newKeySecret, parseToken, writeToken } from "./token.ts";
 
 /** Reads the key written by an earlier start. */
 async function readKeyFile(path: string): Promise<BearerToken | undefined> {
@@ -45,7 +45,7 @@ export async function ensureDeveloperKey(db: Database, ids: Ids, dataDir: string
   const path = join(dataDir, "dev-api-key");
   let token = await readKeyFile(path);
   if (!token || !(await isUsable(db, token))) {
-    token = { id: ids.next("key"), secret: newSecret() };
+    token = { id: ids.next("key"), secret: newKeySecret() };
     await writeKeyFile(path, token);
   }
   const { id, secret } = token;

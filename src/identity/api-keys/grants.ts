@@ -8,7 +8,7 @@ import { scopesOfRole } from "./scopes.ts";
 import { shareKey } from "./store.ts";
 
 /** Rights that a caller grants to others. Omitted fields default to the caller's own. */
-export interface Grant {
+export interface GrantedRights {
   readonly scopes?: Iterable<string>;
   /** Null: never expires. */
   readonly expiresAt?: Date | null;
@@ -18,7 +18,7 @@ export interface Grant {
 }
 
 /** The most a caller may grant, and the grantor recorded with the grant. */
-export interface Grantor extends Required<Grant> {
+export interface Grantor extends Required<GrantedRights> {
   readonly scopes: readonly string[];
   /** The user, or the creator of the key; null for a key created by the operator. */
   readonly userId: string | null;
@@ -32,7 +32,7 @@ const ranks: Readonly<Record<Role, number>> = { member: 0, admin: 1, owner: 2 };
 export const isAbove = (role: Role, other: Role): boolean => ranks[role] > ranks[other];
 
 /** Grant of a membership: all scopes of the role, from any address. */
-export const membershipAs = (role: Role): Grant => ({ role, scopes: scopesOfRole(role), addresses: [] });
+export const membershipAs = (role: Role): GrantedRights => ({ role, scopes: scopesOfRole(role), addresses: [] });
 
 const noMember = () =>
   fail("revoked-key", {}, { detail: "the caller is no longer a member of the account: ask its owner for an invite" });
@@ -66,7 +66,7 @@ async function findGrantor(tx: Tx, principal: Principal): Promise<Grantor> {
 }
 
 /** Throws `forbidden` if a grant exceeds the rights of the grantor. */
-function assertWithin(grantor: Grantor, { scopes = [], expiresAt, addresses, role }: Grant): void {
+function assertWithin(grantor: Grantor, { scopes = [], expiresAt, addresses, role }: GrantedRights): void {
   if (role && isAbove(role, grantor.role)) throw forbidden(`the role ${role} is above yours, which is ${grantor.role}`);
   const missing = [...scopes].find((scope) => !grantor.scopes.includes(scope));
   if (missing !== undefined) throw forbidden(`this would grant the scope ${missing}, which you do not have`);
@@ -87,7 +87,7 @@ function assertWithin(grantor: Grantor, { scopes = [], expiresAt, addresses, rol
 export async function judgeGrant(
   tx: Tx,
   principal: Principal,
-  grant: Grant | ((grantor: Grantor) => Grant),
+  grant: GrantedRights | ((grantor: Grantor) => GrantedRights),
 ): Promise<Grantor> {
   const grantor = await findGrantor(tx, principal);
   assertWithin(grantor, typeof grant === "function" ? grant(grantor) : grant);

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, ApiKeySchema, ApiKeyStatus } from "../../gen/pilothouse/v1/api_key_pb.ts";
-import { storedNames } from "../../platform/rest-json/names.ts";
+import { storedNames } from "../../platform/rest-json/field-names.ts";
 import type { ApiKeyRow, KeyStatus } from "./store.ts";
 
 const { toMessage, toStored } = storedNames(ApiKeyStatus);
@@ -10,25 +10,25 @@ const { toMessage, toStored } = storedNames(ApiKeyStatus);
 export const toKeyStatus = toStored;
 
 /** Status of a key at a time. */
-export function statusOf(row: ApiKeyRow, now: number): KeyStatus {
+export function keyStatusOf(row: ApiKeyRow, now: number): KeyStatus {
   if (row.revoked_at) return "revoked";
   if (row.expires_at && row.expires_at.getTime() <= now) return "expired";
   return row.rotated_to === null ? "active" : "expiring";
 }
 
 /** Prefix that identifies a key to people. */
-export function prefixOf(id: string): string {
+export function keyPrefixOf(id: string): string {
   return `phk_${id.slice("key_".length, "key_".length + 12)}`;
 }
 
 /** Converts a key to its message, without its secret. */
-export function toKeyMessage(row: ApiKeyRow, now: number): ApiKey {
+export function toApiKeyMessage(row: ApiKeyRow, now: number): ApiKey {
   return create(ApiKeySchema, {
     id: row.id,
     name: row.name,
-    keyPrefix: prefixOf(row.id),
+    keyPrefix: keyPrefixOf(row.id),
     scopes: row.scopes,
-    status: toMessage(statusOf(row, now)),
+    status: toMessage(keyStatusOf(row, now)),
     createdAt: timestampFromDate(row.created_at),
     addresses: row.addresses,
     ...(row.created_by !== null && { createdBy: row.created_by }),

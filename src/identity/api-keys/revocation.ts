@@ -5,7 +5,7 @@ import { ApiKeyRevokedEventSchema } from "../../gen/pilothouse/v1/api_key_pb.ts"
 import type { Clock } from "../../platform/clock.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import type { ApiKeys } from "./api-keys.ts";
-import { prefixOf } from "./key-message.ts";
+import { keyPrefixOf } from "./key-message.ts";
 import type { ApiKeyRow } from "./store.ts";
 
 export interface RevocationParts {
@@ -26,7 +26,13 @@ export async function revokeWithEvent(
 ): Promise<boolean> {
   if (!(await apiKeys.revoke(tx, id))) return false;
   const revokedAt = timestampFromMs(clock.now());
-  const data = { apiKeyId: id, name, keyPrefix: prefixOf(id), revokedAt, ...(by !== undefined && { revokedBy: by }) };
+  const data = {
+    apiKeyId: id,
+    name,
+    keyPrefix: keyPrefixOf(id),
+    revokedAt,
+    ...(by !== undefined && { revokedBy: by }),
+  };
   const event = create(ApiKeyRevokedEventSchema, data);
   await events.append(tx, { accountId, subject: id }, ApiKeyRevokedEventSchema, event);
   return true;

@@ -21,11 +21,11 @@ import { hashSecret } from "../../platform/secrets/secrets.ts";
 import { assertNetworks } from "./address-list.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import { type Grantor, judgeGrant } from "./grants.ts";
-import { prefixOf, statusOf, toKeyMessage, toKeyStatus } from "./key-message.ts";
+import { keyPrefixOf, keyStatusOf, toApiKeyMessage, toKeyStatus } from "./key-message.ts";
 import { revokeWithEvent } from "./revocation.ts";
 import { allScopes } from "./scopes.ts";
 import { type ApiKeyRow, countKeys, insertKey, listKeys, lockKey, type NewKey, retireKey } from "./store.ts";
-import { newSecret, writeToken } from "./token.ts";
+import { newKeySecret, writeToken } from "./token.ts";
 
 export interface ApiKeyServiceParts {
   readonly db: Database;
@@ -66,7 +66,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
 
   /** Inserts a key with a new secret, and returns its row and token. */
   async function makeKey(tx: Tx, key: Omit<NewKey, "secretHash" | "createdAt">) {
-    const secret = newSecret();
+    const secret = newKeySecret();
     const row = await insertKey(tx, { ...key, secretHash: hashSecret(secret), createdAt: new Date(clock.now()) });
     if (!row) throw new Error(`a key ${key.id} already exists`);
     return { row, token: writeToken({ id: key.id, secret }) };
@@ -95,7 +95,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         const bounds = readBounds(request, maker);
         const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
         call.audit(tx, { subject: id, data: { name, ...auditedBounds(bounds) } });
-        return { ...toKeyMessage(row, clock.now()), key: token };
+        return { ...toApiKeyMessage(row, clock.now()), key: token };
       });
     },
 
@@ -108,7 +108,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         now: new Date(now),
       };
       const { rows, position } = cutPage(await listKeys(db, { ...query, limit: limit + 1 }), limit);
-      return create(ListApiKeysResponseSchema, { data: rows.map((row) => toKeyMessage(row, now)), ...position });
+      return create(ListApiKeysResponseSchema, { data: rows.map((row) => toApiKeyMessage(row, now)), ...position });
     },
 
     async rotate(call, { id: oldId }) {
@@ -116,7 +116,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
       return call.commit(async (tx) => {
         const old = await findOwn(tx, call, oldId);
         const now = clock.now();
-        const status = statusOf(old, now);
+        const status = keyStatusOf(old, now);
         if (status !== "active")
           throw fail("conflict", {}, { detail: `the key is ${status === "expiring" ? "already rotated" : status}` });
         const { account_id: accountId, name, scopes, addresses, expires_at: expiresAt } = old;
@@ -132,10 +132,10 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
           id,
           name,
           key: token,
-          keyPrefix: prefixOf(id),
+          keyPrefix: keyPrefixOf(id),
           scopes: row.scopes,
           prevKeyId: oldId,
-          prevKeyPrefix: prefixOf(oldId),
+          prevKeyPrefix: keyPrefixOf(oldId),
           graceExpiresAt: timestampFromDate(graceEnds),
         });
       });

@@ -4,7 +4,7 @@ const keyText = tokenText("phk_", "key");
 
 export const keyPrefix = keyText.prefix;
 
-export const newSecret = keyText.newSecret;
+export const newKeySecret = keyText.newSecret;
 
 /** Formats a key: `phk_<id>_<secret>`. */
 export const writeToken = keyText.write;

@@ -1,5 +1,5 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import type { Attempt } from "../../kernel/call.ts";
+import type { MethodAttempt } from "../../kernel/call.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Failure, fail } from "../../platform/errors.ts";
@@ -8,17 +8,17 @@ import type { Log } from "../../platform/log.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { createRepeatedJob } from "../../platform/repeated-job.ts";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
-import { makeAttempt, type WatchedAttempt } from "./attempt.ts";
 import { createOutcomes, isLasting } from "./outcome.ts";
+import { makeAttempt, type WatchedAttempt } from "./request-attempt.ts";
 import {
   abandonRequest,
   beat,
-  type Claim,
   claimRequest,
-  deleteOld,
+  deleteOldRequests,
   findRequest,
   type KeyedRequest,
   keepOutcome,
+  type RequestClaim,
   releaseRequest,
 } from "./store.ts";
 
@@ -33,7 +33,7 @@ const times = {
 };
 
 /** Runs a method within an attempt, and calls `commit` once. */
-type Work = (attempt: Attempt) => Promise<Message>;
+type Work = (attempt: MethodAttempt) => Promise<Message>;
 
 /** A request with an Idempotency-Key, and the message type of its response. */
 export interface RepeatableRequest extends KeyedRequest {
@@ -86,7 +86,7 @@ async function perform(attempt: WatchedAttempt, work: Work): Promise<Message> {
 export function createIdempotency(parts: IdempotencyParts): Idempotency {
   const { db, ids, sealer, log, wait = times.wait } = parts;
   const outcomes = createOutcomes(sealer);
-  const running = new Set<Claim>();
+  const running = new Set<RequestClaim>();
   const complaint = "failed to send heartbeats of running requests";
   const heart = createRepeatedJob({ run: beatAll, every: times.beat, complaint }, parts);
 
@@ -95,7 +95,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   }
 
   /** Makes one attempt at a request. Throws `Superseded` instead of committing if another gateway has taken over. */
-  async function attemptAt(request: RepeatableRequest, claim: Claim, work: Work): Promise<Message> {
+  async function attemptAt(request: RepeatableRequest, claim: RequestClaim, work: Work): Promise<Message> {
     const write = (outcome: Message | Failure) => outcomes.write(request, request.output, outcome);
     const made = { ids: repeatIds(claim.seed), resumes: claim.resumes };
     const attempt = makeAttempt(db, made, async (tx, outcome) => {
@@ -145,7 +145,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
         await sleep(look);
       }
     },
-    sweep: () => deleteOld(db),
+    sweep: () => deleteOldRequests(db),
     start: () => heart.start(),
     stop: () => heart.stop(),
   };

@@ -12,7 +12,7 @@ export interface KeyedRequest {
 }
 
 /** Permission to make one attempt at a request. */
-export interface Claim {
+export interface RequestClaim {
   readonly accountId: string;
   readonly key: string;
   readonly epoch: string;
@@ -36,7 +36,11 @@ const silentFor = sql`interval '10 seconds'`;
  * Claims a request that is new, expired, or whose gateway stopped sending heartbeats; in the last case with the first
  * attempt's seed. Returns undefined if another attempt holds it.
  */
-export async function claimRequest(db: Database, request: KeyedRequest, seed: string): Promise<Claim | undefined> {
+export async function claimRequest(
+  db: Database,
+  request: KeyedRequest,
+  seed: string,
+): Promise<RequestClaim | undefined> {
   const { accountId, caller, key, hash } = request;
   // Uses the time of the proposed row, so that all conditions of the statement agree.
   const isOld = sql<boolean>`idempotency_keys.created_at < excluded.created_at - ${keptFor}`;
@@ -79,7 +83,7 @@ export async function findRequest(db: Database, accountId: string, key: string) 
 }
 
 /** Stores the outcome of a request. Returns false if a later attempt has taken over. */
-export async function keepOutcome(on: Database | Tx, claim: Claim, outcome: StoredOutcome): Promise<boolean> {
+export async function keepOutcome(on: Database | Tx, claim: RequestClaim, outcome: StoredOutcome): Promise<boolean> {
   const update = on.sql
     .updateTable("idempotency_keys")
     .set(outcome)
@@ -92,13 +96,13 @@ export async function keepOutcome(on: Database | Tx, claim: Claim, outcome: Stor
 }
 
 /** Deletes the record of a key, so that the same request counts as new. Returns false after a takeover. */
-export async function releaseRequest(tx: Tx, { accountId, key, epoch }: Claim): Promise<boolean> {
+export async function releaseRequest(tx: Tx, { accountId, key, epoch }: RequestClaim): Promise<boolean> {
   const deletion = tx.sql.deleteFrom("idempotency_keys").where("account_id", "=", accountId).where("key", "=", key);
   return (await deletion.where("epoch", "=", epoch).executeTakeFirst()).numDeletedRows > 0n;
 }
 
 /** Ends a failed attempt, so that a retry may start at once. */
-export async function abandonRequest(db: Database, { accountId, key, epoch }: Claim): Promise<void> {
+export async function abandonRequest(db: Database, { accountId, key, epoch }: RequestClaim): Promise<void> {
   await db.sql
     .updateTable("idempotency_keys")
     .set({ beat_at: sql<Date>`'-infinity'` })
@@ -109,7 +113,7 @@ export async function abandonRequest(db: Database, { accountId, key, epoch }: Cl
 }
 
 /** Records heartbeats of running attempts. */
-export async function beat(db: Database, claims: readonly Claim[]): Promise<void> {
+export async function beat(db: Database, claims: readonly RequestClaim[]): Promise<void> {
   const columns = [
     claims.map(({ accountId }) => accountId),
     claims.map(({ key }) => key),
@@ -127,7 +131,7 @@ export async function beat(db: Database, claims: readonly Claim[]): Promise<void
 }
 
 /** Deletes records older than 24 hours. */
-export async function deleteOld(db: Database): Promise<void> {
+export async function deleteOldRequests(db: Database): Promise<void> {
   await db.sql
     .deleteFrom("idempotency_keys")
     .where("created_at", "<", sql<Date>`(select app_now()) - ${keptFor}`)

@@ -45,7 +45,7 @@ const loopback = networks(loopbackNetworks);
 const metadata = networks(metadataNetworks);
 
 /** A port and a host in the URL standard's form: lower case, one spelling per address, no brackets or trailing dot. */
-export interface Target {
+export interface HostPort {
   host: string;
   port: number;
 }
@@ -53,7 +53,7 @@ export interface Target {
 /** Rules for addresses requested by pages or customers. */
 export interface AddressRules {
   /** Returns whether the operator allows this host and port, regardless of its addresses. */
-  allowsTarget(target: Target): boolean;
+  allowsTarget(target: HostPort): boolean;
   /** Returns whether an IP address is public or in an allowed network. */
   allowsAddress(address: string): boolean;
   /** Returns whether an IP address is in a network that the operator allows. */
@@ -128,7 +128,7 @@ export function isMetadataHost(host: string): boolean {
 }
 
 /** Parses `host:port` as spelled in URLs: `0x7f.1:80` is 127.0.0.1, port 80. Returns undefined if invalid. */
-export function parseTarget(text: string): Target | undefined {
+export function parseTarget(text: string): HostPort | undefined {
   const port = /:(\d{1,5})$/.exec(text)?.[1];
   const authority = port === undefined ? "" : text.slice(0, -port.length - 1);
   if (port === undefined || Number(port) < 1 || Number(port) > 65_535) return undefined;
@@ -137,7 +137,7 @@ export function parseTarget(text: string): Target | undefined {
 }
 
 /** Formats a target as `host:port`, with brackets around IPv6. */
-export function formatTarget({ host, port }: Target): string {
+export function formatTarget({ host, port }: HostPort): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 

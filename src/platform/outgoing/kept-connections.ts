@@ -3,7 +3,7 @@ import https from "node:https";
 import { Socket } from "node:net";
 import { createSecureContext } from "node:tls";
 import { unlessLate } from "../deadline.ts";
-import { createTurns } from "../turns.ts";
+import { createLimiter } from "../limiter.ts";
 
 /** Milliseconds to keep an idle connection. Most servers close idle ones after 5 s. */
 const keepMs = 4_000;
@@ -64,7 +64,7 @@ export function keepConnections(ca: string | undefined): KeptConnections {
 /** Limits the concurrent TLS handshakes of an agent. */
 function takingTurns(agent: https.Agent): https.Agent {
   const connect = agent.createConnection.bind(agent);
-  const inTurn = createTurns(handshakes.atOnce);
+  const inTurn = createLimiter(handshakes.atOnce);
   agent.createConnection = (options, callback) => {
     const open = async (): Promise<void> => {
       const socket = connect(options);

@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { raceSignal } from "../deadline.ts";
-import { type AddressRules, isPrivateName, makeAddressRules, normaliseHost, type Target } from "./address-rules.ts";
+import { type AddressRules, type HostPort, isPrivateName, makeAddressRules, normaliseHost } from "./address-rules.ts";
 import { asFault, codeOf, FetchFault, isReset } from "./fetch-fault.ts";
 import { type KeptConnections, keepConnections, type PinnedRequest } from "./kept-connections.ts";
 import { type FetchTimes, RequestTime } from "./request-time.ts";
@@ -54,7 +54,7 @@ export interface SafeFetchOptions {
 
 interface Destination {
   readonly url: URL;
-  readonly target: Target;
+  readonly target: HostPort;
   readonly addresses: readonly LookupAddress[];
 }
 
@@ -174,7 +174,7 @@ function notAllowed(message: string): FetchFault {
   return new FetchFault("address_not_allowed", message);
 }
 
-function readAddress(address: string): { url: URL; target: Target } {
+function readAddress(address: string): { url: URL; target: HostPort } {
   const url = URL.parse(address);
   const host = url && normaliseHost(url.hostname);
   if (!host || (url.protocol !== "https:" && url.protocol !== "http:")) {

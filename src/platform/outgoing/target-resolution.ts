@@ -3,7 +3,7 @@ import { lookup, Resolver } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
 import { networkInterfaces } from "node:os";
 import { unlessLate } from "../deadline.ts";
-import type { AddressRules, Target } from "./address-rules.ts";
+import type { AddressRules, HostPort } from "./address-rules.ts";
 
 /** Timeout of a lookup in milliseconds. */
 const lookupMs = 10_000;
@@ -19,9 +19,9 @@ export type Resolve = (host: string) => Promise<LookupAddress[]>;
 
 /** Resolves a target. Refuses it if any of its addresses is not allowed. */
 export async function resolveTarget(
-  target: Target,
+  target: HostPort,
   rules: AddressRules,
-  isAllowed: (target: Target) => boolean,
+  isAllowed: (target: HostPort) => boolean,
   resolve: Resolve,
 ): Promise<Resolution> {
   const allowed = isAllowed(target) || rules.allowsTarget(target);

@@ -16,7 +16,7 @@ import {
 import type { FieldFault } from "../errors.ts";
 import { askedNumber, rulesOf, takenNames } from "../rule-words.ts";
 import { addFault, prefixFaults } from "./faults.ts";
-import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
+import { assertHasForm, enumNames, isWritable, onlyOneof } from "./field-names.ts";
 import { suggestion } from "./suggestion.ts";
 
 /** Reads JSON into a new message. Adds faults with paths relative to the value. */

@@ -16,7 +16,7 @@ import {
 import { type Problem, ProblemSchema } from "../../gen/pilothouse/v1/common_pb.ts";
 import { nullable } from "../../gen/pilothouse/v1/options_pb.ts";
 import { problemJson } from "../problem.ts";
-import { assertHasForm, enumNames, isWritable, onlyOneof } from "./names.ts";
+import { assertHasForm, enumNames, isWritable, onlyOneof } from "./field-names.ts";
 
 /** Converts a message to a plain object for JSON.stringify. */
 export type MessageWriter = (message: Message) => JsonObject;

@@ -4,7 +4,7 @@ import { defineService } from "../../kernel/feature.ts";
 import { archetypes as known } from "../../platform/browsers/archetypes.ts";
 
 /** Device archetypes: a constant of the release. */
-export const archetypes = defineService({
+export const archetypeFeature = defineService({
   service: ArchetypeService,
   create: () => ({ methods: { list: async () => all } }),
 });

@@ -12,7 +12,7 @@ import {
 } from "../../gen/pilothouse/v1/session_pb.ts";
 import { judgeGrant } from "../../identity/api-keys/grants.ts";
 import type { Call } from "../../kernel/call.ts";
-import type { Relay, ServiceImplementation } from "../../kernel/registry.ts";
+import type { ServiceImplementation, StreamRelay } from "../../kernel/registry.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { failFields } from "../../platform/errors.ts";
@@ -90,7 +90,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
       return create(HttpBodySchema, { contentType: "application/json", data: Buffer.from(JSON.stringify(version)) });
     },
 
-    async cdp(call, { sessionId }: CdpRequest): Promise<Relay<CdpRequest, CdpResponse>> {
+    async cdp(call, { sessionId }: CdpRequest): Promise<StreamRelay<CdpRequest, CdpResponse>> {
       if (sessionId === "") throw failFields("validation-failed", { session_id: "is required in the first message" });
       await assertOpen(call, sessionId);
       return { relay: (messages) => sessions.lend(call, sessionId, messages) };

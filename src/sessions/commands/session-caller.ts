@@ -1,5 +1,5 @@
 import type { SecretVariable } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Attempt, AuditEntry, Call, Principal } from "../../kernel/call.ts";
+import type { AuditEntry, Call, MethodAttempt, Principal } from "../../kernel/call.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 
 /** Caller of a session command: every client call, and internal callers. */
@@ -31,7 +31,7 @@ export interface SessionCaller {
 export type PersonCaller = SessionCaller & Required<Pick<SessionCaller, "clientId">>;
 
 /** Caller that creates a session. The session is created once, however often it is attempted. */
-export interface SessionMaker extends SessionCaller, Attempt {
+export interface SessionMaker extends SessionCaller, MethodAttempt {
   /** Charges for the launch once the session has a slot, even if the launch then fails. */
   charge?(): void;
 }

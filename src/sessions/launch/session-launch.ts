@@ -34,7 +34,7 @@ import {
   transition,
 } from "../store.ts";
 import { noCapacity, notIntegrated } from "./launch-failure.ts";
-import { createProxyCheck } from "./proxy-check.ts";
+import { createProxyCheck } from "./proxy-validation.ts";
 import type { SessionPlan } from "./session-plan.ts";
 
 /** Milliseconds. */

@@ -28,7 +28,7 @@ export interface Admission {
 }
 
 /** A viewer's participant in the room of its session. */
-export interface Seat {
+export interface Participant {
   /** Opens the room, and returns the credentials. Throws `feature-unavailable` if the media server does not respond. */
   admit(): Promise<Admission>;
   /** Returns whether the viewer is in the room; true if the server does not respond. */
@@ -40,7 +40,11 @@ export interface Seat {
 }
 
 /** Creates the participants of viewers in rooms of a LiveKit server. */
-export function createSeats({ url, key, secret }: LiveKitConfig): (sessionId: string, viewerId: string) => Seat {
+export function createParticipants({
+  url,
+  key,
+  secret,
+}: LiveKitConfig): (sessionId: string, viewerId: string) => Participant {
   // Loaded only if there is a media server, by the first viewer.
   let loading: ReturnType<typeof load> | undefined;
   async function load() {

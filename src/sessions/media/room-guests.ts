@@ -10,7 +10,7 @@ import { Failure, fail } from "../../platform/errors.ts";
 import type { Ids } from "../../platform/ids.ts";
 import { callerOf } from "../commands/session-caller.ts";
 import type { SessionCommands, ViewerMessage } from "../commands/session-commands.ts";
-import { type Admission, createSeats, type Seat } from "./livekit.ts";
+import { type Admission, createParticipants, type Participant } from "./livekit.ts";
 
 /** Milliseconds between checks of a guest, who is gone when absent twice in a row. */
 const lookEvery = 5_000;
@@ -42,11 +42,17 @@ export interface RoomGuests {
 }
 
 export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsParts): RoomGuests {
-  const seats = config.liveKit && createSeats(config.liveKit);
+  const seats = config.liveKit && createParticipants(config.liveKit);
   const all = new Set<AbortController>();
 
   /** Starts publishing a session, and returns the credentials and the stream of session messages. */
-  async function show(call: Call, { sessionId, name }: RoomGuest, seat: Seat, id: string, over: AbortController) {
+  async function show(
+    call: Call,
+    { sessionId, name }: RoomGuest,
+    seat: Participant,
+    id: string,
+    over: AbortController,
+  ) {
     const viewer = create(LiveViewerSchema, { id, clientId: `view:${id}`, name, canControl: false });
     const caller = { ...callerOf(call), signal: over.signal, deadline: Number.POSITIVE_INFINITY };
     const messages = new BoundedQueue<ViewerMessage>({ items: 3 });
@@ -104,7 +110,7 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
 }
 
 /** Consumes the session's messages; the end of the session closes the room. */
-async function hearOut(seat: Seat, told: AsyncIterator<JoinResponse>): Promise<void> {
+async function hearOut(seat: Participant, told: AsyncIterator<JoinResponse>): Promise<void> {
   try {
     while (!(await told.next()).done);
   } catch (thrown) {
@@ -113,7 +119,7 @@ async function hearOut(seat: Seat, told: AsyncIterator<JoinResponse>): Promise<v
 }
 
 /** Aborts `over` when the guest is gone. */
-async function lookAfter(seat: Seat, joinsWithin: number, over: AbortController): Promise<void> {
+async function lookAfter(seat: Participant, joinsWithin: number, over: AbortController): Promise<void> {
   const mayComeUntil = performance.now() + joinsWithin;
   let missed = 0;
   try {

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { priceOf } from "../../../src/agents/llm/prices.ts";
+import { llmPriceOf } from "../../../src/agents/llm/llm-prices.ts";
 import { costOf, type LlmUsage } from "../../../src/agents/llm/spending.ts";
 import type { StoredProvider } from "../../../src/agents/llm/tables.ts";
 
 const cost = (provider: StoredProvider, model: string, usage: Partial<LlmUsage>): number | undefined => {
   const used = { input: 0, cached: 0, written: 0, output: 0, ...usage };
-  const price = priceOf({ source: "byok", provider, model }, undefined, used.input);
+  const price = llmPriceOf({ source: "byok", provider, model }, undefined, used.input);
   return price && costOf(used, price);
 };
 
@@ -25,5 +25,5 @@ test.each([
 test("a call of the bundled LLM costs the configured price", () => {
   const price = { input: 3, cachedInput: 0.3, cacheWrite: 3.75, output: 15 };
   const bundled = { provider: "anthropic", apiKey: "", model: "claude-haiku-4-5", baseUrl: null, price } as const;
-  expect(priceOf({ source: "bundled", provider: "anthropic", model: "claude-haiku-4-5" }, bundled)).toBe(price);
+  expect(llmPriceOf({ source: "bundled", provider: "anthropic", model: "claude-haiku-4-5" }, bundled)).toBe(price);
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertAccount } from "../../../src/accounts/store.ts";
 import { longestAnswer } from "../../../src/agents/llm/models.ts";
-import { costOf, reserve, settle } from "../../../src/agents/llm/spending.ts";
+import { costOf, reserve, settleReservation } from "../../../src/agents/llm/spending.ts";
 import { readSpending, writeSettings } from "../../../src/agents/llm/store.ts";
 import { monthNamed } from "../../../src/limits/month.ts";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
@@ -148,7 +148,7 @@ test("one of several concurrent calls exceeds the cap, and each is charged to th
   now += 1;
   const usage = { input: 1_000, cached: 900, written: 0, output: 100 };
   const price = { input: 3, cachedInput: 0.3, cacheWrite: 3, output: 15 };
-  for (const each of reserved) await db.transaction((tx) => settle(tx, each, costOf(usage, price)));
+  for (const each of reserved) await db.transaction((tx) => settleReservation(tx, each, costOf(usage, price)));
   const months = ["2026-11", "2026-12"].map(monthNamed);
   expect(await Promise.all(months.map((month) => readSpending(db, id, month)))).toEqual([2 * 2_070, 0]);
   expect((await putAside()).month.name).toBe("2026-12");

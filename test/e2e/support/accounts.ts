@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { allScopes } from "../../../src/identity/api-keys/scopes.ts";
-import { newSecret, parseToken, writeToken } from "../../../src/identity/api-keys/token.ts";
+import { newKeySecret, parseToken, writeToken } from "../../../src/identity/api-keys/token.ts";
 import { createIds } from "../../../src/platform/ids.ts";
 import { hashSecret } from "../../../src/platform/secrets/secrets.ts";
 import type { Service } from "../../support/service.ts";
@@ -20,7 +20,7 @@ export async function addAccount({ databaseUrl }: Pick<Service, "databaseUrl">, 
   const { tier = "free", scopes = allScopes, expiresAt = null, revokedAt = null } = row;
   const accountId = ids.next("acc");
   const keyId = ids.next("key");
-  const secret = newSecret();
+  const secret = newKeySecret();
   await withDatabase(databaseUrl, async (query) => {
     await query("insert into accounts (id, name, tier) values ($1, $2, $3)", [accountId, "Stranger", tier]);
     await query(
@@ -35,7 +35,7 @@ export async function addAccount({ databaseUrl }: Pick<Service, "databaseUrl">, 
 /** Inserts another key for the account of a key. Returns the new key. */
 export async function addKey({ databaseUrl }: Pick<Service, "databaseUrl">, token: string): Promise<string> {
   const keyId = ids.next("key");
-  const secret = newSecret();
+  const secret = newKeySecret();
   await withDatabase(databaseUrl, (query) =>
     query(
       `insert into api_keys (id, account_id, name, secret_hash, scopes)
@@ -48,7 +48,7 @@ export async function addKey({ databaseUrl }: Pick<Service, "databaseUrl">, toke
 
 /** Returns a well-formed key that does not exist. */
 export function strangeKey(): string {
-  return writeToken({ id: ids.next("key"), secret: newSecret() });
+  return writeToken({ id: ids.next("key"), secret: newKeySecret() });
 }
 
 /** Returns a well-formed ID of a session that does not exist. */

@@ -1,4 +1,4 @@
-import type { OpenApiDocument, Schema } from "../../../gateway/openapi/model.ts";
+import type { JsonSchema, OpenApiDocument } from "../../../gateway/openapi/model.ts";
 import type { Random } from "./random.ts";
 
 /** Placeholder for a number that exceeds the range of a double. */
@@ -85,7 +85,7 @@ export class RandomValues {
   }
 
   /** Returns a value for a schema. With probability `wildness`, each part is replaced by an arbitrary value. */
-  value(schema: Schema, wildness: number): unknown {
+  value(schema: JsonSchema, wildness: number): unknown {
     const random = this.#random;
     if (random.chance(wildness)) return random.pick(wild);
     const { $ref, oneOf, anyOf } = schema;
@@ -112,14 +112,14 @@ export class RandomValues {
     }
   }
 
-  #resolve(reference: string): Schema {
+  #resolve(reference: string): JsonSchema {
     const name = reference.replace("#/components/schemas/", "");
     const schema = this.#document.components.schemas[name];
     if (!schema) throw new Error(`the document has no ${reference}`);
     return schema;
   }
 
-  #object({ properties = {}, required = [], additionalProperties }: Schema, wildness: number): unknown {
+  #object({ properties = {}, required = [], additionalProperties }: JsonSchema, wildness: number): unknown {
     const random = this.#random;
     const entries: [string, unknown][] = [];
     for (const [name, schema] of Object.entries(properties)) {
@@ -138,7 +138,7 @@ export class RandomValues {
     return Object.fromEntries(entries);
   }
 
-  #member(name: string, schema: Schema, wildness: number): unknown {
+  #member(name: string, schema: JsonSchema, wildness: number): unknown {
     const fit = this.#fitting[name];
     if (name === "timeout_ms") return this.#timeout(wildness);
     return fit && this.#random.chance(0.7) ? this.#random.pick(fit) : this.value(schema, wildness);
@@ -148,18 +148,18 @@ export class RandomValues {
     return this.#random.chance(wildness) ? this.#random.pick(wild) : this.#random.pick([1, 50, 300, 0, 120_001]);
   }
 
-  #array({ items = {}, minItems = 0, maxItems = 8 }: Schema, wildness: number): unknown {
+  #array({ items = {}, minItems = 0, maxItems = 8 }: JsonSchema, wildness: number): unknown {
     const length = this.#random.pick([minItems, 1, 2, Math.min(maxItems, 101), Math.min(maxItems + 1, 102)]);
     return Array.from({ length }, () => this.value(items, wildness));
   }
 
-  #number({ minimum = 0, maximum = 1000, type }: Schema): number {
+  #number({ minimum = 0, maximum = 1000, type }: JsonSchema): number {
     const random = this.#random;
     const near = [minimum, minimum + 1, minimum - 1, maximum, maximum + 1, Math.floor((minimum + maximum) / 2)];
     return random.pick(near) + (type === "number" && random.chance(0.3) ? 0.25 : 0);
   }
 
-  #text({ minLength = 0, maxLength = 64 }: Schema): string {
+  #text({ minLength = 0, maxLength = 64 }: JsonSchema): string {
     const random = this.#random;
     if (random.chance(0.7)) return random.pick(texts);
     const length = random.pick([minLength, Math.max(0, minLength - 1), maxLength, maxLength + 1]);

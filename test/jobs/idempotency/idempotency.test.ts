@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { insertAccount } from "../../../src/accounts/store.ts";
 import { type Profile, ProfileSchema } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
 import { createIdempotency, type Idempotency } from "../../../src/jobs/idempotency/idempotency.ts";
-import type { Attempt } from "../../../src/kernel/call.ts";
+import type { MethodAttempt } from "../../../src/kernel/call.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { type Failure, fail } from "../../../src/platform/errors.ts";
 import { createIds } from "../../../src/platform/ids.ts";
@@ -52,7 +52,7 @@ function freshRequest() {
 }
 
 /** Commits an account as the change of an attempt and returns its name. */
-function making(name: string, at: Attempt): Promise<Message> {
+function making(name: string, at: MethodAttempt): Promise<Message> {
   const id = at.ids.next("acc");
   return at.commit<Profile>(async (tx) => {
     await insertAccount(tx, { id, name, tier: "free" });
@@ -150,7 +150,7 @@ test("an attempt with heartbeats is not taken over, and the same request waits f
 test("a later attempt reuses the identifiers of a failed one, unless its failure changed data", async () => {
   const { request } = freshRequest();
   const seen: [boolean, string, string][] = [];
-  const attemptIt = (end: (attempt: Attempt) => Promise<Message>) =>
+  const attemptIt = (end: (attempt: MethodAttempt) => Promise<Message>) =>
     one.repeatable(request, (attempt) => {
       seen.push([attempt.resumes, attempt.ids.next("ses"), attempt.ids.next("ses")]);
       return end(attempt);

@@ -8,7 +8,7 @@ import { crashedFailure } from "../../pages/tab.ts";
 import { Aftermath } from "./aftermath.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { activatePage, closePage, goInHistory, openPage, reload } from "./page-control.ts";
-import { drag, swipe } from "./pointer.ts";
+import { drag, swipe } from "./pointer-actions.ts";
 import type { Scene } from "./scene.ts";
 import { scroll } from "./scroll.ts";
 import { select } from "./select.ts";

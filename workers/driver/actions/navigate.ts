@@ -3,8 +3,8 @@ import { unlessLate, within } from "../../../src/platform/deadline.ts";
 import { Failure, fail } from "../../../src/platform/errors.ts";
 import { isMetadataHost } from "../../../src/platform/outgoing/address-rules.ts";
 import type { CdpSession } from "../../cdp/cdp-session.ts";
+import type { EgressRelay } from "../../egress/egress-relay.ts";
 import type { EgressFailure } from "../../egress/journal.ts";
-import type { Relay } from "../../egress/relay.ts";
 import type { DownloadShelf } from "../../files/download-shelf.ts";
 import type { PageBook } from "../../pages/page-book.ts";
 import type { Progress } from "../../pages/progress.ts";
@@ -29,7 +29,7 @@ export interface NavigateScene {
   readonly pages: PageBook;
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
-  readonly relay: Pick<Relay, "wasRefused" | "failureOf" | "isOutside">;
+  readonly relay: Pick<EgressRelay, "wasRefused" | "failureOf" | "isOutside">;
   readonly downloads: Pick<DownloadShelf, "nameSince">;
   /** Whether refusals tell the operator how to allow the address. */
   readonly showRemedy: boolean;
@@ -68,7 +68,7 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
       const fileName = await downloads.nameSince(since, sessionPage.targetId);
       return fileName === undefined ? {} : { download: { fileName } };
     }
-    if (came === "document") await reach(sessionPage, loadStateOf(request.waitUntil), progress);
+    if (came === "document") await waitForLoadState(sessionPage, loadStateOf(request.waitUntil), progress);
     const { answer } = sessionPage.traffic;
     if (answer?.looksBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
     return landingOf(answer);
@@ -82,7 +82,7 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
 }
 
 /** Resolves when the page's document, or a pending one, has reached the load state. */
-export async function reach({ tab }: SessionPage, state: LoadState, progress: Progress): Promise<void> {
+export async function waitForLoadState({ tab }: SessionPage, state: LoadState, progress: Progress): Promise<void> {
   const reached = await tab.changes.until(() => tab.hasReached(state) || undefined, progress);
   if (!reached) notLoaded();
 }

@@ -6,7 +6,7 @@ import type { PageBook } from "../../pages/page-book.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import { browserFailure } from "./browser-failure.ts";
-import { reach } from "./navigate.ts";
+import { waitForLoadState } from "./navigate.ts";
 
 /** Longest wait for `Page.bringToFront`. No session output depends on it. */
 const frontMs = 500;
@@ -28,13 +28,13 @@ export async function goInHistory({ sessionPage, progress }: ControlScene, steps
     throw fail("conflict", {}, { detail });
   }
   await begin(sessionPage, progress, () => cdp.send("Page.navigateToHistoryEntry", { entryId: entry.id }));
-  await reach(sessionPage, "load", progress);
+  await waitForLoadState(sessionPage, "load", progress);
 }
 
 /** Reloads the page. Resolves when it has loaded. */
 export async function reload({ sessionPage, progress }: ControlScene): Promise<void> {
   await begin(sessionPage, progress, () => sessionPage.cdp.send("Page.reload"));
-  await reach(sessionPage, "load", progress);
+  await waitForLoadState(sessionPage, "load", progress);
 }
 
 /** Makes a page the active one: the default page of commands. */

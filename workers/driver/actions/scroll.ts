@@ -1,9 +1,16 @@
 import type { Scroll } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import type { Scrolled } from "../../injected/page-scroll.ts";
-import type { Point } from "../../injected/page-sight.ts";
+import type { ViewportPoint } from "../../injected/page-sight.ts";
 import { inputOf } from "../../input/page-input.ts";
-import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFrame } from "../elements/page-world.ts";
-import { frameHeldBy, persist, reach } from "../elements/reach.ts";
+import {
+  callForObject,
+  callPage,
+  childFrame,
+  DocumentLeft,
+  type FrameSession,
+  mainFrame,
+} from "../elements/page-world.ts";
+import { frameHeldBy, persist, reachElement } from "../elements/reach.ts";
 import { aimOf, type Scene } from "./scene.ts";
 
 /** Longest wait for a wheel event to take effect. A page without scrollable content shows none. */
@@ -14,7 +21,7 @@ export async function scroll(scene: Scene, request: Scroll): Promise<void> {
   const { dx, dy } = request;
   const aim = aimOf(scene, request, "action");
   if (aim) {
-    await reach(scene, aim, ({ inner }, timeoutMs) =>
+    await reachElement(scene, aim, ({ inner }, timeoutMs) =>
       callPage(scene, inner, "scrollElement", { selector: aim.selector, timeoutMs }, { dx, dy }),
     );
     return;
@@ -32,7 +39,7 @@ export async function scroll(scene: Scene, request: Scroll): Promise<void> {
 
 /** A frame with its scroll offsets before the wheel event. */
 interface Watched {
-  readonly frame: Frame;
+  readonly frame: FrameSession;
   readonly seen: Scrolled;
 }
 
@@ -40,7 +47,7 @@ interface Watched {
  * Reads the scroll offsets around a point (default: the middle of the viewport), and recursively those of the frame
  * shown there.
  */
-async function lookAround(scene: Scene, frame: Frame, at?: Point): Promise<[Watched, ...Watched[]]> {
+async function lookAround(scene: Scene, frame: FrameSession, at?: ViewportPoint): Promise<[Watched, ...Watched[]]> {
   const seen = await callPage(scene, frame, "scrolled", at);
   if (!seen.inner) return [{ frame, seen }];
   const { objectId } = await callForObject(scene, frame, "hitAt", seen.at);

@@ -3,7 +3,14 @@ import { type Failure, fail, failFields } from "../../../src/platform/errors.ts"
 import { normaliseHost } from "../../../src/platform/outgoing/address-rules.ts";
 import { DomainList } from "../../../src/platform/outgoing/domain-list.ts";
 import type { VariableUse } from "../../variables/variable-book.ts";
-import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFrame } from "../elements/page-world.ts";
+import {
+  callForObject,
+  callPage,
+  childFrame,
+  DocumentLeft,
+  type FrameSession,
+  mainFrame,
+} from "../elements/page-world.ts";
 import { frameHeldBy, persist } from "../elements/reach.ts";
 import type { Scene } from "./scene.ts";
 
@@ -59,7 +66,7 @@ const left = (place: string): Failure =>
   fail("conflict", {}, { detail: `the document changed before ${place} was typed` });
 
 /** Returns the focused frame and its document's origin. */
-function focusOf(scene: Scene): Promise<{ readonly frame: Frame; readonly origin: string }> {
+function focusOf(scene: Scene): Promise<{ readonly frame: FrameSession; readonly origin: string }> {
   return persist(scene, async () => {
     let frame = mainFrame(scene);
     for (let depth = 0; depth < deepest; depth += 1) {

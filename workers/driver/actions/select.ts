@@ -1,14 +1,14 @@
 import type { Select } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../../src/platform/errors.ts";
 import { callPage } from "../elements/page-world.ts";
-import { reach } from "../elements/reach.ts";
+import { reachElement } from "../elements/reach.ts";
 import { neededAim, type Scene } from "./scene.ts";
 
 /** Selects options of a `<select>` by value or else by label, once all of them exist. */
 export async function select(scene: Scene, request: Select): Promise<void> {
   const { values } = request;
   const aim = neededAim(scene, request, "action");
-  const faults = await reach(scene, aim, ({ inner }, timeoutMs) =>
+  const faults = await reachElement(scene, aim, ({ inner }, timeoutMs) =>
     callPage(scene, inner, "chooseOptions", { selector: aim.selector, timeoutMs, isEnabled: true }, values),
   );
   if (faults) throw failFields("validation-failed", faults);

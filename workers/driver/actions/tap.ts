@@ -1,13 +1,13 @@
 import { type Hover, MouseButton, type Tap } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../../src/platform/errors.ts";
-import type { Stroke } from "../../injected/page-guard.ts";
-import type { Point } from "../../injected/page-sight.ts";
+import type { GuardedInput } from "../../injected/page-guard.ts";
+import type { ViewportPoint } from "../../injected/page-sight.ts";
 import type { Button } from "../../input/mouse.ts";
 import { inputOf, type PageInput } from "../../input/page-input.ts";
 import type { TouchScreen } from "../../input/touch-screen.ts";
 import { callPage, mainFrame } from "../elements/page-world.ts";
 import { persist } from "../elements/reach.ts";
-import { strike } from "../elements/strike.ts";
+import { dispatchClick } from "../elements/strike.ts";
 import { aimOf, checkTime, type Scene } from "./scene.ts";
 
 /**
@@ -31,30 +31,30 @@ export function hover(scene: Scene, request: Hover): Promise<string | undefined>
 async function hit(
   scene: Scene,
   request: Tap | Hover,
-  stroke: Stroke,
-  act: (input: PageInput, point: Point) => Promise<unknown>,
+  stroke: GuardedInput,
+  act: (input: PageInput, point: ViewportPoint) => Promise<unknown>,
 ): Promise<string | undefined> {
   const { progress, sessionPage } = scene;
   const aim = aimOf(scene, request, "action");
   const input = inputOf(sessionPage.cdp);
-  const dispatch = (point: Point) => progress.race(act(input, point));
+  const dispatch = (point: ViewportPoint) => progress.race(act(input, point));
   if (!aim) {
     const point = await pointOf(scene, request);
     checkTime(progress);
     await dispatch(point);
     return undefined;
   }
-  return strike(scene, aim, { stroke, isEnabled: stroke === "press" }, dispatch);
+  return dispatchClick(scene, aim, { stroke, isEnabled: stroke === "press" }, dispatch);
 }
 
-async function touch(screen: TouchScreen, point: Point): Promise<void> {
+async function touch(screen: TouchScreen, point: ViewportPoint): Promise<void> {
   await Promise.all([screen.start(point), screen.end()]);
 }
 
 /** Returns the point that a request names. Throws `validation-failed` if it is outside of the viewport. */
-async function pointOf(scene: Scene, { x = 0, y = 0 }: Pick<Tap | Hover, "x" | "y">): Promise<Point> {
+async function pointOf(scene: Scene, { x = 0, y = 0 }: Pick<Tap | Hover, "x" | "y">): Promise<ViewportPoint> {
   const { width, height } = await persist(scene, async () => {
-    return { value: await callPage(scene, mainFrame(scene), "viewport") };
+    return { value: await callPage(scene, mainFrame(scene), "viewportSize") };
   });
   const outside = `is outside of the viewport of ${width}x${height}`;
   if (x >= width) throw failFields("validation-failed", { "action.x": outside });

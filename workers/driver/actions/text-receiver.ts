@@ -3,7 +3,7 @@ import { failFields } from "../../../src/platform/errors.ts";
 import type { Reception } from "../../injected/page-receive.ts";
 import type { Aim } from "../elements/aim.ts";
 import { callPage } from "../elements/page-world.ts";
-import { reach } from "../elements/reach.ts";
+import { reachElement } from "../elements/reach.ts";
 import type { Scene } from "./scene.ts";
 
 /** Prepares an element for key input once it accepts text. A control with a single value is `set` to the text. */
@@ -12,7 +12,7 @@ export async function readyForText(
   aim: Aim,
   { text, clear }: Pick<Type, "text" | "clear">,
 ): Promise<"ready" | "set"> {
-  const reception = await reach(scene, aim, ({ inner }, timeoutMs) =>
+  const reception = await reachElement(scene, aim, ({ inner }, timeoutMs) =>
     callPage(scene, inner, "receiveText", { selector: aim.selector, timeoutMs }, { text, clear }),
   );
   return settle(reception);

@@ -5,7 +5,7 @@ import { fail, failFields } from "../../../src/platform/errors.ts";
 import type { Keyboard } from "../../input/keyboard.ts";
 import { deleteKey, findKey, isModifier } from "../../input/keys.ts";
 import { inputOf } from "../../input/page-input.ts";
-import { isOneCharacter, strike, strokesOf } from "../../input/strokes.ts";
+import { dispatchKeyPress, isOneCharacter, keyPressesOf } from "../../input/strokes.ts";
 import type { Progress } from "../../pages/progress.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { aimOf, checkTime, type Scene } from "./scene.ts";
@@ -75,7 +75,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
       ahead = isQuick && delayMs === 0 ? Math.min(ahead * 2, mostAhead) : Math.max(ahead >> 1, 1);
     }
   };
-  const strokes = [...strokesOf(text)];
+  const strokes = [...keyPressesOf(text)];
   const sendAll = async () => {
     for (const [index, stroke] of strokes.entries()) {
       // A closing page may not acknowledge the keys that it handled. All others are awaited before the last key.
@@ -91,7 +91,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
           },
         );
       }
-      const answer = strike(keyboard, stroke);
+      const answer = dispatchKeyPress(keyboard, stroke);
       // If an earlier key fails, this answer is never awaited.
       answer.catch(() => undefined);
       sent.push({ at: performance.now(), answer });

@@ -5,7 +5,7 @@ import { fail, failFields } from "../../../src/platform/errors.ts";
 import { type FileInput, giveFiles, inputOfChooser } from "../../files/file-input.ts";
 import type { Aim } from "../elements/aim.ts";
 import { callForObject } from "../elements/page-world.ts";
-import { reach } from "../elements/reach.ts";
+import { reachElement } from "../elements/reach.ts";
 import { neededAim, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
@@ -43,7 +43,7 @@ async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
 
 /** Waits for a match, visible or not, and holds the first that is a file input or its label. Null if none is. */
 function holdFileInput(scene: Scene, aim: Aim): Promise<FileInput | null> {
-  return reach<FileInput | null>(scene, aim, async ({ inner }, timeoutMs) => {
+  return reachElement<FileInput | null>(scene, aim, async ({ inner }, timeoutMs) => {
     const wish = { selector: aim.selector, timeoutMs };
     const { objectId, value } = await callForObject(scene, inner, "findFileInput", wish);
     if (objectId !== undefined) return { value: { cdp: inner.cdp, objectId } };

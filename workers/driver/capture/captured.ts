@@ -36,7 +36,7 @@ export class Captured {
   /** Stores a capture. A large one goes to a file in `directory`. */
   static async keep(raw: RawCapture, directory: string): Promise<Captured> {
     const bytes = raw.parts.reduce((sum, part) => sum + part.length, 0);
-    if (bytes > maxBytes) throw tooLarge(bytes);
+    if (bytes > maxBytes) throw captureTooLarge(bytes);
     return new Captured(raw, bytes, bytes > memoryBytes ? await writeUnnamed(raw.parts, directory) : undefined);
   }
 
@@ -52,7 +52,7 @@ export class Captured {
 }
 
 /** Creates the failure for a capture above 64 MiB. */
-export function tooLarge(bytes: number): Error {
+export function captureTooLarge(bytes: number): Error {
   const detail = `the capture has ${bytes} bytes, and at most ${maxBytes} are possible: capture a smaller part, or in a smaller format`;
   return fail("driver-error", { capture_bytes: bytes }, { detail });
 }

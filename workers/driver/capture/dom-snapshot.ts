@@ -1,8 +1,15 @@
 import { within } from "../../../src/platform/deadline.ts";
 import type { Scene } from "../actions/scene.ts";
-import { callForObject, callPage, childFrame, DocumentLeft, type Frame, mainFrame } from "../elements/page-world.ts";
+import {
+  callForObject,
+  callPage,
+  childFrame,
+  DocumentLeft,
+  type FrameSession,
+  mainFrame,
+} from "../elements/page-world.ts";
 import { persist } from "../elements/reach.ts";
-import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
+import { captureTooLarge, maxBytes, type RawCapture } from "./captured.ts";
 import { encodeText, escapeAttribute } from "./text-parts.ts";
 
 /** Characters per message. Larger messages would delay others on the browser's pipe. */
@@ -35,13 +42,13 @@ class DomSnapshot {
     this.#scene = scene;
   }
 
-  async write(frame: Frame, depth: number): Promise<string> {
+  async write(frame: FrameSession, depth: number): Promise<string> {
     let isKept = true;
     try {
       const { html, isWhole } = await this.#read(frame);
       isKept = !isWhole;
       this.#length += html.length;
-      if (this.#length > maxBytes) throw tooLarge(this.#length);
+      if (this.#length > maxBytes) throw captureTooLarge(this.#length);
       return await this.#inline(frame, html, depth);
     } finally {
       if (isKept) callPage(this.#scene, frame, "forgetDocument", this.#token).catch(() => undefined);
@@ -49,7 +56,7 @@ class DomSnapshot {
   }
 
   /** Inserts the documents of a document's frames. */
-  async #inline(frame: Frame, html: string, depth: number): Promise<string> {
+  async #inline(frame: FrameSession, html: string, depth: number): Promise<string> {
     const [first = "", ...parts] = html.split(this.#token);
     const written = [first];
     let length = first.length;
@@ -58,13 +65,13 @@ class DomSnapshot {
       const child = await this.#writeChild(frame, Number(part.slice(0, end)), depth + 1);
       const escaped = await escapeAttribute(child, maxBytes - length);
       length += escaped.length + part.length;
-      if (length > maxBytes) throw tooLarge(length);
+      if (length > maxBytes) throw captureTooLarge(length);
       written.push(escaped, part.slice(end + 1));
     }
     return written.join("");
   }
 
-  async #writeChild(parent: Frame, index: number, depth: number): Promise<string> {
+  async #writeChild(parent: FrameSession, index: number, depth: number): Promise<string> {
     this.#frames += 1;
     if (depth > maxDepth || this.#frames > maxFrames) return "";
     const write = async () => {
@@ -77,14 +84,14 @@ class DomSnapshot {
   }
 
   /** Reads a serialized document, in slices if it is large. An incomplete read leaves it stored in its world. */
-  async #read(frame: Frame): Promise<{ readonly html: string; readonly isWhole: boolean }> {
+  async #read(frame: FrameSession): Promise<{ readonly html: string; readonly isWhole: boolean }> {
     const options = { token: this.#token, limit: maxBytes };
     const slices: string[] = [];
     for (let from = 0; ; ) {
       const slice = { from, size: sliceLength };
       const read = await callPage(this.#scene, frame, "readDocument", options, slice);
       if (!read) throw new DocumentLeft("the document was left while it was read");
-      if (read.length > maxBytes) throw tooLarge(read.length);
+      if (read.length > maxBytes) throw captureTooLarge(read.length);
       slices.push(read.html);
       from += read.html.length;
       if (read.html === "" || from >= read.length) return { html: slices.join(""), isWhole: read.isWhole };

@@ -1,6 +1,6 @@
 import type { CaptureRequest } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import type { Scene } from "../actions/scene.ts";
-import { maxBytes, type RawCapture, tooLarge } from "./captured.ts";
+import { captureTooLarge, maxBytes, type RawCapture } from "./captured.ts";
 
 /** Width and height in inches, in portrait orientation. */
 const papers: Readonly<Record<string, readonly [number, number]>> = {
@@ -44,7 +44,7 @@ async function readStream({ progress, sessionPage }: Scene, handle: string): Pro
       for (const { data, base64Encoded, eof } of await progress.race(Promise.all([read(), read()]))) {
         const part = Buffer.from(data, base64Encoded ? "base64" : "latin1");
         bytes += part.length;
-        if (bytes > maxBytes) throw tooLarge(bytes);
+        if (bytes > maxBytes) throw captureTooLarge(bytes);
         parts.push(part);
         isAtEnd = eof;
       }

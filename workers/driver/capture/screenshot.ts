@@ -14,7 +14,7 @@ import type { Scene } from "../actions/scene.ts";
 import type { RawCapture } from "./captured.ts";
 import { readImageSize } from "./image-size.ts";
 import { checkPicture, type PictureFormat } from "./picture-limits.ts";
-import { whileShown } from "./shown-element.ts";
+import { whileCaptureShown } from "./shown-element.ts";
 
 /**
  * Longest delay between retries in milliseconds; delays double up to it. Right after a load the compositor has no
@@ -38,7 +38,7 @@ interface Part {
 export async function takeScreenshot(scene: Scene, request: CaptureRequest): Promise<RawCapture> {
   const { selector, frame, fullPage, scale } = request;
   if (selector !== undefined) {
-    return whileShown(scene, { selector, frame, path: "" }, async (box) =>
+    return whileCaptureShown(scene, { selector, frame, path: "" }, async (box) =>
       takePart(scene, request, await partAround(scene, box)),
     );
   }

@@ -8,7 +8,7 @@ import * as elements from "../elements/reach.ts";
 const elementMs = 5_000;
 
 /** Runs `work` while an element is in view. Its box is relative to the viewport. */
-export async function whileShown<Value>(
+export async function whileCaptureShown<Value>(
   { sessionPage, progress }: Scene,
   aim: Aim,
   work: (box: Box) => Promise<Value>,

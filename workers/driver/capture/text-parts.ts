@@ -1,12 +1,12 @@
 import { setImmediate as breathe } from "node:timers/promises";
-import { maxBytes, tooLarge } from "./captured.ts";
+import { captureTooLarge, maxBytes } from "./captured.ts";
 
 /** Characters processed before yielding to other sessions: at most 2 ms. */
 const sliceLength = 1024 * 1024;
 
 /** Encodes a long text as UTF-8 in slices. */
 export async function encodeText(text: string): Promise<Buffer[]> {
-  if (text.length > maxBytes) throw tooLarge(text.length);
+  if (text.length > maxBytes) throw captureTooLarge(text.length);
   const parts: Buffer[] = [];
   for (const slice of slices(text)) {
     if (parts.push(Buffer.from(slice, "utf8")) > 1) await breathe();
@@ -21,7 +21,7 @@ export async function escapeAttribute(text: string, limit: number): Promise<stri
   for (const slice of slices(text)) {
     const escaped = slice.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
     length += escaped.length;
-    if (length > limit) throw tooLarge(length);
+    if (length > limit) throw captureTooLarge(length);
     if (parts.push(escaped) > 1) await breathe();
   }
   return parts.join("");

@@ -17,7 +17,7 @@ export interface ElementScene {
 }
 
 /** A frame with the CDP session of its process. */
-export interface Frame {
+export interface FrameSession {
   readonly cdp: CdpSession;
   readonly frameId: string;
   readonly isMain: boolean;
@@ -53,18 +53,18 @@ export class HeldObject {
 
 type Answer = Awaited<ReturnType<typeof ask>>;
 
-export function mainFrame({ sessionPage }: Pick<ElementScene, "sessionPage">): Frame {
+export function mainFrame({ sessionPage }: Pick<ElementScene, "sessionPage">): FrameSession {
   return { cdp: sessionPage.cdp, frameId: sessionPage.targetId, isMain: true };
 }
 
-export function childFrame({ sessionPage }: Pick<ElementScene, "sessionPage">, frameId: string): Frame {
+export function childFrame({ sessionPage }: Pick<ElementScene, "sessionPage">, frameId: string): FrameSession {
   return { cdp: sessionPage.cdpOf(frameId), frameId, isMain: false };
 }
 
 /** Calls a function of our script in the frame's current document and returns its resolved value. */
 export async function callPage<Name extends keyof PageScript>(
   { progress }: Pick<ElementScene, "progress">,
-  frame: Frame,
+  frame: FrameSession,
   name: Name,
   ...args: Parameters<PageScript[Name]>
 ): Promise<Awaited<ReturnType<PageScript[Name]>>> {
@@ -76,7 +76,7 @@ export async function callPage<Name extends keyof PageScript>(
 /** Registers a closed shadow root with the document's script. Both objects must be from the script's world. */
 export async function keepClosed(
   { progress }: Pick<ElementScene, "progress">,
-  frame: Frame,
+  frame: FrameSession,
   host: HeldObject,
   root: HeldObject,
 ): Promise<void> {
@@ -84,14 +84,14 @@ export async function keepClosed(
 }
 
 /** Returns the execution context id of the frame's script. Undefined if the script is not loaded. */
-export function worldOf(frame: Frame): number | undefined {
+export function worldOf(frame: FrameSession): number | undefined {
   return homesOf(frame).get(frame.frameId)?.contextId;
 }
 
 /** Same as `callPage`, but returns a remote object, which the caller must release. */
 export function callForObject<Name extends keyof PageScript>(
   { progress }: Pick<ElementScene, "progress">,
-  frame: Frame,
+  frame: FrameSession,
   name: Name,
   ...args: Parameters<PageScript[Name]>
 ): Promise<Answer> {
@@ -101,7 +101,7 @@ export function callForObject<Name extends keyof PageScript>(
 /** Calls a function of our script if the document already has the script. Returns undefined if not. */
 export async function callIfKnown<Name extends "release" | "title" | "coverFields" | "uncoverFields">(
   { progress }: Pick<ElementScene, "progress">,
-  frame: Frame,
+  frame: FrameSession,
   name: Name,
 ): Promise<ReturnType<PageScript[Name]> | undefined> {
   const answer = await callKnown(progress, frame, { name, args: [], byValue: true });
@@ -116,7 +116,7 @@ interface PageCall {
   readonly byValue: boolean;
 }
 
-async function call(progress: Progress, frame: Frame, wanted: PageCall): Promise<Answer> {
+async function call(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer> {
   const known = await callKnown(progress, frame, wanted);
   if (known) return known;
   try {
@@ -133,7 +133,7 @@ async function call(progress: Progress, frame: Frame, wanted: PageCall): Promise
 /**
  * Converts an error: to `DocumentLeft` if the document or its frame is gone, and to a closed failure if the page is.
  */
-function asked({ isMain }: Frame, thrown: unknown): unknown {
+function asked({ isMain }: FrameSession, thrown: unknown): unknown {
   if (isDocumentLeft(thrown) || (!isMain && isTargetClosed(thrown))) {
     return new DocumentLeft("the document was left", { cause: thrown });
   }
@@ -141,7 +141,7 @@ function asked({ isMain }: Frame, thrown: unknown): unknown {
 }
 
 /** Calls the script if the document already has it. Returns undefined if not. */
-async function callKnown(progress: Progress, frame: Frame, wanted: PageCall): Promise<Answer | undefined> {
+async function callKnown(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer | undefined> {
   const home = homesOf(frame).get(frame.frameId);
   if (!home) return undefined;
   const answer = await ask(progress, frame, home, "globalThis[home]", wanted).catch(unlessGone);
@@ -150,7 +150,7 @@ async function callKnown(progress: Progress, frame: Frame, wanted: PageCall): Pr
   return undefined;
 }
 
-function homesOf({ cdp }: Frame): Map<string, Home> {
+function homesOf({ cdp }: FrameSession): Map<string, Home> {
   const known = homes.get(cdp) ?? new Map<string, Home>();
   homes.set(cdp, known);
   return known;
@@ -162,7 +162,7 @@ function homesOf({ cdp }: Frame): Map<string, Home> {
  */
 async function ask(
   progress: Progress,
-  { cdp }: Frame,
+  { cdp }: FrameSession,
   { contextId, name: home }: Home,
   script: string,
   { name, args, byValue }: PageCall,

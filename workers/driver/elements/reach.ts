@@ -11,7 +11,7 @@ import {
   childFrame,
   DocumentLeft,
   type ElementScene,
-  type Frame,
+  type FrameSession,
   InvalidSelector,
   mainFrame,
   type PageScript,
@@ -51,15 +51,15 @@ export async function persist<Value>(
 
 /** The frame of an element, and its ancestors, innermost first. */
 export interface Way {
-  readonly inner: Frame;
-  readonly outer: readonly Frame[];
+  readonly inner: FrameSession;
+  readonly outer: readonly FrameSession[];
 }
 
 /**
  * Retries an attempt in the frame of an element until it succeeds. `withoutFrame` is the result if a frame is missing;
  * by default frames are awaited.
  */
-export function reach<Value>(
+export function reachElement<Value>(
   scene: ElementScene,
   aim: Aim,
   attempt: (way: Way, timeoutMs: number) => Promise<Seen<Value>>,
@@ -80,7 +80,7 @@ export function reach<Value>(
 
 /** Scrolls an element into view and returns its box in the page's viewport once it is stable. */
 export function showElement(scene: ElementScene, aim: Aim): Promise<Box> {
-  return reach(scene, aim, (way, timeoutMs) => show(scene, way, { selector: aim.selector, timeoutMs }));
+  return reachElement(scene, aim, (way, timeoutMs) => show(scene, way, { selector: aim.selector, timeoutMs }));
 }
 
 /** Same as `showElement` while `work` runs. Restores all scroll offsets afterwards. */
@@ -89,9 +89,9 @@ export async function whileShown<Value>(
   aim: Aim,
   work: (box: Box) => Promise<Value>,
 ): Promise<Value> {
-  let frames: readonly Frame[] = [];
+  let frames: readonly FrameSession[] = [];
   try {
-    const box = await reach(scene, aim, async (way, timeoutMs) => {
+    const box = await reachElement(scene, aim, async (way, timeoutMs) => {
       frames = [way.inner, ...way.outer];
       await Promise.all(way.outer.map((frame) => callPage(scene, frame, "keepOffsets")));
       return show(scene, way, { selector: aim.selector, timeoutMs, keepsOffsets: true });
@@ -120,7 +120,7 @@ async function show(
 /** Resolves the frames that lead to an element. */
 async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Promise<Seen<Way>> {
   let inner = mainFrame(scene);
-  const outer: Frame[] = [];
+  const outer: FrameSession[] = [];
   const leading = selectorsOf(aim).slice(0, -1);
   // Checks all selectors first: a missing frame would hide an invalid selector behind it.
   if (leading.length > 0) await refuseInvalid(scene, [aim]);
@@ -168,7 +168,7 @@ function sentence({ hindrance }: Hindrance, selector: Named, element: string): s
 /** Returns the id of the frame that an element contains, if any. Releases the element. */
 export async function frameHeldBy(
   { progress }: ElementScene,
-  { cdp }: Frame,
+  { cdp }: FrameSession,
   objectId: string,
 ): Promise<string | undefined> {
   try {

@@ -1,16 +1,16 @@
 import { fail } from "../../../src/platform/errors.ts";
-import type { Released, Stroke } from "../../injected/page-guard.ts";
-import type { Point } from "../../injected/page-sight.ts";
+import type { GuardedInput, Released } from "../../injected/page-guard.ts";
+import type { ViewportPoint } from "../../injected/page-sight.ts";
 import type { Seen, Wish } from "../../injected/page-wait.ts";
 import { type Aim, subjectOf } from "./aim.ts";
 import { callIfKnown, callPage, type ElementScene } from "./page-world.ts";
-import { reach, type Way } from "./reach.ts";
+import { reachElement, type Way } from "./reach.ts";
 
 /** Longest wait for a frame's element before its contents are checked again. */
 const throughMs = 200;
 
 interface Blow {
-  readonly stroke: Stroke;
+  readonly stroke: GuardedInput;
   /** Whether the element must be enabled. */
   readonly isEnabled: boolean;
   /** Whether the page moved during an earlier attempt. */
@@ -27,7 +27,7 @@ interface Outcome {
 
 /** A guarded point at which to hit an element. */
 interface Aimed {
-  readonly point: Point;
+  readonly point: ViewportPoint;
   /** Removes the guard. */
   release(): Promise<Outcome>;
 }
@@ -38,11 +38,11 @@ interface Aimed {
  *
  * Returns the title of the page after it handled the input. Undefined if the page is navigating.
  */
-export async function strike(
+export async function dispatchClick(
   scene: ElementScene,
   aim: Aim,
   wish: Pick<Blow, "stroke" | "isEnabled">,
-  dispatch: (point: Point) => Promise<unknown>,
+  dispatch: (point: ViewportPoint) => Promise<unknown>,
 ): Promise<string | undefined> {
   for (let isDoubtful = false; ; isDoubtful = true) {
     const { point, release } = await aimAt(scene, aim, { ...wish, isDoubtful });
@@ -58,7 +58,7 @@ export async function strike(
 
 async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> {
   let isOutside = false;
-  const aimed = await reach(scene, aim, async (way, timeoutMs): Promise<Seen<Aimed>> => {
+  const aimed = await reachElement(scene, aim, async (way, timeoutMs): Promise<Seen<Aimed>> => {
     const attempt = { ...blow, isDoubtful: blow.isDoubtful || isOutside };
     if (isOutside) await callPage(scene, way.inner, "reveal", aim);
     const seen = await pointOf(scene, way, { selector: aim.selector, timeoutMs, ...attempt });
@@ -73,8 +73,8 @@ async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> 
 }
 
 /** Returns the point of the page at which to hit an element, through all its frames. */
-async function pointOf(scene: ElementScene, { inner, outer }: Way, wish: Wish & Blow): Promise<Seen<Point>> {
-  let seen: Seen<Point> = await callPage(scene, inner, "aim", wish);
+async function pointOf(scene: ElementScene, { inner, outer }: Way, wish: Wish & Blow): Promise<Seen<ViewportPoint>> {
+  let seen: Seen<ViewportPoint> = await callPage(scene, inner, "aim", wish);
   for (const frame of outer) {
     if ("hindrance" in seen) break;
     const { stroke, isDoubtful } = wish;
@@ -104,7 +104,7 @@ function takeAway(scene: ElementScene, { inner, outer }: Way): Promise<(Released
  */
 async function isInFrame(
   { sessionPage: { cdp, targetId }, progress }: ElementScene,
-  { x, y }: Point,
+  { x, y }: ViewportPoint,
 ): Promise<boolean> {
   try {
     const place = { x: Math.floor(x), y: Math.floor(y), includeUserAgentShadowDOM: true };

@@ -1,7 +1,7 @@
 import {
   callForObject,
   type ElementScene,
-  type Frame,
+  type FrameSession,
   HeldObject,
   keepClosed,
   worldOf,
@@ -14,7 +14,7 @@ const objectGroup = "closed-roots";
  * Queries the browser for closed shadow roots of the doubtful elements, and registers them with the document's script.
  * Returns whether there are any.
  */
-export async function findClosedRoots(scene: ElementScene, frame: Frame): Promise<boolean> {
+export async function findClosedRoots(scene: ElementScene, frame: FrameSession): Promise<boolean> {
   const { progress } = scene;
   const { cdp } = frame;
   const { objectId } = await callForObject(scene, frame, "doubtfulElements");

@@ -1,9 +1,9 @@
 import { within } from "../../../src/platform/deadline.ts";
-import type { Looked, LookedFrame, LookWish } from "../../injected/page-look.ts";
+import type { Looked, LookedFrame, SnapshotOptions } from "../../injected/page-look.ts";
 import type { Ref } from "../../injected/page-refs.ts";
 import { plain, says } from "../../injected/plain-text.ts";
 import type { TextMask } from "../../variables/text-mask.ts";
-import { callForObject, callPage, childFrame, type ElementScene, type Frame } from "../elements/page-world.ts";
+import { callForObject, callPage, childFrame, type ElementScene, type FrameSession } from "../elements/page-world.ts";
 import { frameHeldBy } from "../elements/reach.ts";
 import type { RefBook } from "../elements/ref-book.ts";
 import { findClosedRoots } from "./closed-roots.ts";
@@ -16,7 +16,7 @@ const deepest = 4;
 const frameMs = 1_000;
 
 /** Options of a snapshot. */
-export interface PageWish extends Pick<LookWish, "isWhole" | "find" | "room" | "timeMs"> {
+export interface PageWish extends Pick<SnapshotOptions, "isWhole" | "find" | "room" | "timeMs"> {
   /** Masks secrets that a search must not match: a client could probe them. */
   readonly mask: TextMask | undefined;
 }
@@ -36,11 +36,16 @@ interface Sight {
 }
 
 /** Takes a snapshot of a frame's document and its child frames. */
-export function lookAt(scene: ElementScene, frame: Frame, refs: RefBook, wish: PageWish): Promise<PageLook> {
+export function lookAt(scene: ElementScene, frame: FrameSession, refs: RefBook, wish: PageWish): Promise<PageLook> {
   return lookInto({ scene, refs, wish, framesLeft: mostFrames }, frame, [], null);
 }
 
-async function lookInto(sight: Sight, frame: Frame, way: readonly Ref[], clip: LookWish["clip"]): Promise<PageLook> {
+async function lookInto(
+  sight: Sight,
+  frame: FrameSession,
+  way: readonly Ref[],
+  clip: SnapshotOptions["clip"],
+): Promise<PageLook> {
   const { scene, refs, wish } = sight;
   const epoch = refs.offer();
   const { mask, ...sought } = wish;
@@ -68,7 +73,7 @@ async function lookInto(sight: Sight, frame: Frame, way: readonly Ref[], clip: L
  */
 async function tellFound(
   { scene, wish }: Sight,
-  frame: Frame,
+  frame: FrameSession,
   mask: TextMask,
   { epoch, lines, frames }: Looked,
 ): Promise<(string | undefined)[]> {
@@ -87,7 +92,7 @@ async function tellFound(
 /** Takes the snapshot of a child frame. Returns undefined if it is gone or cannot be read. */
 async function lookIntoFrame(
   sight: Sight,
-  frame: Frame,
+  frame: FrameSession,
   way: readonly Ref[],
   { ref, clip }: LookedFrame,
 ): Promise<PageLook | undefined> {

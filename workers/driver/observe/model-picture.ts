@@ -1,7 +1,7 @@
 import { within } from "../../../src/platform/deadline.ts";
 import type { Scene } from "../actions/scene.ts";
 import { takeGlance } from "../capture/screenshot.ts";
-import { callIfKnown, childFrame, type Frame, mainFrame } from "../elements/page-world.ts";
+import { callIfKnown, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
 
 /** Longest side and quality of the screenshot. More costs a model more without showing it more. */
 const longestSide = 1_280;
@@ -18,7 +18,7 @@ export async function takeModelPicture(scene: Scene) {
   const { tab } = scene.sessionPage;
   // Frames without our script contain none of our secrets, and their passwords are dots.
   const frames = [...tab.frames].map(({ id }) => (id === tab.mainFrameId ? mainFrame(scene) : childFrame(scene, id)));
-  const call = (name: "coverFields" | "uncoverFields") => (frame: Frame) =>
+  const call = (name: "coverFields" | "uncoverFields") => (frame: FrameSession) =>
     within(
       callIfKnown(scene, frame, name).then((isCovered) => ({ frame, isCovered })),
       coverMs,

@@ -66,7 +66,7 @@ export async function observe(scene: ObserveScene, wish: Wish): Promise<Observat
 }
 
 /** Resolves when the page has settled after an action, or after 3 s. */
-export async function settle(scene: ObserveScene): Promise<void> {
+export async function waitUntilSettled(scene: ObserveScene): Promise<void> {
   const { sessionPage, progress } = scene;
   const { tab } = sessionPage;
   const endsAt = performance.now() + Math.min(settleMs, progress.remaining());

@@ -1,4 +1,4 @@
-import type { OwnTarget, Target, Targets } from "../../cdp/targets.ts";
+import type { AttachedTarget, OwnTarget, Targets } from "../../cdp/targets.ts";
 import type { Device } from "./device.ts";
 import { type DeviceIdentity, makeIdentity } from "./device-identity.ts";
 
@@ -23,7 +23,7 @@ const fonts = {
 /** Commands sent to a target. They need not be awaited. */
 type Commands = Promise<unknown>[];
 
-type Session = Target["session"];
+type Session = AttachedTarget["session"];
 
 /** Size of a page in CSS pixels. */
 interface Size {
@@ -97,7 +97,7 @@ function commandsFor(target: OwnTarget, outfit: Outfit): Commands {
  * Every session of a page overrides its identity when the page changes process, and the newest session wins. A session
  * without overrides would reset the platform (seen with 156).
  */
-async function dressShared({ info, session }: Target, outfit: Outfit): Promise<void> {
+async function dressShared({ info, session }: AttachedTarget, outfit: Outfit): Promise<void> {
   if (info.type === "page" || info.type === "iframe") await identify(session, outfit);
 }
 

@@ -2,23 +2,23 @@ import { randomUUID } from "node:crypto";
 import type { Part } from "../platform/lifetime.ts";
 
 /** A slot until its release, or the number of taken slots if none is free. */
-export type Seat =
+export type StreamSlot =
   | { readonly isGranted: true; readonly id: string; release(): void }
   | { readonly isGranted: false; readonly taken: number };
 
 /** Concurrency limit per owner. Each open stream holds a slot. */
-export interface Seats extends Part {
+export interface StreamSlots extends Part {
   /** Takes a slot if the owner holds fewer than `most`. Returns a promise if slots are in Redis. */
-  take(owner: string, most: number): Seat | Promise<Seat>;
+  take(owner: string, most: number): StreamSlot | Promise<StreamSlot>;
 }
 
-export interface LocalSeats extends Seats {
-  take(owner: string, most: number): Seat;
+export interface LocalStreamSlots extends StreamSlots {
+  take(owner: string, most: number): StreamSlot;
   /** Ids of the taken slots of each owner. */
   readonly held: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-export function createSeats(): LocalSeats {
+export function createStreamSlots(): LocalStreamSlots {
   const held = new Map<string, Set<string>>();
   return {
     held,

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { type Message, toBinary } from "@bufbuild/protobuf";
 import type { App } from "../../src/app/app.ts";
 import { Idempotency } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import type { Attempt } from "../../src/kernel/call.ts";
+import type { MethodAttempt } from "../../src/kernel/call.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import type { GatewayCall } from "../call.ts";
+import type { GatewayCall } from "../gateway-call.ts";
 
 const longestKey = 255;
 
@@ -12,12 +12,12 @@ const longestKey = 255;
 export type RunOnce = (call: GatewayCall, request: Message, run: () => Promise<Message>) => Promise<Message>;
 
 /** Creates the policy of the Idempotency-Key header. */
-export function createIdempotency({ idempotency }: App): RunOnce {
+export function createIdempotencyPolicy({ idempotency }: App): RunOnce {
   return (call, request, run) => {
     const { served, idempotencyKey: key } = call;
     if (key !== undefined && (served.keepsAnswers || served.rules.idempotency === Idempotency.WORKER)) assertKey(key);
     if (!served.keepsAnswers) return run();
-    const work = (attempt: Attempt): Promise<Message> => {
+    const work = (attempt: MethodAttempt): Promise<Message> => {
       call.attempt = attempt;
       return run();
     };

@@ -16,13 +16,13 @@ import { endTurn, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
 import type { TurnParts } from "./turn-parts.ts";
 import { createTurnRunner, endOfSession } from "./turn-run.ts";
 
-export interface TurnsParts extends TurnParts {
+export interface AgentTurnsParts extends TurnParts {
   readonly work: Work;
   readonly log: Log;
 }
 
 /** Runs the turns of all agents. */
-export interface Turns {
+export interface AgentTurns {
   readonly work: WorkKind<TurnJob>;
   readonly jobs: readonly RepeatedWork[];
   /** Starts a turn after the commit; on this gateway if the request header carried the key. */
@@ -60,7 +60,7 @@ const keyLost: TurnEnd = {
   ),
 };
 
-export function createTurns(parts: TurnsParts): Turns {
+export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   const { db, clock, log } = parts;
   const run = createTurnRunner(parts);
 

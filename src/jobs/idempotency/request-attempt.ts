@@ -1,5 +1,5 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Attempt } from "../../kernel/call.ts";
+import type { MethodAttempt } from "../../kernel/call.ts";
 import { Failure } from "../../platform/errors.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
 
@@ -7,14 +7,14 @@ import type { Database, Tx } from "../../platform/postgres/database.ts";
 type Keep = (tx: Tx, outcome: Message | Failure) => Promise<void>;
 
 /** An attempt that records whether its change was committed. */
-export interface WatchedAttempt extends Attempt {
+export interface WatchedAttempt extends MethodAttempt {
   readonly isCommitted: boolean;
 }
 
 /** Creates an attempt. By default, the outcome is not stored. */
 export function makeAttempt(
   db: Database,
-  { ids, resumes }: Pick<Attempt, "ids" | "resumes">,
+  { ids, resumes }: Pick<MethodAttempt, "ids" | "resumes">,
   keep: Keep = async () => undefined,
 ): WatchedAttempt {
   let isCommitted = false;

@@ -33,7 +33,7 @@ const resultIdsOf = ({ content }: ToolModelMessage): string[] =>
   content.flatMap((part) => (part.type === "tool-result" ? part.toolCallId : []));
 
 /** Tool calls without a result, in order. */
-export function openCalls(messages: readonly ModelMessage[]): ToolCall[] {
+export function pendingToolCalls(messages: readonly ModelMessage[]): ToolCall[] {
   const done = new Set(messages.flatMap((message) => (message.role === "tool" ? resultIdsOf(message) : [])));
   return messages
     .flatMap((message) => (message.role === "assistant" ? callsOf(message) : []))
@@ -85,7 +85,7 @@ const textsOf = ({ role, content }: ModelMessage): string[] => {
 };
 
 /** Role and name of an element, from the last look that showed it; never its value. */
-export function elementOf(messages: readonly ModelMessage[], ref: string): string | undefined {
+export function describeElement(messages: readonly ModelMessage[], ref: string): string | undefined {
   if (!/^s\d+e\d+$/.test(ref)) return undefined;
   const line = new RegExp(`^ *[-*] (\\w+(?: "(?:[^"\\\\]|\\\\.)*")?) ref=${ref}\\b`, "m");
   for (const message of messages.toReversed()) {

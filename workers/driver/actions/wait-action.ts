@@ -1,9 +1,9 @@
 import { ElementState, type UrlCondition, type WaitRequest } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
 import { crashedFailure } from "../../pages/tab.ts";
-import { type Presence, waitForElement, waitForText } from "../elements/wait.ts";
+import { type Presence, waitForElement, waitForText } from "../elements/element-wait.ts";
 import { browserFailure } from "./browser-failure.ts";
-import { loadStateOf, reach } from "./navigate.ts";
+import { loadStateOf, waitForLoadState } from "./navigate.ts";
 import type { Scene } from "./scene.ts";
 import { urlGlob } from "./url-glob.ts";
 
@@ -32,11 +32,11 @@ async function hold(scene: Scene, condition: Condition): Promise<void> {
     case "url":
       return waitForAddress(scene, condition.value);
     case "loadState":
-      return reach(sessionPage, loadStateOf(condition.value.state), progress);
+      return waitForLoadState(sessionPage, loadStateOf(condition.value.state), progress);
     case "text":
       return waitForText(scene, condition.value.text, condition.value.frame, coverOf(scene));
     case "networkIdle":
-      await reach(sessionPage, "load", progress);
+      await waitForLoadState(sessionPage, "load", progress);
       return sessionPage.traffic.idle(progress);
     case undefined:
       throw failFields("validation-failed", { condition: "is required" });

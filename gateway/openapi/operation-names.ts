@@ -12,7 +12,7 @@ export function pascalCase(name: string): string {
 /** Returns the operation id: `createSession`, `listSessions`, `getSessionState`, `signUp`. */
 export function operationIdOf({ name, parent }: DescMethod): string {
   const [verb = name, ...rest] = wordsOf(name);
-  const noun = tagOf(parent);
+  const noun = serviceTag(parent);
   const isThing = parent.file.messages.some((desc) => desc.name === noun);
   if (!isThing && rest.length > 0) return lowerFirst(name);
   return `${verb.toLowerCase()}${name === "List" ? `${noun}s` : noun}${rest.join("")}`;
@@ -23,13 +23,13 @@ export function titleOf(method: DescMethod): string {
   const said = getOption(method, title);
   if (said !== "") return said;
   const [verb = "", ...rest] = wordsOf(method.name);
-  const noun = wordsOf(tagOf(method.parent)).join(" ").toLowerCase();
+  const noun = wordsOf(serviceTag(method.parent)).join(" ").toLowerCase();
   if (rest.length > 0) return [verb, ...rest.map((word) => word.toLowerCase())].join(" ");
   return verb === "List" ? `List ${noun}s` : `${verb} ${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
 }
 
 /** Returns the tag of a service: its name without `Service`. */
-export function tagOf(service: DescService): string {
+export function serviceTag(service: DescService): string {
   return service.name.replace(/Service$/, "");
 }
 

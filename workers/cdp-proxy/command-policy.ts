@@ -1,32 +1,32 @@
 import type { Params } from "./client-command.ts";
-import type { PolicyScene, Rule, Verdict } from "./policy-rules.ts";
+import type { PolicyDecision, PolicyScene, Rule } from "./policy-rules.ts";
 import { domains, judgedChromium } from "./policy-table.ts";
 
 /** Policy of one method. */
 interface MethodPolicy {
-  readonly verdict: Rule | Verdict;
+  readonly verdict: Rule | PolicyDecision;
   /** Allowed while a person holds control. */
   readonly onlyReads: boolean;
 }
 
-const unjudged: Verdict = { kind: "unjudged" };
+const unjudged: PolicyDecision = { kind: "unjudged" };
 
 /** Policies by method name. */
 const methods: ReadonlyMap<string, MethodPolicy> = new Map(policies());
 
 /** Verdicts of domains that are refused completely. */
-const refusedDomains: ReadonlyMap<string, Verdict> = new Map(
+const refusedDomains: ReadonlyMap<string, PolicyDecision> = new Map(
   Object.entries(domains).flatMap(([domain, why]) =>
     typeof why === "string" ? [[domain, { kind: "refuse", why }]] : [],
   ),
 );
 
 function* policies(): Generator<[string, MethodPolicy]> {
-  const pass: Verdict = { kind: "pass" };
+  const pass: PolicyDecision = { kind: "pass" };
   for (const [domain, policy] of Object.entries(domains)) {
     if (typeof policy === "string") continue;
     const { reads = "", passes = "", readsBy = {}, passesBy = {}, refuses = {} } = policy;
-    const named = (name: string, verdict: Rule | Verdict, onlyReads: boolean): [string, MethodPolicy] => [
+    const named = (name: string, verdict: Rule | PolicyDecision, onlyReads: boolean): [string, MethodPolicy] => [
       `${domain}.${name}`,
       { verdict, onlyReads },
     ];
@@ -73,7 +73,7 @@ export function browserMayKnowMore(version: string): boolean {
 }
 
 /** Decides on a command. `read` and `look` are called only if a rule needs the parameters and the context. */
-export function judge(method: string, read: () => Params, look: () => PolicyScene): Verdict {
+export function judgeCommand(method: string, read: () => Params, look: () => PolicyScene): PolicyDecision {
   const verdict = methods.get(method)?.verdict ?? refusedDomains.get(method.slice(0, method.indexOf("."))) ?? unjudged;
   return typeof verdict === "function" ? verdict(read(), look()) : verdict;
 }

@@ -13,13 +13,13 @@ import {
 import { field as fieldRules, message as messageRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { ProblemSchema } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { default_value, nullable } from "../../src/gen/pilothouse/v1/options_pb.ts";
-import { enumNames, isWritable, onlyOneof } from "../../src/platform/rest-json/names.ts";
+import { enumNames, isWritable, onlyOneof } from "../../src/platform/rest-json/field-names.ts";
 import { blamedBy } from "../../src/platform/rule-words.ts";
 import type { Comments } from "./comments.ts";
 import { constraintsOf } from "./constraints.ts";
 import { readOption } from "./examples.ts";
-import type { Reference, Schema } from "./model.ts";
-import { pascalCase } from "./names.ts";
+import type { JsonSchema, Reference } from "./model.ts";
+import { pascalCase } from "./operation-names.ts";
 import { requiredMembers, writtenMembers } from "./presence.ts";
 import type { RequestUses } from "./request-uses.ts";
 
@@ -31,7 +31,7 @@ const nothing: ReadonlySet<string> = new Set();
 export class SchemaCatalogue {
   readonly #comments: Comments;
   readonly #uses: RequestUses;
-  readonly #schemas = new Map<string, Schema>();
+  readonly #schemas = new Map<string, JsonSchema>();
   /** Owner of each name, to detect two schemas with the same name. */
   readonly #owners = new Map<string, string>();
 
@@ -41,12 +41,12 @@ export class SchemaCatalogue {
   }
 
   /** Schemas so far, in alphabetical order. */
-  get schemas(): Record<string, Schema> {
+  get schemas(): Record<string, JsonSchema> {
     return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   /** Adds a schema that has no descriptor. */
-  add(name: string, schema: Schema): Reference {
+  add(name: string, schema: JsonSchema): Reference {
     return this.#once(name, "no descriptor", () => schema);
   }
 
@@ -57,7 +57,7 @@ export class SchemaCatalogue {
 
   /** Returns a reference to a response message. */
   response(desc: DescMessage): Reference {
-    const make = (): Schema => {
+    const make = (): JsonSchema => {
       const schema = this.#object(desc, "response");
       return desc.typeName === ProblemSchema.typeName ? problemSchema(schema) : schema;
     };
@@ -65,12 +65,12 @@ export class SchemaCatalogue {
   }
 
   /** Returns the schema of a response message inline, without a name. */
-  inline(desc: DescMessage): Schema {
+  inline(desc: DescMessage): JsonSchema {
     return this.#object(desc, "response");
   }
 
   /** Returns the schema of a path or query parameter, without its description. */
-  parameter(field: DescField): Schema {
+  parameter(field: DescField): JsonSchema {
     const { description: _, "x-default": standard, ...schema } = this.#member(field, "request", false);
     return { ...schema, ...(standard !== undefined && { default: standard }) };
   }
@@ -84,7 +84,7 @@ export class SchemaCatalogue {
     return [this.#comments(desc.typeName), ...rules].join("\n\n");
   }
 
-  #once(name: string, owner: string, make: () => Schema): Reference {
+  #once(name: string, owner: string, make: () => JsonSchema): Reference {
     const known = this.#owners.get(name);
     if (known === undefined) {
       this.#owners.set(name, owner);
@@ -97,7 +97,7 @@ export class SchemaCatalogue {
     return refer(name);
   }
 
-  #object(desc: DescMessage, direction: Direction): Schema {
+  #object(desc: DescMessage, direction: Direction): JsonSchema {
     const whole = onlyOneof(desc);
     if (whole) return { description: this.description(desc), ...this.#oneof(whole, direction) };
     const { inPath = nothing, clearable = nothing } =
@@ -116,7 +116,7 @@ export class SchemaCatalogue {
     };
   }
 
-  #member(member: DescField | DescOneof, direction: Direction, isClearable: boolean): Schema {
+  #member(member: DescField | DescOneof, direction: Direction, isClearable: boolean): JsonSchema {
     const description = this.#comments(`${member.parent.typeName}.${member.name}`);
     if (member.kind === "oneof") return { description, ...this.#oneof(member, direction) };
     const value = this.#value(member, direction);
@@ -129,7 +129,7 @@ export class SchemaCatalogue {
     };
   }
 
-  #oneof(oneof: DescOneof, direction: Direction): Schema {
+  #oneof(oneof: DescOneof, direction: Direction): JsonSchema {
     const kinds = oneof.fields.map((field) => {
       const name = `${nameOf(oneof.parent, direction)}${pascalCase(oneof.name)}${pascalCase(field.name)}`;
       return [field.name, this.#once(name, `${direction} ${field}`, () => this.#kind(field, direction))] as const;
@@ -144,7 +144,7 @@ export class SchemaCatalogue {
   }
 
   /** Returns the schema of a oneof alternative: `kind` and the fields of its message. */
-  #kind(field: DescField, direction: Direction): Schema {
+  #kind(field: DescField, direction: Direction): JsonSchema {
     if (!field.message) throw new Error(`${field}: a oneof's member must be a message`);
     const { properties, required, ...rest } = this.#object(field.message, direction);
     return {
@@ -154,7 +154,7 @@ export class SchemaCatalogue {
     };
   }
 
-  #value(field: DescField, direction: Direction): Schema {
+  #value(field: DescField, direction: Direction): JsonSchema {
     const single = this.#single(field, direction);
     const constraints = direction === "request" ? constraintsOf(getOption(field, fieldRules)) : {};
     switch (field.fieldKind) {
@@ -173,7 +173,7 @@ export class SchemaCatalogue {
     }
   }
 
-  #single(field: DescField, direction: Direction): Schema {
+  #single(field: DescField, direction: Direction): JsonSchema {
     if (field.message) {
       switch (field.message.typeName) {
         case "google.protobuf.Timestamp":
@@ -204,7 +204,7 @@ export class SchemaCatalogue {
  * A problem's extensions are siblings of its members (rest-json/writer.ts). Nearly all members depend on the problem
  * type.
  */
-function problemSchema(whole: Schema): Schema {
+function problemSchema(whole: JsonSchema): JsonSchema {
   const { extensions: _, ...properties } = whole.properties ?? {};
   return {
     type: "object",
@@ -230,22 +230,22 @@ function refer(name: string): Reference {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-function orNull(schema: Schema): Schema {
+function orNull(schema: JsonSchema): JsonSchema {
   return typeof schema.type === "string" && !schema.enum
     ? { ...schema, type: [schema.type, "null"] }
     : { anyOf: [schema, { type: "null" }] };
 }
 
 /** Returns the keywords of a (buf.validate.message).oneof: at most one field, or exactly one, may be present. */
-function oneofKeywords(desc: DescMessage): Schema {
-  const allOf = getOption(desc, messageRules).oneof.map(({ fields, required }): Schema => {
-    const one = fields.map((field): Schema => ({ required: [field] }));
+function oneofKeywords(desc: DescMessage): JsonSchema {
+  const allOf = getOption(desc, messageRules).oneof.map(({ fields, required }): JsonSchema => {
+    const one = fields.map((field): JsonSchema => ({ required: [field] }));
     return { oneOf: required ? one : [...one, { not: { anyOf: one } }] };
   });
   return allOf.length === 0 ? {} : { allOf };
 }
 
-function scalarSchema(scalar: ScalarType): Schema {
+function scalarSchema(scalar: ScalarType): JsonSchema {
   switch (scalar) {
     case ScalarType.STRING:
       return { type: "string" };

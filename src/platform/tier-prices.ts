@@ -25,7 +25,7 @@ export interface Prices {
 const isPriceName = (name: string): name is PriceName => Object.hasOwn(table, name);
 
 /** Returns the price of a tier, or undefined if it is not sold. */
-export function priceOf({ cents }: Prices, tier: string, interval: PriceInterval): number | undefined {
+export function tierPriceOf({ cents }: Prices, tier: string, interval: PriceInterval): number | undefined {
   const name = `${tier}_${interval}`;
   return isPriceName(name) ? cents[name] : undefined;
 }

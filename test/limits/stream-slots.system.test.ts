@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createRedisSeats } from "../../src/limits/redis-seats.ts";
-import { createSeats, type Seat, type Seats } from "../../src/limits/seats.ts";
+import { createRedisStreamSlots } from "../../src/limits/redis-stream-slots.ts";
+import { createStreamSlots, type StreamSlot, type StreamSlots } from "../../src/limits/stream-slots.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -20,7 +20,7 @@ const soon = { timeout: 20_000, interval: 20 };
 /** Starts the slots of one gateway. */
 async function connect(life = 600_000) {
   const redis = createRedis({ url: server.url, log: silentLog, registry: createMetrics(), patience: 10_000 });
-  const seats = createRedisSeats({ redis, clock: systemClock, log: silentLog, life });
+  const seats = createRedisStreamSlots({ redis, clock: systemClock, log: silentLog, life });
   const die = async () => {
     await seats.stop?.();
     redis.stop();
@@ -39,18 +39,18 @@ function fresh(): string {
   return `acc_${owners}`;
 }
 
-const kinds: [kind: string, make: () => Promise<[Seats, Seats]>][] = [
+const kinds: [kind: string, make: () => Promise<[StreamSlots, StreamSlots]>][] = [
   [
     "of a lone gateway",
     async () => {
-      const seats = createSeats();
+      const seats = createStreamSlots();
       return [seats, seats];
     },
   ],
   ["of two gateways", async () => [(await connect()).seats, (await connect()).seats]],
 ];
 
-function release(seat: Seat): void {
+function release(seat: StreamSlot): void {
   if (seat.isGranted) seat.release();
 }
 

@@ -3,7 +3,7 @@ import type { Seen } from "../../injected/page-wait.ts";
 import { plain, tidy } from "../../injected/plain-text.ts";
 import { type Aim, wholeFrame } from "./aim.ts";
 import { callPage, type ElementScene } from "./page-world.ts";
-import { reach } from "./reach.ts";
+import { reachElement } from "./reach.ts";
 
 /** Places at which a possibly secret text is checked, and the delay before the next check. */
 const mostPlaces = 64;
@@ -16,7 +16,7 @@ export type Presence = "visible" | "hidden" | "attached" | "detached";
 export async function waitForElement(scene: ElementScene, aim: Aim, presence: Presence): Promise<void> {
   const { selector } = aim;
   const isAbsence = presence === "hidden" || presence === "detached";
-  await reach(
+  await reachElement(
     scene,
     aim,
     ({ inner }, timeoutMs) => callPage(scene, inner, "waitForElement", { selector, timeoutMs, presence }),
@@ -35,7 +35,7 @@ export async function waitForText(
   cover: ((text: string) => string) | undefined,
 ): Promise<void> {
   const wanted = plain(text);
-  await reach(
+  await reachElement(
     scene,
     wholeFrame(frame, "condition"),
     async ({ inner }, timeoutMs): Promise<Seen<unknown>> => {

@@ -6,10 +6,10 @@ import { Allowance } from "../../src/platform/allowance.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
-import type { GatewayCall } from "../call.ts";
 import type { Door } from "../door.ts";
+import type { GatewayCall } from "../gateway-call.ts";
 import type { RelayMetrics } from "./relay-metrics.ts";
-import { bytesOf, closeClientFault, closeComeBack, send } from "./stream.ts";
+import { closeClientFault, closeComeBack, frameBytes, send } from "./stream.ts";
 
 /** Largest chunk on the fleet link, and limits of the client's queue. */
 const chunkBytes = 256 * 1024;
@@ -90,7 +90,7 @@ function takeFrames(client: WebSocket, parts: BoundedQueue<CdpRequest>, { call, 
       client.close(closeNoText, "messages are text frames");
       return;
     }
-    const message = bytesOf(raw);
+    const message = frameBytes(raw);
     metrics.messages.inc({ direction: "in" });
     let room: Promise<void> | undefined;
     for (let from = 0; from < message.length; from += chunkBytes) {

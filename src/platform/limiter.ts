@@ -1,8 +1,8 @@
 /** Runs a function within a concurrency limit. */
-export type Turns = <T>(run: () => Promise<T>) => Promise<T>;
+export type Limiter = <T>(run: () => Promise<T>) => Promise<T>;
 
 /** Creates a FIFO concurrency limiter (semaphore). */
-export function createTurns(atOnce: number): Turns {
+export function createLimiter(atOnce: number): Limiter {
   const waiting: (() => void)[] = [];
   let free = atOnce;
   return async (run) => {

@@ -19,7 +19,7 @@ import { asFailure, Failure } from "../../src/platform/errors.ts";
 import { landingOf, navigate } from "../driver/actions/navigate.ts";
 import type { Scene } from "../driver/actions/scene.ts";
 import { readSelection } from "../driver/actions/selection.ts";
-import { waitFor } from "../driver/actions/wait.ts";
+import { waitFor } from "../driver/actions/wait-action.ts";
 import { capture, type FinishedCapture } from "../driver/capture/capture.ts";
 import { RefBook } from "../driver/elements/ref-book.ts";
 import { type ObserveScene, observe } from "../driver/observe/observe.ts";
@@ -29,11 +29,11 @@ import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import type { VariableBook } from "../variables/variable-book.ts";
 import { actAndLook, lookAfter, type WorkResult } from "./action-sequence.ts";
+import { idempotencyMemory, stepMemory } from "./answer-memory.ts";
 import type { ChallengePause } from "./challenge-pause.ts";
+import { inDoubt, isCut, type SessionControl } from "./client-control.ts";
 import type { CommandQueue, QueuedKind } from "./command-queue.ts";
-import { idempotencyMemory, stepMemory } from "./idempotency.ts";
 import type { IdleClock } from "./idle-clock.ts";
-import { inDoubt, isCut, type SessionControl } from "./session-control.ts";
 import { StepAlbum } from "./step-album.ts";
 
 /** Default timeouts in milliseconds. */
@@ -45,7 +45,7 @@ const observeMs = 5_000;
 const selectionMs = 2_000;
 
 /** Parts of a session that its commands use. */
-export interface SessionCommandsOptions {
+export interface CommandRunnerOptions {
   readonly browser: SessionBrowser;
   readonly queue: CommandQueue;
   readonly idleClock: IdleClock;
@@ -100,8 +100,8 @@ const longestAddress = 200;
 const noResult = (): WorkResult => ({});
 
 /** Runs client commands: queued, with a timeout, and only while no other client holds control. */
-export class SessionCommands {
-  readonly #options: SessionCommandsOptions;
+export class CommandRunner {
+  readonly #options: CommandRunnerOptions;
   readonly #browser: SessionBrowser;
   readonly #queue: CommandQueue;
   readonly #memory = idempotencyMemory();
@@ -114,7 +114,7 @@ export class SessionCommands {
   readonly #variables: VariableBook;
   readonly #ended: AbortSignal;
 
-  constructor(options: SessionCommandsOptions) {
+  constructor(options: CommandRunnerOptions) {
     this.#options = options;
     this.#browser = options.browser;
     this.#queue = options.queue;

@@ -3,7 +3,7 @@ import type { Log } from "../platform/log.ts";
 import type { Redis } from "../platform/redis/redis.ts";
 import { createScript } from "../platform/redis/redis-script.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
-import { createSeats, type Seats } from "./seats.ts";
+import { createStreamSlots, type StreamSlots } from "./stream-slots.ts";
 
 /** Milliseconds after which a slot that is not renewed expires, such as those of a dead gateway. */
 const defaultLife = 10_000;
@@ -26,7 +26,7 @@ for i = 3, #ARGV do redis.call("ZADD", KEYS[1], now + ARGV[1], ARGV[i]) end
 redis.call("PEXPIRE", KEYS[1], ARGV[1])
 return taken`);
 
-export interface RedisSeatsOptions {
+export interface RedisStreamSlotsOptions {
   readonly redis: Redis;
   readonly clock: Clock;
   readonly log: Log;
@@ -38,8 +38,8 @@ export interface RedisSeatsOptions {
  * Creates slots shared by all gateways. Slots of a dead gateway expire. While Redis is down, each gateway counts only
  * its own slots, and registers them when Redis returns.
  */
-export function createRedisSeats({ redis, life = defaultLife, ...parts }: RedisSeatsOptions): Seats {
-  const local = createSeats();
+export function createRedisStreamSlots({ redis, life = defaultLife, ...parts }: RedisStreamSlotsOptions): StreamSlots {
+  const local = createStreamSlots();
   const keyOf = (owner: string): string => `pilothouse:seats:${owner}`;
 
   async function add(owner: string, most: number, ids: Iterable<string>): Promise<number | undefined> {

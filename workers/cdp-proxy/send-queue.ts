@@ -20,7 +20,7 @@ export interface Chunk {
 export type Message = readonly Buffer[];
 
 /** Queue of messages for a client. Writers never block: `push` fails if the client reads too slowly. */
-export class Outbox {
+export class SendQueue {
   readonly #queue = new BoundedQueue<Message>({ items: Number.POSITIVE_INFINITY });
   #bytes = 0;
   #isDiscarded = false;

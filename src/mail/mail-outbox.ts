@@ -15,7 +15,7 @@ export interface OutboxMail extends Mail {
 }
 
 /** Mails that are read in place instead of sent: in embedded mode without SMTP_URL. */
-export interface Outbox {
+export interface MailOutbox {
   /** Key that grants read access, because links in mails are credentials. */
   readonly key: string;
   /** Lists the latest mails, newest first. */
@@ -23,7 +23,12 @@ export interface Outbox {
   find(id: string): Promise<OutboxMail | undefined>;
 }
 
-export function createOutbox(db: Database, publicUrl: string, key: string, open: (stored: StoredMail) => Mail): Outbox {
+export function createOutbox(
+  db: Database,
+  publicUrl: string,
+  key: string,
+  open: (stored: StoredMail) => Mail,
+): MailOutbox {
   const show = (stored: StoredMail): OutboxMail => {
     const mail = open(stored);
     const { id, created_at: writtenAt } = stored;

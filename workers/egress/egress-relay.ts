@@ -7,16 +7,16 @@ import { failFields } from "../../src/platform/errors.ts";
 import {
   type AddressRules,
   formatTarget,
+  type HostPort,
   normaliseHost,
   parseTarget,
-  type Target,
 } from "../../src/platform/outgoing/address-rules.ts";
 import { DomainList } from "../../src/platform/outgoing/domain-list.ts";
 import { pinnedLookup, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import type { Log } from "../base/log.ts";
 import { DirectWay } from "./direct-way.ts";
 import { forwardRequest, maxHeaderBytes } from "./forward.ts";
-import { type EgressFailure, Journal, type JournalEntry, netErrorOf } from "./journal.ts";
+import { type EgressFailure, Journal, type JournalEntry, netErrorName } from "./journal.ts";
 import type { MediaServer } from "./media-server.ts";
 import { ProxiedWay } from "./proxied-way.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
@@ -51,10 +51,10 @@ export interface UpstreamUse {
  * The only egress of a session: an HTTP proxy that refuses targets outside the public internet. It connects only to
  * addresses that it has checked, or forwards to the session's own proxy.
  */
-export class Relay {
+export class EgressRelay {
   /** Private targets (`host:port`) that this session may reach in addition to the operator's exceptions. */
   readonly allow = new Set<string>();
-  readonly #isAllowed = (target: Target): boolean => this.allow.has(formatTarget(target));
+  readonly #isAllowed = (target: HostPort): boolean => this.allow.has(formatTarget(target));
   readonly #options: RelayOptions;
   readonly #guard: EgressGuard;
   readonly #tally = new SocketTally();
@@ -65,7 +65,7 @@ export class Relay {
   readonly #connections = new Set<Socket>();
   readonly #direct: DirectWay;
   /** Targets by their stand-in address. */
-  readonly #standIns = new Map<string, Target>();
+  readonly #standIns = new Map<string, HostPort>();
   #way: WayOut;
   #domains: DomainList | undefined;
   #refused = 0;
@@ -140,7 +140,7 @@ export class Relay {
    * Creates a random stand-in address for an internal server. It bypasses all rules and any proxy until disposed of.
    * Pages cannot guess it: it is one of 2^33 addresses in the benchmarking network 198.18.0.0/15 (RFC 2544).
    */
-  standFor(target: Target): Target & Disposable {
+  standFor(target: HostPort): HostPort & Disposable {
     const number = randomInt(2 ** 17);
     const host = `198.${18 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
     const standIn = { host, port: randomInt(1_024, 65_536) };
@@ -223,14 +223,14 @@ export class Relay {
   }
 
   /** Returns the exit for a stand-in address. Bytes sent through this exit are not counted as session traffic. */
-  #toServer(standIn: Target): Pick<Exit, "connect" | "onAnswer" | "onSilence"> | undefined {
+  #toServer(standIn: HostPort): Pick<Exit, "connect" | "onAnswer" | "onSilence"> | undefined {
     const target = this.#standIns.get(formatTarget(standIn));
     if (!target) return undefined;
     const lookup = pinnedLookup([{ address: target.host, family: isIP(target.host) }]);
     return { connect: (signal) => connectTarget(target, lookup, signal) };
   }
 
-  async #open(target: Target): Promise<Exit | "refused" | undefined> {
+  async #open(target: HostPort): Promise<Exit | "refused" | undefined> {
     // Checked before the lookup: a DNS query could leak data in its name.
     if (this.isOutside(target.host)) return "refused";
     // Allowed private targets are in the operator's network. A proxy would look for them in its own network.
@@ -243,7 +243,7 @@ export class Relay {
     }
   }
 
-  #refuseRequest(target: Target, response: ServerResponse): void {
+  #refuseRequest(target: HostPort, response: ServerResponse): void {
     this.#noteRefusal(target);
     response.writeHead(403, {
       [blockedHeader]: "egress",
@@ -256,19 +256,19 @@ export class Relay {
     );
   }
 
-  #noteRefusal(target: Target): void {
+  #noteRefusal(target: HostPort): void {
     this.#refused += 1;
     this.#refusals.add({ ...target, at: Date.now() });
   }
 
-  #noteFailure(target: Target, error: unknown, exit?: Pick<Exit, "onSilence">): void {
+  #noteFailure(target: HostPort, error: unknown, exit?: Pick<Exit, "onSilence">): void {
     const proxyFault = error instanceof ProxyFailure && { proxyFault: error.what };
-    this.#failures.add({ ...target, at: Date.now(), netError: netErrorOf(error), ...proxyFault });
+    this.#failures.add({ ...target, at: Date.now(), netError: netErrorName(error), ...proxyFault });
     exit?.onSilence?.(error);
   }
 }
 
-function asTarget(host: string, port: number): Target {
+function asTarget(host: string, port: number): HostPort {
   return { host: normaliseHost(host.includes(":") && !host.startsWith("[") ? `[${host}]` : host) ?? host, port };
 }
 

@@ -58,7 +58,7 @@ const prices: Readonly<Partial<Record<StoredProvider, Readonly<Record<string, Mo
 };
 
 /** Price of a call by prompt length; undefined if unknown. Dated releases cost the same as their model. */
-export function priceOf(
+export function llmPriceOf(
   { source, provider, model }: Payer,
   bundled: BundledLlmConfig | undefined,
   promptTokens = 0,

@@ -11,7 +11,7 @@ import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { documentAdmission } from "./document-admission.ts";
 import { mountRest, type RestRoute } from "./mount.ts";
-import { tooLarge } from "./raw-body.ts";
+import { bodyTooLarge } from "./raw-body.ts";
 
 // Milliseconds to read on for a client that sends more after its response.
 const lingerMs = 1_000;
@@ -42,7 +42,7 @@ export function createRestServer(services: readonly ServedService[], door: Door)
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const isTooLarge = error.code === "FST_ERR_CTP_BODY_TOO_LARGE";
     if (isTooLarge) await discardRest(request.raw);
-    const thrown = isTooLarge ? tooLarge(request.routeOptions.bodyLimit) : error;
+    const thrown = isTooLarge ? bodyTooLarge(request.routeOptions.bodyLimit) : error;
     if (request.call) await door.gate.refuse(request.call, thrown);
     if (request.is404 && asFailure(thrown).slug === "not-found" && wantsPage(request))
       return reply.code(404).headers(pageHeaders).send(renderNowhere(request.url));

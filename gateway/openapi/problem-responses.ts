@@ -9,9 +9,9 @@ import {
 } from "../../src/platform/error-table.ts";
 import { policiesOf } from "../policies/index.ts";
 import { commonHeaders, referToHeader } from "./headers.ts";
-import type { Json, MediaType, Reference, Response, Schema } from "./model.ts";
-import { pascalCase } from "./names.ts";
-import type { SchemaCatalogue } from "./schema.ts";
+import type { SchemaCatalogue } from "./json-schema.ts";
+import type { Json, JsonSchema, MediaType, Reference, Response } from "./model.ts";
+import { pascalCase } from "./operation-names.ts";
 
 /** Returns the problems that a method can raise: its own, and those of its policies. */
 export function problemsOf(served: ServedMethod): ErrorSlug[] {
@@ -69,7 +69,7 @@ export class ProblemCatalogue {
     };
   }
 
-  #schema(slugs: readonly ErrorSlug[]): Schema {
+  #schema(slugs: readonly ErrorSlug[]): JsonSchema {
     const references = slugs.map((slug) => [this.#typeOf(slug), this.#problem(slug)] as const);
     const [[, only] = []] = references;
     return references.length === 1 && only
@@ -121,7 +121,7 @@ function extensionExample({ type, format, values: [first] = [] }: Extension): Js
   return type === "string" ? (format ? "2026-01-31T12:00:00.000Z" : "text") : type === "integer" ? 1 : true;
 }
 
-function extensionSchema({ type, format, values, about }: Extension): Schema {
+function extensionSchema({ type, format, values, about }: Extension): JsonSchema {
   // openapi-generator's Java code for an enum of booleans does not compile.
   const isEnum = values !== undefined && type !== "boolean";
   return { type, description: about, ...(format && { format }), ...(isEnum && { enum: values }) };

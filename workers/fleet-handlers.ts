@@ -15,9 +15,6 @@ import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
 import { fleetCommands } from "../src/platform/grpc/fleet-commands.ts";
-import { fleetMetadata } from "../src/platform/grpc/fleet-metadata.ts";
-import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/grpc/fleet-tls.ts";
-import { failureToStatus, WrongAddressee } from "../src/platform/grpc/grpc-failure.ts";
 import {
   addGrpcService,
   createLinkServer,
@@ -26,17 +23,20 @@ import {
   listenGrpc,
   type MethodsOf,
   stopGrpcServer,
-} from "../src/platform/grpc/grpc-server.ts";
+} from "../src/platform/grpc/fleet-grpc-server.ts";
+import { fleetMetadata } from "../src/platform/grpc/fleet-metadata.ts";
+import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/grpc/fleet-tls.ts";
+import { failureToStatus, WrongAddressee } from "../src/platform/grpc/grpc-failure.ts";
 import type { Log } from "./base/log.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
 import { openUpload, sendFile } from "./files/file-transfer.ts";
 import type { SlotPool } from "./isolation/slot-pool.ts";
-import type { WorkerMetrics } from "./metrics.ts";
 import type { ProfileShelf } from "./profiles/profile-shelf.ts";
 import { giveProfile, receiveProfile } from "./profiles/profile-transfer.ts";
+import type { ReceivedCommand } from "./session/command-runner.ts";
 import type { Session } from "./session/session.ts";
-import type { ReceivedCommand } from "./session/session-commands.ts";
 import type { SessionTable } from "./session/session-table.ts";
+import type { WorkerMetrics } from "./worker-metrics.ts";
 
 /** Code of an unexpected failure. */
 const internal = errorTable.internal.code;

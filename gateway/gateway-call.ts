@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
 import type { Bearer } from "../src/identity/bearer.ts";
-import type { Attempt, AuditEntry, Call, Principal } from "../src/kernel/call.ts";
+import type { AuditEntry, Call, MethodAttempt, Principal } from "../src/kernel/call.ts";
 import type { ServedMethod } from "../src/kernel/registry.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
 import { fail } from "../src/platform/errors.ts";
@@ -25,7 +25,7 @@ export class GatewayCall implements Call {
   readonly responseHeaders: Record<string, string>;
   readonly #peer: Peer;
   #principal: Principal | undefined;
-  #attempt: Attempt | undefined;
+  #attempt: MethodAttempt | undefined;
   #controller: AbortController | undefined;
   #ended: { readonly reason: unknown } | undefined;
   #traceparent: string | undefined;
@@ -76,16 +76,16 @@ export class GatewayCall implements Call {
   }
 
   /** Attempt of a method that stores its responses. Throws for other methods. */
-  get attempt(): Attempt {
+  get attempt(): MethodAttempt {
     if (!this.#attempt) throw new Error(`${this.served.method} stores no responses, so it has no attempt`);
     return this.#attempt;
   }
 
-  set attempt(attempt: Attempt) {
+  set attempt(attempt: MethodAttempt) {
     this.#attempt = attempt;
   }
 
-  get ids(): Attempt["ids"] {
+  get ids(): MethodAttempt["ids"] {
     return this.attempt.ids;
   }
 
@@ -93,7 +93,7 @@ export class GatewayCall implements Call {
     return this.attempt.resumes;
   }
 
-  get commit(): Attempt["commit"] {
+  get commit(): MethodAttempt["commit"] {
     return this.attempt.commit;
   }
 

@@ -1,0 +1,49 @@
+// Checks that an exported name has one definition and a file name one meaning. Exits with 1 and a line per violation.
+// Exceptions are in tools/lint/names.json, each with its reason.
+import { globSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+
+interface Exceptions {
+  /** File names that each folder may have. */
+  readonly roles: readonly string[];
+  /** Reason for each name that two files share. */
+  readonly names: Readonly<Record<string, string>>;
+  readonly files: Readonly<Record<string, string>>;
+}
+
+const exceptions: Exceptions = JSON.parse(readFileSync(new URL("lint/names.json", import.meta.url), "utf8"));
+const exported =
+  /^export (?:declare )?(?:async )?(?:abstract )?(?:function\*?|const|class|interface|type|enum) ([\w$]+)/gm;
+const sources = globSync("{src,gateway,workers}/**/*.ts").filter((path) => !path.startsWith("src/gen/"));
+
+/** Reports each key that several files share without an exception, and exceptions that no longer apply. */
+function check(
+  what: string,
+  entries: Iterable<readonly [string, string]>,
+  reasons: Readonly<Record<string, string>>,
+): void {
+  const owners = Map.groupBy(entries, ([key]) => key);
+  const shared = new Map([...owners].map(([key, all]) => [key, new Set(all.map(([, path]) => path))] as const));
+  for (const [key, paths] of [...shared].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (paths.size === 1 || key in reasons) continue;
+    process.exitCode = 1;
+    console.error(`${key}: expected one ${what}, got ${[...paths].join(", ")}: rename all but one`);
+  }
+  for (const key of Object.keys(reasons)) {
+    if ((shared.get(key)?.size ?? 0) > 1) continue;
+    process.exitCode = 1;
+    console.error(`${key}: has one ${what}: remove it from tools/lint/names.json`);
+  }
+}
+
+const definitions = sources.flatMap((path) =>
+  [...readFileSync(path, "utf8").matchAll(exported)].map(([, name = ""]) => [name, path] as const),
+);
+const files = sources.map((path) => [basename(path), path] as const);
+
+check("definition", definitions, exceptions.names);
+check(
+  "file",
+  files.filter(([name]) => !exceptions.roles.includes(name)),
+  exceptions.files,
+);
