@@ -11,7 +11,7 @@ import type { ApiKeys } from "../identity/api-keys/api-keys.ts";
 import type { Bearers } from "../identity/bearers.ts";
 import type { Brakes } from "../identity/throttle.ts";
 import type { Idempotency } from "../jobs/idempotency/idempotency.ts";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { AuditLog } from "../kernel/call.ts";
 import type { Terms } from "../legal/terms.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
@@ -53,7 +53,7 @@ export interface AppParts {
   readonly apiKeys: ApiKeys;
   readonly bearers: Bearers;
   readonly idempotency: Idempotency;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
   readonly mailer: Mailer;
   readonly sender: Sender;
   readonly models: Models;

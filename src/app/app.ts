@@ -17,8 +17,8 @@ import { createBearers } from "../identity/bearers.ts";
 import { createBrakes } from "../identity/throttle.ts";
 import { createGatewayLock } from "../jobs/gateway-lock.ts";
 import { createIdempotency } from "../jobs/idempotency/idempotency.ts";
-import { createWork } from "../jobs/work.ts";
-import { createWorkRunner } from "../jobs/work-runner.ts";
+import { createJobQueues } from "../jobs/job-queues.ts";
+import { createJobRunner } from "../jobs/job-runner.ts";
 import type { ServedService } from "../kernel/registry.ts";
 import { createTerms } from "../legal/terms.ts";
 import { createArrangements } from "../limits/arrangements.ts";
@@ -152,13 +152,13 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   });
   const limits = createLimits(clock);
   const idempotency = createIdempotency({ db, ids, sealer, clock, log });
-  const work = createWork({ bus, clock });
+  const jobQueues = createJobQueues({ bus, clock });
   const sender = createSender({ config, clock, ...(options.resolve && { resolve: options.resolve }) });
   const models = createModels({ config, ...(options.resolve && { resolve: options.resolve }) });
-  const mailer = createMailer({ config, db, clock, ids, sealer, work, linkSecret });
+  const mailer = createMailer({ config, db, clock, ids, sealer, jobQueues, linkSecret });
   const people = createPeople({ db, bus, ids, clock, metrics });
   const status = createStatus(
-    { ...{ config, db, bus, clock, ids, log, metrics, sealer, work, mailer }, brakes: people.brakes },
+    { ...{ config, db, bus, clock, ids, log, metrics, sealer, jobQueues, mailer }, brakes: people.brakes },
     options.statusEvery,
   );
   const sessionRoutes = createSessionRoutes({ db, bus, clock });
@@ -185,23 +185,23 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const audit = createAuditLog({ db, ids });
   const signsOfLife = createSignsOfLife({ db, clock, log });
   const guests = createRoomGuests({ sessions, bearers, ids, config });
-  const turns = createAgentTurns({ config, db, events, bus, ids, clock, log, sealer, sessions, models, work });
+  const turns = createAgentTurns({ config, db, events, bus, ids, clock, log, sealer, sessions, models, jobQueues });
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
-    ...{ apiKeys, bearers, idempotency, work, mailer, sender, models, turns, profiles, sessions, ...people },
-    ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, work }), signsOfLife, guests },
+    ...{ apiKeys, bearers, idempotency, jobQueues, mailer, sender, models, turns, profiles, sessions, ...people },
+    ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, jobQueues }), signsOfLife, guests },
     ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
     ...{ processors: createProcessors({ config, db, clock }), status },
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
   // Background parts, which a process with the role `api` leaves to others.
   const doing = config.role === "api" ? [] : created;
-  const kinds = doing.flatMap(({ works = [] }) => works);
+  const kinds = doing.flatMap(({ jobKinds = [] }) => jobKinds);
   const gatewayLock = createGatewayLock(target, log);
-  const workRunner = createWorkRunner({ db, bus, clock, log, metrics, kinds, gateway: gatewayLock.gateway });
-  const repeated = [...doing.flatMap(({ jobs = [] }) => jobs), ...workRunner.jobs];
-  const jobs = repeated.map((work) => createRepeatedJob(work, parts));
+  const jobRunner = createJobRunner({ db, bus, clock, log, metrics, kinds, gateway: gatewayLock.gateway });
+  const repeated = [...doing.flatMap(({ jobs = [] }) => jobs), ...jobRunner.jobs];
+  const jobs = repeated.map((task) => createRepeatedJob(task, parts));
   const lifetime = createLifetime(
     [
       server,
@@ -222,7 +222,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       sender,
       models,
       gatewayLock,
-      workRunner,
+      jobRunner,
       ...doing.flatMap(({ background = [] }) => background),
       ...jobs,
       status,

@@ -19,7 +19,7 @@ import { fleetMigrations } from "../fleet/tables.ts";
 import { keyMigrations } from "../identity/api-keys/tables.ts";
 import { brakeMigrations } from "../identity/throttle-tables.ts";
 import { idempotencyMigrations } from "../jobs/idempotency/tables.ts";
-import { workMigrations } from "../jobs/tables.ts";
+import { jobMigrations } from "../jobs/tables.ts";
 import { legalMigrations } from "../legal/tables.ts";
 import { limitsMigrations } from "../limits/tables.ts";
 import { mailMigrations } from "../mail/tables.ts";
@@ -65,7 +65,7 @@ const lists: readonly Migrations[] = [
   transcriptMigrations,
   viewLinkMigrations,
   webhookMigrations,
-  workMigrations,
+  jobMigrations,
 ];
 
 /** Statements of all migrations by name. */

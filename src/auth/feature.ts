@@ -18,7 +18,7 @@ export const auth = defineService({
     const { db, clock } = parts;
     return {
       methods: createAuthService({ ...parts, linkRequests, invites }),
-      works: linkRequests.works,
+      jobKinds: linkRequests.jobKinds,
       jobs: [
         {
           async run() {

@@ -1,6 +1,6 @@
 import { findUserByEmail, type UserRow } from "../accounts/users.ts";
-import type { Work } from "../jobs/work.ts";
-import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
+import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import type { Mail } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -28,7 +28,7 @@ export interface LinkRequests {
   /** Like `ask`, for a client that claims to be the user. Throws `rate-limited`, also for an unknown address. */
   askAsUser(request: LinkRequest & { readonly client: Client }): Promise<void>;
   /** Job kinds that send the links. */
-  readonly works: readonly WorkKind<LinkRequest>[];
+  readonly jobKinds: readonly JobKind<LinkRequest>[];
 }
 
 const second = 1_000;
@@ -38,11 +38,11 @@ export interface LinkRequestsParts {
   readonly clock: Clock;
   readonly countTry: CountTry;
   readonly mailer: Mailer;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
 }
 
 export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
-  const { db, clock, countTry, mailer, work } = parts;
+  const { db, clock, countTry, mailer, jobQueues } = parts;
   const mails = createAuthMails(mailer);
   const write: Readonly<Record<LinkRequest["kind"], (user: UserRow, token: string) => Mail>> = {
     "verify-email": mails.verification,
@@ -58,7 +58,7 @@ export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
     await mailer.send(tx, write[kind](user, token));
   }
 
-  const sending = defineWork<LinkRequest>({
+  const sending = defineJob<LinkRequest>({
     kind: "link",
     width: 4,
     schedule: [second, 5 * second, 30 * second, 120 * second],
@@ -67,7 +67,7 @@ export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
   });
 
   const ask = (data: LinkRequest): Promise<void> =>
-    db.transaction(async (tx) => work.enqueue(tx, sending, { lane: "links", data }));
+    db.transaction(async (tx) => jobQueues.enqueue(tx, sending, { queue: "links", data }));
 
   return {
     ask,
@@ -76,6 +76,6 @@ export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
       await countTry({ kind, email, userId: user?.id, network, ...most });
       await ask({ kind, email });
     },
-    works: [sending],
+    jobKinds: [sending],
   };
 }

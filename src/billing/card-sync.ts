@@ -1,9 +1,9 @@
 import { Counter, type Registry } from "prom-client";
 import type Stripe from "stripe";
 import { isDeleted, lockAccount } from "../accounts/store.ts";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { AuditLog } from "../kernel/call.ts";
-import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
+import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import { endGrant, type PaidGrant, type PaidTime } from "../limits/paid-time.ts";
 import { tiers } from "../limits/tiers.ts";
@@ -27,7 +27,7 @@ import {
 } from "./store.ts";
 
 /** Fetches the state of a customer from the card processor. One queue partition per customer keeps saves in order. */
-export const cardWork = { kind: "card-customer" } as const;
+export const cardJob = { kind: "card-customer" } as const;
 
 /** A job that fetches the state of a customer. */
 export interface CardJob {
@@ -141,17 +141,17 @@ const stopMark = "pilothouse_stopped";
  * Schedules a sync with the card processor after an account was deleted or restored: deletion stops renewals, restoring
  * resumes them.
  */
-export async function followDeletion(tx: Tx, work: Work, accountId: string): Promise<void> {
-  const lanes = await listCustomers(tx, accountId);
-  work.enqueueAll(
+export async function followDeletion(tx: Tx, jobQueues: JobQueues, accountId: string): Promise<void> {
+  const queues = await listCustomers(tx, accountId);
+  jobQueues.enqueueAll(
     tx,
-    cardWork,
-    lanes.map((lane) => ({ lane, data: {} satisfies CardJob })),
+    cardJob,
+    queues.map((queue) => ({ queue, data: {} satisfies CardJob })),
   );
 }
 
 /** Creates the job kind that keeps subscriptions in sync with the processor. */
-export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
+export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
   const { db, clock, log, mailer, audit, arrangements, processors, config } = parts;
   const canMail = config.smtpUrl !== undefined || config.embedded;
   const changes = new Counter({
@@ -307,10 +307,10 @@ export function createCardSync(parts: CardSyncParts): WorkKind<CardJob> {
     });
   }
 
-  return defineWork<CardJob>({
-    ...{ ...cardWork, width: 1, schedule, timeout: minute },
-    async run({ lane, data }) {
-      if (processors.card) await sync(processors.card, lane, data);
+  return defineJob<CardJob>({
+    ...{ ...cardJob, width: 1, schedule, timeout: minute },
+    async run({ queue, data }) {
+      if (processors.card) await sync(processors.card, queue, data);
     },
   });
 }

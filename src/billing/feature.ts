@@ -22,7 +22,7 @@ export const billing = defineService({
     if (look) parts.status.sources.watch(look);
     return {
       methods: createBillingService(parts),
-      works: [createCardSync(parts)],
+      jobKinds: [createCardSync(parts)],
       jobs: reconciliationJobs(parts),
     };
   },

@@ -1,8 +1,8 @@
 import type Stripe from "stripe";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import { type CardJob, cardWork } from "./card-sync.ts";
+import { type CardJob, cardJob } from "./card-sync.ts";
 import type { CardProcessor, Notice } from "./processors.ts";
 import { findOwner, keepNotice } from "./store.ts";
 
@@ -15,7 +15,7 @@ const longestId = 255;
 export interface CardNoticeParts {
   readonly db: Database;
   readonly clock: Clock;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
 }
 
 const textOf = (object: object, name: string): string => {
@@ -39,7 +39,7 @@ function verified(card: CardProcessor, { headers, body }: Notice, now: number): 
  * matter. Returns false if the signature is invalid.
  */
 export async function takeCardNotice(
-  { db, clock, work }: CardNoticeParts,
+  { db, clock, jobQueues }: CardNoticeParts,
   card: CardProcessor,
   notice: Notice,
 ): Promise<boolean> {
@@ -61,7 +61,7 @@ export async function takeCardNotice(
     const kept = { id, processor: "stripe", kind, subject: customer.id, now: new Date(clock.now()) };
     if (!(await keepNotice(tx, kept))) return;
     const data: CardJob = charge === "" ? {} : { charge };
-    work.enqueue(tx, cardWork, { lane: customer.id, data });
+    jobQueues.enqueue(tx, cardJob, { queue: customer.id, data });
   });
   return true;
 }

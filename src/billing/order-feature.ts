@@ -3,7 +3,7 @@ import { defineService } from "../kernel/feature.ts";
 import { type OrderNoticeParts, takeOrderNotice } from "./order-notices.ts";
 import { createOrderService, type OrderServiceParts } from "./order-service.ts";
 import { deleteQuotesBefore, findDueOrders, setOrderLook } from "./order-store.ts";
-import { createOrders, type OrderSyncParts, orderWork } from "./order-sync.ts";
+import { createOrders, type OrderSyncParts, orderJob } from "./order-sync.ts";
 
 type OrderParts = Omit<OrderServiceParts, "orders"> & OrderSyncParts & OrderNoticeParts;
 
@@ -16,7 +16,7 @@ const quotesKeptFor = 30 * 1_440 * minute;
 export const cryptoOrders = defineService({
   service: CryptoOrderService,
   create(parts: OrderParts) {
-    const { db, clock, work, processors } = parts;
+    const { db, clock, jobQueues, processors } = parts;
     const { crypto, onNotice } = processors;
     const orders = createOrders(parts);
     if (crypto) onNotice("btcpay", (notice) => takeOrderNotice(parts, crypto, notice));
@@ -26,13 +26,13 @@ export const cryptoOrders = defineService({
       for (const { id } of await findDueOrders(db, new Date(now)))
         await db.transaction(async (tx) => {
           setOrderLook(tx, id, new Date(now + 5 * minute));
-          work.enqueue(tx, orderWork, { lane: id, data: {} });
+          jobQueues.enqueue(tx, orderJob, { queue: id, data: {} });
         });
     }
 
     return {
       methods: createOrderService({ ...parts, orders }),
-      works: orders.works,
+      jobKinds: orders.jobKinds,
       jobs: [
         { run: lookAtDue, every: 2_000, complaint: "failed to schedule polls of crypto orders" },
         {

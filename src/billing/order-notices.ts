@@ -1,8 +1,8 @@
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { findOrderOfInvoice } from "./order-store.ts";
-import { orderWork } from "./order-sync.ts";
+import { orderJob } from "./order-sync.ts";
 import { isBtcPaySigned } from "./processors/processor-signature.ts";
 import type { CryptoProcessor, Notice } from "./processors.ts";
 import { keepNotice } from "./store.ts";
@@ -10,7 +10,7 @@ import { keepNotice } from "./store.ts";
 export interface OrderNoticeParts {
   readonly db: Database;
   readonly clock: Clock;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
 }
 
 /** Parses a BTCPay webhook; undefined if it is malformed. */
@@ -37,7 +37,7 @@ function read(body: Buffer): { readonly id: string; readonly invoiceId: string; 
  * invalid.
  */
 export async function takeOrderNotice(
-  { db, clock, work }: OrderNoticeParts,
+  { db, clock, jobQueues }: OrderNoticeParts,
   { webhookSecret, isSandbox }: CryptoProcessor,
   { headers, body }: Notice,
 ): Promise<boolean> {
@@ -49,7 +49,7 @@ export async function takeOrderNotice(
   await db.transaction(async (tx) => {
     const kept = { id: `btcpay:${notice.id}`, processor: "btcpay", kind: notice.kind, subject: order.id };
     if (!(await keepNotice(tx, { ...kept, now: new Date(clock.now()) }))) return;
-    work.enqueue(tx, orderWork, { lane: order.id, data: {} });
+    jobQueues.enqueue(tx, orderJob, { queue: order.id, data: {} });
   });
   return true;
 }

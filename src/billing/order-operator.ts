@@ -1,5 +1,5 @@
 import { lockAccount } from "../accounts/store.ts";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { AuditLog, AuditRecord } from "../kernel/call.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import { endGrant, type PaidGrant } from "../limits/paid-time.ts";
@@ -8,7 +8,7 @@ import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { StartRefused } from "../platform/start-refused.ts";
 import { moves } from "./order-states.ts";
 import { changeOrder, findAnyOrder, type OrderRow, openStatuses } from "./order-store.ts";
-import { type OrderJob, orderWork } from "./order-sync.ts";
+import { type OrderJob, orderJob } from "./order-sync.ts";
 import { compareDecimals } from "./processors/decimal.ts";
 
 const aDay = 86_400_000;
@@ -41,7 +41,7 @@ const recordOf = ({ id, account_id: accountId }: OrderRow, verb: string): Omit<A
  */
 export async function returnPayment(
   tx: Tx,
-  { audit, work }: Pick<OrderOperatorParts, "audit"> & { readonly work: Work },
+  { audit, jobQueues }: Pick<OrderOperatorParts, "audit"> & { readonly jobQueues: JobQueues },
   id: string,
 ): Promise<boolean> {
   const order = await lockOrder(tx, id);
@@ -49,9 +49,9 @@ export async function returnPayment(
   if (compareDecimals(order.crypto_amount_paid, "0") === 0) throw new StartRefused(`${id} has received no payment`);
   audit.record(tx, { ...recordOf(order, "refund"), data: { crypto_amount_paid: order.crypto_amount_paid } });
   const data: OrderJob = { isReturned: true };
-  work.enqueueAll(tx, orderWork, [
-    { lane: id, data },
-    { lane: id, data: {} },
+  jobQueues.enqueueAll(tx, orderJob, [
+    { queue: id, data },
+    { queue: id, data: {} },
   ]);
   return true;
 }

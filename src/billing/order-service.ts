@@ -11,7 +11,7 @@ import {
   ListCryptoOrdersResponseSchema,
   type UpdateCryptoOrderRequest,
 } from "../gen/pilothouse/v1/crypto_order_pb.ts";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Call } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -34,7 +34,7 @@ import {
   type OrderRow,
   openStatuses,
 } from "./order-store.ts";
-import { expiryMargin, type Orders, orderWork } from "./order-sync.ts";
+import { expiryMargin, type Orders, orderJob } from "./order-sync.ts";
 import { compareDecimals, cryptoAmount } from "./processors/decimal.ts";
 import { asProcessorFailure, type CryptoProcessor, noProcessor, type Processors } from "./processors.ts";
 import { receiptOf, receiptPdf, receiptText } from "./receipts.ts";
@@ -46,7 +46,7 @@ export interface OrderServiceParts {
   readonly config: Pick<Config, "prices" | "publicUrl">;
   readonly processors: Processors;
   readonly orders: Orders;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
 }
 
 const defaultPage = 20;
@@ -76,7 +76,7 @@ interface Wish {
 }
 
 export function createOrderService(parts: OrderServiceParts): ServiceImplementation<typeof CryptoOrderService> {
-  const { db, clock, config, processors, orders, work } = parts;
+  const { db, clock, config, processors, orders, jobQueues } = parts;
   const { prices, publicUrl } = config;
 
   function needCrypto(): CryptoProcessor {
@@ -237,7 +237,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       if (!row) throw conflict(`the order is ${now.status}`);
       call.audit(tx, { subject: id });
       // The processor is notified after the commit: its response must find the order cancelled.
-      if (row.invoice_id !== null) work.enqueue(tx, orderWork, { lane: id, data: {} });
+      if (row.invoice_id !== null) jobQueues.enqueue(tx, orderJob, { queue: id, data: {} });
       return toOrderMessage(row);
     });
   }

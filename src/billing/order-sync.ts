@@ -5,7 +5,7 @@ import { findAccount, lockAccount } from "../accounts/store.ts";
 import type { EventLog } from "../events/event-log.ts";
 import { CryptoOrderFailedEventSchema, CryptoOrderPaidEventSchema } from "../gen/pilothouse/v1/crypto_order_pb.ts";
 import type { AuditLog } from "../kernel/call.ts";
-import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
+import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import type { PaidGrant } from "../limits/paid-time.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
@@ -34,7 +34,7 @@ import type { Invoice, InvoicePayment } from "./processors/greenfield.ts";
 import type { CryptoProcessor, Processors } from "./processors.ts";
 
 /** Fetches the state of an order from the processor. One queue partition per order keeps saves in order. */
-export const orderWork = { kind: "crypto-order" } as const;
+export const orderJob = { kind: "crypto-order" } as const;
 
 /** A job that fetches the state of an order. */
 export interface OrderJob {
@@ -59,7 +59,7 @@ export interface OrderSyncParts {
 export interface Orders {
   /** Runs a transition; undefined if the order is not in one of its source statuses. */
   move(tx: Tx, order: OrderRow, move: OrderMove, changes?: OrderChanges): Promise<OrderRow | undefined>;
-  readonly works: readonly WorkKind<unknown>[];
+  readonly jobKinds: readonly JobKind<unknown>[];
 }
 
 const second = 1_000;
@@ -274,12 +274,12 @@ export function createOrders(parts: OrderSyncParts): Orders {
     });
   }
 
-  const work = defineWork<OrderJob>({
-    ...{ ...orderWork, width: 1, schedule, timeout: minute },
-    async run({ lane, data }) {
-      if (processors.crypto) await sync(processors.crypto, lane, data);
+  const kind = defineJob<OrderJob>({
+    ...{ ...orderJob, width: 1, schedule, timeout: minute },
+    async run({ queue, data }) {
+      if (processors.crypto) await sync(processors.crypto, queue, data);
     },
   });
   // The boundary at which job kinds lose their data types.
-  return { move, works: [work as WorkKind<unknown>] };
+  return { move, jobKinds: [kind as JobKind<unknown>] };
 }

@@ -1,18 +1,18 @@
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import { findDueAccounts, listSandboxGrants } from "../limits/paid-store.ts";
 import { endGrant } from "../limits/paid-time.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
-import { type CardJob, cardWork } from "./card-sync.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
+import { type CardJob, cardJob } from "./card-sync.ts";
 import type { Processors } from "./processors.ts";
 import { deleteNoticesBefore, findDueCheckouts, setLookAt, takeUnchecked } from "./store.ts";
 
 export interface ReconciliationParts {
   readonly db: Database;
   readonly clock: Clock;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
   readonly arrangements: Arrangements;
   readonly processors: Processors;
 }
@@ -24,8 +24,8 @@ const day = 1_440 * minute;
 export const looks = [1, 5, 15, 60].map((minutes) => minutes * minute);
 
 /** Creates the jobs that poll the processor, in case webhooks are lost. */
-export function reconciliationJobs(parts: ReconciliationParts): RepeatedWork[] {
-  const { db, clock, work, arrangements, processors } = parts;
+export function reconciliationJobs(parts: ReconciliationParts): RepeatedTask[] {
+  const { db, clock, jobQueues, arrangements, processors } = parts;
   const { card, countsSandbox } = processors;
 
   async function endDue(): Promise<void> {
@@ -42,11 +42,11 @@ export function reconciliationJobs(parts: ReconciliationParts): RepeatedWork[] {
 
   async function lookAtCheckouts(): Promise<void> {
     const now = clock.now();
-    for (const { id, customer_id: lane, created_at: openedAt } of await findDueCheckouts(db, new Date(now)))
+    for (const { id, customer_id: queue, created_at: openedAt } of await findDueCheckouts(db, new Date(now)))
       await db.transaction(async (tx) => {
         const next = looks.map((wait) => openedAt.getTime() + wait).find((at) => at > now);
         setLookAt(tx, id, next === undefined ? null : new Date(next));
-        work.enqueue(tx, cardWork, { lane, data: {} });
+        jobQueues.enqueue(tx, cardJob, { queue, data: {} });
       });
   }
 
@@ -54,12 +54,12 @@ export function reconciliationJobs(parts: ReconciliationParts): RepeatedWork[] {
     if (!card) return;
     const now = clock.now();
     await db.transaction(async (tx) => {
-      const lanes = await takeUnchecked(tx, new Date(now - day), new Date(now), card.isSandbox);
-      const sorted = lanes.toSorted();
-      work.enqueueAll(
+      const queues = await takeUnchecked(tx, new Date(now - day), new Date(now), card.isSandbox);
+      const sorted = queues.toSorted();
+      jobQueues.enqueueAll(
         tx,
-        cardWork,
-        sorted.map((lane) => ({ lane, data: { reconciles: true } satisfies CardJob })),
+        cardJob,
+        sorted.map((queue) => ({ queue, data: { reconciles: true } satisfies CardJob })),
       );
     });
     await deleteNoticesBefore(db, new Date(now - 60 * day));

@@ -16,7 +16,7 @@ import {
   type DeletionService,
   type RestoreAccountRequest,
 } from "../gen/pilothouse/v1/deletion_pb.ts";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import { type AuditLog, type Call, loginOf } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
 import { lookBy } from "../limits/store.ts";
@@ -37,11 +37,11 @@ export interface DeletionServiceParts {
   readonly mailer: Mailer;
   readonly provePassword: ProvePassword;
   readonly audit: AuditLog;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
 }
 
 export function createDeletionService(parts: DeletionServiceParts): ServiceImplementation<typeof DeletionService> {
-  const { db, bus, clock, mailer, provePassword, audit, work } = parts;
+  const { db, bus, clock, mailer, provePassword, audit, jobQueues } = parts;
 
   /** Mails all members about a deletion. Owners get a link to restore the account. */
   async function tellDeletion(tx: Tx, accountId: string, by: string, deletesAt: Date): Promise<void> {
@@ -78,7 +78,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
         throw fail("revoked-key", {}, { detail: "the account was closed, or you are no longer its owner" });
       await revokeInvitesOf(tx, accountId, new Date(now));
       settle(tx, accountId);
-      await followDeletion(tx, work, accountId);
+      await followDeletion(tx, jobQueues, accountId);
       call.audit(tx, { subject: accountId, data: { deletes_at: deletesAt.toISOString() } });
       await tellDeletion(tx, accountId, user.email, deletesAt);
     });
@@ -93,7 +93,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
       if (owner?.role !== "owner" || !(await reopenAccount(tx, owner.account_id, new Date(now))))
         throw invalidMailToken();
       settle(tx, owner.account_id);
-      await followDeletion(tx, work, owner.account_id);
+      await followDeletion(tx, jobQueues, owner.account_id);
       const record = { accountId: owner.account_id, action: "account.restore", subject: owner.account_id };
       audit.record(tx, { ...record, actor: userActor({ id: userId, email: owner.email }), call });
       const { name: accountName } = await findAccount(tx, owner.account_id);

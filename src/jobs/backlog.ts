@@ -1,8 +1,8 @@
 import { Gauge, type Registry } from "prom-client";
-import type { WorkKind } from "../kernel/work-kind.ts";
+import type { JobKind } from "../kernel/job-kind.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { deleteOldLetters, readBacklogs } from "./store.ts";
 
 const sweepBatch = 1_000;
@@ -11,19 +11,19 @@ export interface BacklogParts {
   readonly db: Database;
   readonly clock: Clock;
   readonly metrics: Registry;
-  readonly kinds: readonly WorkKind<unknown>[];
+  readonly kinds: readonly JobKind<unknown>[];
 }
 
 /** Repeated jobs that measure the backlog of each kind and delete old dead letters. */
-export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): RepeatedWork[] {
+export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): RepeatedTask[] {
   const labelNames = ["kind"];
   const oldest = new Gauge({
-    name: "pilothouse_work_oldest_due_seconds",
+    name: "pilothouse_jobs_oldest_due_seconds",
     help: "Time that the oldest due job has waited, by kind.",
     ...{ labelNames, registers: [metrics] },
   });
   const dead = new Gauge({
-    name: "pilothouse_work_dead_letters",
+    name: "pilothouse_jobs_dead_letters",
     help: "Jobs that failed for good in the last 30 days, by kind.",
     ...{ labelNames, registers: [metrics] },
   });

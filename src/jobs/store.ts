@@ -1,20 +1,20 @@
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import { lockClass } from "../platform/postgres/lone-lock.ts";
 
-/** Consecutive failures from which a queue counts as failing. Must match release_lane in tables.ts. */
+/** Consecutive failures from which a queue counts as failing. Must match release_queue in tables.ts. */
 export const failingFrom = 3;
 
 export interface JobToAdd {
-  readonly lane: string;
+  readonly queue: string;
   readonly data: unknown;
   readonly owner?: string;
   readonly order?: string;
 }
 
 /** A queue claimed by this gateway. */
-export interface ClaimedLane {
+export interface ClaimedQueue {
   readonly kind: string;
-  readonly lane: string;
+  readonly queue: string;
   readonly owner: string | null;
   readonly claim: string;
   readonly failures: number;
@@ -34,31 +34,33 @@ export interface StoredJob {
 // Clocks of gateways differ: `latest_at` keeps a job from being due before its predecessor. Ids follow the order of the
 // select.
 const insertStatement: NamedStatement = {
-  name: "work-insert",
+  name: "job-insert",
   text: `with own as (
-      insert into work_lanes as lanes (kind, lane, owner, due_at, latest_at)
-      select $1::text, lane, owner, $2::timestamptz, $2::timestamptz from unnest($3::text[], $4::text[]) as new (lane, owner)
-      on conflict (kind, lane) do update set owner = excluded.owner,
-        due_at = least(lanes.due_at, excluded.due_at), latest_at = greatest(lanes.latest_at, excluded.latest_at)
-      returning lane, latest_at
+      insert into job_queues as queues (kind, queue, owner, due_at, latest_at)
+      select $1::text, queue, owner, $2::timestamptz, $2::timestamptz from unnest($3::text[], $4::text[]) as new (queue, owner)
+      on conflict (kind, queue) do update set owner = excluded.owner,
+        due_at = least(queues.due_at, excluded.due_at), latest_at = greatest(queues.latest_at, excluded.latest_at)
+      returning queue, latest_at
     )
-    insert into work_jobs (kind, lane, data, order_key, due_at)
-    select $1::text, lane, data, order_key, latest_at
-    from unnest($5::text[], $6::jsonb[], $7::text[]) with ordinality as new (lane, data, order_key, place)
-      join own using (lane)
-    order by place`,
+    insert into jobs (kind, queue, data, order_key, due_at)
+    select $1::text, queue, data, order_key, latest_at
+    from unnest($5::text[], $6::jsonb[], $7::text[]) with ordinality as new (queue, data, order_key, nth)
+      join own using (queue)
+    order by nth`,
 };
 
 /**
- * Adds jobs. The statement is sent no later than the commit, and locks the queues until then (see release_lane in
+ * Adds jobs. The statement is sent no later than the commit, and locks the queues until then (see release_queue in
  * tables.ts).
  */
 export function insertJobs(tx: Tx, kind: string, jobs: readonly JobToAdd[], now: Date): void {
-  const lanes = [...new Map(jobs.map(({ lane, owner }) => [lane, owner ?? null]))].sort(([a], [b]) => (a < b ? -1 : 1));
+  const queues = [...new Map(jobs.map(({ queue, owner }) => [queue, owner ?? null]))].sort(([a], [b]) =>
+    a < b ? -1 : 1,
+  );
   tx.sendNamed(insertStatement, [
-    ...[kind, now, lanes.map(([lane]) => lane), lanes.map(([, owner]) => owner)],
+    ...[kind, now, queues.map(([queue]) => queue), queues.map(([, owner]) => owner)],
     ...[
-      jobs.map(({ lane }) => lane),
+      jobs.map(({ queue }) => queue),
       jobs.map(({ data }) => JSON.stringify(data)),
       jobs.map(({ order }) => order ?? null),
     ],
@@ -66,8 +68,8 @@ export function insertJobs(tx: Tx, kind: string, jobs: readonly JobToAdd[], now:
 }
 
 const findStatement: NamedStatement = {
-  name: "work-find-lanes",
-  text: "select lane from work_lanes where kind = $1 and lane = any($2)",
+  name: "job-find-queues",
+  text: "select queue from job_queues where kind = $1 and queue = any($2)",
 };
 
 /*
@@ -78,25 +80,25 @@ const commitAsynchronously = "set_config('synchronous_commit', 'off', true)";
 
 /** Claims the chosen queues of kind $1 and reads the first job of each that is due at $2. */
 const claimChosen = (gateway: string, lease: string, more: string): string => `claimed as (
-      update work_lanes
+      update job_queues
       set claim = (${gateway}::bigint << 32) + (random() * 4294967295)::bigint, leased_until = app_now() + ${lease} * interval '1 millisecond'
       from chosen
-      where work_lanes.ctid = chosen.ctid
-      returning kind, work_lanes.lane, owner, claim, failures
+      where job_queues.ctid = chosen.ctid
+      returning kind, job_queues.queue, owner, claim, failures
     )
     select claimed.*, ${more} as waiting, first.*, ${commitAsynchronously}
     from claimed left join lateral (
-      select id, data, attempts, due_at, case when attempts = 0 then order_key end as order_key from work_jobs
-      where kind = $1 and lane = claimed.lane and dead_at is null and due_at <= $2
+      select id, data, attempts, due_at, case when attempts = 0 then order_key end as order_key from jobs
+      where kind = $1 and queue = claimed.queue and dead_at is null and due_at <= $2
       order by due_at, id limit 1
     ) as first on true`;
 
 /** Cost does not depend on the number of due queues. */
 const claimNamedStatement: NamedStatement = {
-  name: "work-claim-named",
+  name: "job-claim-named",
   text: `with chosen as (
-      select ctid from work_lanes
-      where kind = $1 and due_at <= $2 and lane = any($3) and claim is null and failures < ${failingFrom}
+      select ctid from job_queues
+      where kind = $1 and due_at <= $2 and queue = any($3) and claim is null and failures < ${failingFrom}
       order by due_at limit $4
       for update skip locked
     ), ${claimChosen("$5", "$6", "0")}`,
@@ -108,103 +110,103 @@ const claimNamedStatement: NamedStatement = {
  * claim.
  */
 const claimStatement: NamedStatement = {
-  name: "work-claim",
+  name: "job-claim",
   text: `with due as (
-      select ctid, xmin, lane, due_at, failures >= ${failingFrom} as failing, coalesce(owner, lane) as owner
-      from work_lanes where kind = $1 and due_at <= $2 and claim is null
+      select ctid, xmin, queue, due_at, failures >= ${failingFrom} as failing, coalesce(owner, queue) as owner
+      from job_queues where kind = $1 and due_at <= $2 and claim is null
     ), turns as (
       select *, row_number() over (partition by failing, owner order by due_at)
           + coalesce(($3::jsonb ->> (failing || ' ' || owner))::integer, 0) as turn
       from due
-    ), places as (
-      select *, row_number() over (partition by failing order by turn, due_at) as place from turns
+    ), ranked as (
+      select *, row_number() over (partition by failing order by turn, due_at) as nth from turns
     ), chosen as (
-      select lanes.ctid
-      from places join work_lanes as lanes on lanes.ctid = places.ctid and lanes.xmin = places.xmin
-      where claim is null and place <= case when failing then $4::integer when turn <= 1 then $5 else $6 end
-      for update of lanes skip locked
-    ), ${claimChosen("$7", "$8", "(select count(*) from places)::integer")}`,
+      select queues.ctid
+      from ranked join job_queues as queues on queues.ctid = ranked.ctid and queues.xmin = ranked.xmin
+      where claim is null and nth <= case when failing then $4::integer when turn <= 1 then $5 else $6 end
+      for update of queues skip locked
+    ), ${claimChosen("$7", "$8", "(select count(*) from ranked)::integer")}`,
 };
 
 const freeStatement: NamedStatement = {
-  name: "work-free",
+  name: "job-free",
   text: `with alive as materialized (
       select objid::bigint as gateway from pg_locks
       where locktype = 'advisory' and classid::bigint = ${lockClass} and granted
         and database = (select oid from pg_database where datname = current_database())
     )
-    update work_lanes set claim = null, leased_until = null where ctid = any(array(
-      select ctid from work_lanes where claim is not null
+    update job_queues set claim = null, leased_until = null where ctid = any(array(
+      select ctid from job_queues where claim is not null
         and (leased_until < app_now() or claim >> 32 > 0 and claim >> 32 not in (select gateway from alive))
       for update skip locked
     ))`,
 };
 
 const renewStatement: NamedStatement = {
-  name: "work-renew",
-  text: `update work_lanes set leased_until = app_now() + $2 * interval '1 millisecond'
+  name: "job-renew",
+  text: `update job_queues set leased_until = app_now() + $2 * interval '1 millisecond'
     where claim = any($1) returning claim`,
 };
 
 const dueStatement: NamedStatement = {
-  name: "work-due-next",
-  text: `select id, data, attempts, due_at, case when attempts = 0 then order_key end as order_key from work_jobs
-    where kind = $1 and lane = $2 and dead_at is null and due_at <= $3 and id <> all($4)
+  name: "job-due-next",
+  text: `select id, data, attempts, due_at, case when attempts = 0 then order_key end as order_key from jobs
+    where kind = $1 and queue = $2 and dead_at is null and due_at <= $3 and id <> all($4)
       and case when attempts > 0 then $5 else order_key is null or order_key <> all($6) end
     order by due_at, id limit $7`,
 };
 
 const doneStatement: NamedStatement = {
-  name: "work-done-once",
+  name: "job-done-once",
   text: `with own as (
-      update work_lanes set failures = 0 where kind = $2 and lane = $3 and failures > 0
+      update job_queues set failures = 0 where kind = $2 and queue = $3 and failures > 0
     )
-    delete from work_jobs where id = $1 returning 1`,
+    delete from jobs where id = $1 returning 1`,
 };
 
 const failedStatement: NamedStatement = {
-  name: "work-failed-once",
+  name: "job-failed-once",
   text: `with own as (
-      update work_lanes set failures = failures + $8 where kind = $2 and lane = $3 and claim = $4 returning 1
+      update job_queues set failures = failures + $8 where kind = $2 and queue = $3 and claim = $4 returning 1
     )
-    update work_jobs set attempts = attempts + 1, complaint = $5, due_at = coalesce($6, due_at), dead_at = $7
+    update jobs set attempts = attempts + 1, complaint = $5, due_at = coalesce($6, due_at), dead_at = $7
     where id = $1 and exists (select from own) returning 1`,
 };
 
 const dropStatement: NamedStatement = {
-  name: "work-drop",
-  text: `delete from work_jobs where id in (
-      select id from work_jobs where kind = $1 and lane = $2 and dead_at is null order by due_at, id limit $3
+  name: "job-drop",
+  text: `delete from jobs where id in (
+      select id from jobs where kind = $1 and queue = $2 and dead_at is null order by due_at, id limit $3
       for update skip locked
     ) returning data`,
 };
 
 const releaseStatement: NamedStatement = {
-  name: "work-release",
-  text: `select release_lane($1, $2, $3, $4) as due_at, ${commitAsynchronously}`,
+  name: "job-release",
+  text: `select release_queue($1, $2, $3, $4) as due_at, ${commitAsynchronously}`,
 };
 
 // Joins through the queues, because jobs are indexed by queue only.
 const oldestStatement: NamedStatement = {
-  name: "work-oldest",
+  name: "job-oldest",
   text: `select kind, (
-        select min((select min(due_at) from work_jobs as jobs where kind = lanes.kind and lane = lanes.lane and dead_at is null))
-        from work_lanes as lanes where lanes.kind = kinds.kind and lanes.due_at <= $2
+        select min((select min(due_at) from jobs where kind = queues.kind and queue = queues.queue and dead_at is null))
+        from job_queues as queues where queues.kind = kinds.kind and queues.due_at <= $2
       ) as due_at,
-      (select count(*) from work_jobs where work_jobs.kind = kinds.kind and dead_at is not null)::integer as dead
+      (select count(*) from jobs where jobs.kind = kinds.kind and dead_at is not null)::integer as dead
     from unnest($1::text[]) as kinds (kind)`,
 };
 
 const sweepStatement: NamedStatement = {
-  name: "work-sweep",
-  text: `delete from work_jobs where id in (
-      select id from work_jobs where kind = $1 and dead_at < $2::timestamptz - interval '30 days' limit $3
+  name: "job-sweep",
+  text: `delete from jobs where id in (
+      select id from jobs where kind = $1 and dead_at < $2::timestamptz - interval '30 days' limit $3
     ) returning 1`,
 };
 
 /** Returns the given queues that exist. A queue with jobs always exists. */
-export async function findLanes(db: Queryable, kind: string, lanes: readonly string[]): Promise<string[]> {
-  return (await db.named<{ lane: string }>(findStatement, [kind, lanes])).map(({ lane }) => lane);
+export async function findQueues(db: Queryable, kind: string, queues: readonly string[]): Promise<string[]> {
+  return (await db.named<{ queue: string }>(findStatement, [kind, queues])).map(({ queue }) => queue);
 }
 
 interface ClaimTerms {
@@ -226,30 +228,33 @@ export interface QueueClaim extends ClaimTerms {
 }
 
 /** A queue joined with the columns of its first job, which are null if no job is due. */
-type ClaimRow = Omit<ClaimedLane, "first"> & (StoredJob | { readonly id: null }) & { readonly waiting: number };
+type ClaimRow = Omit<ClaimedQueue, "first"> & (StoredJob | { readonly id: null }) & { readonly waiting: number };
 
-const toClaimed = (row: ClaimRow): ClaimedLane => ({ ...row, first: row.id === null ? undefined : row });
+const toClaimed = (row: ClaimRow): ClaimedQueue => ({ ...row, first: row.id === null ? undefined : row });
 
 /** Claims due queues. Also returns how many were due. */
-export async function claimLanes(db: Queryable, claim: QueueClaim): Promise<{ lanes: ClaimedLane[]; waiting: number }> {
+export async function claimQueues(
+  db: Queryable,
+  claim: QueueClaim,
+): Promise<{ queues: ClaimedQueue[]; waiting: number }> {
   const { kind, now, busy, failing, sound, second, gateway, leaseMs } = claim;
   const rows = await db.named<ClaimRow>(claimStatement, [
     ...[kind, now, JSON.stringify(busy), failing, sound, second, gateway, leaseMs],
   ]);
-  return { lanes: rows.map(toClaimed), waiting: rows[0]?.waiting ?? 0 };
+  return { queues: rows.map(toClaimed), waiting: rows[0]?.waiting ?? 0 };
 }
 
 /** Claims up to `limit` healthy due queues by name. */
-export async function claimNamedLanes(
+export async function claimNamedQueues(
   db: Queryable,
-  terms: ClaimTerms & { readonly lanes: readonly string[]; readonly limit: number },
-): Promise<ClaimedLane[]> {
-  const { kind, now, lanes, limit, gateway, leaseMs } = terms;
-  return (await db.named<ClaimRow>(claimNamedStatement, [kind, now, lanes, limit, gateway, leaseMs])).map(toClaimed);
+  terms: ClaimTerms & { readonly queues: readonly string[]; readonly limit: number },
+): Promise<ClaimedQueue[]> {
+  const { kind, now, queues, limit, gateway, leaseMs } = terms;
+  return (await db.named<ClaimRow>(claimNamedStatement, [kind, now, queues, limit, gateway, leaseMs])).map(toClaimed);
 }
 
 /** Releases queues whose lease expired or whose gateway no longer holds its lock. */
-export async function freeLanes(db: Queryable): Promise<void> {
+export async function freeQueues(db: Queryable): Promise<void> {
   await db.named(freeStatement, []);
 }
 
@@ -269,22 +274,22 @@ export interface Beginnable {
 }
 
 /** Reads the first due jobs of a queue that may start. */
-export function readDueJobs(db: Queryable, { kind, lane }: ClaimedLane, which: Beginnable): Promise<StoredJob[]> {
+export function readDueJobs(db: Queryable, { kind, queue }: ClaimedQueue, which: Beginnable): Promise<StoredJob[]> {
   const { now, known, retries, busy, limit } = which;
-  return db.named<StoredJob & object>(dueStatement, [kind, lane, now, known, retries, busy, limit]);
+  return db.named<StoredJob & object>(dueStatement, [kind, queue, now, known, retries, busy, limit]);
 }
 
 /**
  * Deletes a completed job, even if another gateway has claimed the queue since: this avoids another run. Returns
  * whether the job existed.
  */
-export async function deleteDoneJob(db: Queryable, { kind, lane }: ClaimedLane, id: string): Promise<boolean> {
-  return (await db.named(doneStatement, [id, kind, lane])).length > 0;
+export async function deleteDoneJob(db: Queryable, { kind, queue }: ClaimedQueue, id: string): Promise<boolean> {
+  return (await db.named(doneStatement, [id, kind, queue])).length > 0;
 }
 
 /** Deletes up to `limit` pending jobs of a queue and returns their data. */
-export async function deleteJobs(db: Queryable, kind: string, lane: string, limit: number): Promise<unknown[]> {
-  return (await db.named<{ data: unknown }>(dropStatement, [kind, lane, limit])).map(({ data }) => data);
+export async function deleteJobs(db: Queryable, kind: string, queue: string, limit: number): Promise<unknown[]> {
+  return (await db.named<{ data: unknown }>(dropStatement, [kind, queue, limit])).map(({ data }) => data);
 }
 
 /** Result of a failed attempt: the time of the next attempt, or of the job's death. */
@@ -293,24 +298,28 @@ export interface FailedAttempt {
   readonly dueAt?: Date;
   readonly deadAt?: Date;
   /** Whether the failure counts against the queue. */
-  readonly countsForLane: boolean;
+  readonly countsForQueue: boolean;
 }
 
 /** Records a failure. Returns false if the claim or the job is gone. */
 export async function noteFailure(
   db: Queryable,
-  lane: ClaimedLane,
+  queue: ClaimedQueue,
   id: string,
-  { complaint, dueAt, deadAt, countsForLane }: FailedAttempt,
+  { complaint, dueAt, deadAt, countsForQueue }: FailedAttempt,
 ): Promise<boolean> {
   const next = [dueAt ?? null, deadAt ?? null];
-  const values = [id, lane.kind, lane.lane, lane.claim, complaint, ...next, countsForLane ? 1 : 0];
+  const values = [id, queue.kind, queue.queue, queue.claim, complaint, ...next, countsForQueue ? 1 : 0];
   return (await db.named(failedStatement, values)).length > 0;
 }
 
 /** Releases a queue. Returns the due time of its first job, or null if it is empty. */
-export async function releaseLane(db: Queryable, { kind, lane, claim }: ClaimedLane, now: Date): Promise<Date | null> {
-  const [row] = await db.named<{ due_at: Date | null }>(releaseStatement, [kind, lane, claim, now]);
+export async function releaseQueue(
+  db: Queryable,
+  { kind, queue, claim }: ClaimedQueue,
+  now: Date,
+): Promise<Date | null> {
+  const [row] = await db.named<{ due_at: Date | null }>(releaseStatement, [kind, queue, claim, now]);
   return row?.due_at ?? null;
 }
 
@@ -325,12 +334,12 @@ export async function deleteOldLetters(db: Queryable, kind: string, now: Date, l
 }
 
 const unclaimedStatement: NamedStatement = {
-  name: "work-unclaimed",
-  text: `select greatest(due_at, case when claim is not null then leased_until end) as since from work_lanes as lanes
+  name: "job-unclaimed",
+  text: `select greatest(due_at, case when claim is not null then leased_until end) as since from job_queues as queues
     where kind = $1 and due_at <= $2 and failures = 0 and (claim is null or leased_until < app_now())
       and not exists (
-        select from work_lanes as held
-        where held.kind = $1 and held.owner = lanes.owner and held.claim is not null and held.leased_until >= app_now()
+        select from job_queues as held
+        where held.kind = $1 and held.owner = queues.owner and held.claim is not null and held.leased_until >= app_now()
       )
     order by since limit 1`,
 };

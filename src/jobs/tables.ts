@@ -2,9 +2,9 @@ import type { Generated, JSONColumnType } from "kysely";
 import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
 /** Queues: the jobs with one key are claimed together. A row exists while the queue has jobs or is failing. */
-interface WorkLanesTable {
+interface JobQueuesTable {
   kind: string;
-  lane: string;
+  queue: string;
   /** Slots are shared fairly between owners. If null, the queue is its own owner. */
   owner: string | null;
   /** Time from which the queue may be claimed, at the latest when its first job is due. By the app's clock. */
@@ -19,10 +19,10 @@ interface WorkLanesTable {
 }
 
 /** Pending jobs and dead letters. */
-interface WorkJobsTable {
+interface JobsTable {
   id: Generated<string>;
   kind: string;
-  lane: string;
+  queue: string;
   data: JSONColumnType<object>;
   /** Within a queue, first attempts of jobs with the same key run one after the other. */
   order_key: string | null;
@@ -36,12 +36,12 @@ interface WorkJobsTable {
 
 declare module "../platform/postgres/schema.ts" {
   interface Schema {
-    work_lanes: WorkLanesTable;
-    work_jobs: WorkJobsTable;
+    job_queues: JobQueuesTable;
+    jobs: JobsTable;
   }
 }
 
-export const workMigrations: Migrations = {
+export const jobMigrations: Migrations = {
   "022-work": [
     `create table work_lanes (
       kind text not null,
@@ -112,5 +112,39 @@ export const workMigrations: Migrations = {
     "drop index work_lanes_due",
     // Jobs are only looked up by queue. The planner would prefer this index and scan all due jobs.
     "drop index work_jobs_due",
+  ],
+  "101-job-queues": [
+    "alter table work_lanes rename to job_queues",
+    "alter table job_queues rename column lane to queue",
+    "alter index work_lanes_pkey rename to job_queues_pkey",
+    "alter index work_lanes_free rename to job_queues_free",
+    "alter index work_lanes_held rename to job_queues_held",
+    "alter table work_jobs rename to jobs",
+    "alter table jobs rename column lane to queue",
+    "alter sequence work_jobs_id_seq rename to jobs_id_seq",
+    "alter index work_jobs_pkey rename to jobs_pkey",
+    "alter index work_jobs_lane rename to jobs_queue",
+    "alter index work_jobs_dead rename to jobs_dead",
+    "drop function release_lane",
+    // See 022-work: the same function with the new names.
+    `create function release_queue(of_kind text, of_queue text, of_claim bigint, moment timestamptz)
+      returns timestamptz language plpgsql as $$
+      declare
+        first_due timestamptz;
+      begin
+        perform from job_queues where kind = of_kind and queue = of_queue and claim = of_claim for update;
+        if not found then
+          return null;
+        end if;
+        select min(due_at) into first_due from jobs where kind = of_kind and queue = of_queue and dead_at is null;
+        delete from job_queues
+          where first_due is null and kind = of_kind and queue = of_queue
+            and (failures < 3 or latest_at < moment - interval '1 day');
+        update job_queues
+          set claim = null, leased_until = null, due_at = coalesce(greatest(first_due, moment), moment + interval '1 day')
+          where kind = of_kind and queue = of_queue;
+        return first_due;
+      end
+    $$`,
   ],
 };

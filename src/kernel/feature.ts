@@ -2,10 +2,10 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import type { Part } from "../platform/lifetime.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
 import type { BearerKind } from "./bearer-kind.ts";
+import type { JobKind } from "./job-kind.ts";
 import { type ServedService, type ServiceImplementation, serve } from "./registry.ts";
-import type { WorkKind } from "./work-kind.ts";
 
 /** A feature as listed in src/app/features.ts. `Parts` are its dependencies. */
 export interface Feature<Parts> {
@@ -21,9 +21,9 @@ export interface Feature<Parts> {
 export interface CreatedFeature {
   readonly served?: ServedService;
   /** Repeated jobs. They run in every process unless ROLE is `api`, and must tolerate concurrency. */
-  readonly jobs?: readonly RepeatedWork[];
+  readonly jobs?: readonly RepeatedTask[];
   /** Kinds of leased jobs that it handles. They run unless ROLE is `api`. */
-  readonly works?: readonly WorkKind<unknown>[];
+  readonly jobKinds?: readonly JobKind<unknown>[];
   /** Long-running parts. They run unless ROLE is `api`. */
   readonly background?: readonly Part[];
 }
@@ -34,8 +34,8 @@ export function defineService<Methods extends GenServiceMethods, Parts>(feature:
   readonly bearers?: (db: Database) => BearerKind;
   readonly create: (parts: Parts) => {
     readonly methods: ServiceImplementation<GenService<Methods>>;
-    readonly jobs?: readonly RepeatedWork[];
-    readonly works?: readonly WorkKind<unknown>[];
+    readonly jobs?: readonly RepeatedTask[];
+    readonly jobKinds?: readonly JobKind<unknown>[];
     readonly background?: readonly Part[];
   };
 }): Feature<Parts> & { readonly service: DescService } {

@@ -2,7 +2,7 @@ import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { insertRevision, listOwners, lockUntold, noteTold, type RevisionRow } from "./store.ts";
 
 /** Minimum milliseconds between the mail to owners and the effective date of a revision. */
@@ -39,7 +39,7 @@ export interface TermsMailParts {
  * Creates the job that mails a new revision to all owners once, in the transaction that records the mails. If the mails
  * are late, the effective date is postponed.
  */
-export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedWork {
+export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedTask {
   async function tellOwners(tx: Tx, { url, effective_at: effectiveAt }: RevisionRow): Promise<void> {
     const day = effectiveAt.toISOString().slice(0, 10);
     const mail = {

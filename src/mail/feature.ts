@@ -2,5 +2,5 @@ import type { Feature } from "../kernel/feature.ts";
 import type { Mailer } from "./mailer.ts";
 
 export const mail: Feature<{ readonly mailer: Mailer }> = {
-  create: ({ mailer: { works, jobs } }) => ({ works, jobs }),
+  create: ({ mailer: { jobKinds, jobs } }) => ({ jobKinds, jobs }),
 };

@@ -1,12 +1,12 @@
-import type { Work } from "../jobs/work.ts";
-import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
+import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { fail } from "../platform/errors.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Part } from "../platform/lifetime.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { checkedMail, type Mail } from "./mail.ts";
 import { createOutbox, type MailOutbox } from "./mail-outbox.ts";
@@ -43,8 +43,8 @@ export interface Mailer extends Part {
   link(page: LinkPage, token: string): string;
   /** Holds the mails if none are sent. */
   readonly outbox: MailOutbox | undefined;
-  readonly works: readonly WorkKind<MailJob>[];
-  readonly jobs: readonly RepeatedWork[];
+  readonly jobKinds: readonly JobKind<MailJob>[];
+  readonly jobs: readonly RepeatedTask[];
 }
 
 interface MailJob {
@@ -57,7 +57,7 @@ export interface MailerParts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly sealer: Sealer;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
   readonly linkSecret: string;
 }
 
@@ -79,7 +79,7 @@ const schedule = [
 /** Milliseconds for which unsent mails and mails in an outbox are kept. */
 const keptFor = 30 * 1_440 * minute;
 
-export function createMailer({ config, db, clock, ids, sealer, work, linkSecret }: MailerParts): Mailer {
+export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSecret }: MailerParts): Mailer {
   const { smtpUrl, mailFrom, publicUrl } = config;
   const post = smtpUrl === undefined ? undefined : createPost({ smtpUrl, mailFrom, publicUrl });
   const contextOf = (id: string) => ({ accountId: id, purpose: "mail" });
@@ -90,7 +90,7 @@ export function createMailer({ config, db, clock, ids, sealer, work, linkSecret 
   }
 
   const outbox = post || !config.embedded ? undefined : createOutbox(db, publicUrl, linkSecret, open);
-  const sending = defineWork<MailJob>({
+  const sending = defineJob<MailJob>({
     kind: "mail",
     width: postWidth,
     schedule,
@@ -127,11 +127,11 @@ export function createMailer({ config, db, clock, ids, sealer, work, linkSecret 
       const content = sealer.seal(Buffer.from(JSON.stringify(checkedMail(mail))), contextOf(id));
       insertMail(tx, { id, userId: mail.userId, kind: mail.kind, content });
       // A single queue partition for the single SMTP server.
-      if (post) work.enqueue(tx, sending, { lane: "smtp", data: { mailId: id } });
+      if (post) jobQueues.enqueue(tx, sending, { queue: "smtp", data: { mailId: id } });
     },
     link: (page, token) => `${publicUrl}${linkPath(page)}#${token}`,
     outbox,
-    works: post ? [sending] : [],
+    jobKinds: post ? [sending] : [],
     jobs: [
       {
         run: () => deleteOldMails(db, new Date(clock.now() - keptFor)),

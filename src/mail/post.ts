@@ -1,5 +1,5 @@
 import { createTransport } from "nodemailer";
-import { Hopeless } from "../kernel/work-kind.ts";
+import { Hopeless } from "../kernel/job-kind.ts";
 import type { Mail } from "./mail.ts";
 import { htmlOf, textOf } from "./mail-text.ts";
 

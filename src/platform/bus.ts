@@ -17,7 +17,7 @@ export interface BusMessages {
   /** Id of a key, login, user or account whose bearers changed. */
   "bearer-changed": string;
   /** Kind and queues of added jobs, one per line. */
-  work: string;
+  jobs: string;
   /** Latest version of the status. */
   "status-changed": `${bigint}`;
   /** Id of an ended session whose worker offers its profile to be saved. */

@@ -11,7 +11,7 @@ export interface RepeatedJob {
 }
 
 /** Function and interval of a repeated job. */
-export interface RepeatedWork {
+export interface RepeatedTask {
   readonly run: () => Promise<void>;
   /** Milliseconds between starts. */
   readonly every: number;
@@ -27,7 +27,7 @@ export interface RepeatedJobParts {
 
 /** Creates a job. Runs never overlap, so that they do not pile up if PostgreSQL is slow. */
 export function createRepeatedJob(
-  { run, every, complaint }: RepeatedWork,
+  { run, every, complaint }: RepeatedTask,
   { clock, log }: RepeatedJobParts,
 ): RepeatedJob {
   let end: (() => void) | undefined;

@@ -14,7 +14,7 @@ import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { deleteOrphans, deleteStore } from "./chunk-store.ts";
 import type { ProfileMetrics } from "./profile-metrics.ts";
@@ -38,11 +38,11 @@ const times = {
 };
 
 /** Concurrent saves; each buffers 0.5 MiB. */
-const lanes = 8;
+const maxConcurrentSaves = 8;
 
 /** Fetches the saves of ended sessions that are announced on the bus; one gateway per save. */
 export interface ProfileSaves extends Required<Part> {
-  readonly jobs: readonly RepeatedWork[];
+  readonly jobs: readonly RepeatedTask[];
 }
 
 export interface ProfileSavesParts {
@@ -148,7 +148,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   function next(): void {
     metrics.savesWaiting.set(waiting.size);
     const [sessionId] = waiting;
-    if (sessionId === undefined || running.size >= lanes || stopping.signal.aborted) return;
+    if (sessionId === undefined || running.size >= maxConcurrentSaves || stopping.signal.aborted) return;
     waiting.delete(sessionId);
     const taking = takeOne(sessionId)
       .catch((error: unknown) => log.warn({ err: error, session_id: sessionId }, "failed to save profile; will retry"))

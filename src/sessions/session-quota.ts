@@ -11,7 +11,7 @@ import { counted } from "../platform/counted.ts";
 import { fail } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { endSessions, type SessionEndParts } from "./session-end.ts";
 
 /** Milliseconds between checks, and maximum accounts per check. */
@@ -38,7 +38,7 @@ export interface SessionQuota {
    * schedules a check of the locked account for when one more session could use up its minutes.
    */
   admit(tx: Tx, accountId: string, account: AccountState): Promise<void>;
-  readonly job: RepeatedWork;
+  readonly job: RepeatedTask;
 }
 
 /** When the sessions together will have used the next of the amounts; `Infinity` if no amount is ahead. */

@@ -8,7 +8,7 @@ import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { idPattern } from "../platform/ids.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { createFileCommands, type FileCommands } from "./commands/file-commands.ts";
 import type { SessionCaller, SessionMaker } from "./commands/session-caller.ts";
 import { createSessionCommands, type SessionCommands } from "./commands/session-commands.ts";
@@ -48,7 +48,7 @@ export interface Sessions extends SessionCommands {
   /** Follows a session's events until it ends. */
   readonly follow: SessionEvents;
   /** Ends sessions whose accounts have no minutes left. */
-  readonly quotaJob: RepeatedWork;
+  readonly quotaJob: RepeatedTask;
   /** Ends a session and its browser. Throws `not-found`, or `session-destroyed` if the session had already ended. */
   end(caller: SessionCaller, id: string, cause: Pick<EndCause, "reason" | "detail">): Promise<void>;
 }

@@ -21,7 +21,7 @@ export const status = defineService({
   service: StatusService,
   create: ({ status: own, config, db, clock }: StatusFeatureParts) => ({
     methods: createStatusService(own, config.slaTarget),
-    works: [own.mails.work],
+    jobKinds: [own.mails.jobKind],
     jobs: [
       own.mails.job,
       {

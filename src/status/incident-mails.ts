@@ -1,9 +1,9 @@
-import type { Work } from "../jobs/work.ts";
-import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
+import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { componentLabels, healthWords } from "./components.ts";
 import type { IncidentRow } from "./incident-store.ts";
@@ -24,7 +24,7 @@ export interface IncidentMailsParts {
   readonly clock: Clock;
   readonly mailer: Mailer;
   readonly sealer: Sealer;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
   readonly publicUrl: string;
 }
 
@@ -70,10 +70,10 @@ async function write(tx: Tx, incident: IncidentRow, now: number) {
 
 /** Creates the repeated job that finds changed incidents, and the kind of job that mails subscribers. */
 export function createIncidentMails(parts: IncidentMailsParts): {
-  readonly job: RepeatedWork;
-  readonly work: WorkKind<MailingJob>;
+  readonly job: RepeatedTask;
+  readonly jobKind: JobKind<MailingJob>;
 } {
-  const { db, clock, mailer, sealer, work, publicUrl } = parts;
+  const { db, clock, mailer, sealer, jobQueues, publicUrl } = parts;
 
   async function mailBatch(tx: Tx, mailingId: string): Promise<number> {
     const mailing = await tx.sql
@@ -112,7 +112,7 @@ export function createIncidentMails(parts: IncidentMailsParts): {
   }
 
   // If a gateway dies, another one continues after the last committed batch.
-  const mailing = defineWork<MailingJob>({
+  const mailing = defineJob<MailingJob>({
     kind: "status-mail",
     ...{ width: 1, schedule: [1_000, 10_000, 60_000, 600_000], timeout: 300_000 },
     async run({ data: { mailingId } }) {
@@ -135,7 +135,7 @@ export function createIncidentMails(parts: IncidentMailsParts): {
         .values({ ...mail, created_at: new Date(now) })
         .returning("id")
         .executeTakeFirstOrThrow();
-      work.enqueue(tx, mailing, { lane: "status", data: { mailingId: id } });
+      jobQueues.enqueue(tx, mailing, { queue: "status", data: { mailingId: id } });
     }
   }
 
@@ -144,5 +144,5 @@ export function createIncidentMails(parts: IncidentMailsParts): {
     every: times.look,
     complaint: "failed to notify subscribers of incidents",
   };
-  return { job, work: mailing };
+  return { job, jobKind: mailing };
 }

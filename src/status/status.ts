@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
 import type { Brakes } from "../identity/throttle.ts";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -46,7 +46,7 @@ export interface StatusParts {
   readonly log: Log;
   readonly metrics: Registry;
   readonly sealer: Sealer;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
   readonly mailer: Mailer;
   readonly brakes: Brakes;
 }

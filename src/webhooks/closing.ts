@@ -1,19 +1,19 @@
 import { listManagers } from "../accounts/memberships.ts";
 import { findAccount } from "../accounts/store.ts";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { AuditLog } from "../kernel/call.ts";
-import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
+import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedWork } from "../platform/repeated-job.ts";
-import { type DeliveryJob, deliveryWork } from "./delivery-queue.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
+import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
 import { giveUp } from "./delivery-settlement.ts";
 import { closeFailing, findFailing, whyClosed } from "./endpoint-store.ts";
 
 /** Ends the deliveries of closed endpoints. One queue partition per endpoint. */
-const closingWork = { kind: "webhook-closing" } as const;
+const closingJob = { kind: "webhook-closing" } as const;
 
 /** Deliveries given up per transaction. */
 const slice = 1_000;
@@ -28,26 +28,26 @@ const hour = 3_600 * second;
 const failing = { forMs: 120 * hour, apartMs: 12 * hour };
 
 /** Schedules the end of an endpoint's open deliveries, in the transaction that closes or deletes the endpoint. */
-export function endDeliveries(work: Work, tx: Tx, endpointId: string): void {
-  work.enqueue(tx, closingWork, { lane: endpointId, data: {} });
+export function endDeliveries(jobQueues: JobQueues, tx: Tx, endpointId: string): void {
+  jobQueues.enqueue(tx, closingJob, { queue: endpointId, data: {} });
 }
 
 export interface ClosingParts {
   readonly db: Database;
   readonly clock: Clock;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
   readonly mailer: Mailer;
   readonly audit: AuditLog;
 }
 
 /** Creates the job kind scheduled by `endDeliveries`. */
-export function createClosingWork({ db, work }: Pick<ClosingParts, "db" | "work">): WorkKind<object> {
+export function createClosingJob({ db, jobQueues }: Pick<ClosingParts, "db" | "jobQueues">): JobKind<object> {
   const endSome = (endpointId: string) =>
     db.transaction(async (tx) => {
       const reason = await whyClosed(tx, endpointId);
       // The endpoint may be active again.
       if (!reason) return 0;
-      const jobs = await work.drop<DeliveryJob>(tx, deliveryWork, endpointId, slice);
+      const jobs = await jobQueues.drop<DeliveryJob>(tx, deliveryJob, endpointId, slice);
       giveUp(
         tx,
         jobs.map(({ deliveryId }) => deliveryId),
@@ -55,17 +55,17 @@ export function createClosingWork({ db, work }: Pick<ClosingParts, "db" | "work"
       );
       return jobs.length;
     });
-  return defineWork({
-    ...closingWork,
+  return defineJob({
+    ...closingJob,
     ...{ width: 1, timeout: 60 * second, schedule: [second, 10 * second, 60 * second, hour] },
-    async run({ lane }) {
-      while ((await endSome(lane)) === slice);
+    async run({ queue }) {
+      while ((await endSome(queue)) === slice);
     },
   });
 }
 
 /** Creates the job that deactivates endpoints that have failed for too long, and mails their managers. */
-export function createFailingWatch({ db, clock, work, mailer, audit }: ClosingParts): RepeatedWork {
+export function createFailingWatch({ db, clock, jobQueues, mailer, audit }: ClosingParts): RepeatedTask {
   async function mailManagers(tx: Tx, accountId: string, url: string): Promise<void> {
     const { name: accountName } = await findAccount(tx, accountId);
     const subject = "A webhook was deactivated";
@@ -84,7 +84,7 @@ export function createFailingWatch({ db, clock, work, mailer, audit }: ClosingPa
       const { account_id: accountId, url } = closed;
       const data = { url, reason: "failing" };
       audit.record(tx, { accountId, actor: { kind: "service" }, action: "webhook.deactivate", subject: id, data });
-      endDeliveries(work, tx, id);
+      endDeliveries(jobQueues, tx, id);
       await mailManagers(tx, accountId, url);
     });
   }

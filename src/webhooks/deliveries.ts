@@ -1,8 +1,8 @@
-import { defineWork, Hopeless, type Job, type Settlement, type WorkKind } from "../kernel/work-kind.ts";
+import { defineJob, Hopeless, type Job, type JobKind, type Settlement } from "../kernel/job-kind.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
-import { type DeliveryJob, deliveryWork } from "./delivery-queue.ts";
+import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
 import { giveUp, noteAttempt, noteEndpointFailure, noteEndpointSuccess } from "./delivery-settlement.ts";
 import { type DeliveryToSend, readDeliveryToSend } from "./delivery-store.ts";
 import { openSecrets } from "./endpoint-secrets.ts";
@@ -44,7 +44,7 @@ function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
 
 const nothing: Settlement = { write: () => undefined };
 
-export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts): WorkKind<DeliveryJob> {
+export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts): JobKind<DeliveryJob> {
   function send(delivery: Sendable, signal: AbortSignal): Promise<DeliveryResponse> {
     const { url, event_id: id, event_type: type, event_created_at: createdAt, data } = delivery;
     const body = writeEnvelope({ id, type, createdAt, data });
@@ -85,7 +85,7 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
     return settlementOf(delivery, attempt, await send(delivery as Sendable, signal));
   }
 
-  return defineWork({ ...deliveryWork, width, schedule, timeout, run });
+  return defineJob({ ...deliveryJob, width, schedule, timeout, run });
 }
 
 function toStoredAttempt(

@@ -4,7 +4,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { Health } from "../status/components.ts";
 import type { Source } from "../status/sources.ts";
-import { deliveryWork } from "./delivery-queue.ts";
+import { deliveryJob } from "./delivery-queue.ts";
 import { fanOutConsumer } from "./fan-out.ts";
 
 /**
@@ -28,7 +28,7 @@ export function createDeliveryLag({ db, clock }: { readonly db: Database; readon
     async look() {
       const now = clock.now();
       const [due, waited] = await Promise.all([
-        findOldestUnclaimed(db, deliveryWork.kind, new Date(now)),
+        findOldestUnclaimed(db, deliveryJob.kind, new Date(now)),
         measureWait(db, fanOutConsumer),
       ]);
       const lag = Math.max(waited, due ? now - due.getTime() : 0);

@@ -8,7 +8,7 @@ import {
   TestPingEventSchema,
   TestWebhookResponseSchema,
 } from "../gen/pilothouse/v1/webhook_pb.ts";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Call } from "../kernel/call.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type Failure, fail } from "../platform/errors.ts";
@@ -34,7 +34,7 @@ import { type EndpointRow, findEndpoint, lockEndpoint, noEndpoint } from "./endp
 export interface DeliveryParts {
   readonly db: Database;
   readonly clock: Clock;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
 }
 
 const defaultPage = 20;
@@ -46,7 +46,7 @@ const deliveryId = idPattern("dlv");
 
 const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
-export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
+export function createDeliveryMethods({ db, clock, jobQueues }: DeliveryParts) {
   /** Locks an active endpoint. Throws `not-found` or `conflict`. */
   async function lockActive(tx: Tx, { principal }: Call, id: string): Promise<EndpointRow> {
     const row = await lockEndpoint(tx, { id, accountId: principal.accountId });
@@ -74,7 +74,7 @@ export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
       const [delivery, eventId] = [call.ids.next("dlv"), call.ids.next("evt")];
       const createdAt = new Date(clock.now());
       const owner = { endpointId: id, accountId, subject: id };
-      queueDeliveries(work, tx, [{ id: delivery, eventId, eventType, payload, createdAt, ...owner }]);
+      queueDeliveries(jobQueues, tx, [{ id: delivery, eventId, eventType, payload, createdAt, ...owner }]);
       call.audit(tx, { subject: id, data: { delivery_id: delivery } });
       return create(TestWebhookResponseSchema, { deliveryId: delivery, eventId, eventType });
     });
@@ -110,7 +110,7 @@ export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
       await noteReplay(tx, id, at);
       // The replay replaces the remaining attempts.
       if (status === "pending" || status === "failed") giveUp(tx, [id], "replayed");
-      queueDeliveries(work, tx, [fresh]);
+      queueDeliveries(jobQueues, tx, [fresh]);
       call.audit(tx, { subject: fresh.id, data: { replay_of: id, event_id } });
       const row = await findDelivery(tx, fresh);
       if (!row) throw new Error(`the delivery ${fresh.id} was not queued`);
@@ -125,7 +125,7 @@ export function createDeliveryMethods({ db, clock, work }: DeliveryParts) {
       const from = lowestId("dlv", since ? Math.max(0, timestampMs(since)) : 0);
       const taken = await takeFailed(tx, { endpointId: id, from, at, limit: mostReplays });
       queueDeliveries(
-        work,
+        jobQueues,
         tx,
         taken.map((original) => replayOf(call, id, at, original)),
       );

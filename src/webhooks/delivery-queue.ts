@@ -1,9 +1,9 @@
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { insertDeliveries, type NewDelivery } from "./delivery-store.ts";
 
 /** Job kind of deliveries. */
-export const deliveryWork = { kind: "webhook" } as const;
+export const deliveryJob = { kind: "webhook" } as const;
 
 /** Data of a delivery job. Its queue partition is the endpoint. */
 export interface DeliveryJob {
@@ -14,12 +14,12 @@ export interface DeliveryJob {
  * Queues deliveries of events, replays and tests. Events of one subject reach an endpoint in order; replays and tests
  * are unordered. The owner of a job is its account.
  */
-export function queueDeliveries(work: Work, tx: Tx, deliveries: readonly NewDelivery[]): void {
+export function queueDeliveries(jobQueues: JobQueues, tx: Tx, deliveries: readonly NewDelivery[]): void {
   if (deliveries.length === 0) return;
   insertDeliveries(tx, deliveries);
-  const jobs = deliveries.map(({ id, endpointId: lane, accountId: owner, subject, payload, replayOf }) => ({
-    ...{ lane, owner, data: { deliveryId: id } satisfies DeliveryJob },
+  const jobs = deliveries.map(({ id, endpointId: queue, accountId: owner, subject, payload, replayOf }) => ({
+    ...{ queue, owner, data: { deliveryId: id } satisfies DeliveryJob },
     ...(payload === undefined && replayOf === undefined && { order: subject }),
   }));
-  work.enqueueAll(tx, deliveryWork, jobs);
+  jobQueues.enqueueAll(tx, deliveryJob, jobs);
 }

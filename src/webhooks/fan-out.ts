@@ -1,8 +1,8 @@
 import type { EventLog } from "../events/event-log.ts";
 import type { StoredEvent } from "../events/store.ts";
 import { subscribableTypes } from "../events/subscribable-events.ts";
-import type { Work } from "../jobs/work.ts";
-import { defineWork, type WorkKind } from "../kernel/work-kind.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
+import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -43,7 +43,7 @@ const mostAtOnce = { ofAccount: 16, inAll: 100 };
  * Deferred deliveries. One queue partition per account, so that accounts take turns and each keeps the order of its
  * events.
  */
-const laterWork = { kind: "webhook-fan-out" } as const;
+const laterFanOutJob = { kind: "webhook-fan-out" } as const;
 
 /**
  * Milliseconds of deferral, and pause between deferred jobs. Both spread the load of bursts until other deliveries have
@@ -67,7 +67,7 @@ interface PutOff extends Notices {
 
 export interface FanOutParts {
   readonly events: EventLog;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
   readonly bus: Bus;
   readonly ids: Ids;
   readonly clock: Clock;
@@ -90,25 +90,25 @@ function noticesOf(all: readonly StoredEvent[], subscribers: readonly Subscriber
 const countDeliveries = ({ events }: Notices): number =>
   events.reduce((sum, { endpointIds }) => sum + endpointIds.length, 0);
 
-function queueNotices({ work, ids, clock }: FanOutParts, tx: Tx, all: readonly Notices[]): void {
+function queueNotices({ jobQueues, ids, clock }: FanOutParts, tx: Tx, all: readonly Notices[]): void {
   const createdAt = new Date(clock.now());
   const deliveries = all.flatMap(({ accountId, events }) =>
     events.flatMap(({ endpointIds, ...event }) =>
       endpointIds.map((endpointId) => ({ ...event, accountId, endpointId, createdAt, id: ids.next("dlv") })),
     ),
   );
-  queueDeliveries(work, tx, deliveries);
+  queueDeliveries(jobQueues, tx, deliveries);
 }
 
 /**
  * Creates the job kind that queues deferred deliveries. It must not fail, because a retry would break the order, so its
  * data is complete.
  */
-export function createLaterFanOut(parts: FanOutParts): WorkKind<PutOff> {
-  return defineWork({
-    ...laterWork,
+export function createLaterFanOut(parts: FanOutParts): JobKind<PutOff> {
+  return defineJob({
+    ...laterFanOutJob,
     // One at a time, to limit the load on PostgreSQL.
-    ...{ lanes: 1, width: 1, timeout: 60_000, schedule: [] },
+    ...{ queues: 1, width: 1, timeout: 60_000, schedule: [] },
     async run({ data }, signal) {
       // Bounds the wait if the clock was set back.
       const rest = Math.min(data.until - parts.clock.now(), putOffFor);
@@ -120,7 +120,7 @@ export function createLaterFanOut(parts: FanOutParts): WorkKind<PutOff> {
 
 /** Creates the fan-out of events to deliveries. It runs on one gateway at a time, for all accounts. */
 export function createFanOut(parts: FanOutParts): Part {
-  const { events, work, bus } = parts;
+  const { events, jobQueues, bus } = parts;
 
   async function queue(tx: Tx, taken: readonly StoredEvent[]): Promise<void> {
     const told = taken.filter(({ type }) => subscribableTypes.has(type));
@@ -128,7 +128,7 @@ export function createFanOut(parts: FanOutParts): Part {
     if (accounts.length === 0) return;
     const [subscribers, behind] = await Promise.all([
       findSubscribers(tx, accounts),
-      work.findBusy(tx, laterWork, accounts),
+      jobQueues.findBusy(tx, laterFanOutJob, accounts),
     ]);
     const [now, later]: [Notices[], Notices[]] = [[], []];
     let all = 0;
@@ -144,8 +144,8 @@ export function createFanOut(parts: FanOutParts): Part {
     tx.sendNamed(commitAsynchronously, []);
     queueNotices(parts, tx, now);
     const until = parts.clock.now() + putOffFor;
-    const jobs = later.map((data) => ({ lane: data.accountId, data: { ...data, until } }));
-    work.enqueueAll<PutOff>(tx, laterWork, jobs);
+    const jobs = later.map((data) => ({ queue: data.accountId, data: { ...data, until } }));
+    jobQueues.enqueueAll<PutOff>(tx, laterFanOutJob, jobs);
   }
 
   async function run(): Promise<void> {

@@ -2,7 +2,7 @@ import { WebhookService } from "../gen/pilothouse/v1/webhook_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import { lowestId } from "../platform/ids.ts";
 import type { Status } from "../status/status.ts";
-import { type ClosingParts, createClosingWork, createFailingWatch } from "./closing.ts";
+import { type ClosingParts, createClosingJob, createFailingWatch } from "./closing.ts";
 import { createDeliveries, type DeliveriesParts } from "./deliveries.ts";
 import { createDeliveryLag } from "./delivery-lag.ts";
 import { deleteOldDeliveries } from "./delivery-settlement.ts";
@@ -20,7 +20,7 @@ export const webhooks = defineService({
     parts.status.sources.watch(createDeliveryLag(parts));
     return {
       methods: createWebhookService(parts),
-      works: [createLaterFanOut(parts), createDeliveries(parts), createClosingWork(parts)],
+      jobKinds: [createLaterFanOut(parts), createDeliveries(parts), createClosingJob(parts)],
       background: [createFanOut(parts)],
       jobs: [
         createFailingWatch(parts),

@@ -9,7 +9,7 @@ import {
   type WebhookService,
 } from "../gen/pilothouse/v1/webhook_pb.ts";
 import { judgeGrant } from "../identity/api-keys/grants.ts";
-import type { Work } from "../jobs/work.ts";
+import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Call } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -41,7 +41,7 @@ export interface WebhookServiceParts {
   readonly db: Database;
   readonly clock: Clock;
   readonly sealer: Sealer;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
   readonly sender: Pick<Sender, "check">;
 }
 
@@ -56,7 +56,7 @@ const endpointId = idPattern("whk");
 const secretGrant = { scopes: ["webhooks:write"] };
 
 export function createWebhookService(parts: WebhookServiceParts): ServiceImplementation<typeof WebhookService> {
-  const { db, clock, sealer, work, sender } = parts;
+  const { db, clock, sealer, jobQueues, sender } = parts;
 
   /** Locks the account, and throws `tier-limit` if it has the maximum number of endpoints of a kind. */
   async function assertRoom(tx: Tx, accountId: string, kinds: readonly (keyof typeof most)[]): Promise<void> {
@@ -109,7 +109,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
       const isClosed = before.active && !row.active;
       if (isClosed) {
         giveUpOpen(tx, id, "endpoint_inactive");
-        endDeliveries(work, tx, id);
+        endDeliveries(jobQueues, tx, id);
       }
       call.audit(tx, { subject: id, data: { changed: Object.keys(changes) } });
       // Reread, because the counts changed when the deliveries ended.
@@ -158,7 +158,7 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
       await db.transaction(async (tx) => {
         const { url } = await lockOwn(tx, call, id);
         await deleteEndpoint(tx, id);
-        endDeliveries(work, tx, id);
+        endDeliveries(jobQueues, tx, id);
         call.audit(tx, { subject: id, data: { url } });
       });
       return create(EmptySchema);

@@ -98,7 +98,7 @@ test.each(doors)("each guess over %s costs the client's address a token of its b
 
 /** Number of executed jobs of the kind "link". */
 async function countLooks(): Promise<number> {
-  const metric = await gateway.app.metrics.getSingleMetric("pilothouse_work_attempts_total")?.get();
+  const metric = await gateway.app.metrics.getSingleMetric("pilothouse_jobs_attempts_total")?.get();
   const ofLinks = metric?.values.filter(({ labels }) => labels.kind === "link") ?? [];
   return ofLinks.reduce((sum, { value }) => sum + value, 0);
 }

@@ -98,7 +98,7 @@ test("a notice with an old or wrong signature is refused and does not trigger a 
   expect(asked.filter((each) => each.includes(customer))).toEqual([]);
 });
 
-const hasNoWork = async () => (await gateway.app.db.sql.selectFrom("work_jobs").select("id").execute()).length === 0;
+const hasNoWork = async () => (await gateway.app.db.sql.selectFrom("jobs").select("id").execute()).length === 0;
 
 /** Subscribes and returns the ID of the processor's portal session. */
 async function subscribed({ rest }: Person): Promise<string> {

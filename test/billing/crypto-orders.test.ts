@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { orderWork } from "../../src/billing/order-sync.ts";
+import { orderJob } from "../../src/billing/order-sync.ts";
 import { addMonths } from "../../src/limits/paid-time.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { mailAbout, type Person } from "../support/people.ts";
@@ -153,9 +153,9 @@ test("an underpaid, late or overpaid order is reported for review and keeps its 
   await expect(gateway.admin("return", "--order", over.id)).rejects.toThrow("no excess payment left to return");
   expect(await orderUntil(ada, over.id, "paid")).toMatchObject({ refunded_at: null });
   // Another sync does not request a new review, but another payment does.
-  const { db, work } = gateway.app;
-  await db.transaction(async (tx) => work.enqueue(tx, orderWork, { lane: over.id, data: {} }));
-  const jobs = db.sql.selectFrom("work_jobs").select("id").where("lane", "=", over.id);
+  const { db, jobQueues } = gateway.app;
+  await db.transaction(async (tx) => jobQueues.enqueue(tx, orderJob, { queue: over.id, data: {} }));
+  const jobs = db.sql.selectFrom("jobs").select("id").where("queue", "=", over.id);
   await expect.poll(() => jobs.execute()).toEqual([]);
   expect(await irregularity(over)).toBeNull();
   await press(over.checkout_url, "pay");
@@ -170,15 +170,15 @@ test("an exact payment after expiry is too late, and needs no review after its r
   const order = await open(ada);
   await press(order.checkout_url, "expire");
   await orderUntil(ada, order.id, "failed");
-  const { db, work } = gateway.app;
+  const { db, jobQueues } = gateway.app;
   const select = db.sql.selectFrom("crypto_orders").select(["crypto_amount_paid", "irregularity"]);
   const paid = () => select.where("id", "=", order.id).executeTakeFirstOrThrow();
   await press(order.checkout_url, "pay");
   const late = { crypto_amount_paid: order.crypto_amount, irregularity: "too_late" };
   await expect.poll(paid).toEqual(late);
   await gateway.admin("refund", "--order", order.id);
-  await db.transaction(async (tx) => work.enqueue(tx, orderWork, { lane: order.id, data: {} }));
-  const jobs = db.sql.selectFrom("work_jobs").select("id").where("lane", "=", order.id);
+  await db.transaction(async (tx) => jobQueues.enqueue(tx, orderJob, { queue: order.id, data: {} }));
+  const jobs = db.sql.selectFrom("jobs").select("id").where("queue", "=", order.id);
   await expect.poll(() => jobs.execute()).toEqual([]);
   expect(await paid()).toEqual({ ...late, irregularity: null });
 });

@@ -94,7 +94,7 @@ export async function startMoneyDeployment(): Promise<MoneyDeployment> {
         (select from card_subscriptions s where s.customer_id = card_checkouts.customer_id)`.execute(db.sql);
       const isQuiet = async () => {
         const { rows } = await sql<{ busy: boolean }>`
-          select exists (select from work_jobs) or exists (select from crypto_orders where look_at <= now())
+          select exists (select from jobs) or exists (select from crypto_orders where look_at <= now())
             or exists (select from card_checkouts where look_at <= now()) as busy`.execute(db.sql);
         return rows[0]?.busy === false;
       };

@@ -9,7 +9,7 @@ import type { OrderOperatorParts } from "../../src/billing/order-operator.ts";
 import { createProcessors, type Processors } from "../../src/billing/processors.ts";
 import type { PaymentSandbox } from "../../src/billing/sandbox/sandbox.ts";
 import { createEventLog } from "../../src/events/event-log.ts";
-import type { Work } from "../../src/jobs/work.ts";
+import type { JobQueues } from "../../src/jobs/job-queues.ts";
 import type { Call } from "../../src/kernel/call.ts";
 import type { CreatedFeature } from "../../src/kernel/feature.ts";
 import { type Arrangements, createArrangements } from "../../src/limits/arrangements.ts";
@@ -64,13 +64,13 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
   };
   const { sandbox } = made;
   if (!sandbox) throw new Error("there is no sandbox");
-  const jobs: { kind: string; lane: string; data: unknown }[] = [];
-  const enqueueAll: Work["enqueueAll"] = (tx, { kind }, added) =>
-    tx.afterCommit(() => void jobs.push(...added.map(({ lane, data }) => ({ kind, lane, data }))));
+  const jobs: { kind: string; queue: string; data: unknown }[] = [];
+  const enqueueAll: JobQueues["enqueueAll"] = (tx, { kind }, added) =>
+    tx.afterCommit(() => void jobs.push(...added.map(({ queue, data }) => ({ kind, queue, data }))));
   // Implements only the used parts of the jobs and the mailer.
-  const work = { enqueueAll, enqueue: (tx, kind, job) => enqueueAll(tx, kind, [job]) } as Work;
+  const jobQueues = { enqueueAll, enqueue: (tx, kind, job) => enqueueAll(tx, kind, [job]) } as JobQueues;
   const mailer = {
-    send: async (tx: Parameters<Work["enqueue"]>[0], mail: Mail) => tx.afterCommit(() => void mails.push(mail)),
+    send: async (tx: Parameters<JobQueues["enqueue"]>[0], mail: Mail) => tx.afterCommit(() => void mails.push(mail)),
   };
   const events = createEventLog({ db, bus, ids, clock, log });
   const shared = {
@@ -83,7 +83,7 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
     audit,
     arrangements,
     processors,
-    work,
+    jobQueues,
     limits: createLimits(clock),
     status: { sources: createSources() },
   };
@@ -93,11 +93,11 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
 
   async function doWork(): Promise<void> {
     for (let job = jobs.shift(); job; job = jobs.shift()) {
-      const { kind, lane, data } = job;
-      const works = features.flatMap((feature) => feature.works ?? []);
-      const found = works.find((each) => each.kind === kind);
+      const { kind, queue, data } = job;
+      const kinds = features.flatMap((feature) => feature.kinds ?? []);
+      const found = kinds.find((each) => each.kind === kind);
       if (!found) throw new Error(`no feature runs jobs of kind ${kind}`);
-      await found.run({ id: "", lane, data, attempt: 1 }, AbortSignal.timeout(60_000));
+      await found.run({ id: "", queue, data, attempt: 1 }, AbortSignal.timeout(60_000));
     }
   }
 

@@ -62,7 +62,7 @@ test("the next gateway makes a delivery that a killed gateway had started, befor
   process.kill(doomed.service.pidOf("gateway"), "SIGKILL");
   const db = openDatabase({ url: doomed.service.databaseUrl }, silentLog, 1);
   // Extends the lease beyond this test, so that its expiry cannot release the queue.
-  await sql`update work_lanes set leased_until = now() + interval '1 hour' where claim is not null`.execute(db.sql);
+  await sql`update job_queues set leased_until = now() + interval '1 hour' where claim is not null`.execute(db.sql);
   await db.close();
   await expect.poll(() => receiver.arrivals.length, { timeout: 30_000 }).toBe(2);
   expect(receiver.arrivals[1]?.eventId).toBe(receiver.arrivals[0]?.eventId);

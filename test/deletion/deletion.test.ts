@@ -100,7 +100,7 @@ test.each(["resume", "cancel"])(
     const before = action === "cancel" ? "cancelling" : "active";
     await billingUntil(owner.rest, ({ subscription }) => subscription.status === before);
     const token = await close(owner);
-    const jobs = gateway.app.db.sql.selectFrom("work_jobs").select("id").where("kind", "=", "card-customer");
+    const jobs = gateway.app.db.sql.selectFrom("jobs").select("id").where("kind", "=", "card-customer");
     const isIdle = async () => (await jobs.execute()).length === 0;
     expect(await waitUntil(isIdle, { timeout: 20_000, every: 20 })).toBe(true);
     await call(restore, { token });

@@ -2,7 +2,7 @@
 import { appendFileSync } from "node:fs";
 import { createLog } from "../../src/platform/log.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";
-import { doomedWork } from "./doomed-work.ts";
+import { doomedWork } from "./doomed-jobs.ts";
 import { startRunners } from "./runners.ts";
 
 const [url = "", file = ""] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 import { Registry } from "prom-client";
-import { createWork, type Work } from "../../src/jobs/work.ts";
-import { createWorkRunner, type WorkRunner } from "../../src/jobs/work-runner.ts";
-import type { WorkKind } from "../../src/kernel/work-kind.ts";
+import { createJobQueues, type JobQueues } from "../../src/jobs/job-queues.ts";
+import { createJobRunner, type JobRunner } from "../../src/jobs/job-runner.ts";
+import type { JobKind } from "../../src/kernel/job-kind.ts";
 import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { Log } from "../../src/platform/log.ts";
@@ -11,8 +11,8 @@ import { createTestClock, type TestClock } from "../support/test-clock.ts";
 
 /** Runners and their job queues, like several gateways on one database. */
 export interface Runners extends AsyncDisposable {
-  readonly work: Work;
-  readonly runners: readonly WorkRunner[];
+  readonly jobQueues: JobQueues;
+  readonly runners: readonly JobRunner[];
   readonly metrics: Registry;
   /** Clock of the runners, unless the options set another. */
   readonly clock: TestClock;
@@ -21,7 +21,7 @@ export interface Runners extends AsyncDisposable {
 /** Starts runners that notify each other, unless the options make their bus lose all messages. */
 export async function startRunners(
   db: Database,
-  kinds: readonly WorkKind<never>[],
+  kinds: readonly JobKind<never>[],
   {
     count = 2,
     hear = true,
@@ -35,11 +35,11 @@ export async function startRunners(
   const { clock = own } = options;
   const parts = { db, bus: hear ? bus : createLocalBus(), clock, log, kinds };
   const runners = Array.from({ length: count }, (_, index) =>
-    createWorkRunner({ ...parts, gateway: () => 0, metrics: index === 0 ? metrics : new Registry() }),
+    createJobRunner({ ...parts, gateway: () => 0, metrics: index === 0 ? metrics : new Registry() }),
   );
   for (const runner of runners) await runner.start?.();
   return {
-    work: createWork({ bus, clock }),
+    jobQueues: createJobQueues({ bus, clock }),
     runners,
     metrics,
     clock: own,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createWork } from "../../src/jobs/work.ts";
-import { defineWork } from "../../src/kernel/work-kind.ts";
+import { createJobQueues } from "../../src/jobs/job-queues.ts";
+import { defineJob } from "../../src/kernel/job-kind.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { connectBus } from "../support/connect-bus.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -21,18 +21,18 @@ afterAll(async () => {
 
 test("a job added by one gateway starts immediately on another, notified over Redis", async () => {
   let begin = (_at: number): void => undefined;
-  const kind = defineWork<{ readonly round: number }>({
+  const kind = defineJob<{ readonly round: number }>({
     ...{ kind: "wake", width: 1, schedule: [], timeout: 60_000 },
     run: async () => begin(performance.now()),
   });
-  const adder = createWork({ bus: await connectBus(redis), clock: systemClock });
+  const adder = createJobQueues({ bus: await connectBus(redis), clock: systemClock });
   await using _runners = await startRunners(database.db, [kind], { count: 1, bus: await connectBus(redis) });
   const waits: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const begun = new Promise<number>((resolve) => {
       begin = resolve;
     });
-    await database.db.transaction(async (tx) => adder.enqueue(tx, kind, { lane: "one", data: { round } }));
+    await database.db.transaction(async (tx) => adder.enqueue(tx, kind, { queue: "one", data: { round } }));
     const committedAt = performance.now();
     waits.push((await begun) - committedAt);
   }

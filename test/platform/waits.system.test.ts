@@ -12,7 +12,7 @@ import { rawBody } from "../../gateway/rest/raw-body.ts";
 import { asFetch } from "../../src/agents/llm/safe-models-fetch.ts";
 import { httpTransport } from "../../src/billing/processors/transport.ts";
 import { createEmbeddedWorker } from "../../src/fleet/embedded-worker.ts";
-import { createHeldLanes } from "../../src/jobs/held-lanes.ts";
+import { createHeldQueues } from "../../src/jobs/held-queues.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
@@ -202,9 +202,9 @@ const waits: Readonly<Record<string, Wait>> = {
   "a lease of a queue that is not renewed": {
     ms: 7_000,
     begin(end) {
-      const lane = { kind: "test", lane: "a", owner: null, claim: "1", failures: 0, first: undefined };
+      const queue = { kind: "test", queue: "a", owner: null, claim: "1", failures: 0, first: undefined };
       const parts = { db: {} as Database, clock: systemClock, log: silentLog, gateway: () => 0 };
-      const held = createHeldLanes(parts).add(lane, performance.now());
+      const held = createHeldQueues(parts).add(queue, performance.now());
       held.lease.addEventListener("abort", end);
     },
   },

@@ -98,17 +98,17 @@ const faults: readonly Fault[] = [
     what: "delayed deliveries",
     shows: { webhooks: "degraded" },
     async begin() {
-      const lane = { kind: "webhook", lane: "whk_none", owner: "acc_none" };
+      const queue = { kind: "webhook", queue: "whk_none", owner: "acc_none" };
       const due = new Date(Date.now() + 2_000);
       await database.db.sql
-        .insertInto("work_lanes")
-        .values({ ...lane, due_at: due, latest_at: due })
+        .insertInto("job_queues")
+        .values({ ...queue, due_at: due, latest_at: due })
         .execute();
       // Workers skip locked rows.
       const holder = new pg.Client({ connectionString: database.url });
       await holder.connect();
       await holder.query("begin");
-      await holder.query("select from work_lanes where lane = $1 for update", [lane.lane]);
+      await holder.query("select from job_queues where queue = $1 for update", [queue.queue]);
       // Deliveries count as delayed when this one is 6 s late.
       await sleep(due.getTime() + 6_000 - Date.now());
       return () => holder.end();

@@ -264,20 +264,20 @@ test("an address receives three confirmation mails a day, and responses do not r
 
 test("delayed deliveries degrade webhooks", async () => {
   const hour = 3_600_000;
-  const lane = { kind: "webhook", lane: "whk_none", owner: "acc_none" };
+  const queue = { kind: "webhook", queue: "whk_none", owner: "acc_none" };
   const due = new Date(gateway.now() + hour);
   await database.db.sql
-    .insertInto("work_lanes")
-    .values({ ...lane, due_at: due, latest_at: due })
+    .insertInto("job_queues")
+    .values({ ...queue, due_at: due, latest_at: due })
     .execute();
   const release = Promise.withResolvers<void>();
   const isHeld = Promise.withResolvers<void>();
   // Workers skip locked rows.
   const holding = database.db.transaction(async (tx) => {
     await tx.sql
-      .selectFrom("work_lanes")
+      .selectFrom("job_queues")
       .selectAll()
-      .where("lane", "=", lane.lane)
+      .where("queue", "=", queue.queue)
       .forUpdate()
       .executeTakeFirstOrThrow();
     isHeld.resolve();

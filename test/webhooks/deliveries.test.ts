@@ -147,6 +147,6 @@ test("the log is cleared in batches with its counts, and metrics report attempts
   expect(await readLog(rest, id)).toEqual([]);
   await untilCounted(id, {});
   const metrics = await app.metrics.metrics();
-  expect(metrics).toMatch(/pilothouse_work_attempts_total\{kind="webhook",outcome="done"\} [1-9]/);
-  expect(metrics).toMatch(/pilothouse_work_lag_seconds_count\{kind="webhook"\} [1-9]/);
+  expect(metrics).toMatch(/pilothouse_jobs_attempts_total\{kind="webhook",outcome="done"\} [1-9]/);
+  expect(metrics).toMatch(/pilothouse_jobs_lag_seconds_count\{kind="webhook"\} [1-9]/);
 }, 60_000);

@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createEventLog } from "../../src/events/event-log.ts";
 import { ApiKeyRevokedEventSchema } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
-import { createWork } from "../../src/jobs/work.ts";
-import { createWorkRunner } from "../../src/jobs/work-runner.ts";
+import { createJobQueues } from "../../src/jobs/job-queues.ts";
+import { createJobRunner } from "../../src/jobs/job-runner.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
-import { deliveryWork } from "../../src/webhooks/delivery-queue.ts";
+import { deliveryJob } from "../../src/webhooks/delivery-queue.ts";
 import { insertEndpoint } from "../../src/webhooks/endpoint-store.ts";
 import { createFanOut, createLaterFanOut } from "../../src/webhooks/fan-out.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
@@ -22,7 +22,7 @@ test("an account with many deliveries yields to accounts with few and keeps its 
   const [bus, clock] = [createLocalBus(), systemClock];
   const ids = createIds(clock);
   const common = { db, bus, clock, ids, log: silentLog };
-  const parts = { ...common, events: createEventLog(common), work: createWork(common) };
+  const parts = { ...common, events: createEventLog(common), jobQueues: createJobQueues(common) };
 
   async function makeAccount(accountId: `acc_${string}`, endpoints: number): Promise<void> {
     await db.transaction(async (tx) => {
@@ -43,7 +43,7 @@ test("an account with many deliveries yields to accounts with few and keeps its 
   const countDeliveries = async (accountId: string) =>
     (await db.sql.selectFrom("webhook_deliveries").select("id").where("account_id", "=", accountId).execute()).length;
   const countPutOff = async () =>
-    (await db.sql.selectFrom("work_jobs").select("id").where("kind", "=", "webhook-fan-out").execute()).length;
+    (await db.sql.selectFrom("jobs").select("id").where("kind", "=", "webhook-fan-out").execute()).length;
 
   await makeAccount("acc_many", 10);
   await makeAccount("acc_few", 1);
@@ -52,7 +52,7 @@ test("an account with many deliveries yields to accounts with few and keeps its 
   const fanOut = createFanOut(parts);
   fanOut.start?.();
   const kinds = [createLaterFanOut(parts)];
-  const runner = createWorkRunner({ ...parts, metrics: new Registry(), kinds, gateway: () => 0 });
+  const runner = createJobRunner({ ...parts, metrics: new Registry(), kinds, gateway: () => 0 });
   try {
     await expect.poll(() => countDeliveries("acc_few"), { timeout: 20_000 }).toBe(1);
     expect(await countDeliveries("acc_many")).toBe(0);
@@ -64,8 +64,8 @@ test("an account with many deliveries yields to accounts with few and keeps its 
     await expect.poll(() => countDeliveries("acc_many"), { timeout: 20_000 }).toBe(130);
     await expect.poll(countPutOff, { timeout: 20_000 }).toBe(0);
     // The account's queue is empty now, so its events are fanned out immediately again.
-    const lanes = () => db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", "webhook-fan-out").execute();
-    await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
+    const queues = () => db.sql.selectFrom("job_queues").select("queue").where("kind", "=", "webhook-fan-out").execute();
+    await expect.poll(queues, { timeout: 20_000 }).toEqual([]);
     await runner.stop?.();
     await cause("acc_many", 1);
     await expect.poll(() => countDeliveries("acc_many"), { timeout: 20_000 }).toBe(140);
@@ -74,17 +74,17 @@ test("an account with many deliveries yields to accounts with few and keeps its 
     await runner.stop?.();
   }
   const queued = db.sql
-    .selectFrom("work_jobs")
-    .innerJoin("webhook_deliveries", (join) => join.onRef("webhook_deliveries.endpoint_id", "=", "work_jobs.lane"))
+    .selectFrom("jobs")
+    .innerJoin("webhook_deliveries", (join) => join.onRef("webhook_deliveries.endpoint_id", "=", "jobs.queue"))
     .innerJoin("events", "events.id", "webhook_deliveries.event_id");
   const rows = await queued
-    .select(["work_jobs.lane", "work_jobs.id", "work_jobs.data", "webhook_deliveries.id as delivery", "events.number"])
-    .where("work_jobs.kind", "=", deliveryWork.kind)
-    .orderBy("work_jobs.due_at")
-    .orderBy("work_jobs.id")
+    .select(["jobs.queue", "jobs.id", "jobs.data", "webhook_deliveries.id as delivery", "events.number"])
+    .where("jobs.kind", "=", deliveryJob.kind)
+    .orderBy("jobs.due_at")
+    .orderBy("jobs.id")
     .execute();
   const own = rows.filter(({ data, delivery }) => JSON.stringify(data).includes(delivery));
-  const orders = [...Map.groupBy(own, ({ lane }) => lane).values()].map((jobs) =>
+  const orders = [...Map.groupBy(own, ({ queue }) => queue).values()].map((jobs) =>
     jobs.map(({ number }) => Number(number)),
   );
   expect(orders.map(({ length }) => length).sort()).toEqual([1, ...Array<number>(10).fill(14)]);

@@ -6,7 +6,7 @@ import {
   returnPayment,
 } from "../../src/billing/order-operator.ts";
 import { listOrders } from "../../src/billing/order-store.ts";
-import { createWork } from "../../src/jobs/work.ts";
+import { createJobQueues } from "../../src/jobs/job-queues.ts";
 import { createArrangements } from "../../src/limits/arrangements.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
@@ -51,7 +51,7 @@ export const refund: AdminCommand = {
         const id = needId(order);
         const cents = text === undefined ? undefined : Number(/^\d{1,9}$/.test(text) ? text : Number.NaN);
         const { audit, bus } = operator;
-        if (cents === undefined && (await returnPayment(tx, { audit, work: createWork({ bus, clock }) }, id)))
+        if (cents === undefined && (await returnPayment(tx, { audit, jobQueues: createJobQueues({ bus, clock }) }, id)))
           return `${id} fails, since its payment is returned.`;
         if (cents === undefined && (await returnLeftover(tx, { clock, audit }, id)))
           return `The payment of ${id} is returned.`;

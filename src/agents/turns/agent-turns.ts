@@ -1,11 +1,11 @@
 import { addEntry } from "../../events/transcript.ts";
 import { TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
-import type { Work } from "../../jobs/work.ts";
-import { defineWork, type WorkKind } from "../../kernel/work-kind.ts";
+import type { JobQueues } from "../../jobs/job-queues.ts";
+import { defineJob, type JobKind } from "../../kernel/job-kind.ts";
 import { fail } from "../../platform/errors.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
-import type { RepeatedWork } from "../../platform/repeated-job.ts";
+import type { RepeatedTask } from "../../platform/repeated-job.ts";
 import type { NewRecipeTurn } from "../sessions/creation.ts";
 import type { AgentSessionRow } from "../sessions/store.ts";
 import { sealPlan } from "./recipe-plan.ts";
@@ -17,14 +17,14 @@ import type { TurnParts } from "./turn-parts.ts";
 import { createTurnRunner, endOfSession } from "./turn-run.ts";
 
 export interface AgentTurnsParts extends TurnParts {
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
   readonly log: Log;
 }
 
 /** Runs the turns of all agents. */
 export interface AgentTurns {
-  readonly work: WorkKind<TurnJob>;
-  readonly jobs: readonly RepeatedWork[];
+  readonly jobKind: JobKind<TurnJob>;
+  readonly jobs: readonly RepeatedTask[];
   /** Starts a turn after the commit; on this gateway if the request header carried the key. */
   begin(tx: Tx, turn: TurnRow, header: string | undefined): void;
   /** Starts a recipe turn after the commit. */
@@ -64,7 +64,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   const { db, clock, log } = parts;
   const run = createTurnRunner(parts);
 
-  const work = defineWork<TurnJob>({
+  const jobKind = defineJob<TurnJob>({
     ...{ kind: "agent_turn", width: 1, schedule, timeout: longest },
     async run({ data, attempt }, signal) {
       try {
@@ -94,11 +94,12 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   function begin(tx: Tx, turn: TurnRow, header: string | undefined): void {
     const { id: turnId } = turn;
     if (header !== undefined) tx.afterCommit(() => void runHere(turnId, header));
-    else parts.work.enqueue(tx, work, { lane: turn.agent_session_id, owner: turn.account_id, data: { turnId } });
+    else
+      parts.jobQueues.enqueue(tx, jobKind, { queue: turn.agent_session_id, owner: turn.account_id, data: { turnId } });
   }
 
   return {
-    work,
+    jobKind,
     begin,
     async beginRecipe(tx, agent, { id, recipe }) {
       const { account_id: accountId, session_id } = agent;

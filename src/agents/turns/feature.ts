@@ -6,7 +6,7 @@ export const agentTurns = defineService({
   service: AgentTurnService,
   create: (parts: TurnServiceParts) => ({
     methods: createTurnService(parts),
-    works: [parts.turns.work],
+    jobKinds: [parts.turns.jobKind],
     jobs: parts.turns.jobs,
   }),
 });

@@ -5,7 +5,7 @@ import type { Mailer } from "../../mail/mailer.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
-import type { RepeatedWork } from "../../platform/repeated-job.ts";
+import type { RepeatedTask } from "../../platform/repeated-job.ts";
 import { factorMail } from "./mfa-mails.ts";
 import { removeFactor, takeDueRemovals, tellRemovals } from "./store.ts";
 
@@ -36,7 +36,7 @@ export async function removeWithMail(
 }
 
 /** Creates the job for removals that the operator orders: mails the users, and removes their factors a day later. */
-export function removalJob(parts: RemovalParts): RepeatedWork {
+export function removalJob(parts: RemovalParts): RepeatedTask {
   const { db, clock, mailer, audit } = parts;
 
   async function tell(tx: Tx, userId: string): Promise<void> {

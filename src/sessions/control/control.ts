@@ -3,7 +3,7 @@ import type { EventLog } from "../../events/event-log.ts";
 import { addEntry } from "../../events/transcript.ts";
 import { TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
 import { SessionControlChangedEventSchema } from "../../gen/pilothouse/v1/session_pb.ts";
-import type { Work } from "../../jobs/work.ts";
+import type { JobQueues } from "../../jobs/job-queues.ts";
 import type { AuditLog } from "../../kernel/call.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -13,8 +13,8 @@ import type { Database, Tx } from "../../platform/postgres/database.ts";
 import { noSession, sessionGone } from "../ended-session.ts";
 import { controlState, toControlMessage } from "../session-control.ts";
 import { isEnded } from "../session-states.ts";
+import { type ControlNotification, controlNotificationJob } from "./control-notifier.ts";
 import { type ControlRow, lockControl, lockLapsed, writeControl } from "./store.ts";
-import { type Telling, tellingWork } from "./telling.ts";
 
 /** Milliseconds until control expires: after the holder's last heartbeat, and after its last input. */
 export const lapse = { sign: 30_000, input: 300_000 };
@@ -26,7 +26,7 @@ export interface ControlParts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly audit: AuditLog;
-  readonly work: Work;
+  readonly jobQueues: JobQueues;
 }
 
 export interface Takeover {
@@ -49,7 +49,7 @@ export interface Controls {
   sweep(): Promise<void>;
 }
 
-export function createControls({ db, events, bus, clock, ids, audit, work }: ControlParts): Controls {
+export function createControls({ db, events, bus, clock, ids, audit, jobQueues }: ControlParts): Controls {
   /** Writes the next control epoch with its event. Gateways drop their cached routes after the commit. */
   async function change(tx: Tx, row: ControlRow, holder: string | null, cause: string): Promise<ControlRow> {
     const now = clock.now();
@@ -62,7 +62,10 @@ export function createControls({ db, events, bus, clock, ids, audit, work }: Con
     const init = { sessionId: row.id, control: toControlMessage(changed), cause };
     const data = create(SessionControlChangedEventSchema, init);
     await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionControlChangedEventSchema, data);
-    work.enqueue<Telling>(tx, tellingWork, { lane: row.id, data: { sessionId: row.id, accountId: row.account_id } });
+    jobQueues.enqueue<ControlNotification>(tx, controlNotificationJob, {
+      queue: row.id,
+      data: { sessionId: row.id, accountId: row.account_id },
+    });
     if (row.agent_session_id !== null) {
       const whose = { accountId: row.account_id, sessionId: row.id, agentSessionId: row.agent_session_id };
       const content = { case: "control" as const, value: { control: toControlMessage(changed) } };

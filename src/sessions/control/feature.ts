@@ -1,17 +1,17 @@
 import type { Feature } from "../../kernel/feature.ts";
 import type { Controls } from "./control.ts";
-import { createTelling, type TellingParts } from "./telling.ts";
+import { type ControlNotifierParts, createControlNotifier } from "./control-notifier.ts";
 
 /** Milliseconds between sweeps of expired control. */
 const lookEvery = 1_000;
 
-export interface ControlFeatureParts extends TellingParts {
+export interface ControlFeatureParts extends ControlNotifierParts {
   readonly controls: Controls;
 }
 
 export const control = {
   create: (parts: ControlFeatureParts) => ({
-    works: [createTelling(parts)],
+    jobKinds: [createControlNotifier(parts)],
     jobs: [
       {
         run: () => parts.controls.sweep(),

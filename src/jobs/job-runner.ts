@@ -1,14 +1,14 @@
 import { Counter, Histogram, type Registry } from "prom-client";
-import type { WorkKind } from "../kernel/work-kind.ts";
+import type { JobKind } from "../kernel/job-kind.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Part } from "../platform/lifetime.ts";
 import { createLimiter } from "../platform/limiter.ts";
-import { createRepeatedJob, type RepeatedWork } from "../platform/repeated-job.ts";
+import { createRepeatedJob, type RepeatedTask } from "../platform/repeated-job.ts";
 import { backlogJobs } from "./backlog.ts";
-import { createHeldLanes, type HeldLanesParts } from "./held-lanes.ts";
-import { createLaneClaims } from "./lane-claims.ts";
-import type { LaneRunParts } from "./lane-run.ts";
-import { freeLanes } from "./store.ts";
+import { createHeldQueues, type HeldQueuesParts } from "./held-queues.ts";
+import { createQueueClaims } from "./queue-claims.ts";
+import type { QueueRunParts } from "./queue-run.ts";
+import { freeQueues } from "./store.ts";
 
 /** Milliseconds between checks for expired leases. */
 const freeEvery = 1_000;
@@ -19,29 +19,29 @@ const slowWrites = 4;
 /** Milliseconds for running jobs to end at shutdown. Afterwards another gateway takes them. */
 const stopPatience = 5_000;
 
-export interface WorkRunnerParts extends HeldLanesParts {
+export interface JobRunnerParts extends HeldQueuesParts {
   readonly bus: Bus;
   readonly metrics: Registry;
-  readonly kinds: readonly WorkKind<unknown>[];
+  readonly kinds: readonly JobKind<unknown>[];
 }
 
 /** Runs jobs of the given kinds in this gateway, alongside other gateways. */
-export interface WorkRunner extends Part {
-  readonly jobs: readonly RepeatedWork[];
+export interface JobRunner extends Part {
+  readonly jobs: readonly RepeatedTask[];
 }
 
-export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
+export function createJobRunner(all: JobRunnerParts): JobRunner {
   const { db, bus, clock, log, kinds } = all;
   const closing = new AbortController();
   const stopping = new AbortController();
-  const held = createHeldLanes(all);
-  const parts: LaneRunParts = {
-    ...{ db, clock, log, turns: createLimiter(slowWrites), closing: closing.signal, stopping: stopping.signal },
+  const held = createHeldQueues(all);
+  const parts: QueueRunParts = {
+    ...{ db, clock, log, limiter: createLimiter(slowWrites), closing: closing.signal, stopping: stopping.signal },
     ...measures(all.metrics),
   };
-  const claims = new Map(kinds.map((work) => [work.kind, createLaneClaims(work, held, parts)]));
+  const claims = new Map(kinds.map((jobKind) => [jobKind.kind, createQueueClaims(jobKind, held, parts)]));
   const free = {
-    run: () => freeLanes(db),
+    run: () => freeQueues(db),
     every: freeEvery,
     complaint: "failed to release job queues of ended gateways",
   };
@@ -50,10 +50,10 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
   return {
     jobs: kinds.length === 0 ? [] : backlogJobs(all),
     async start() {
-      await freeLanes(db);
-      unsubscribe = bus.subscribe("work", (message) => {
-        const [kind = "", ...lanes] = message.split("\n");
-        for (const lane of lanes) if (!held.wake(kind, lane)) claims.get(kind)?.wake(lane);
+      await freeQueues(db);
+      unsubscribe = bus.subscribe("jobs", (message) => {
+        const [kind = "", ...queues] = message.split("\n");
+        for (const queue of queues) if (!held.wake(kind, queue)) claims.get(kind)?.wake(queue);
       });
       held.start();
       for (const looker of lookers) looker.start();
@@ -71,15 +71,15 @@ export function createWorkRunner(all: WorkRunnerParts): WorkRunner {
   };
 }
 
-function measures(metrics: Registry): Pick<LaneRunParts, "count" | "lag"> {
+function measures(metrics: Registry): Pick<QueueRunParts, "count" | "lag"> {
   const attempts = new Counter({
-    name: "pilothouse_work_attempts_total",
+    name: "pilothouse_jobs_attempts_total",
     help: "Attempts at jobs, by kind and outcome: done, failed, dead (no more retries), lost (stopped, or claimed elsewhere).",
     labelNames: ["kind", "outcome"],
     registers: [metrics],
   });
   const lag = new Histogram({
-    name: "pilothouse_work_lag_seconds",
+    name: "pilothouse_jobs_lag_seconds",
     help: "Delay between due time and first attempt of jobs, by kind.",
     labelNames: ["kind"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],

@@ -1,11 +1,11 @@
-import type { WorkKind } from "../kernel/work-kind.ts";
+import type { JobKind } from "../kernel/job-kind.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import { IdleMap } from "../platform/idle-map.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
-import type { HeldLanes } from "./held-lanes.ts";
-import { type LaneRunParts, runLane } from "./lane-run.ts";
-import { createPlaces } from "./places.ts";
-import { type ClaimedLane, claimLanes, claimNamedLanes, failingFrom, releaseLane } from "./store.ts";
+import type { HeldQueues } from "./held-queues.ts";
+import { createJobSlots } from "./job-slots.ts";
+import { type QueueRunParts, runQueue } from "./queue-run.ts";
+import { type ClaimedQueue, claimNamedQueues, claimQueues, failingFrom, releaseQueue } from "./store.ts";
 
 /** Milliseconds. The bus is only a latency hint: polling finds lost messages and jobs that became due. */
 const pollEvery = 1_000;
@@ -14,13 +14,13 @@ const pollEvery = 1_000;
  * Maximum number of queues of a kind that a gateway runs at once. Slow and failing queues have their own slots, so they
  * do not hold up healthy ones. Each slot costs some sockets.
  */
-const allPlaces = { sound: 128, slow: 1_024, failing: 128 };
+const slotCounts = { sound: 128, slow: 1_024, failing: 128 };
 
 /**
  * Healthy slots reserved for owners without a running queue. Further queues of an owner share the remaining slots, so
  * hanging queues neither fill the slots nor starve this process.
  */
-const reservedPlaces = 120;
+const reservedSlots = 120;
 
 /** Maximum number of queues per claim, for healthy and failing queues each. Small batches keep new jobs moving. */
 const batch = 8;
@@ -38,9 +38,9 @@ const restAfterLook = { times: 9, most: 100 };
 const quickFor = 3_600_000;
 
 /** Claims and runs the queues of one kind. */
-export interface LaneClaims extends Pick<RepeatedJob, "start"> {
+export interface QueueClaims extends Pick<RepeatedJob, "start"> {
   /** Notifies of a new job in a queue. */
-  wake(lane: string): void;
+  wake(queue: string): void;
   /** Stops claiming. Running queues continue. */
   stop(): Promise<void>;
   /** Resolves when no queue is running. */
@@ -48,14 +48,14 @@ export interface LaneClaims extends Pick<RepeatedJob, "start"> {
 }
 
 /** Creates the claimer of a kind. */
-export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts: LaneRunParts): LaneClaims {
+export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, parts: QueueRunParts): QueueClaims {
   const { db, clock, log } = parts;
-  const { kind } = work;
-  const places = work.lanes === undefined ? allPlaces : { ...allPlaces, sound: work.lanes };
-  const reserved = work.lanes === undefined ? reservedPlaces : 0;
+  const { kind } = jobKind;
+  const counts = jobKind.queues === undefined ? slotCounts : { ...slotCounts, sound: jobKind.queues };
+  const reserved = jobKind.queues === undefined ? reservedSlots : 0;
   /** Whether due queues may be waiting for a slot. */
   let isShort = false;
-  const seats = createPlaces(places, () => {
+  const slots = createJobSlots(counts, () => {
     if (isShort) void looks.runNow();
     if (preferred.size > 0) void quickOnes.runNow();
   });
@@ -63,27 +63,27 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
   const preferred = new Set<string>();
   const running = new Set<Promise<void>>();
 
-  async function run(claimed: ClaimedLane, askedAt: number): Promise<void> {
-    const { lane, owner, failures } = claimed;
-    const place = seats.take(failures < failingFrom ? "sound" : "failing", owner ?? lane);
+  async function run(claimed: ClaimedQueue, askedAt: number): Promise<void> {
+    const { queue, owner, failures } = claimed;
+    const slot = slots.take(failures < failingFrom ? "sound" : "failing", owner ?? queue);
     const mine = held.add(claimed, askedAt);
     try {
-      await runLane({ held: mine, place, work }, parts);
-      if (place.kind === "sound") quick.set(lane, true);
-      else quick.delete(lane);
-      const dueAt = await releaseLane(db, mine, new Date(clock.now()));
+      await runQueue({ held: mine, slot, jobKind }, parts);
+      if (slot.kind === "sound") quick.set(queue, true);
+      else quick.delete(queue);
+      const dueAt = await releaseQueue(db, mine, new Date(clock.now()));
       if (dueAt !== null && dueAt.getTime() <= clock.now()) void looks.runNow();
     } catch (error) {
       log.warn({ err: error, kind }, "failed to run or release a job queue");
     } finally {
       held.remove(mine);
-      place.leave();
+      slot.leave();
     }
   }
 
-  function runAll(lanes: readonly ClaimedLane[], askedAt: number): void {
-    for (const lane of lanes) {
-      const ran = run(lane, askedAt).finally(() => running.delete(ran));
+  function runAll(queues: readonly ClaimedQueue[], askedAt: number): void {
+    for (const queue of queues) {
+      const ran = run(queue, askedAt).finally(() => running.delete(ran));
       running.add(ran);
     }
   }
@@ -92,28 +92,28 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
 
   /** Claims quick queues with new jobs, ahead of other due queues. */
   async function claimQuick(): Promise<void> {
-    const limit = Math.min(batch, seats.free("sound"));
+    const limit = Math.min(batch, slots.free("sound"));
     if (preferred.size === 0 || limit <= 0) return;
     const askedAt = performance.now();
-    const lanes = [...preferred].slice(0, limit);
-    for (const lane of lanes) preferred.delete(lane);
-    runAll(await claimNamedLanes(db, { ...terms(), lanes, limit }), askedAt);
+    const queues = [...preferred].slice(0, limit);
+    for (const queue of queues) preferred.delete(queue);
+    runAll(await claimNamedQueues(db, { ...terms(), queues, limit }), askedAt);
     if (preferred.size > 0) void quickOnes.runNow();
   }
 
   /** Claims from all due queues. */
   async function look(): Promise<void> {
     const askedAt = performance.now();
-    const [sound, failing] = [seats.free("sound"), seats.free("failing")];
-    const { lanes, waiting } = await claimLanes(db, {
-      ...{ ...terms(), busy: seats.busy() },
+    const [sound, failing] = [slots.free("sound"), slots.free("failing")];
+    const { queues, waiting } = await claimQueues(db, {
+      ...{ ...terms(), busy: slots.busy() },
       failing: Math.min(batch, failing),
       sound: Math.min(batch, sound),
       second: Math.min(batch, sound - reserved),
     });
-    isShort = lanes.length < waiting || sound <= reserved || failing === 0;
-    runAll(lanes, askedAt);
-    if (lanes.length >= batch) void looks.runNow();
+    isShort = queues.length < waiting || sound <= reserved || failing === 0;
+    runAll(queues, askedAt);
+    if (queues.length >= batch) void looks.runNow();
     else if (isShort) {
       const took = performance.now() - askedAt;
       await sleep(Math.min(restAfterLook.times * took, restAfterLook.most), parts.closing);
@@ -132,9 +132,9 @@ export function createLaneClaims(work: WorkKind<unknown>, held: HeldLanes, parts
       await Promise.all([quickOnes.stop(), looks.stop()]);
     },
     ended: () => Promise.all(running),
-    wake(lane) {
-      if (!quick.get(lane)) return void looks.runNow();
-      preferred.add(lane);
+    wake(queue) {
+      if (!quick.get(queue)) return void looks.runNow();
+      preferred.add(queue);
       void quickOnes.runNow();
     },
   };

@@ -1,12 +1,12 @@
-import type { WorkKind } from "../kernel/work-kind.ts";
+import type { JobKind } from "../kernel/job-kind.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Limiter } from "../platform/limiter.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import { attempt, type Outcome } from "./attempt.ts";
-import type { HeldLane } from "./held-lanes.ts";
-import { createLaneQueue } from "./lane-queue.ts";
-import type { Place } from "./places.ts";
+import { createDueJobs } from "./due-jobs.ts";
+import type { HeldQueue } from "./held-queues.ts";
+import { attempt, type JobOutcome } from "./job-attempt.ts";
+import type { JobSlot } from "./job-slots.ts";
 import { failingFrom, type StoredJob } from "./store.ts";
 
 /** Milliseconds after which a busy queue releases its slot. A queue in a slow slot keeps it. */
@@ -15,54 +15,54 @@ const turnMs = 10_000;
 /** Milliseconds after which an attempt is slow. Its queue moves to a slow slot and stops delaying quick queues. */
 const slowAfter = 150;
 
-export interface LaneRunParts {
+export interface QueueRunParts {
   readonly db: Database;
   readonly clock: Clock;
   readonly log: Log;
   /** Limits settlement writes of slow and failing queues, since many of their attempts end together. */
-  readonly turns: Limiter;
+  readonly limiter: Limiter;
   /** Aborts when no further job may start. */
   readonly closing: AbortSignal;
   /** Aborts when running jobs must end. */
   readonly stopping: AbortSignal;
-  count(kind: string, outcome: Outcome): void;
+  count(kind: string, outcome: JobOutcome): void;
   /** Records the milliseconds between a job's due time and its first attempt. */
   lag(kind: string, milliseconds: number): void;
 }
 
 /** A claimed queue with its slot and kind. */
-interface PlacedLane {
-  readonly held: HeldLane;
-  readonly place: Place;
-  readonly work: WorkKind<unknown>;
+interface SlottedQueue {
+  readonly held: HeldQueue;
+  readonly slot: JobSlot;
+  readonly jobKind: JobKind<unknown>;
 }
 
 /**
  * Runs the jobs of a queue until none is due, its time is up, no slot is free, or its lease expires. Rejects if jobs
  * cannot be read.
  */
-export async function runLane(lane: PlacedLane, parts: LaneRunParts): Promise<void> {
-  const { held, place, work } = lane;
+export async function runQueue(queue: SlottedQueue, parts: QueueRunParts): Promise<void> {
+  const { held, slot, jobKind } = queue;
   const lost = AbortSignal.any([held.lease, parts.stopping]);
   const turnEnds = performance.now() + turnMs;
-  const queue = createLaneQueue(held, { ...parts, width: work.width });
+  const due = createDueJobs(held, { ...parts, width: jobKind.width });
   const running = new Map<StoredJob, Promise<void>>();
   let { failures } = held;
 
   function mayBegin(): boolean {
-    if (parts.closing.aborted || held.lease.aborted || running.size >= work.width) return false;
-    if (failures >= failingFrom && !place.move("failing")) return false;
-    return place.kind === "slow" || performance.now() < turnEnds;
+    if (parts.closing.aborted || held.lease.aborted || running.size >= jobKind.width) return false;
+    if (failures >= failingFrom && !slot.move("failing")) return false;
+    return slot.kind === "slow" || performance.now() < turnEnds;
   }
 
   async function run(job: StoredJob): Promise<void> {
-    const outcome = await runJob(lane, job, { ...parts, lost }).finally(() => running.delete(job));
+    const outcome = await runJob(queue, job, { ...parts, lost }).finally(() => running.delete(job));
     failures = outcome === "done" ? 0 : failures + 1;
   }
 
   async function beginDue(): Promise<void> {
     while (mayBegin()) {
-      const job = await queue.next(() => [...running.keys()]);
+      const job = await due.next(() => [...running.keys()]);
       if (!job) return;
       running.set(job, run(job));
     }
@@ -80,16 +80,16 @@ export async function runLane(lane: PlacedLane, parts: LaneRunParts): Promise<vo
   }
 }
 
-interface JobRunParts extends LaneRunParts {
+interface JobRunParts extends QueueRunParts {
   /** Aborts when this gateway may no longer settle the job. */
   readonly lost: AbortSignal;
 }
 
-async function runJob({ held, place, work }: PlacedLane, job: StoredJob, parts: JobRunParts): Promise<Outcome> {
-  const timer = setTimeout(() => place.kind === "sound" && place.move("slow"), slowAfter);
-  if (job.attempts === 0) parts.lag(work.kind, parts.clock.now() - job.due_at.getTime());
-  const inTurn: Limiter = (write) => (place.kind === "sound" ? write() : parts.turns(write));
-  const outcome = await attempt(held, job, work, { ...parts, inTurn }).finally(() => clearTimeout(timer));
-  parts.count(work.kind, outcome);
+async function runJob({ held, slot, jobKind }: SlottedQueue, job: StoredJob, parts: JobRunParts): Promise<JobOutcome> {
+  const timer = setTimeout(() => slot.kind === "sound" && slot.move("slow"), slowAfter);
+  if (job.attempts === 0) parts.lag(jobKind.kind, parts.clock.now() - job.due_at.getTime());
+  const inTurn: Limiter = (write) => (slot.kind === "sound" ? write() : parts.limiter(write));
+  const outcome = await attempt(held, job, jobKind, { ...parts, inTurn }).finally(() => clearTimeout(timer));
+  parts.count(jobKind.kind, outcome);
   return outcome;
 }

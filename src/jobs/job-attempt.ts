@@ -1,11 +1,11 @@
-import { Hopeless, type Settlement, type WorkKind } from "../kernel/work-kind.ts";
+import { Hopeless, type JobKind, type Settlement } from "../kernel/job-kind.ts";
 import { sleep } from "../platform/bounded-wait.ts";
 import type { Clock } from "../platform/clock.ts";
 import { Deadline, raceSignal } from "../platform/deadline.ts";
 import type { Limiter } from "../platform/limiter.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Queryable } from "../platform/postgres/database.ts";
-import type { HeldLane } from "./held-lanes.ts";
+import type { HeldQueue } from "./held-queues.ts";
 import { deleteDoneJob, type FailedAttempt, noteFailure, type StoredJob } from "./store.ts";
 
 const longestComplaint = 500;
@@ -13,8 +13,8 @@ const longestComplaint = 500;
 /** Milliseconds between retries of a settlement while PostgreSQL is down. */
 const settleEvery = 200;
 
-/** Outcome of an attempt. `lost`: the gateway was stopped, or another gateway claimed the queue. */
-export type Outcome = "done" | "failed" | "dead" | "lost";
+/** JobOutcome of an attempt. `lost`: the gateway was stopped, or another gateway claimed the queue. */
+export type JobOutcome = "done" | "failed" | "dead" | "lost";
 
 interface AttemptParts {
   readonly db: Database;
@@ -35,31 +35,31 @@ interface End {
 
 /** Runs a job once and stores the outcome. */
 export async function attempt(
-  held: HeldLane,
+  held: HeldQueue,
   { id, data, attempts }: StoredJob,
-  work: WorkKind<unknown>,
+  jobKind: JobKind<unknown>,
   { db, clock, log, lost, inTurn }: AttemptParts,
-): Promise<Outcome> {
-  const job = { id, lane: held.lane, data, attempt: attempts + 1 };
-  const settleInTurn = (verdict: Verdict) => inTurn(() => settle(db, held, verdict));
-  const { failure, isThrown, write } = await run(work, job, lost);
+): Promise<JobOutcome> {
+  const job = { id, queue: held.queue, data, attempt: attempts + 1 };
+  const settleInTurn = (settling: Settling) => inTurn(() => settle(db, held, settling));
+  const { failure, isThrown, write } = await run(jobKind, job, lost);
   if (failure === undefined) {
     await settleInTurn({ write, note: (on) => deleteDoneJob(on, held, id) });
     return "done";
   }
   if (lost.aborted) return "lost";
-  const failed = failureOf(failure, work.schedule[attempts], clock.now());
+  const failed = failureOf(failure, jobKind.schedule[attempts], clock.now());
   // A returned failure is external (such as a webhook endpoint), so its stack is not logged.
   const reason = isThrown && !(failure instanceof Hopeless) ? { err: failure } : { reason: failed.complaint };
-  log.info({ ...reason, kind: work.kind, job: id, attempt: job.attempt }, "failed to run job");
+  log.info({ ...reason, kind: jobKind.kind, job: id, attempt: job.attempt }, "failed to run job");
   await settleInTurn({ write, next: failed.dueAt, note: (on) => noteFailure(on, held, id, failed) });
   return failed.deadAt ? "dead" : "failed";
 }
 
-async function run(work: WorkKind<unknown>, job: Parameters<typeof work.run>[0], lost: AbortSignal): Promise<End> {
-  using deadline = new Deadline(work.timeout, () => new Error(`took longer than ${work.timeout} ms`), [lost]);
+async function run(jobKind: JobKind<unknown>, job: Parameters<typeof jobKind.run>[0], lost: AbortSignal): Promise<End> {
+  using deadline = new Deadline(jobKind.timeout, () => new Error(`took longer than ${jobKind.timeout} ms`), [lost]);
   const { signal } = deadline;
-  const end = async (): Promise<End> => (await work.run(job, signal)) ?? {};
+  const end = async (): Promise<End> => (await jobKind.run(job, signal)) ?? {};
   try {
     return await raceSignal(end(), signal);
   } catch (error) {
@@ -71,20 +71,20 @@ function failureOf(error: unknown, wait: number | undefined, now: number): Faile
   const isHopeless = error instanceof Hopeless;
   const complaint = (error instanceof Error ? error.message : String(error)).slice(0, longestComplaint);
   const next = isHopeless || wait === undefined ? { deadAt: new Date(now) } : { dueAt: new Date(now + wait) };
-  return { complaint, countsForLane: !isHopeless, ...next };
+  return { complaint, countsForQueue: !isHopeless, ...next };
 }
 
 class NotOurs extends Error {}
 
 /** The job's own update, and writes of the same transaction. Both are skipped if the job changed hands. */
-interface Verdict {
+interface Settling {
   readonly note: (on: Queryable) => Promise<boolean>;
   readonly write?: Settlement["write"] | undefined;
   readonly next?: Date | undefined;
 }
 
 /** Stores the outcome of an attempt. Retries while PostgreSQL is down, since otherwise the job would run again. */
-async function settle(db: Database, { lease }: HeldLane, { note, write, next }: Verdict): Promise<void> {
+async function settle(db: Database, { lease }: HeldQueue, { note, write, next }: Settling): Promise<void> {
   const writeBoth = (writeBeside: NonNullable<typeof write>) =>
     db.transaction(async (tx) => {
       writeBeside(tx, next);

@@ -4,7 +4,7 @@ import type { Tx } from "../platform/postgres/database.ts";
 export interface Job<Data> {
   /** Same for every attempt. */
   readonly id: string;
-  readonly lane: string;
+  readonly queue: string;
   readonly data: Data;
   /** Starts at 1. */
   readonly attempt: number;
@@ -15,13 +15,13 @@ export interface Job<Data> {
  * queue start in commit order, except that failed jobs do not block the others. With the same order key, a first
  * attempt waits for the previous job's first attempt to end.
  */
-export interface WorkKind<Data> {
+export interface JobKind<Data> {
   /** Lower case. Used in the database, in logs and in metrics. */
   readonly kind: string;
   /** Maximum concurrent jobs of a queue. */
   readonly width: number;
   /** Maximum concurrent queues per gateway, if lower than the default. */
-  readonly lanes?: number;
+  readonly queues?: number;
   /** Delays in milliseconds after each failure. A failure after the last delay makes the job a dead letter. */
   readonly schedule: readonly number[];
   /** Maximum duration of an attempt in milliseconds. */
@@ -44,8 +44,8 @@ export interface Settlement {
   write(tx: Tx, next: Date | undefined): void;
 }
 
-export function defineWork<Data>(work: WorkKind<Data>): WorkKind<Data> {
-  return work;
+export function defineJob<Data>(jobKind: JobKind<Data>): JobKind<Data> {
+  return jobKind;
 }
 
 /** Every further attempt would fail: the job becomes a dead letter, and its queue does not count as failing. */

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { createWork } from "../../src/jobs/work.ts";
-import { defineWork, type WorkKind } from "../../src/kernel/work-kind.ts";
+import { createJobQueues } from "../../src/jobs/job-queues.ts";
+import { defineJob, type JobKind } from "../../src/kernel/job-kind.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
@@ -13,14 +13,14 @@ import { startOwnDatabase } from "../support/database.ts";
 type Numbered = { readonly number: number };
 
 /** Jobs of the processes that are killed. */
-export function doomedWork(run: WorkKind<Numbered>["run"]): WorkKind<Numbered> {
-  return defineWork({ kind: "doomed", width: 2, schedule: [], timeout: 60_000, run });
+export function doomedWork(run: JobKind<Numbered>["run"]): JobKind<Numbered> {
+  return defineJob({ kind: "doomed", width: 2, schedule: [], timeout: 60_000, run });
 }
 
 /** Number of jobs, queues and kills. */
 export interface Ordeal {
   readonly jobs: number;
-  readonly lanes: number;
+  readonly queues: number;
   readonly kills: number;
 }
 
@@ -28,7 +28,7 @@ export interface Ordeal {
 const patience = 240_000;
 
 /** Runs jobs in two processes, which are killed and replaced in turn. Expects that only kills repeat jobs. */
-export async function goThrough({ jobs, lanes, kills }: Ordeal): Promise<{ repeated: number; seconds: number }> {
+export async function goThrough({ jobs, queues, kills }: Ordeal): Promise<{ repeated: number; seconds: number }> {
   await using database = await startOwnDatabase();
   const { db, directory, url } = database;
   const file = join(directory, "done");
@@ -39,12 +39,14 @@ export async function goThrough({ jobs, lanes, kills }: Ordeal): Promise<{ repea
   const killed: number[] = [];
   const begin = performance.now();
   try {
-    const work = createWork({ bus: createLocalBus(), clock: systemClock });
+    const jobQueues = createJobQueues({ bus: createLocalBus(), clock: systemClock });
     const kind = doomedWork(async () => undefined);
     const adding = Promise.all(
-      Array.from({ length: lanes }, async (_, lane) => {
-        for (let number = lane; number < jobs; number += lanes)
-          await db.transaction(async (tx) => work.enqueue(tx, kind, { lane: `lane ${lane}`, data: { number } }));
+      Array.from({ length: queues }, async (_, queue) => {
+        for (let number = queue; number < jobs; number += queues)
+          await db.transaction(async (tx) =>
+            jobQueues.enqueue(tx, kind, { queue: `queue ${queue}`, data: { number } }),
+          );
       }),
     );
     for (let kill = 1; kill <= kills; kill += 1) {
@@ -55,7 +57,7 @@ export async function goThrough({ jobs, lanes, kills }: Ordeal): Promise<{ repea
       processes.push(await startDoomed(url, file));
     }
     await adding;
-    const left = async () => (await db.sql.selectFrom("work_jobs").select("id").limit(1).execute()).length;
+    const left = async () => (await db.sql.selectFrom("jobs").select("id").limit(1).execute()).length;
     expect(await waitUntil(async () => (await left()) === 0, { timeout: patience, every: 100 })).toBe(true);
     const seconds = (performance.now() - begin) / 1_000;
     const runs = Map.groupBy(await done(), ([, number]) => number);

@@ -1,6 +1,6 @@
 import type { Database } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-job.ts";
-import { type ClaimedLane, renewLeases } from "./store.ts";
+import { type ClaimedQueue, renewLeases } from "./store.ts";
 
 /** Milliseconds. When the lease expires, another gateway may claim the queue. */
 const leaseMs = 8_000;
@@ -13,7 +13,7 @@ const renewAfter = 2_000;
 const renewEvery = 250;
 
 /** A queue claimed by this gateway. */
-export interface HeldLane extends ClaimedLane {
+export interface HeldQueue extends ClaimedQueue {
   /** Aborts when the lease may have expired. */
   readonly lease: AbortSignal;
   /** Resolves when a job is added to the queue after this call. */
@@ -21,22 +21,22 @@ export interface HeldLane extends ClaimedLane {
 }
 
 /** Queues claimed by this gateway. Renews their leases. */
-export interface HeldLanes {
+export interface HeldQueues {
   /** Lease duration of new claims in milliseconds. */
   readonly leaseMs: number;
   /** Returns the number of the gateway's lock, or 0 while the lock is not held. */
   gateway(): number;
   /** Registers a queue claimed by a statement sent at `askedAt`, in milliseconds of `performance.now()`. */
-  add(lane: ClaimedLane, askedAt: number): HeldLane;
-  remove(lane: HeldLane): void;
+  add(queue: ClaimedQueue, askedAt: number): HeldQueue;
+  remove(queue: HeldQueue): void;
   /** Notifies the queue's runner of an added job. Returns whether this gateway holds the queue. */
-  wake(kind: string, lane: string): boolean;
+  wake(kind: string, queue: string): boolean;
   start(): void;
   stop(): Promise<void>;
 }
 
 interface Entry {
-  readonly held: HeldLane;
+  readonly held: HeldQueue;
   /** Records the time at which the lease was last requested. */
   renewed(askedAt: number): void;
   isOld(): boolean;
@@ -46,7 +46,7 @@ interface Entry {
 }
 
 /** Treats the queue as lost a second before another gateway may claim it. */
-function makeEntry(lane: ClaimedLane, askedAt: number): Entry {
+function makeEntry(queue: ClaimedQueue, askedAt: number): Entry {
   const lease = new AbortController();
   const lose = (): void => lease.abort(new Error("the lease of the job queue has expired"));
   let timer: NodeJS.Timeout;
@@ -59,7 +59,7 @@ function makeEntry(lane: ClaimedLane, askedAt: number): Entry {
   };
   renewed(askedAt);
   return {
-    held: { ...lane, lease: lease.signal, news: () => news.promise },
+    held: { ...queue, lease: lease.signal, news: () => news.promise },
     renewed,
     isOld: () => performance.now() - leasedAt >= renewAfter,
     lose,
@@ -71,15 +71,15 @@ function makeEntry(lane: ClaimedLane, askedAt: number): Entry {
   };
 }
 
-export interface HeldLanesParts extends RepeatedJobParts {
+export interface HeldQueuesParts extends RepeatedJobParts {
   readonly db: Database;
   readonly gateway: () => number;
 }
 
 /** Creates an empty registry of claimed queues. */
-export function createHeldLanes({ db, gateway, ...parts }: HeldLanesParts): HeldLanes {
+export function createHeldQueues({ db, gateway, ...parts }: HeldQueuesParts): HeldQueues {
   const byName = new Map<string, Entry>();
-  const nameOf = (kind: string, lane: string): string => `${kind} ${lane}`;
+  const nameOf = (kind: string, queue: string): string => `${kind} ${queue}`;
 
   async function renew(): Promise<void> {
     const entries = [...byName.values()].filter(({ isOld }) => isOld());
@@ -93,19 +93,19 @@ export function createHeldLanes({ db, gateway, ...parts }: HeldLanesParts): Held
   return {
     leaseMs,
     gateway,
-    add(lane, askedAt) {
-      const entry = makeEntry(lane, askedAt);
-      byName.set(nameOf(lane.kind, lane.lane), entry);
+    add(queue, askedAt) {
+      const entry = makeEntry(queue, askedAt);
+      byName.set(nameOf(queue.kind, queue.queue), entry);
       return entry.held;
     },
-    remove({ kind, lane, claim }) {
-      const entry = byName.get(nameOf(kind, lane));
+    remove({ kind, queue, claim }) {
+      const entry = byName.get(nameOf(kind, queue));
       if (entry?.held.claim !== claim) return;
-      byName.delete(nameOf(kind, lane));
+      byName.delete(nameOf(kind, queue));
       entry.close();
     },
-    wake(kind, lane) {
-      const entry = byName.get(nameOf(kind, lane));
+    wake(kind, queue) {
+      const entry = byName.get(nameOf(kind, queue));
       entry?.tell();
       return entry !== undefined;
     },

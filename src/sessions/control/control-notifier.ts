@@ -1,4 +1,4 @@
-import { defineWork, type WorkKind } from "../../kernel/work-kind.ts";
+import { defineJob, type JobKind } from "../../kernel/job-kind.ts";
 import { Failure } from "../../platform/errors.ts";
 import type { Ids } from "../../platform/ids.ts";
 import type { SessionCaller } from "../commands/session-caller.ts";
@@ -7,15 +7,15 @@ import type { Sessions } from "../sessions.ts";
 const second = 1_000;
 
 /** Notifies workers of control changes. One queue partition per session. */
-export const tellingWork = { kind: "control" } as const;
+export const controlNotificationJob = { kind: "control" } as const;
 
 /** A session whose control has changed. */
-export interface Telling {
+export interface ControlNotification {
   readonly sessionId: string;
   readonly accountId: string;
 }
 
-export interface TellingParts {
+export interface ControlNotifierParts {
   readonly sessions: Pick<Sessions, "tellControl">;
   readonly ids: Ids;
 }
@@ -24,9 +24,9 @@ export interface TellingParts {
  * Creates the job kind that notifies a session's worker of its control holder. The job is committed with the change.
  * Otherwise a crashed gateway would leave the holder's keys pressed, and viewers with the old holder.
  */
-export function createTelling({ sessions, ids }: TellingParts): WorkKind<Telling> {
-  return defineWork({
-    ...tellingWork,
+export function createControlNotifier({ sessions, ids }: ControlNotifierParts): JobKind<ControlNotification> {
+  return defineJob({
+    ...controlNotificationJob,
     ...{ width: 1, timeout: 5 * second, schedule: [second, 5 * second, 30 * second] },
     async run({ data: { sessionId, accountId } }, signal) {
       const caller: SessionCaller = {

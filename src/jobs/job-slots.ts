@@ -1,36 +1,36 @@
 /** Kind of slot: for healthy queues, for queues with slow attempts, or for failing queues. */
-export type PlaceKind = "sound" | "slow" | "failing";
+export type JobSlotKind = "sound" | "slow" | "failing";
 
 /** Slot of a running queue. */
-export interface Place {
+export interface JobSlot {
   readonly owner: string;
-  readonly kind: PlaceKind;
+  readonly kind: JobSlotKind;
   /** Moves to a slot of another kind. Returns false if none is free. */
-  move(kind: PlaceKind): boolean;
+  move(kind: JobSlotKind): boolean;
   leave(): void;
 }
 
 /** Slots for the queues of one kind. */
-export interface Places {
-  free(kind: PlaceKind): number;
-  take(kind: PlaceKind, owner: string): Place;
+export interface JobSlots {
+  free(kind: JobSlotKind): number;
+  take(kind: JobSlotKind, owner: string): JobSlot;
   /** Counts the taken slots by `<is failing> <owner>`. */
   busy(): Record<string, number>;
 }
 
 /** Creates slots. Calls `onFree` for each released slot. */
-export function createPlaces(counts: Readonly<Record<PlaceKind, number>>, onFree: () => void): Places {
+export function createJobSlots(counts: Readonly<Record<JobSlotKind, number>>, onFree: () => void): JobSlots {
   const free = { ...counts };
-  const taken = new Set<Place>();
+  const taken = new Set<JobSlot>();
 
-  function take(first: PlaceKind, owner: string): Place {
+  function take(first: JobSlotKind, owner: string): JobSlot {
     let kind = first;
     free[kind] -= 1;
     const give = (): void => {
       free[kind] += 1;
       onFree();
     };
-    const place: Place = {
+    const slot: JobSlot = {
       owner,
       get kind() {
         return kind;
@@ -44,12 +44,12 @@ export function createPlaces(counts: Readonly<Record<PlaceKind, number>>, onFree
         return true;
       },
       leave() {
-        taken.delete(place);
+        taken.delete(slot);
         give();
       },
     };
-    taken.add(place);
-    return place;
+    taken.add(slot);
+    return slot;
   }
 
   return {

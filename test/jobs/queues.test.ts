@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { defineWork, type WorkKind } from "../../src/kernel/work-kind.ts";
+import { defineJob, type JobKind } from "../../src/kernel/job-kind.ts";
 import { clockAt } from "../support/clock-at.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startRunners } from "./runners.ts";
@@ -17,10 +17,10 @@ afterAll(() => database?.[Symbol.asyncDispose]());
 type Numbered = { readonly number: number };
 
 /** Defines jobs of a unique kind. */
-function workOf(options: Partial<WorkKind<Numbered>>): WorkKind<Numbered> {
+function kindOf(options: Partial<JobKind<Numbered>>): JobKind<Numbered> {
   kinds += 1;
-  return defineWork({
-    ...{ kind: `lanes-${kinds}`, width: 8, schedule: [], timeout: 60_000, run: async () => undefined },
+  return defineJob({
+    ...{ kind: `queues-${kinds}`, width: 8, schedule: [], timeout: 60_000, run: async () => undefined },
     ...options,
   });
 }
@@ -33,9 +33,9 @@ async function written(number: number) {
   return (await select.execute(database.db.sql)).rows;
 }
 
-async function countJobs({ kind }: WorkKind<Numbered>): Promise<number> {
+async function countJobs({ kind }: JobKind<Numbered>): Promise<number> {
   const { sql: db } = database.db;
-  return (await db.selectFrom("work_jobs").select("id").where("kind", "=", kind).execute()).length;
+  return (await db.selectFrom("jobs").select("id").where("kind", "=", kind).execute()).length;
 }
 
 test("first attempts with the same order key run in order while other keys proceed", async () => {
@@ -43,7 +43,7 @@ test("first attempts with the same order key run in order while other keys proce
   const running = new Set<number>();
   const together: number[] = [];
   const gate = Promise.withResolvers<void>();
-  const kind = workOf({
+  const kind = kindOf({
     async run({ data: { number } }) {
       begun.push(number);
       // The first job of one of three keys hangs.
@@ -54,8 +54,8 @@ test("first attempts with the same order key run in order while other keys proce
     },
   });
   await using runners = await startRunners(database.db, [kind]);
-  const jobs = numbersTo(300).map((number) => ({ lane: "one", data: { number }, order: `key ${number % 3}` }));
-  await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, jobs));
+  const jobs = numbersTo(300).map((number) => ({ queue: "one", data: { number }, order: `key ${number % 3}` }));
+  await database.db.transaction(async (tx) => runners.jobQueues.enqueueAll(tx, kind, jobs));
   await expect.poll(() => begun.length, { timeout: 20_000 }).toBe(201);
   gate.resolve();
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
@@ -69,7 +69,7 @@ test("hanging retries do not delay new jobs", async () => {
   const gate = Promise.withResolvers<void>();
   const hanging = new Set<number>();
   const done: number[] = [];
-  const kind = workOf({
+  const kind = kindOf({
     width: 4,
     schedule: [0],
     async run({ data: { number }, attempt }) {
@@ -82,10 +82,10 @@ test("hanging retries do not delay new jobs", async () => {
   await using runners = await startRunners(database.db, [kind]);
   const add = (numbers: readonly number[]) =>
     database.db.transaction(async (tx) =>
-      runners.work.enqueueAll(
+      runners.jobQueues.enqueueAll(
         tx,
         kind,
-        numbers.map((number) => ({ lane: "one", data: { number } })),
+        numbers.map((number) => ({ queue: "one", data: { number } })),
       ),
     );
   await add(numbersTo(100));
@@ -99,19 +99,19 @@ test("many hanging queues of some owners do not delay other owners", async () =>
   const gate = Promise.withResolvers<void>();
   let hanging = 0;
   const waits: number[] = [];
-  const kind = workOf({
-    async run({ lane, data: { number: addedAt } }) {
-      if (lane.startsWith("good")) return void waits.push(performance.now() - addedAt);
+  const kind = kindOf({
+    async run({ queue, data: { number: addedAt } }) {
+      if (queue.startsWith("good")) return void waits.push(performance.now() - addedAt);
       hanging += 1;
       await gate.promise;
     },
   });
   await using runners = await startRunners(database.db, [kind], { count: 1 });
-  const bad = numbersTo(160).map((n) => ({ lane: `bad ${n}`, owner: `bad owner ${n % 6}`, data: { number: n } }));
-  await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, bad));
+  const bad = numbersTo(160).map((n) => ({ queue: `bad ${n}`, owner: `bad owner ${n % 6}`, data: { number: n } }));
+  await database.db.transaction(async (tx) => runners.jobQueues.enqueueAll(tx, kind, bad));
   for (const number of numbersTo(60)) {
-    const job = { lane: `good ${number % 20}`, owner: `owner ${number % 20}`, data: { number: performance.now() } };
-    await database.db.transaction(async (tx) => runners.work.enqueue(tx, kind, job));
+    const job = { queue: `good ${number % 20}`, owner: `owner ${number % 20}`, data: { number: performance.now() } };
+    await database.db.transaction(async (tx) => runners.jobQueues.enqueue(tx, kind, job));
     await expect.poll(() => waits.length, { timeout: 20_000, interval: 2 }).toBe(number + 1);
   }
   // These jobs started while most of the hanging ones were queued or running.
@@ -125,25 +125,25 @@ test("a queue with a fast history starts before queues of unknown owners", async
   const gate = Promise.withResolvers<void>();
   let hanging = 0;
   const hangingBefore: number[] = [];
-  const kind = workOf({
-    async run({ lane }) {
-      if (lane === "good") return void hangingBefore.push(hanging);
+  const kind = kindOf({
+    async run({ queue }) {
+      if (queue === "good") return void hangingBefore.push(hanging);
       hanging += 1;
       await gate.promise;
     },
   });
   await using runners = await startRunners(database.db, [kind], { count: 1 });
   const addGood = () =>
-    database.db.transaction(async (tx) => runners.work.enqueue(tx, kind, { lane: "good", data: { number: 0 } }));
+    database.db.transaction(async (tx) => runners.jobQueues.enqueue(tx, kind, { queue: "good", data: { number: 0 } }));
   await addGood();
   // Waits until the queue is released.
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
-  const lanes = () => database.db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", kind.kind).execute();
-  await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
-  const bad = numbersTo(600).map((number) => ({ lane: `bad ${number}`, data: { number } }));
+  const queues = () => database.db.sql.selectFrom("job_queues").select("queue").where("kind", "=", kind.kind).execute();
+  await expect.poll(queues, { timeout: 20_000 }).toEqual([]);
+  const bad = numbersTo(600).map((number) => ({ queue: `bad ${number}`, data: { number } }));
   // In one commit, so that a poll finds all of them.
-  const good = { lane: "good", data: { number: 0 } };
-  await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, [...bad, good]));
+  const good = { queue: "good", data: { number: 0 } };
+  await database.db.transaction(async (tx) => runners.jobQueues.enqueueAll(tx, kind, [...bad, good]));
   await expect.poll(() => hangingBefore.length, { timeout: 20_000 }).toBe(2);
   expect(hangingBefore[1]).toBeLessThan(400);
   await expect.poll(() => hanging, { timeout: 20_000 }).toBe(600);
@@ -153,7 +153,7 @@ test("a queue with a fast history starts before queues of unknown owners", async
 
 test("records of an attempt are committed together with its job or not at all", async () => {
   const now = Date.now();
-  const kind = workOf({
+  const kind = kindOf({
     schedule: [60_000],
     run: async ({ data: { number } }) => ({
       ...(number === 2 ? { failure: new Error("refused") } : {}),
@@ -162,8 +162,8 @@ test("records of an attempt are committed together with its job or not at all", 
     }),
   });
   await using runners = await startRunners(database.db, [kind], { clock: clockAt(() => now) });
-  const jobs = [1, 2].map((number) => ({ lane: "one", data: { number } }));
-  await database.db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, jobs));
+  const jobs = [1, 2].map((number) => ({ queue: "one", data: { number } }));
+  await database.db.transaction(async (tx) => runners.jobQueues.enqueueAll(tx, kind, jobs));
   const expected = [[{ number: 1, next: null }], [{ number: 2, next: new Date(now + 60_000) }]];
   await expect.poll(() => Promise.all([written(1), written(2)]), { timeout: 20_000 }).toEqual(expected);
   expect(await countJobs(kind)).toBe(1);
@@ -172,7 +172,7 @@ test("records of an attempt are committed together with its job or not at all", 
 test("jobs of a queue are dropped in batches, and a running job then records nothing", async () => {
   const gate = Promise.withResolvers<void>();
   const begun: number[] = [];
-  const kind = workOf({
+  const kind = kindOf({
     width: 1,
     async run({ data: { number } }) {
       begun.push(number);
@@ -181,15 +181,15 @@ test("jobs of a queue are dropped in batches, and a running job then records not
     },
   });
   await using runners = await startRunners(database.db, [kind], { count: 1 });
-  const { work } = runners;
-  const jobs = numbersTo(250).map((number) => ({ lane: "one", data: { number } }));
-  await database.db.transaction(async (tx) => work.enqueueAll(tx, kind, jobs));
+  const { jobQueues } = runners;
+  const jobs = numbersTo(250).map((number) => ({ queue: "one", data: { number } }));
+  await database.db.transaction(async (tx) => jobQueues.enqueueAll(tx, kind, jobs));
   await expect.poll(() => begun, { timeout: 20_000 }).toEqual([0]);
-  const drop = () => database.db.transaction((tx) => work.drop(tx, kind, "one", 100));
+  const drop = () => database.db.transaction((tx) => jobQueues.drop(tx, kind, "one", 100));
   expect([await drop(), await drop(), await drop()].map(({ length }) => length)).toEqual([100, 100, 50]);
   gate.resolve();
-  const lanes = () => database.db.sql.selectFrom("work_lanes").select("lane").where("kind", "=", kind.kind).execute();
-  await expect.poll(lanes, { timeout: 20_000 }).toEqual([]);
+  const queues = () => database.db.sql.selectFrom("job_queues").select("queue").where("kind", "=", kind.kind).execute();
+  await expect.poll(queues, { timeout: 20_000 }).toEqual([]);
   expect(await written(7)).toEqual([]);
 }, 60_000);
 
@@ -197,9 +197,9 @@ test("claiming skips queues that are held by other runners", async () => {
   const [held, rounds] = [400, 150];
   const gate = Promise.withResolvers<void>();
   let [hanging, done] = [0, 0];
-  const kind = workOf({
-    async run({ lane }) {
-      if (lane === "good") done += 1;
+  const kind = kindOf({
+    async run({ queue }) {
+      if (queue === "good") done += 1;
       else {
         hanging += 1;
         await gate.promise;
@@ -210,17 +210,17 @@ test("claiming skips queues that are held by other runners", async () => {
   await using fresh = await startTestDatabase();
   const { db } = fresh;
   await using runners = await startRunners(db, [kind], { count: 1 });
-  const bad = numbersTo(held).map((number) => ({ lane: `bad ${number}`, data: { number } }));
-  await db.transaction(async (tx) => runners.work.enqueueAll(tx, kind, bad));
+  const bad = numbersTo(held).map((number) => ({ queue: `bad ${number}`, data: { number } }));
+  await db.transaction(async (tx) => runners.jobQueues.enqueueAll(tx, kind, bad));
   await expect.poll(() => hanging, { timeout: 20_000 }).toBe(held);
   const readRows = async () => {
     const statistics = sql<{ read: string }>`select pg_stat_force_next_flush(),
-      (select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relname = 'work_lanes') as read`;
+      (select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relname = 'job_queues') as read`;
     return Number((await statistics.execute(db.sql)).rows[0]?.read);
   };
   const before = await readRows();
   for (const number of numbersTo(rounds)) {
-    await db.transaction(async (tx) => runners.work.enqueue(tx, kind, { lane: "good", data: { number } }));
+    await db.transaction(async (tx) => runners.jobQueues.enqueue(tx, kind, { queue: "good", data: { number } }));
     await expect.poll(() => done, { timeout: 20_000, interval: 5 }).toBe(number + 1);
   }
   // Lease renewals run at the same time.

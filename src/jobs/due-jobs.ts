@@ -1,13 +1,13 @@
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { HeldLane } from "./held-lanes.ts";
+import type { HeldQueue } from "./held-queues.ts";
 import { readDueJobs, type StoredJob } from "./store.ts";
 
 /** Number of jobs to read ahead. */
 const batch = 50;
 
 /** Due jobs of a queue. */
-export interface LaneQueue {
+export interface DueJobs {
   /** Takes the first job that may start next to the running jobs. */
   next(running: () => readonly StoredJob[]): Promise<StoredJob | undefined>;
 }
@@ -20,14 +20,14 @@ interface Rules {
   readonly busy: readonly string[];
 }
 
-export interface LaneQueueParts {
+export interface DueJobsParts {
   readonly db: Database;
   readonly clock: Clock;
   readonly width: number;
 }
 
 /** Creates the buffer of due jobs of a queue. */
-export function createLaneQueue(held: HeldLane, { db, clock, width }: LaneQueueParts): LaneQueue {
+export function createDueJobs(held: HeldQueue, { db, clock, width }: DueJobsParts): DueJobs {
   const waiting: StoredJob[] = held.first ? [held.first] : [];
   /** Set if the last read found all startable jobs. Reading again is useless until a job is added or a rule relaxed. */
   let exhausted: (Rules & { readonly news: Promise<void> }) | undefined;
