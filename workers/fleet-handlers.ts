@@ -31,7 +31,7 @@ import type { Log } from "./base/log.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
 import { openUpload, sendFile } from "./files/file-transfer.ts";
 import type { SlotPool } from "./isolation/slot-pool.ts";
-import type { ProfileShelf } from "./profiles/profile-shelf.ts";
+import type { ProfileStore } from "./profiles/profile-store.ts";
 import { giveProfile, receiveProfile } from "./profiles/profile-transfer.ts";
 import type { ReceivedCommand } from "./session/command-runner.ts";
 import type { Session } from "./session/session.ts";
@@ -50,7 +50,7 @@ export interface WorkerServerOptions {
   readonly sessions: SessionTable;
   readonly slots: Pick<SlotPool, "guard">;
   readonly log: Log;
-  readonly profiles?: ProfileShelf | undefined;
+  readonly profiles?: ProfileStore | undefined;
   readonly metrics?: Pick<WorkerMetrics, "commands">;
   /** Hex SHA-256 of the secret that gateways must present; undefined until the worker is registered. */
   secretHash(): string | undefined;
@@ -193,9 +193,9 @@ function makeHandlers(
       const { first, all } = await peekFirst(parts);
       yield* sessions.find(first?.context).input.follow(all, signal);
     },
-    async *lend({ signal }, requests) {
+    async *proxyCdp({ signal }, requests) {
       const { first, rest } = await peekFirst(requests);
-      yield* sessions.find(first?.context).lend(rest, signal);
+      yield* sessions.find(first?.context).proxyCdp(rest, signal);
     },
     async *view(_call, requests) {
       const { first, rest } = await peekFirst(requests);

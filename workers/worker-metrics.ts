@@ -4,11 +4,11 @@ import type { IsolationConfig } from "../src/platform/isolation.ts";
 import { createMetrics } from "../src/platform/metrics.ts";
 import type { Happening } from "./base/reports.ts";
 import { pipeTotals } from "./cdp/pipe-bounds.ts";
-import { lendTotals } from "./cdp-proxy/lend-totals.ts";
+import { cdpProxyTotals } from "./cdp-proxy/cdp-proxy-totals.ts";
 import type { SlotPool } from "./isolation/slot-pool.ts";
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
-import type { ProfileShelf } from "./profiles/profile-shelf.ts";
+import type { ProfileStore } from "./profiles/profile-store.ts";
 import { endedReasonName } from "./session/ended-reason.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
@@ -31,7 +31,7 @@ interface Measured {
   sessions(): SessionTable;
   browsers(): BrowserPool;
   readonly slots: SlotPool;
-  readonly profiles?: ProfileShelf;
+  readonly profiles?: ProfileStore;
   readonly isolation: IsolationConfig;
 }
 
@@ -44,7 +44,7 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles, isola
   gauge(registry, "pilothouse_worker_free_slots", "Sessions that could begin now.", () => sessions().free);
   gauge(registry, "pilothouse_worker_warm_browsers", "Browsers that wait for a session.", () => browsers().warm);
   gauge(registry, "pilothouse_worker_queued_commands", "Commands that wait for their turn.", () => sessions().queued);
-  gauge(registry, "pilothouse_worker_cdp_clients", "CDP clients that are connected.", () => lendTotals.clients);
+  gauge(registry, "pilothouse_worker_cdp_clients", "CDP clients that are connected.", () => cdpProxyTotals.clients);
   if (profiles) {
     gauge(registry, "pilothouse_worker_waiting_profiles", "Profiles that wait to be taken.", async () => {
       return (await profiles.pending()).length;
@@ -184,7 +184,7 @@ function countUnjudgedCommands(registry: Registry): void {
     registers: [registry],
     collect() {
       this.reset();
-      for (const [method, count] of lendTotals.unjudged) this.inc({ method }, count);
+      for (const [method, count] of cdpProxyTotals.unjudged) this.inc({ method }, count);
     },
   });
 }

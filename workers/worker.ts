@@ -26,7 +26,7 @@ import { SlotPool } from "./isolation/slot-pool.ts";
 import { BrowserPool } from "./pool/browser-pool.ts";
 import { PressureReader } from "./pressure/pressure-reader.ts";
 import { PressureWatch } from "./pressure/pressure-watch.ts";
-import { ProfileShelf } from "./profiles/profile-shelf.ts";
+import { ProfileStore } from "./profiles/profile-store.ts";
 import { salvageProfile } from "./profiles/save-profile.ts";
 import { SessionTable } from "./session/session-table.ts";
 import { createWorkerMetrics } from "./worker-metrics.ts";
@@ -87,7 +87,7 @@ interface Ground {
   readonly runtimes: Awaited<ReturnType<typeof probeRuntimes>>;
   readonly slots: SlotPool;
   readonly mediaServer: MediaServer | undefined;
-  readonly profiles: ProfileShelf;
+  readonly profiles: ProfileStore;
   readonly reports: Reports;
 }
 
@@ -113,7 +113,7 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   });
   const weakness = describeWeakness(config);
   if (weakness !== undefined) log.warn({}, weakness);
-  const profiles = new ProfileShelf(config.dataDir, config.index);
+  const profiles = new ProfileStore(config.dataDir, config.index);
   for (const path of [config.dataDir, storage]) await makePassableDirectory(path);
   await profiles.start();
   await slots.start();
@@ -226,7 +226,7 @@ async function listenOn(server: WorkerServer, { listen, fleetTls }: WorkerConfig
 
 interface Parts {
   readonly sessions: SessionTable;
-  readonly profiles: ProfileShelf;
+  readonly profiles: ProfileStore;
   readonly link: FleetLink;
   readonly sender: ReportSender;
   readonly server: WorkerServer;

@@ -4,7 +4,7 @@ import { createModels } from "../agents/llm/models.ts";
 import { createAgentTurns } from "../agents/turns/agent-turns.ts";
 import { createAuditLog } from "../audit/audit-log.ts";
 import { createLogins } from "../auth/logins/logins.ts";
-import { createNetworkBrakes } from "../auth/logins/network-brakes.ts";
+import { createNetworkThrottles } from "../auth/logins/network-throttles.ts";
 import { createPasswordProof } from "../auth/passwords/password-proof.ts";
 import { createPasswords } from "../auth/passwords/passwords.ts";
 import { createProcessors } from "../billing/processors.ts";
@@ -14,7 +14,7 @@ import type { Fleet } from "../fleet/fleet.ts";
 import { createApiKeys } from "../identity/api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "../identity/api-keys/developer-key.ts";
 import { createBearers } from "../identity/bearers.ts";
-import { createBrakes } from "../identity/throttle.ts";
+import { createThrottles } from "../identity/throttle.ts";
 import { createGatewayLock } from "../jobs/gateway-lock.ts";
 import { createIdempotency } from "../jobs/idempotency/idempotency.ts";
 import { createJobQueues } from "../jobs/job-queues.ts";
@@ -45,7 +45,7 @@ import { createSealer } from "../platform/secrets/secrets-sealer.ts";
 import { createProfiles } from "../profiles/profiles.ts";
 import { createSessionRoutes } from "../sessions/commands/session-routes.ts";
 import { createControls } from "../sessions/control/control.ts";
-import { createSignsOfLife } from "../sessions/control/signs-of-life.ts";
+import { createControlHeartbeats } from "../sessions/control/control-heartbeats.ts";
 import { createRoomGuests } from "../sessions/media/room-guests.ts";
 import { createSessionMetrics } from "../sessions/session-metrics.ts";
 import { createSessionQuota } from "../sessions/session-quota.ts";
@@ -118,11 +118,11 @@ function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, r
 
 /** Creates the parts for sign-up, login and proofs of identity. */
 function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "metrics">) {
-  const brakes = createBrakes(parts);
-  const countTry = createNetworkBrakes({ ...parts, brakes });
+  const throttles = createThrottles(parts);
+  const countTry = createNetworkThrottles({ ...parts, throttles });
   const passwords = createPasswords(parts.metrics);
-  const provePassword = createPasswordProof({ brakes, countTry, passwords });
-  return { brakes, countTry, passwords, provePassword, logins: createLogins(parts) };
+  const provePassword = createPasswordProof({ throttles, countTry, passwords });
+  return { throttles, countTry, passwords, provePassword, logins: createLogins(parts) };
 }
 
 /** Creates the app of a gateway without starting it. */
@@ -158,7 +158,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const mailer = createMailer({ config, db, clock, ids, sealer, jobQueues, linkSecret });
   const people = createPeople({ db, bus, ids, clock, metrics });
   const status = createStatus(
-    { ...{ config, db, bus, clock, ids, log, metrics, sealer, jobQueues, mailer }, brakes: people.brakes },
+    { ...{ config, db, bus, clock, ids, log, metrics, sealer, jobQueues, mailer }, throttles: people.throttles },
     options.statusEvery,
   );
   const sessionRoutes = createSessionRoutes({ db, bus, clock });
@@ -183,14 +183,19 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     },
   };
   const audit = createAuditLog({ db, ids });
-  const signsOfLife = createSignsOfLife({ db, clock, log });
+  const controlHeartbeats = createControlHeartbeats({ db, clock, log });
   const guests = createRoomGuests({ sessions, bearers, ids, config });
   const turns = createAgentTurns({ config, db, events, bus, ids, clock, log, sealer, sessions, models, jobQueues });
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
     ...{ apiKeys, bearers, idempotency, jobQueues, mailer, sender, models, turns, profiles, sessions, ...people },
-    ...{ audit, controls: createControls({ db, events, bus, clock, ids, audit, jobQueues }), signsOfLife, guests },
+    ...{
+      audit,
+      controls: createControls({ db, events, bus, clock, ids, audit, jobQueues }),
+      controlHeartbeats,
+      guests,
+    },
     ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
     ...{ processors: createProcessors({ config, db, clock }), status },
   };
@@ -213,7 +218,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       apiKeys,
       idempotency,
       sessionRoutes,
-      signsOfLife,
+      controlHeartbeats,
       guests,
       events,
       connections,

@@ -18,7 +18,7 @@ import { events } from "../events/feature.ts";
 import { transcript } from "../events/transcript-feature.ts";
 import { fleet } from "../fleet/feature.ts";
 import { apiKeys } from "../identity/api-keys/feature.ts";
-import { brakes } from "../identity/throttle-feature.ts";
+import { throttles } from "../identity/throttle-feature.ts";
 import { idempotency } from "../jobs/idempotency/feature.ts";
 import type { Feature } from "../kernel/feature.ts";
 import { legal } from "../legal/feature.ts";
@@ -44,7 +44,7 @@ export const features: readonly Feature<AppParts>[] = [
   events,
   idempotency,
   mail,
-  brakes,
+  throttles,
   logins,
   auth,
   mfa,

@@ -17,7 +17,7 @@ import { eventMigrations } from "../events/tables.ts";
 import { transcriptMigrations } from "../events/transcript-tables.ts";
 import { fleetMigrations } from "../fleet/tables.ts";
 import { keyMigrations } from "../identity/api-keys/tables.ts";
-import { brakeMigrations } from "../identity/throttle-tables.ts";
+import { throttleMigrations } from "../identity/throttle-tables.ts";
 import { idempotencyMigrations } from "../jobs/idempotency/tables.ts";
 import { jobMigrations } from "../jobs/tables.ts";
 import { legalMigrations } from "../legal/tables.ts";
@@ -43,7 +43,7 @@ const lists: readonly Migrations[] = [
   authMigrations,
   orderMigrations,
   billingMigrations,
-  brakeMigrations,
+  throttleMigrations,
   deletionMigrations,
   eventMigrations,
   fleetMigrations,

@@ -1,5 +1,5 @@
 import type { RevocationParts } from "../identity/api-keys/revocation.ts";
-import type { Brakes } from "../identity/throttle.ts";
+import type { Throttles } from "../identity/throttle.ts";
 import type { AuditLog } from "../kernel/call.ts";
 import type { Terms } from "../legal/terms.ts";
 import type { Mailer } from "../mail/mailer.ts";
@@ -17,7 +17,7 @@ export interface AuthServiceParts extends RevocationParts {
   readonly config: Pick<Config, "signup">;
   readonly db: Database;
   readonly ids: Ids;
-  readonly brakes: Brakes;
+  readonly throttles: Throttles;
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;
   readonly logins: Logins;

@@ -7,7 +7,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { createAuthMails } from "./auth-mails.ts";
 import type { Client } from "./logins/client.ts";
-import type { CountTry } from "./logins/network-brakes.ts";
+import type { CountTry } from "./logins/network-throttles.ts";
 import { dropVerifications, makeMailToken } from "./mail-tokens.ts";
 
 const most = { strangers: 5, knownNetwork: 5, what: "link requests for this address" };

@@ -27,7 +27,7 @@ const alreadyRegistered =
 
 /** Creates the methods that sign users up. */
 export function createSignUp(parts: AuthServiceParts) {
-  const { config, db, ids, clock, brakes, passwords, mailer, linkRequests, invites, legal } = parts;
+  const { config, db, ids, clock, throttles, passwords, mailer, linkRequests, invites, legal } = parts;
   const mails = createAuthMails(mailer);
   const verify = createVerification(parts);
 
@@ -44,7 +44,7 @@ export function createSignUp(parts: AuthServiceParts) {
    */
   async function refuseAgain(email: string): Promise<never> {
     await contestSignUp(db, email);
-    const counted = await brakes.count([{ name: `verify-email ${email}`, limit: most.mails }]);
+    const counted = await throttles.count([{ name: `verify-email ${email}`, limit: most.mails }]);
     if (counted) await linkRequests.ask({ kind: "verify-email", email });
     throw fail("email-already-registered", {}, { detail: alreadyRegistered });
   }
@@ -75,7 +75,7 @@ export function createSignUp(parts: AuthServiceParts) {
         );
       const email = canonicalEmail(request.email);
       const { network } = clientOf(call);
-      await brakes.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups from your network");
+      await throttles.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups from your network");
       if (acceptedRevision !== undefined) await assertAcceptable(acceptedRevision, inviteToken);
       await passwords.assertStrong(request.password, email, call.clientAddress);
       const invite = inviteToken === undefined ? undefined : await invites.find(db, email, inviteToken);

@@ -11,7 +11,7 @@ export type PlacementResult =
   | { readonly kind: "not-integrated" };
 
 /** Requirements of a session. */
-export interface PlacementWish {
+export interface PlacementOptions {
   readonly runtime: string;
   /** A worker to avoid because it has just failed. */
   readonly except?: string;
@@ -22,7 +22,7 @@ export interface PlacementWish {
  * until the transaction inserts the session's row and so takes the slot. Only one worker is locked per transaction,
  * since two could deadlock.
  */
-export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise<PlacementResult> {
+export async function place(tx: Tx, { runtime, except }: PlacementOptions): Promise<PlacementResult> {
   const alive = await findCandidates(tx);
   const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
   if (alive.length > 0 && able.length === 0) return { kind: "not-integrated" };
@@ -39,7 +39,7 @@ export async function place(tx: Tx, { runtime, except }: PlacementWish): Promise
 /** Returns the worker that a session would be placed on, even if it is full. Reserves nothing. */
 export async function chooseWorker(
   db: Queryable,
-  { runtime, except }: PlacementWish,
+  { runtime, except }: PlacementOptions,
 ): Promise<WorkerAddress | "none" | "not-integrated"> {
   const alive = await findCandidates(db);
   const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));

@@ -1,11 +1,11 @@
 import type { Feature } from "../kernel/feature.ts";
-import type { Brakes } from "./throttle.ts";
+import type { Throttles } from "./throttle.ts";
 
 /** Milliseconds between deletions of expired attempts. */
 const sweepEvery = 600_000;
 
-export const brakes: Feature<{ readonly brakes: Brakes }> = {
-  create: ({ brakes: { sweep } }) => ({
+export const throttles: Feature<{ readonly throttles: Throttles }> = {
+  create: ({ throttles: { sweep } }) => ({
     jobs: [{ run: sweep, every: sweepEvery, complaint: "failed to delete expired throttle attempts" }],
   }),
 };

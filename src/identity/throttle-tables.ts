@@ -1,7 +1,7 @@
 import type { Migrations } from "../platform/postgres/schema.ts";
 
 /** Throttled attempts of the last hour. */
-interface BrakesTable {
+interface ThrottlesTable {
   /** Name of the throttle, including its subject. */
   name: string;
   tries: Date[];
@@ -11,13 +11,18 @@ interface BrakesTable {
 
 declare module "../platform/postgres/schema.ts" {
   interface Schema {
-    brakes: BrakesTable;
+    throttles: ThrottlesTable;
   }
 }
 
-export const brakeMigrations: Migrations = {
+export const throttleMigrations: Migrations = {
   "031-brakes": [
     "create table brakes (name text primary key, tries timestamptz[] not null, until timestamptz not null)",
     "create index brakes_age on brakes (until)",
+  ],
+  "102-throttles": [
+    "alter table brakes rename to throttles",
+    "alter index brakes_pkey rename to throttles_pkey",
+    "alter index brakes_age rename to throttles_age",
   ],
 };

@@ -7,7 +7,7 @@ import type { Database } from "../platform/postgres/database.ts";
 const window = 3_600_000;
 
 /** A throttle: maximum number of attempts per hour. */
-export interface Brake {
+export interface Throttle {
   readonly name: string;
   readonly limit: number;
 }
@@ -21,23 +21,23 @@ export interface CountedTry {
  * Throttles guessing. Counts attempts in PostgreSQL, exactly and across all gateways, independent of Redis. Attempts
  * are counted before they run, so concurrent ones cannot exceed the limit.
  */
-export interface Brakes {
+export interface Throttles {
   /** Counts an attempt on the first throttle below its limit. Returns undefined if none is. */
-  count(brakes: readonly Brake[]): Promise<CountedTry | undefined>;
+  count(throttles: readonly Throttle[]): Promise<CountedTry | undefined>;
   /** Like `count`, but throws `rate-limited` if all limits are reached. `what` is a plural noun for the error. */
-  take(brakes: readonly Brake[], what: string): Promise<CountedTry>;
+  take(throttles: readonly Throttle[], what: string): Promise<CountedTry>;
   /** Removes an attempt that was no guess. */
   giveBack(counted: CountedTry): Promise<void>;
   /** Deletes expired attempts. */
   sweep(): Promise<void>;
 }
 
-export function createBrakes({ db, clock }: { readonly db: Database; readonly clock: Clock }): Brakes {
-  async function countBy({ name, limit }: Brake, now: number): Promise<boolean> {
+export function createThrottles({ db, clock }: { readonly db: Database; readonly clock: Clock }): Throttles {
+  async function countBy({ name, limit }: Throttle, now: number): Promise<boolean> {
     const at = new Date(now);
     const since = new Date(now - window);
     const { rows } = await sql`
-      insert into brakes as b (name, tries, until) values (${name}, array[${at}::timestamptz], ${new Date(now + window)})
+      insert into throttles as b (name, tries, until) values (${name}, array[${at}::timestamptz], ${new Date(now + window)})
       on conflict (name) do update
         set tries = array(select t from unnest(b.tries) t where t > ${since}) || excluded.tries, until = excluded.until
         where (select count(*) from unnest(b.tries) t where t > ${since}) < ${limit}
@@ -45,39 +45,40 @@ export function createBrakes({ db, clock }: { readonly db: Database; readonly cl
     return rows.length > 0;
   }
 
-  async function count(brakes: readonly Brake[]): Promise<CountedTry | undefined> {
+  async function count(throttles: readonly Throttle[]): Promise<CountedTry | undefined> {
     const now = clock.now();
-    for (const brake of brakes) if (await countBy(brake, now)) return { name: brake.name, at: new Date(now) };
+    for (const throttle of throttles)
+      if (await countBy(throttle, now)) return { name: throttle.name, at: new Date(now) };
     return undefined;
   }
 
   /** Returns the seconds until the first throttle allows another attempt. */
-  async function secondsLeft(brakes: readonly Brake[]): Promise<number> {
+  async function secondsLeft(throttles: readonly Throttle[]): Promise<number> {
     const now = clock.now();
-    const names = brakes.map(({ name }) => name);
-    const rows = await db.sql.selectFrom("brakes").select("tries").where("name", "in", names).execute();
+    const names = throttles.map(({ name }) => name);
+    const rows = await db.sql.selectFrom("throttles").select("tries").where("name", "in", names).execute();
     const waits = rows.map(({ tries: [oldest] }) => (oldest?.getTime() ?? now) + window - now);
     return Math.max(1, Math.ceil(Math.min(window, ...waits) / 1_000));
   }
 
   return {
     count,
-    async take(brakes, what) {
-      const counted = await count(brakes);
+    async take(throttles, what) {
+      const counted = await count(throttles);
       if (counted) return counted;
-      const seconds = await secondsLeft(brakes);
+      const seconds = await secondsLeft(throttles);
       const detail = `too many ${what} within an hour; wait ${seconds} s`;
       throw fail("rate-limited", { retry_after_seconds: seconds }, { detail, retryAfter: seconds });
     },
     async giveBack({ name, at }) {
       await sql`
-        update brakes set tries = array(
+        update throttles set tries = array(
           select t from unnest(tries) with ordinality as each (t, place)
           where place is distinct from array_position(tries, ${at}::timestamptz) order by place
         ) where name = ${name}`.execute(db.sql);
     },
     async sweep() {
-      await db.sql.deleteFrom("brakes").where("until", "<=", new Date(clock.now())).execute();
+      await db.sql.deleteFrom("throttles").where("until", "<=", new Date(clock.now())).execute();
     },
   };
 }

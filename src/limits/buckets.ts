@@ -1,7 +1,7 @@
 import type { BucketSize } from "./tiers.ts";
 
 /** A bucket to draw from. */
-export interface BucketWish extends BucketSize {
+export interface BucketRequest extends BucketSize {
   readonly bucket: string;
 }
 
@@ -25,21 +25,21 @@ export interface Buckets {
    * Draws one token from each bucket of an owner, or none if any is empty. Returns the states in the given order. `now`
    * is Unix time in milliseconds. Local buckets return synchronously, shared ones a promise.
    */
-  take(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
+  take(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Returns one token to each bucket, for a request that should be free. Returns the states like `take`. */
-  refund(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
+  refund(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Reads buckets, as shared by all gateways, without drawing. */
-  read(owner: string, wishes: readonly BucketWish[], now: number): BucketState[] | Promise<BucketState[]>;
+  read(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Reads this process's view of a bucket without drawing. */
-  look(owner: string, wish: BucketWish, now: number): BucketState;
+  look(owner: string, wish: BucketRequest, now: number): BucketState;
 }
 
 export interface LocalBuckets extends Buckets {
-  take(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
-  refund(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
-  read(owner: string, wishes: readonly BucketWish[], now: number): BucketState[];
+  take(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[];
+  refund(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[];
+  read(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[];
   /** Sets the tokens of a bucket that is stored elsewhere. */
-  set(owner: string, wish: BucketWish, tokens: number, now: number): void;
+  set(owner: string, wish: BucketRequest, tokens: number, now: number): void;
   /** Number of buckets in memory. */
   readonly size: number;
 }
@@ -54,7 +54,7 @@ interface Level {
 const sweptPerTake = 2;
 
 /** Returns the state of a bucket. */
-export function describeBucket(wish: BucketWish, tokens: number, allowed: boolean, now: number): BucketState {
+export function describeBucket(wish: BucketRequest, tokens: number, allowed: boolean, now: number): BucketState {
   const { bucket, capacity, refillPerSecond } = wish;
   return {
     bucket,
@@ -87,13 +87,18 @@ export function createBuckets(): LocalBuckets {
    * Returns the current tokens, refilled since the last draw up to the capacity. The capacity may have changed with the
    * tier.
    */
-  function tokensOf(owner: string, { bucket, capacity, refillPerSecond }: BucketWish, now: number): number {
+  function tokensOf(owner: string, { bucket, capacity, refillPerSecond }: BucketRequest, now: number): number {
     const level = levels.get(`${bucket} ${owner}`);
     if (!level) return capacity;
     return Math.min(capacity, level.tokens + (Math.max(0, now - level.at) / 1_000) * refillPerSecond);
   }
 
-  function keep(owner: string, { bucket, capacity, refillPerSecond }: BucketWish, tokens: number, now: number): void {
+  function keep(
+    owner: string,
+    { bucket, capacity, refillPerSecond }: BucketRequest,
+    tokens: number,
+    now: number,
+  ): void {
     forgetFull(now);
     const name = `${bucket} ${owner}`;
     const level = levels.get(name);
@@ -103,7 +108,7 @@ export function createBuckets(): LocalBuckets {
     else levels.set(name, { tokens, at, fullAt });
   }
 
-  function look(owner: string, wish: BucketWish, now: number): BucketState {
+  function look(owner: string, wish: BucketRequest, now: number): BucketState {
     const tokens = tokensOf(owner, wish, now);
     return describeBucket(wish, tokens, tokens >= 1, now);
   }

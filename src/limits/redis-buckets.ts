@@ -1,6 +1,6 @@
 import type { Redis } from "../platform/redis/redis.ts";
 import { createScript } from "../platform/redis/redis-script.ts";
-import { type BucketState, type Buckets, type BucketWish, createBuckets, describeBucket } from "./buckets.ts";
+import { type BucketRequest, type BucketState, type Buckets, createBuckets, describeBucket } from "./buckets.ts";
 
 /** Subscribing to this channel makes a gateway count as present in Redis. */
 const presence = "pilothouse:limits";
@@ -63,7 +63,7 @@ const draws = { take: "1", refund: "-1", read: "0" } as const;
 type Command = keyof typeof draws;
 
 /** Returns the part of a bucket that one gateway may use without Redis. */
-function shareOf(wish: BucketWish, gateways: number): BucketWish {
+function shareOf(wish: BucketRequest, gateways: number): BucketRequest {
   const capacity = Math.max(1, Math.floor(wish.capacity / gateways));
   return { ...wish, capacity, refillPerSecond: wish.refillPerSecond / gateways };
 }
@@ -93,13 +93,13 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     gateways = Math.max(1, found?.[presence] ?? gateways);
   }
 
-  function runOnShare(command: Command, owner: string, wishes: readonly BucketWish[], now: number): BucketState[] {
+  function runOnShare(command: Command, owner: string, wishes: readonly BucketRequest[], now: number): BucketState[] {
     const own = wishes.map((wish) => shareOf(wish, gateways));
     return shares[command](owner, own, now);
   }
 
   /** Runs a command in Redis, or on the shares if Redis does not reply. */
-  async function runShared(command: Command, owner: string, wishes: readonly BucketWish[], now: number) {
+  async function runShared(command: Command, owner: string, wishes: readonly BucketRequest[], now: number) {
     if (performance.now() - countedAt > countEvery) void count();
     // The braces keep an owner's buckets on one node of a Redis cluster.
     const keys = wishes.map(({ bucket }) => `pilothouse:bucket:{${owner}}:${bucket}`);

@@ -43,7 +43,7 @@ export function viewerClientId({ principal }: Pick<Call, "principal">, viewerId:
  * Identifies the viewer of a request outside its stream. Without a secret, the request counts as a new viewer, which
  * holds no control.
  */
-export async function steererOf(parts: OneViewerParts, call: Call, id: string): Promise<PersonCaller> {
+export async function controllerOf(parts: OneViewerParts, call: Call, id: string): Promise<PersonCaller> {
   assertOwnSession(call, id);
   assertMayControl(call);
   const key = call.header(keyHeader) || randomText(40);

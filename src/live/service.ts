@@ -25,12 +25,12 @@ import { createParticipants, type Participant } from "../sessions/media/livekit.
 import { toStoredReason } from "../sessions/session-message.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { admitPerson, type OneViewerParts } from "../sessions/view-links/one-viewer.ts";
-import { assertOwnSession, mayControl, steererOf, viewerClientId, viewerIdOf } from "./person.ts";
-import { createWheel, type SteeringParts, type Wheel } from "./steering.ts";
+import { type ControlHandle, type ControlHandleParts, createControlHandle } from "./control-handle.ts";
+import { assertOwnSession, controllerOf, mayControl, viewerClientId, viewerIdOf } from "./person.ts";
 
-export interface LiveServiceParts extends SteeringParts, OneViewerParts {
+export interface LiveServiceParts extends ControlHandleParts, OneViewerParts {
   readonly ids: Ids;
-  readonly sessions: SteeringParts["sessions"] & Pick<Sessions, "assertRunning" | "agentOf" | "view" | "files">;
+  readonly sessions: ControlHandleParts["sessions"] & Pick<Sessions, "assertRunning" | "agentOf" | "view" | "files">;
   readonly config: Pick<Config, "errorsBase" | "liveKit">;
 }
 
@@ -54,25 +54,25 @@ function endedOf(thrown: unknown): JoinResponse {
 }
 
 export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
-  const { ids, sessions, signsOfLife, config } = parts;
+  const { ids, sessions, controlHeartbeats, config } = parts;
   const seats = config.liveKit && createParticipants(config.liveKit);
 
   const refusalOf = (call: Call, thrown: unknown) => toProblem(asFailure(thrown), config.errorsBase, call.requestId);
 
-  async function steer(wheel: Wheel, message: JoinRequest): Promise<Told> {
+  async function applyControl(control: ControlHandle, message: JoinRequest): Promise<Told> {
     const { takeControl, handBack, input, command, copy, answer } = message;
-    if (takeControl) await wheel.take();
-    if (handBack) await wheel.handBack();
-    if (input) await wheel.send(input);
-    if (command) await wheel.command(command);
-    if (answer) await wheel.answer(answer);
-    return copy ? { clipboard: { text: await wheel.copy() } } : {};
+    if (takeControl) await control.take();
+    if (handBack) await control.handBack();
+    if (input) await control.send(input);
+    if (command) await control.command(command);
+    if (answer) await control.answer(answer);
+    return copy ? { clipboard: { text: await control.copy() } } : {};
   }
 
   /** Executes control messages of a viewer, and yields the others for the worker. */
-  async function* steering(
+  async function* controlRequests(
     call: Call,
-    { wheel, seat }: Place,
+    { control, seat }: Place,
     messages: AsyncIterable<JoinRequest>,
     outbox: Outbox,
   ): AsyncGenerator<ViewerMessage> {
@@ -80,7 +80,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       const told = await telling.catch((thrown: unknown) => ({ refused: refusalOf(call, thrown) }));
       if (Object.keys(told).length > 0) await outbox.push(create(JoinResponseSchema, told));
     }
-    const answer = (message: JoinRequest): Promise<void> => tell(steer(wheel, message));
+    const answer = (message: JoinRequest): Promise<void> => tell(applyControl(control, message));
     async function* subscribe(request: JoinRequest): AsyncGenerator<ViewerMessage> {
       const { media, shown } = request.subscribe ?? {};
       if (media !== "livekit" || shown) return yield { request };
@@ -96,7 +96,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       const { join, ack, visibility, heartbeat, command, subscribe: wish } = message;
       if (isIn && join) throw failFields("validation-failed", { join: "is allowed in the first message only" });
       isIn = true;
-      if (heartbeat) wheel.noteLife();
+      if (heartbeat) control.noteLife();
       // The join message is reduced: the worker must not receive the viewer's secrets.
       if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }) };
       else if (ack || visibility || heartbeat) yield { request: message };
@@ -117,7 +117,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 
   async function* relay(call: Call, id: string, viewer: LiveViewer, messages: AsyncIterable<JoinRequest>) {
     const outbox: Outbox = new BoundedQueue(ahead);
-    const wheel = createWheel(parts, call, {
+    const control = createControlHandle(parts, call, {
       ...{ sessionId: id, clientId: viewer.clientId },
       onTaken: async ({ accepted, dropped }) =>
         outbox.push(create(JoinResponseSchema, { input: { accepted, dropped } })),
@@ -125,8 +125,13 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     });
     const seat = seats?.(id, viewer.id);
     async function watch(): Promise<void> {
-      for await (const response of sessions.view(call, id, viewer, steering(call, { wheel, seat }, messages, outbox))) {
-        wheel.hear(response.state?.control);
+      for await (const response of sessions.view(
+        call,
+        id,
+        viewer,
+        controlRequests(call, { control, seat }, messages, outbox),
+      )) {
+        control.hear(response.state?.control);
         await outbox.push(await complete(call, id, response));
       }
     }
@@ -142,7 +147,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       yield ended;
     } finally {
       seat?.leave();
-      await wheel.letGo();
+      await control.letGo();
     }
   }
 
@@ -162,16 +167,20 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       return { relay: (messages) => relay(call, id, viewer, messages) };
     },
     async upload(call, { id, name, content }) {
-      const steerer = await steererOf(parts, call, id);
+      const controller = await controllerOf(parts, call, id);
       const announcedBytes = announcedBytesOf(call);
       const { file } = await changeFile(parts, call, { id, name }, (write) =>
-        sessions.files.put(steerer, id, { name, announcedBytes, data: finishing(bytesOfBody(call, content), write) }),
+        sessions.files.put(controller, id, {
+          name,
+          announcedBytes,
+          data: finishing(bytesOfBody(call, content), write),
+        }),
       );
-      signsOfLife.note(id, steerer.clientId, true);
+      controlHeartbeats.note(id, controller.clientId, true);
       return file ?? create(SessionFileSchema);
     },
     async *download(call, { id, name }) {
-      yield* answerFile(call, sessions.files.read(await steererOf(parts, call, id), id, name));
+      yield* answerFile(call, sessions.files.read(await controllerOf(parts, call, id), id, name));
     },
   };
 }
@@ -181,7 +190,7 @@ type Told = MessageInitShape<typeof JoinResponseSchema>;
 
 /** Control handle of a viewer, and the viewer's participant in the session's room. */
 interface Place {
-  readonly wheel: Wheel;
+  readonly control: ControlHandle;
   readonly seat: Participant | undefined;
 }
 

@@ -7,7 +7,7 @@ import { lockProfile, sumStorage } from "./store.ts";
 import { findHolder } from "./use-store.ts";
 
 /** A profile request of a session to be launched. */
-export interface ProfileWish {
+export interface ProfileRequest {
   readonly profileId: string;
   readonly accountId: string;
   readonly tier: Tier;
@@ -36,7 +36,7 @@ export const profileInUse = (sessionId: string): Failure =>
 /** Reserves a profile for a session that is inserted in the same transaction. The account must be locked. */
 export async function reserveProfile(
   tx: Tx,
-  { profileId, accountId, tier, runtime }: ProfileWish,
+  { profileId, accountId, tier, runtime }: ProfileRequest,
 ): Promise<ProfileReservation> {
   const profile = await lockProfile(tx, profileId, accountId);
   if (!profile) throw noProfile();

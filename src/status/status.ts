@@ -1,5 +1,5 @@
 import type { Registry } from "prom-client";
-import type { Brakes } from "../identity/throttle.ts";
+import type { Throttles } from "../identity/throttle.ts";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
@@ -48,7 +48,7 @@ export interface StatusParts {
   readonly sealer: Sealer;
   readonly jobQueues: JobQueues;
   readonly mailer: Mailer;
-  readonly brakes: Brakes;
+  readonly throttles: Throttles;
 }
 
 /** Creates the status of a gateway. `every` shortens the sampling interval in tests. */

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { canonicalEmail } from "../accounts/users.ts";
-import type { Brakes } from "../identity/throttle.ts";
+import type { Throttles } from "../identity/throttle.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { networkOf } from "../platform/client-network.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -42,7 +42,7 @@ export interface SubscriptionsParts {
   readonly db: Database;
   readonly clock: Clock;
   readonly ids: Ids;
-  readonly brakes: Brakes;
+  readonly throttles: Throttles;
   readonly mailer: Mailer;
   readonly sealer: Sealer;
 }
@@ -58,7 +58,7 @@ const noSubscription = "expected the token of an unsubscribe link: follow the li
 export const endTokenOf = (sealer: Sealer, sealed: Buffer): string => sealer.open(sealed, sealing).toString();
 
 export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
-  const { db, clock, ids, brakes, mailer, sealer } = parts;
+  const { db, clock, ids, throttles, mailer, sealer } = parts;
 
   /** Records a confirmation mail to an address and returns its token. Returns undefined at the daily limit. */
   async function ask(tx: Tx, email: string): Promise<string | undefined> {
@@ -81,7 +81,7 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
     async subscribe(given, clientAddress) {
       const email = canonicalEmail(given);
       const network = networkOf(clientAddress, { v4: 24, v6: 48 });
-      await brakes.take([{ name: `status-subscribe ${network}`, limit: most.network }], "subscription requests");
+      await throttles.take([{ name: `status-subscribe ${network}`, limit: most.network }], "subscription requests");
       await db.transaction(async (tx) => {
         const token = await ask(tx, email);
         if (token === undefined) return;

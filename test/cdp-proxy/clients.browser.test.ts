@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { playwright, puppeteer, runWhole } from "./whole-client.ts";
 
 const mib = 2 ** 20;

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 import { blocksOf } from "../support/guide-blocks.ts";
-import { type LendScene, startLendScene } from "../support/lend-scene.ts";
 import { cdpUse, devtoolsMcp, playwright, puppeteer, runWhole } from "./whole-client.ts";
 
 const run = promisify(execFile);

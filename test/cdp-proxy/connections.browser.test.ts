@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
-import { BareClient, borrowLendScene, type LendScene } from "../support/lend-scene.ts";
+import { BareClient, borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 
 let scene: LendScene;
 let session: string;

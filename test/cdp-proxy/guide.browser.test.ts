@@ -1,8 +1,8 @@
 import { execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { blockNamesOf, blocksOf } from "../support/guide-blocks.ts";
-import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { McpClient } from "../support/mcp-client.ts";
 
 const run = promisify(execFile);

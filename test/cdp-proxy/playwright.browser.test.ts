@@ -1,7 +1,7 @@
 import { chromium } from "playwright-core";
 import { connect as connectPuppeteer, type Page } from "puppeteer-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 
 let scene: LendScene;
 beforeAll(async () => {

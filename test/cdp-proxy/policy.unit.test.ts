@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { cdpProxyTotals, countUnjudged } from "../../workers/cdp-proxy/cdp-proxy-totals.ts";
 import { browserMayKnowMore } from "../../workers/cdp-proxy/command-policy.ts";
-import { countUnjudged, lendTotals } from "../../workers/cdp-proxy/lend-totals.ts";
 import { domains, judgedChromium } from "../../workers/cdp-proxy/policy-table.ts";
 import { clientNames, methodsOf } from "./client-methods.ts";
 import { outcomeOf } from "./policy-outcome.ts";
@@ -40,16 +40,16 @@ test.each([
 test("counts methods without a policy entry by name in newer browsers, and invented names together", () => {
   expect(browserMayKnowMore(`${judgedChromium}.0.8078.79`)).toBe(false);
   expect(browserMayKnowMore(`${judgedChromium + 1}.0.1.1`)).toBe(true);
-  lendTotals.unjudged.clear();
+  cdpProxyTotals.unjudged.clear();
   countUnjudged("Page.newInThatVersion", false);
-  expect([...lendTotals.unjudged]).toEqual([["other", 1]]);
+  expect([...cdpProxyTotals.unjudged]).toEqual([["other", 1]]);
   countUnjudged("Page.newInThatVersion", true);
   for (let index = 0; index < 1_000; index += 1) countUnjudged(`Page.madeUp${"x".repeat(index % 50)}`, true);
   countUnjudged(`Page.${"long".repeat(100)}`, true);
   countUnjudged('Page.new"} 1\n', true);
   countUnjudged("Page.newInThatVersion", true);
-  expect(lendTotals.unjudged.get("Page.newInThatVersion")).toBe(2);
-  expect(lendTotals.unjudged.size).toBe(32);
-  expect([...lendTotals.unjudged.values()].reduce((sum, count) => sum + count)).toBe(1_005);
-  lendTotals.unjudged.clear();
+  expect(cdpProxyTotals.unjudged.get("Page.newInThatVersion")).toBe(2);
+  expect(cdpProxyTotals.unjudged.size).toBe(32);
+  expect([...cdpProxyTotals.unjudged.values()].reduce((sum, count) => sum + count)).toBe(1_005);
+  cdpProxyTotals.unjudged.clear();
 });

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { BareClient, borrowLendScene, type CdpMessage, type LendScene } from "../support/lend-scene.ts";
+import { BareClient, borrowLendScene, type CdpMessage, type LendScene } from "../support/cdp-proxy-scene.ts";
 
 let scene: LendScene;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { BareClient, borrowLendScene, type CdpMessage, type LendScene } from "../support/lend-scene.ts";
+import { BareClient, borrowLendScene, type CdpMessage, type LendScene } from "../support/cdp-proxy-scene.ts";
 
 let scene: LendScene;
 let session: string;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { BareClient } from "../support/cdp-proxy-scene.ts";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
-import { BareClient } from "../support/lend-scene.ts";
 
 let site: FixtureSite;
 let deployment: Deployment;

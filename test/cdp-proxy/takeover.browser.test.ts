@@ -1,6 +1,6 @@
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { BareClient, borrowLendScene, type LendScene } from "../support/lend-scene.ts";
+import { BareClient, borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
 
 let scene: LendScene;

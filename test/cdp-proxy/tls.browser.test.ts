@@ -6,10 +6,10 @@ import { createServer } from "node:tls";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-tls.ts";
+import { startLendScene } from "../support/cdp-proxy-scene.ts";
 import { CertificateAuthority } from "../support/certificates.ts";
 import { freePorts } from "../support/free-port.ts";
 import { blocksOf } from "../support/guide-blocks.ts";
-import { startLendScene } from "../support/lend-scene.ts";
 
 const run = promisify(execFile);
 

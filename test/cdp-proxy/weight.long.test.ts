@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { BareClient, type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { BareClient, type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 
 const mib = 2 ** 20;
 

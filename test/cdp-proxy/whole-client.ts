@@ -3,8 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
+import type { LendScene } from "../support/cdp-proxy-scene.ts";
 import { recordCdp } from "../support/cdp-recorder.ts";
-import type { LendScene } from "../support/lend-scene.ts";
 import { type Deeds, runOutside } from "../support/outside-client.ts";
 import { type ClientName, methodsOf } from "./client-methods.ts";
 

@@ -93,7 +93,7 @@ afterAll(async () => {
 }, 60_000);
 
 /** Tables of attempts, of idempotency keys, and of a processor's ids for accounts and prices. */
-const ownTables = /^\s*(insert into|update|delete from) "?(brakes|idempotency_keys|card_customers|card_prices)\b/i;
+const ownTables = /^\s*(insert into|update|delete from) "?(throttles|idempotency_keys|card_customers|card_prices)\b/i;
 
 /** Returns the statements outside of transactions that change other tables. */
 function changesOutside(statements: readonly string[]): string[] {

@@ -1,7 +1,7 @@
 import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { journeyResult, openWorkshop, type Workshop } from "./generated-client.ts";
 
 const compiler = join(import.meta.dirname, "../../node_modules/typescript/bin/tsc");

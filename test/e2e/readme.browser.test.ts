@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 import { sectionsOf } from "../support/guide-blocks.ts";
-import { type OwnLendScene, startLendScene } from "../support/lend-scene.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
 
 const root = join(import.meta.dirname, "../..");

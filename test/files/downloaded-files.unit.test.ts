@@ -16,7 +16,7 @@ import { dirname, join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { cleanFileName, fileNameFault, freeFileName } from "../../src/platform/file-name.ts";
 import { CdpSession } from "../../workers/cdp/cdp-session.ts";
-import { DownloadShelf } from "../../workers/files/download-shelf.ts";
+import { DownloadStore } from "../../workers/files/download-store.ts";
 import { SessionFiles } from "../../workers/files/session-files.ts";
 import {
   artifactsDirectory,
@@ -66,7 +66,7 @@ test.each(Object.entries(planted))("%s in place of a download is not stored, and
 test("a download whose GUID is a path is ignored", async () => {
   const sent: string[] = [];
   const browser = new CdpSession(async (method) => void sent.push(method));
-  const shelf = new DownloadShelf({
+  const shelf = new DownloadStore({
     browser,
     directory: artifactsDirectory(slot.storage),
     files,

@@ -23,7 +23,7 @@ function makeIntake(room = Number.POSITIVE_INFINITY) {
   const quiet = { drop: () => {}, release: async () => {}, settled: async () => {}, changed: () => {} };
   const control = new SessionControl(quiet);
   control.learn({ controlEpoch: 1n, holderClientId: "anna" });
-  const lane = {
+  const inputQueue = {
     get eased() {
       return eased.promise;
     },
@@ -37,7 +37,7 @@ function makeIntake(room = Number.POSITIVE_INFINITY) {
       releases += 1;
     },
   };
-  const intake = new InputIntake({ lane, control, ended: ended.signal, onInput: () => undefined });
+  const intake = new InputIntake({ inputQueue, control, ended: ended.signal, onInput: () => undefined });
   return {
     ...{ intake, played, control, ended },
     /** Accepts more keys. */

@@ -10,8 +10,8 @@ import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.t
 import type { Isolation } from "../../src/platform/isolation.ts";
 import { launchBrowser } from "../../workers/isolation/browser-process.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
-import { lentPlaywright } from "../support/lent-playwright.ts";
 import { playwrightOf } from "../support/playwright-of.ts";
+import { lentPlaywright } from "../support/proxied-playwright.ts";
 import { ProxyStandIn } from "../support/proxy-stand-in.ts";
 import { attempt } from "./attempts.ts";
 import { type Arrivals, listenEverywhere } from "./listener.ts";

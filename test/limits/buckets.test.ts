@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type BucketState, type Buckets, type BucketWish, createBuckets } from "../../src/limits/buckets.ts";
+import { type BucketRequest, type BucketState, type Buckets, createBuckets } from "../../src/limits/buckets.ts";
 import { createRedisBuckets } from "../../src/limits/redis-buckets.ts";
 import { bucketNames, tiers } from "../../src/limits/tiers.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -25,7 +25,7 @@ const kinds: [kind: string, make: () => Buckets][] = [
   ["in Redis", () => createRedisBuckets({ redis, callersClock: true })],
 ];
 
-const wish = (capacity = 3, refillPerSecond = 1, bucket = "global"): BucketWish => ({
+const wish = (capacity = 3, refillPerSecond = 1, bucket = "global"): BucketRequest => ({
   bucket,
   capacity,
   refillPerSecond,
@@ -38,7 +38,7 @@ function fresh(make: () => Buckets) {
   const buckets = make();
   owners += 1;
   const owner = `acc_${owners}`;
-  const takeAll = async (at: number, ...wishes: BucketWish[]) => buckets.take(owner, wishes, at);
+  const takeAll = async (at: number, ...wishes: BucketRequest[]) => buckets.take(owner, wishes, at);
   const take = async (at: number, capacity?: number, rate?: number): Promise<BucketState> => {
     const [state] = await takeAll(at, wish(capacity, rate));
     if (!state) throw new Error("there is no state");

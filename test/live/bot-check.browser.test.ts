@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 

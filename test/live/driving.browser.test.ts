@@ -1,7 +1,7 @@
 import type { Browser, BrowserContextOptions, CDPSession, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { InputSite } from "../support/input-site.ts";
-import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
 import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 

@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { sees, sightsOf } from "../support/live-sights.ts";
 import { openLink, says } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { openSlowLink } from "../support/slow-link.ts";
 

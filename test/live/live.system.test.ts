@@ -4,7 +4,7 @@ import { type ViewRequest, ViewRequestSchema } from "../../src/gen/pilothouse/fl
 import { type LiveFrame, LiveViewerSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
-import type { LiveDesk } from "../../workers/live/live-desk.ts";
+import type { LiveHub } from "../../workers/live/live-hub.ts";
 import { plainDevice } from "../../workers/pages/device/device.ts";
 import type { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
@@ -26,7 +26,7 @@ afterAll(async () => {
 const noActivity = () => ({ [Symbol.dispose]: () => undefined });
 
 /** Yields a viewer's frames until the generator is closed. */
-async function* watch(desk: LiveDesk, activity: () => Disposable = noActivity): AsyncGenerator<LiveFrame> {
+async function* watch(desk: LiveHub, activity: () => Disposable = noActivity): AsyncGenerator<LiveFrame> {
   const requests = new BoundedQueue<ViewRequest>({ items: 8 });
   const who = create(LiveViewerSchema, { id: "vwr_1", name: "Ada" });
   const session = { id: "ses_1", describe: () => ({ status: SessionStatus.LIVE }), activity };
@@ -38,7 +38,7 @@ async function* watch(desk: LiveDesk, activity: () => Disposable = noActivity): 
 }
 
 /** Watches two frames. */
-async function watchAWhile(desk: LiveDesk, activity: () => Disposable): Promise<void> {
+async function watchAWhile(desk: LiveHub, activity: () => Disposable): Promise<void> {
   let frames = 0;
   for await (const _ of watch(desk, activity)) {
     frames += 1;
@@ -69,7 +69,7 @@ test.each(["headless-shell", "chromium"] as const)(
     const told = () => send.mock.calls.map(([method]) => method).filter((method) => method.endsWith("Screencast"));
     const processes = () => descendantsOf(process.pid).map(({ pid }) => pid);
 
-    await watchAWhile(browser.liveDesk, () => ({ [Symbol.dispose]: ends }));
+    await watchAWhile(browser.liveHub, () => ({ [Symbol.dispose]: ends }));
     const before = processes();
     // While the document is being replaced, the page rejects the command, which is then repeated.
     expect([...new Set(told())]).toEqual(["Page.startScreencast", "Page.stopScreencast"]);
@@ -81,7 +81,7 @@ test.each(["headless-shell", "chromium"] as const)(
       "new Promise((resolve) => { let left = 30; const step = () => left-- > 0 ? requestAnimationFrame(step) : resolve(); step(); })";
     await cdp.send("Runtime.evaluate", { expression: script, awaitPromise: true });
     expect(frame.mock.calls.length).toBe(seen);
-    await watchAWhile(browser.liveDesk, () => ({ [Symbol.dispose]: ends }));
+    await watchAWhile(browser.liveHub, () => ({ [Symbol.dispose]: ends }));
     expect(processes().filter((pid) => !before.includes(pid))).toEqual([]);
   },
   90_000,
@@ -90,7 +90,7 @@ test.each(["headless-shell", "chromium"] as const)(
 test.each(["headless-shell", "chromium"] as const)(
   "%s captures a static page in each requested size",
   async (runtime) => {
-    const { pages, liveDesk } = await take(runtime);
+    const { pages, liveHub } = await take(runtime);
     const { cdp } = pages.active;
     await cdp.send("Page.navigate", { url: site.url("/plain.html") });
     let wanted = 800;
@@ -102,7 +102,7 @@ test.each(["headless-shell", "chromium"] as const)(
         mobile: false,
       });
     await resize();
-    for await (const { width } of watch(liveDesk)) {
+    for await (const { width } of watch(liveHub)) {
       if (width !== wanted) continue;
       wanted += 1;
       if (wanted === 830) break;

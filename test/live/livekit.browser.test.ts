@@ -1,7 +1,7 @@
 import { type Browser, chromium, type Page } from "playwright-core";
 import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
-import { BareClient } from "../support/lend-scene.ts";
+import { BareClient } from "../support/cdp-proxy-scene.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { sees } from "../support/live-sights.ts";
 import { isServed, type LiveKitScene, sceneMs, startLiveKitScene, testLive } from "../support/livekit-scene.ts";

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { expect, test, vi } from "vitest";
 import type { LiveFrame } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { Screencast } from "../../workers/live/screencast.ts";
-import type { PageBook } from "../../workers/pages/page-book.ts";
+import type { PageRegistry } from "../../workers/pages/page-registry.ts";
 
 /** The start of a JPEG, which contains its size. */
 function picture(width: number, height: number): string {
@@ -18,7 +18,7 @@ test("the screencast restarts for a limited time while a new page's pictures hav
   const sent: string[] = [];
   const session = Object.assign(new EventEmitter(), { send: async (method: string) => void sent.push(method) });
   const shown: LiveFrame[] = [];
-  const pages = { shown: { id: "page_1", isCrashed: false, tab: { session } } } as unknown as PageBook;
+  const pages = { shown: { id: "page_1", isCrashed: false, tab: { session } } } as unknown as PageRegistry;
   const screencast = new Screencast(pages, { onFrame: (frame) => void shown.push(frame), wantsFrame: () => true });
   screencast.turn(true);
   const begin = ["Page.bringToFront", "Page.startScreencast"];

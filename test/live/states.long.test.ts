@@ -4,7 +4,7 @@ import { join } from "node:path";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { BareClient, type LendScene, startLendScene } from "../support/lend-scene.ts";
+import { BareClient, type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 import { openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 

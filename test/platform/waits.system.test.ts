@@ -21,7 +21,7 @@ import type { Database } from "../../src/platform/postgres/database.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { createRedis, type Redis } from "../../src/platform/redis/redis.ts";
 import { createSupervisor } from "../../src/platform/supervisor.ts";
-import { createSignsOfLife } from "../../src/sessions/control/signs-of-life.ts";
+import { createControlHeartbeats } from "../../src/sessions/control/control-heartbeats.ts";
 import { createSender } from "../../src/webhooks/sender.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
 import { RedisServer } from "../support/redis-server.ts";
@@ -189,7 +189,7 @@ const waits: Readonly<Record<string, Wait>> = {
       const named = vi.fn(async () => []);
       // Cast: the test implements only the members that are used.
       const db = { named } as unknown as Database;
-      const signs = createSignsOfLife({ db, clock: systemClock, log: silentLog });
+      const signs = createControlHeartbeats({ db, clock: systemClock, log: silentLog });
       onTestFinished(() => signs.stop());
       signs.note("ses_1", "anna", true);
       named.mockImplementation(async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { launchBrowser } from "../../workers/isolation/browser-process.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { packProfile } from "../../workers/profiles/profile-files.ts";
-import { ProfileShelf } from "../../workers/profiles/profile-shelf.ts";
+import { ProfileStore } from "../../workers/profiles/profile-store.ts";
 import { SessionProfile } from "../../workers/profiles/session-profile.ts";
 import { executables, keepingLog } from "../isolation/world.ts";
 import { descendantsOf } from "../support/process-list.ts";
@@ -15,12 +15,12 @@ const browserMajor = 150;
 const log = keepingLog();
 const slots = new SlotPool({ size: 1, executables, log });
 let directory: string;
-let shelf: ProfileShelf;
+let profileStore: ProfileStore;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "profile-"));
-  shelf = new ProfileShelf(directory, 0);
-  await shelf.start();
+  profileStore = new ProfileStore(directory, 0);
+  await profileStore.start();
   await slots.start();
 });
 
@@ -45,9 +45,9 @@ async function makeProfile(sessionId: string, { writtenBy }: { writtenBy: number
     await mkdir(join(source, "Default/IndexedDB"), { recursive: true });
     await writeFile(join(source, "Default/IndexedDB/large"), Buffer.alloc(20 * 2 ** 20, sessionId));
     const manifest = { format: 1, engine: "chromium", browserMajor: writtenBy, cookies: [] } as const;
-    await packProfile({ path: source, uid: undefined }, manifest, shelf.incomingOf(profile));
+    await packProfile({ path: source, uid: undefined }, manifest, profileStore.incomingOf(profile));
   }
-  return new SessionProfile({ shelf, slot, profile, browserMajor, log });
+  return new SessionProfile({ profileStore, slot, profile, browserMajor, log });
 }
 
 test("a store of a newer browser is rejected without effect on the worker", async () => {
@@ -82,7 +82,7 @@ test.each(["headless-shell", "chromium"] as const)(
       version: 0n,
       engine: "chromium",
     };
-    const ofSession = new SessionProfile({ shelf, slot, profile, browserMajor, log });
+    const ofSession = new SessionProfile({ profileStore, slot, profile, browserMajor, log });
     const browser = await launchBrowser(slot, { runtime, keepsFiles: true, signal: AbortSignal.timeout(30_000) });
     await ofSession.attach(browser);
     await ofSession.close(browser);

@@ -186,7 +186,7 @@ export class FakeWorker {
         yield create(EventSchema, { type: "session.console" });
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       },
-      async *lend(_call, requests) {
+      async *proxyCdp(_call, requests) {
         yield create(CdpResponseSchema, {});
         for await (const { data, last } of requests)
           if (data.length > 0) yield create(CdpResponseSchema, { data, last });

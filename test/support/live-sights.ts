@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { BareClient, type LendScene } from "./lend-scene.ts";
+import { BareClient, type LendScene } from "./cdp-proxy-scene.ts";
 import { type LiveViewer, says } from "./live-viewer.ts";
 
 const colours = { red: [255, 0, 0], lime: [0, 255, 0], blue: [0, 0, 255], black: [0, 0, 0] };

@@ -1,7 +1,7 @@
 import { RoomServiceClient } from "livekit-server-sdk";
 import type { Browser } from "playwright-core";
 import { onTestFinished, test } from "vitest";
-import { type OwnLendScene, startLendScene } from "./lend-scene.ts";
+import { type OwnLendScene, startLendScene } from "./cdp-proxy-scene.ts";
 import { sightsOf } from "./live-sights.ts";
 import { type LiveViewer, openLink } from "./live-viewer.ts";
 import { go } from "./livekit-build.ts";

@@ -1,11 +1,11 @@
 import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright-core";
-import type { WireMessage } from "../../workers/cdp/wire-message.ts";
-import type { WireUser } from "../../workers/cdp/wire-user.ts";
+import type { ConnectionMessage } from "../../workers/cdp/connection-message.ts";
+import type { ConnectionUser } from "../../workers/cdp/connection-user.ts";
 import type { BrowserProcess } from "../../workers/isolation/browser-process.ts";
 
 /** Connects Playwright to a launched browser over a shared pipe, and returns the default context. */
-export async function playwrightOf({ wire, targets }: BrowserProcess): Promise<BrowserContext> {
-  const transport = new PlaywrightTransport(await wire.attach(targets));
+export async function playwrightOf({ connection, targets }: BrowserProcess): Promise<BrowserContext> {
+  const transport = new PlaywrightTransport(await connection.attach(targets));
   const browser = await chromium.connectOverCDP(transport, { isLocal: true, noDefaults: true });
   const [context] = browser.contexts();
   if (!context) throw new Error("the browser has no context");
@@ -16,15 +16,15 @@ export async function playwrightOf({ wire, targets }: BrowserProcess): Promise<B
 class PlaywrightTransport implements ConnectOverCDPTransport {
   onmessage?: (message: object) => void;
   onclose?: (reason?: string) => void;
-  readonly #user: WireUser;
+  readonly #user: ConnectionUser;
 
-  constructor(user: WireUser) {
+  constructor(user: ConnectionUser) {
     this.#user = user;
     user.onevent = (_event, members, sessionId) => this.#deliver(members, { sessionId });
     user.onclose = () => this.onclose?.();
   }
 
-  send({ id, method = "", params, sessionId }: WireMessage): void {
+  send({ id, method = "", params, sessionId }: ConnectionMessage): void {
     const command = { method, params: params === undefined ? "" : JSON.stringify(params), sessionId };
     this.#user.send(command, (answer) => {
       const members =

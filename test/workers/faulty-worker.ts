@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { keepRunning } from "../../src/platform/last-resort.ts";
-import { DialogDesk } from "../../workers/pages/dialog-desk.ts";
+import { OpenDialogs } from "../../workers/pages/open-dialogs.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -22,7 +22,7 @@ const other = await worker.open();
 /** True for each victim whose session ended next, as crashed. */
 const ended: boolean[] = [];
 for (const fault of faults) {
-  DialogDesk.prototype.begin = () => {
+  OpenDialogs.prototype.begin = () => {
     fault();
     return () => undefined;
   };

@@ -12,7 +12,7 @@ import {
   WaitRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
-import { PageHarness } from "../../workers/bot-checks/page-harness.ts";
+import { BotCheckDetector } from "../../workers/bot-checks/bot-check-detector.ts";
 import { Aftermath } from "../../workers/driver/actions/aftermath.ts";
 import { navigate } from "../../workers/driver/actions/navigate.ts";
 import type { Scene } from "../../workers/driver/actions/scene.ts";
@@ -20,24 +20,24 @@ import { snapshotDom } from "../../workers/driver/capture/dom-snapshot.ts";
 import { whileCaptureShown } from "../../workers/driver/capture/shown-element.ts";
 import { callPage, mainFrame } from "../../workers/driver/elements/page-world.ts";
 import { persist } from "../../workers/driver/elements/reach.ts";
-import { RefBook } from "../../workers/driver/elements/ref-book.ts";
-import { lookAt } from "../../workers/driver/observe/look.ts";
+import { RefRegistry } from "../../workers/driver/elements/ref-registry.ts";
 import { takeModelPicture } from "../../workers/driver/observe/model-picture.ts";
 import { type ObserveScene, waitUntilSettled } from "../../workers/driver/observe/observe.ts";
-import { ChooserDesk, type ChooserDeskParts } from "../../workers/files/chooser-desk.ts";
-import { InputLane } from "../../workers/input/input-lane.ts";
+import { lookAt } from "../../workers/driver/observe/page-snapshot.ts";
+import { FileChoosers, type FileChoosersParts } from "../../workers/files/file-choosers.ts";
 import { inputOf } from "../../workers/input/page-input.ts";
-import { SelectDesk } from "../../workers/input/select-desk.ts";
+import { SelectPopups } from "../../workers/input/select-popups.ts";
+import { WorkerInputQueue } from "../../workers/input/worker-input-queue.ts";
 import { ConsoleTap, consoleBounds } from "../../workers/pages/console-tap.ts";
 import type { EventFeed } from "../../workers/pages/event-feed.ts";
-import { PageBook, type PageBrowser, type PageListener } from "../../workers/pages/page-book.ts";
+import { type PageBrowser, type PageListener, PageRegistry } from "../../workers/pages/page-registry.ts";
 import { CommandProgress } from "../../workers/pages/progress.ts";
 import {
   CommandRunner,
   type CommandRunnerOptions,
   type ReceivedCommand,
 } from "../../workers/session/command-runner.ts";
-import { VariableBook } from "../../workers/variables/variable-book.ts";
+import { VariableStore } from "../../workers/variables/variable-store.ts";
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
 import { inPage, never, type PageCall, scriptPage, scriptSession } from "../support/scripted-page.ts";
 
@@ -57,7 +57,7 @@ function open(answers?: Parameters<typeof scriptPage>[0]) {
   const page = scriptPage(answers);
   const { sessionPage, tab } = page;
   const progress = new CommandProgress(600_000, []);
-  const refs = new RefBook();
+  const refs = new RefRegistry();
   const found = {
     changes: tab.changes,
     active: sessionPage,
@@ -68,14 +68,14 @@ function open(answers?: Parameters<typeof scriptPage>[0]) {
   return {
     ...page,
     scene: { sessionPage, progress, refs } as unknown as ObserveScene,
-    pages: found as unknown as PageBook,
+    pages: found as unknown as PageRegistry,
   };
 }
 
 /** Navigates a page; `replace` is called when its renderer counts as hung. */
 function navigateHung({ sessionPage, progress }: Scene, replace: () => void): void {
   const relay = { wasRefused: () => false, failureOf: () => undefined, isOutside: () => false };
-  const pages = { replace } as unknown as PageBook;
+  const pages = { replace } as unknown as PageRegistry;
   const downloads = { nameSince: () => Promise.resolve(undefined) };
   navigate({ sessionPage, progress, pages, relay, downloads, showRemedy: false }, toB).catch(() => undefined);
 }
@@ -96,7 +96,7 @@ const answering = (onOver: () => void) => ({
 function chooseFile(onOver: () => void, answers?: Parameters<typeof open>[0]): void {
   const { session, tab } = open(answers);
   const parts = { dialogs: { begin: () => onOver }, questions: answering(onOver), files: { pathOf: () => "/a.txt" } };
-  new ChooserDesk(parts as ChooserDeskParts).attend(tab, "page_1");
+  new FileChoosers(parts as FileChoosersParts).attend(tab, "page_1");
   session.emit("Page.fileChooserOpened", { mode: "selectSingle", frameId: "T", backendNodeId: 1 });
 }
 
@@ -119,7 +119,7 @@ function commandsOfHung(): CommandRunner {
     idleClock: { activity: () => unwaited },
     pause: { signal },
     control: { signal, learn: () => undefined, assertFree: () => undefined },
-    variables: new VariableBook(),
+    variables: new VariableStore(),
     ended: signal,
     downloads: { begun: 0, nameSince: () => Promise.resolve(undefined) },
     showRemedy: false,
@@ -138,7 +138,7 @@ function watch(look: (nth: number) => object | undefined, onChange: () => void =
       return seen && { result: { value: { ...report, isCloudflare: false, isPerimeterX: false, ...seen } } };
     },
   });
-  return { ...page, harness: new PageHarness(page.tab, onChange) };
+  return { ...page, harness: new BotCheckDetector(page.tab, onChange) };
 }
 
 /** Waits by file and name of their duration. */
@@ -175,8 +175,8 @@ const rows: Readonly<Record<string, Begin>> = {
       return { hindrance: "is not there" };
     });
   },
-  "files/chooser-desk.ts readMs": (onOver) => chooseFile(onOver),
-  "files/chooser-desk.ts giveMs": (onOver) => {
+  "files/file-choosers.ts readMs": (onOver) => chooseFile(onOver),
+  "files/file-choosers.ts giveMs": (onOver) => {
     const read = [{ result: { value: { accept: "", isFolder: false } } }];
     chooseFile(onOver, {
       "Page.createIsolatedWorld": () => ({ executionContextId: 1 }),
@@ -184,18 +184,18 @@ const rows: Readonly<Record<string, Begin>> = {
       "Runtime.callFunctionOn": () => read.shift(),
     });
   },
-  "bot-checks/page-harness.ts lookMs": () => {
+  "bot-checks/bot-check-detector.ts lookMs": () => {
     const { harness, commit } = watch(() => undefined);
     commit("1");
     return harness.verdict();
   },
-  "bot-checks/page-harness.ts loadingMs": (onOver) => {
+  "bot-checks/bot-check-detector.ts loadingMs": (onOver) => {
     watch((nth) => {
       if (nth === 3) onOver();
       return { isLoading: true };
     }).commit("1");
   },
-  "bot-checks/page-harness.ts vendorMs": (onOver) => {
+  "bot-checks/bot-check-detector.ts vendorMs": (onOver) => {
     const { session } = watch((nth) => {
       if (nth === 4) onOver();
       return {};
@@ -203,20 +203,20 @@ const rows: Readonly<Record<string, Begin>> = {
     const request = { url: "https://challenges.cloudflare.com/turnstile/v0/api.js" };
     session.emit("Network.requestWillBeSent", { requestId: "1", loaderId: "2", type: "Script", request });
   },
-  "bot-checks/page-harness.ts silentMs": (onOver) => {
+  "bot-checks/bot-check-detector.ts silentMs": (onOver) => {
     watch((nth) => {
       if (nth === 3) onOver();
       return nth === 1 ? { isCloudflare: true } : undefined;
     }).commit("1");
   },
-  "bot-checks/page-harness.ts patienceMs": (onOver) => {
+  "bot-checks/bot-check-detector.ts patienceMs": (onOver) => {
     const page = watch(
       (nth) => (nth === 1 ? { isCloudflare: true } : { isLoading: true }),
       () => (page.harness.sighting ? page.commit("2") : onOver()),
     );
     page.commit("1");
   },
-  "input/input-lane.ts dropMs": (onOver) => {
+  "input/worker-input-queue.ts dropMs": (onOver) => {
     const { session } = open({ "Input.insertText": onOver });
     const events = [
       { case: "pointerDown", value: { x: 1, y: 1 } },
@@ -224,15 +224,15 @@ const rows: Readonly<Record<string, Begin>> = {
       { case: "pointerUp", value: { x: 9, y: 9 } },
       { case: "text", value: { text: "a" } },
     ] as const;
-    new InputLane(() => inputOf(session)).push(events.map((event) => create(InputEventSchema, { event })));
+    new WorkerInputQueue(() => inputOf(session)).push(events.map((event) => create(InputEventSchema, { event })));
   },
-  "input/select-desk.ts lookMs": (onOver) => {
+  "input/select-popups.ts lookMs": (onOver) => {
     const { sessionPage } = open({ "Page.createIsolatedWorld": atCall(2, onOver) });
-    const desk = new SelectDesk(answering(onOver));
+    const desk = new SelectPopups(answering(onOver));
     desk.touched(sessionPage);
     desk.touched(sessionPage);
   },
-  "input/select-desk.ts chooseMs": (onOver) => {
+  "input/select-popups.ts chooseMs": (onOver) => {
     const shown = [
       { result: { objectId: "1", className: "HTMLSelectElement" } },
       { result: { value: { name: "", options: [] } } },
@@ -241,9 +241,9 @@ const rows: Readonly<Record<string, Begin>> = {
       "Page.createIsolatedWorld": () => ({ executionContextId: 1 }),
       "Runtime.callFunctionOn": () => shown.shift(),
     });
-    new SelectDesk(answering(onOver)).touched(sessionPage);
+    new SelectPopups(answering(onOver)).touched(sessionPage);
   },
-  "driver/observe/look.ts frameMs": () => {
+  "driver/observe/page-snapshot.ts frameMs": () => {
     const frames = [{ line: 0, indent: 0, ref: { epoch: 1, number: 1 }, clip: { x: 0, y: 0, width: 9, height: 9 } }];
     const look = () => ({ lines: ["- iframe"], frames, epoch: 1, doubtful: 0 });
     const { scene } = open(inPage({ look }));
@@ -264,19 +264,19 @@ const rows: Readonly<Record<string, Begin>> = {
     for (let line = 0; line < consoleBounds.linesPerSecond; line += 1)
       session.emit("Runtime.consoleAPICalled", { type: "log", args: [] });
   },
-  "pages/page-book.ts openMs": () => {
+  "pages/page-registry.ts openMs": () => {
     const browser = { browserSession: scriptSession(), targets: {} } as PageBrowser;
-    return new PageBook(browser, {} as PageListener).open(new CommandProgress(600_000, []));
+    return new PageRegistry(browser, {} as PageListener).open(new CommandProgress(600_000, []));
   },
   "pages/tab.ts readyMs": () => open().tab.ready,
-  "session/session-commands.ts navigateMs": () => commandsOfHung().navigate(received(toB)),
-  "session/session-commands.ts interactMs": () =>
+  "session/command-runner.ts navigateMs": () => commandsOfHung().navigate(received(toB)),
+  "session/command-runner.ts interactMs": () =>
     commandsOfHung().interact(received(create(InteractRequestSchema, { action }))),
-  "session/session-commands.ts waitMs": () => commandsOfHung().wait(received(create(WaitRequestSchema, { condition }))),
-  "session/session-commands.ts captureMs": () =>
+  "session/command-runner.ts waitMs": () => commandsOfHung().wait(received(create(WaitRequestSchema, { condition }))),
+  "session/command-runner.ts captureMs": () =>
     commandsOfHung().capture(received(create(CaptureRequestSchema, { kind: CaptureKind.DOM_SNAPSHOT }))),
-  "session/session-commands.ts observeMs": () => commandsOfHung().observe(received(create(ObserveRequestSchema))),
-  "session/session-commands.ts selectionMs": () => commandsOfHung().readSelection(context, signal),
+  "session/command-runner.ts observeMs": () => commandsOfHung().observe(received(create(ObserveRequestSchema))),
+  "session/command-runner.ts selectionMs": () => commandsOfHung().readSelection(context, signal),
 };
 
 test.each(Object.entries(rows))("%s bounds the wait for a page that hangs", async (place, begin) => {

@@ -27,8 +27,8 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
 import { planSession } from "../../src/sessions/launch/session-plan.ts";
-import type { WireUser } from "../../workers/cdp/wire-user.ts";
-import { LentClient } from "../../workers/cdp-proxy/lent-client.ts";
+import type { ConnectionUser } from "../../workers/cdp/connection-user.ts";
+import { CdpClient } from "../../workers/cdp-proxy/cdp-client.ts";
 import { forwardRequest } from "../../workers/egress/forward.ts";
 import { ProxiedWay } from "../../workers/egress/proxied-way.ts";
 import { checkProxy } from "../../workers/egress/proxy-check.ts";
@@ -39,13 +39,13 @@ import { FleetLink, type FleetLinkOptions, type WorkerFate } from "../../workers
 import { WorkerServer } from "../../workers/fleet-handlers.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/isolation/browser-process.ts";
 import type { Slot } from "../../workers/isolation/slot.ts";
-import { type PlaceOptions, SlotPlace } from "../../workers/isolation/slot-place.ts";
+import { SlotHost, type SlotHostOptions } from "../../workers/isolation/slot-host.ts";
 import { LiveKitSignal, type SignalListener } from "../../workers/live/livekit-signal.ts";
 import { Publication, type PublicationParts } from "../../workers/live/publication.ts";
 import { plainDevice } from "../../workers/pages/device/device.ts";
 import { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
-import { ProfileShelf } from "../../workers/profiles/profile-shelf.ts";
+import { ProfileStore } from "../../workers/profiles/profile-store.ts";
 import { SessionProfile, type SessionProfileOptions } from "../../workers/profiles/session-profile.ts";
 import { SessionTable, type SessionTableOptions } from "../../workers/session/session-table.ts";
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
@@ -145,19 +145,19 @@ const rows: Readonly<Record<string, Begin>> = {
   "fleet/fleet-link.ts times.handOver": async () => {
     const link = await startLink(async () => undefined);
     await vi.waitUntil(() => link.isRegistered);
-    await link.handOver({ pending: async () => [placement] } as unknown as ProfileShelf);
+    await link.handOver({ pending: async () => [placement] } as unknown as ProfileStore);
   },
   "cdp-proxy/lent-client.ts pauseMs": (onOver) => {
-    const user = { send: onOver } as unknown as WireUser;
-    new LentClient(user, { isHeld: () => false } as ConstructorParameters<typeof LentClient>[1]);
+    const user = { send: onOver } as unknown as ConnectionUser;
+    new CdpClient(user, { isHeld: () => false } as ConstructorParameters<typeof CdpClient>[1]);
     const members = Buffer.from('"params":{"sessionId":"S","waitingForDebugger":true}');
     user.onevent?.({ method: "Target.attachedToTarget" } as never, members, undefined);
   },
   "pool/session-browser.ts clientDialogMs": (onOver) => {
     const { tab, session } = scriptPage({ "Page.handleJavaScriptDialog": onOver });
-    const { dialogDesk, lendDesk } = new SessionBrowser(slot, hungBrowser(), plainDevice());
-    vi.spyOn(lendDesk, "hearsDialogs").mockReturnValue(true);
-    dialogDesk.attend(tab, "page_1");
+    const { openDialogs, cdpProxy } = new SessionBrowser(slot, hungBrowser(), plainDevice());
+    vi.spyOn(cdpProxy, "hearsDialogs").mockReturnValue(true);
+    openDialogs.attend(tab, "page_1");
     session.emit("Page.javascriptDialogOpening", { type: "alert", message: "" });
   },
   "pool/warm-browser.ts proofMs": async () => {
@@ -236,22 +236,22 @@ test("logs processes that outlive SIGKILL", async () => {
   const block = { uidOf: () => undefined, recordOf: () => record, directoryOf, storageOf: directoryOf };
   const complaints = vi.fn();
   const log = { ...silent, error: complaints };
-  const place = new SlotPlace(0, { block, isolation: "flags", sandbox: "off", log } as unknown as PlaceOptions);
-  await expectToTake("workers/isolation/slot-place.ts killMs", () => place.kill());
+  const place = new SlotHost(0, { block, isolation: "flags", sandbox: "off", log } as unknown as SlotHostOptions);
+  await expectToTake("workers/isolation/slot-host.ts killMs", () => place.kill());
   expect(complaints.mock.calls[0]?.[0]).toEqual({ slot: 0, pids: [child.pid] });
 });
 
 test("removes a profile that is never claimed by a session", async () => {
-  const shelf = new ProfileShelf(await makeDirectory(), 0);
+  const shelf = new ProfileStore(await makeDirectory(), 0);
   await shelf.start();
   await shelf.put(placement, (async function* () {})());
-  await expectToTake("workers/profiles/profile-shelf.ts incomingMs", (onOver) =>
+  await expectToTake("workers/profiles/profile-store.ts incomingMs", (onOver) =>
     vi.mocked(rm).mockImplementationOnce(async () => onOver()),
   );
 });
 
 test("removes unfinished files older than a minute when the profile store starts", async () => {
-  const shelf = new ProfileShelf(await makeDirectory(), 0);
+  const shelf = new ProfileStore(await makeDirectory(), 0);
   await shelf.makeDirectory();
   const [old, young] = [shelf.incomingOf(placement), shelf.unfinishedOf(placement)];
   await Promise.all([writeFile(old, ""), writeFile(young, "")]);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { Wire } from "../../workers/cdp/wire.ts";
+import { CdpConnection } from "../../workers/cdp/cdp-connection.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import type { HostileDriver } from "../support/hostile-runner.ts";
 import { workerDriver } from "../support/worker-driver.ts";
@@ -13,8 +13,8 @@ let driver: HostileDriver;
 let sent: string[] = [];
 
 beforeAll(async () => {
-  const { session: open } = Wire.prototype;
-  vi.spyOn(Wire.prototype, "session").mockImplementation(function (this: Wire, sessionId) {
+  const { session: open } = CdpConnection.prototype;
+  vi.spyOn(CdpConnection.prototype, "session").mockImplementation(function (this: CdpConnection, sessionId) {
     const session = open.call(this, sessionId);
     if (!vi.isMockFunction(session.send)) {
       const send = session.send.bind(session);

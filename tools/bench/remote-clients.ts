@@ -1,6 +1,6 @@
 import { chromium, type Page } from "playwright-core";
 import { WebSocket } from "ws";
-import { startLendScene } from "../../test/support/lend-scene.ts";
+import { startLendScene } from "../../test/support/cdp-proxy-scene.ts";
 import { openSlowLink } from "../../test/support/slow-link.ts";
 import type { Bench, Row } from "./bench.ts";
 import { Client } from "./client.ts";

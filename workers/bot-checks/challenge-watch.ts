@@ -1,6 +1,6 @@
 import type { SessionPage } from "../pages/session-page.ts";
 import type { Tab } from "../pages/tab.ts";
-import { PageHarness, type Sighting } from "./page-harness.ts";
+import { BotCheckDetector, type Sighting } from "./bot-check-detector.ts";
 
 /** A bot check on a page of the session. */
 export interface SeenChallenge extends Sighting {
@@ -16,7 +16,7 @@ export interface ChallengeListener {
 
 /** Watches all pages of a session for bot checks and reports one at a time. */
 export class ChallengeWatch {
-  readonly #harnesses = new Map<Tab, PageHarness>();
+  readonly #detectors = new Map<Tab, BotCheckDetector>();
   #listener: ChallengeListener | undefined;
   #shown: { readonly tab: Tab; readonly sighting: Sighting } | undefined;
   #challenge: SeenChallenge | undefined;
@@ -34,35 +34,35 @@ export class ChallengeWatch {
 
   /** Watches a tab. */
   attend(tab: Tab): void {
-    this.#harnesses.set(tab, new PageHarness(tab, () => this.#onChange()));
-    tab.listen({ onClosed: () => this.#harnesses.delete(tab) });
+    this.#detectors.set(tab, new BotCheckDetector(tab, () => this.#onChange()));
+    tab.listen({ onClosed: () => this.#detectors.delete(tab) });
   }
 
   /** Returns whether a page shows a check. */
   isShownBy({ tab }: SessionPage): boolean {
-    return this.#harnesses.get(tab)?.sighting !== undefined;
+    return this.#detectors.get(tab)?.sighting !== undefined;
   }
 
   /** Waits for the result of a check after a navigation. Schedules a check after an interaction. */
   async afterCommand(kind: "navigate" | "interact" | "wait", { tab }: SessionPage): Promise<void> {
-    const harness = this.#harnesses.get(tab);
-    if (kind === "navigate") await harness?.verdict();
-    if (kind === "interact") harness?.touch();
+    const detector = this.#detectors.get(tab);
+    if (kind === "navigate") await detector?.verdict();
+    if (kind === "interact") detector?.touch();
   }
 
   /** Stops watching without notifying the listener. */
   close(): void {
     this.#listener = undefined;
-    for (const harness of this.#harnesses.values()) harness.stop();
+    for (const detector of this.#detectors.values()) detector.stop();
   }
 
   #onChange(): void {
     const shown = this.#shown;
-    const sighting = shown && this.#harnesses.get(shown.tab)?.sighting;
+    const sighting = shown && this.#detectors.get(shown.tab)?.sighting;
     // The same kind at another address of the page counts as the same check.
     if (sighting && sighting.kind === shown.sighting.kind) return;
     if (shown) this.#tellGone();
-    const next = [...this.#harnesses].find(([, harness]) => harness.sighting);
+    const next = [...this.#detectors].find(([, detector]) => detector.sighting);
     if (next?.[1].sighting) this.#tellSeen(next[0], next[1].sighting);
   }
 

@@ -1,4 +1,4 @@
-import type { LendRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { ProxyCdpRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { pipeBounds, pipeTotals } from "../cdp/pipe-bounds.ts";
 
@@ -28,7 +28,7 @@ export class Inbox {
   }
 
   /** Adds a part of a message. Resolves with the message after its last part. `clear` must follow. */
-  async take({ data, last }: Pick<LendRequest, "data" | "last">): Promise<Buffer | undefined> {
+  async take({ data, last }: Pick<ProxyCdpRequest, "data" | "last">): Promise<Buffer | undefined> {
     this.#length += data.length;
     if (this.#length > maxClientMessage) throw new Error("message exceeds 100 MiB");
     if (this.#length > pipeBounds.largeBytes && !this.#timer) await this.#makeRoom();

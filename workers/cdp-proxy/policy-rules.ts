@@ -1,4 +1,4 @@
-import { mostPages } from "../pages/page-book.ts";
+import { mostPages } from "../pages/page-registry.ts";
 import type { Params } from "./client-command.ts";
 
 /** Decision about a client's command. */

@@ -51,7 +51,7 @@ interface DragData {
 }
 
 /** Parameters of the events that we subscribe to. */
-export interface WireEvents {
+export interface CdpEvents {
   "Target.attachedToTarget": {
     readonly sessionId: string;
     readonly targetInfo: TargetInfo;
@@ -140,7 +140,7 @@ export class CdpSession {
   }
 
   /** Subscribes to an event. */
-  on<Name extends keyof WireEvents>(name: Name, listener: (params: WireEvents[Name]) => void): void {
+  on<Name extends keyof CdpEvents>(name: Name, listener: (params: CdpEvents[Name]) => void): void {
     const listeners = this.#listeners.get(name);
     if (listeners) listeners.push(listener);
     else this.#listeners.set(name, [listener]);

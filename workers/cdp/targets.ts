@@ -1,6 +1,6 @@
-import type { CdpSession, TargetInfo, WireEvents } from "./cdp-session.ts";
-import type { Wire } from "./wire.ts";
-import type { UserListener } from "./wire-user.ts";
+import type { CdpConnection } from "./cdp-connection.ts";
+import type { CdpEvents, CdpSession, TargetInfo } from "./cdp-session.ts";
+import type { UserListener } from "./connection-user.ts";
 
 /** A target with a session. */
 export interface AttachedTarget {
@@ -36,19 +36,19 @@ const autoAttach = { autoAttach: true, waitForDebuggerOnStart: true, flatten: tr
  * first script until it has been prepared.
  */
 export class Targets implements UserListener {
-  readonly #wire: Wire;
+  readonly #connection: CdpConnection;
   readonly #own = new Map<string, OwnTarget>();
   readonly #shared = new Map<string, AttachedTarget>();
   #care: TargetCare | undefined;
   #listener: TargetListener | undefined;
 
-  constructor(wire: Wire) {
-    this.#wire = wire;
+  constructor(connection: CdpConnection) {
+    this.#connection = connection;
   }
 
   /** Attaches to all existing and future targets. */
   async start(): Promise<void> {
-    await this.#follow(this.#wire.root, undefined);
+    await this.#follow(this.#connection.root, undefined);
   }
 
   /** Sets the preparation of future targets and client sessions. */
@@ -77,13 +77,13 @@ export class Targets implements UserListener {
     return undefined;
   }
 
-  onAttached({ sessionId, targetInfo: info }: WireEvents["Target.attachedToTarget"]): void {
-    const target = { info, session: this.#wire.borrow(sessionId) };
+  onAttached({ sessionId, targetInfo: info }: CdpEvents["Target.attachedToTarget"]): void {
+    const target = { info, session: this.#connection.borrow(sessionId) };
     this.#shared.set(sessionId, target);
     this.#care?.shared(target);
   }
 
-  onDetached({ sessionId }: WireEvents["Target.detachedFromTarget"]): void {
+  onDetached({ sessionId }: CdpEvents["Target.detachedFromTarget"]): void {
     this.#shared.delete(sessionId);
   }
 
@@ -93,10 +93,10 @@ export class Targets implements UserListener {
     return session.send("Target.setAutoAttach", autoAttach);
   }
 
-  #open({ sessionId, targetInfo: info }: WireEvents["Target.attachedToTarget"], parent: OwnTarget | undefined): void {
+  #open({ sessionId, targetInfo: info }: CdpEvents["Target.attachedToTarget"], parent: OwnTarget | undefined): void {
     // Sessions of the whole browser belong to CDP clients and need no preparation.
     if (info.type === "browser") return;
-    const session = this.#wire.session(sessionId);
+    const session = this.#connection.session(sessionId);
     const target = { info, session, parent };
     this.#own.set(sessionId, target);
     // A target may close before it has been prepared.
@@ -111,7 +111,7 @@ export class Targets implements UserListener {
     this.#own.delete(sessionId);
     // The browser does not report the end of contained targets.
     for (const [id, { parent }] of this.#own) if (parent === target) this.#close(id);
-    this.#wire.drop(sessionId);
+    this.#connection.drop(sessionId);
     this.#listener?.onClosed(target);
   }
 

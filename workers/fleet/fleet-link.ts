@@ -12,7 +12,7 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
 import type { Log } from "../base/log.ts";
-import type { ProfileShelf } from "../profiles/profile-shelf.ts";
+import type { ProfileStore } from "../profiles/profile-store.ts";
 import type { SessionTable } from "../session/session-table.ts";
 import type { ControlCaller, ControlMethod } from "./control-caller.ts";
 import { hashControlSecret, type Identity, type IdentityFile } from "./identity.ts";
@@ -41,7 +41,7 @@ export interface FleetLinkOptions {
   readonly identityFile: IdentityFile;
   readonly describe: () => WorkerDescription;
   readonly sessions: SessionTable;
-  readonly profiles?: ProfileShelf;
+  readonly profiles?: ProfileStore;
   readonly log: Log;
   onFate(fate: WorkerFate): void;
 }
@@ -92,7 +92,7 @@ export class FleetLink {
   }
 
   /** Sends heartbeats for up to 3 s until gateways have fetched all pending profiles. The rest stays on disk. */
-  async handOver(profiles: ProfileShelf): Promise<void> {
+  async handOver(profiles: ProfileStore): Promise<void> {
     const deadline = performance.now() + times.handOver;
     while (this.#lease && performance.now() < deadline && (await profiles.pending()).length > 0) {
       await this.sayNow();

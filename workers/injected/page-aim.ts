@@ -1,7 +1,7 @@
 import { type GuardOptions, guard, takes } from "./page-guard.ts";
 import { allNamed, firstNamed, staleness } from "./page-refs.ts";
-import type { ViewportPoint } from "./page-sight.ts";
-import * as sight from "./page-sight.ts";
+import type { ViewportPoint } from "./page-visibility.ts";
+import * as visibility from "./page-visibility.ts";
 import { type Seen, until, type Wish } from "./page-wait.ts";
 
 /** A rectangle of the viewport, in CSS pixels. */
@@ -38,8 +38,8 @@ function findReady({ selector, isEnabled }: Wish): Seen<Element> {
   if (stale !== undefined) return { hindrance: stale, isFinal: true };
   const element = firstNamed(selector);
   if (!element) return { hindrance: "" };
-  if (!sight.isVisible(element)) return { hindrance: "is not visible" };
-  if (isEnabled && sight.isDisabled(element)) return { hindrance: "is disabled" };
+  if (!visibility.isVisible(element)) return { hindrance: "is not visible" };
+  if (isEnabled && visibility.isDisabled(element)) return { hindrance: "is disabled" };
   return { value: element };
 }
 
@@ -67,7 +67,7 @@ export function aimThrough(
   return until<ViewportPoint | null>(timeoutMs, () => {
     const frame = lastFrame;
     if (!frame?.isConnected) return { hindrance: "" };
-    if (!sight.hitAt(outerPoint(frame, point))) return { value: null };
+    if (!visibility.hitAt(outerPoint(frame, point))) return { value: null };
     const seen = pointAt(frame, () => outerPoint(frame, point), look);
     if ("value" in seen) guard(undefined, wish);
     return seen;
@@ -84,7 +84,7 @@ export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>
     const edge = isLarge(found.value) ? "start" : "needed";
     const isMoving = mayMove(found.value, look) || (look.scrolls === 0 && bringIntoView(found.value, look, edge));
     if (isMoving) return { hindrance: "keeps moving", isUnsettled: true };
-    const { x, y, width, height } = sight.boxOf(found.value);
+    const { x, y, width, height } = visibility.boxOf(found.value);
     return { value: { x, y, width, height } };
   });
 }
@@ -93,9 +93,9 @@ export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>
 export function keepOffsets(element: Element | undefined = lastFrame): void {
   if (keptOffsets) return;
   const kept: Offset[] = [];
-  for (let at = element; at; at = sight.shownIn(at)) {
-    const left = sight.read(Element.prototype, "scrollLeft", at);
-    const top = sight.read(Element.prototype, "scrollTop", at);
+  for (let at = element; at; at = visibility.shownIn(at)) {
+    const left = visibility.read(Element.prototype, "scrollLeft", at);
+    const top = visibility.read(Element.prototype, "scrollTop", at);
     kept.push({ element: at, left, top });
   }
   keptOffsets = kept;
@@ -132,10 +132,10 @@ function newLook(isDoubtful: boolean): Look {
 function pointAt(element: Element, place: () => ViewportPoint | undefined, look: Look): Seen<ViewportPoint> {
   if (mayMove(element, look)) return { hindrance: "keeps moving", isUnsettled: true };
   const point = place();
-  const hit = point && sight.hitAt(point);
+  const hit = point && visibility.hitAt(point);
   if (point && hit && takes(element, hit)) return { value: point };
   if (bringIntoView(element, look)) return { hindrance: "is outside of the viewport", isUnsettled: true };
-  return { hindrance: hit ? `is covered by ${sight.startTagOf(hit)}` : "is outside of the viewport" };
+  return { hindrance: hit ? `is covered by ${visibility.startTagOf(hit)}` : "is outside of the viewport" };
 }
 
 /**
@@ -146,14 +146,14 @@ function mayMove(element: Element, look: Look): boolean {
   const last = look.element === element ? look.box : undefined;
   const shownBefore = look.shownAt;
   look.element = element;
-  look.box = sight.boxOf(element);
-  look.shownAt = sight.read(Document.prototype, "timeline", document).currentTime;
+  look.box = visibility.boxOf(element);
+  look.shownAt = visibility.read(Document.prototype, "timeline", document).currentTime;
   const animations = [...animationsOf(element)];
   // A pending animation still shows its initial position.
   if (animations.some(({ pending }) => pending)) return true;
   // At equal times no movement is visible. About 1 of 100 attempts within a frame already has the next frame's time.
   if (animations.length > 0 && look.shownAt === shownBefore) return true;
-  return (look.isDoubtful || animations.length > 0) && !(last && sight.isSameBox(last, look.box));
+  return (look.isDoubtful || animations.length > 0) && !(last && visibility.isSameBox(last, look.box));
 }
 
 /** Scrolls to an element. If it is covered there, later attempts use other edges. Returns whether the element moved. */
@@ -161,11 +161,11 @@ function bringIntoView(element: Element, look: Look, first: "needed" | "start" =
   const now = performance.now();
   const block = ([first, "end", "center", "start"] as const)[look.scrolls];
   if (!block || now < look.scrollsAgainAt) return false;
-  const before = sight.boxOf(element);
+  const before = visibility.boxOf(element);
   scrollIntoView(element, block);
   look.scrolls += 1;
   look.scrollsAgainAt = now + 100;
-  const hasMoved = !sight.isSameBox(before, sight.boxOf(element));
+  const hasMoved = !visibility.isSameBox(before, visibility.boxOf(element));
   // A page's reaction to scrolling is visible in the next frame.
   look.isDoubtful ||= hasMoved;
   return hasMoved;
@@ -173,7 +173,7 @@ function bringIntoView(element: Element, look: Look, first: "needed" | "start" =
 
 /** Whether an element is larger than the viewport. */
 function isLarge(element: Element): boolean {
-  const { width, height } = sight.boxOf(element);
+  const { width, height } = visibility.boxOf(element);
   return width > innerWidth || height > innerHeight;
 }
 
@@ -189,7 +189,7 @@ function scrollIntoView(element: Element, block: "needed" | "end" | "center" | "
 
 /** Returns the running animations and transitions of an element and its ancestors. */
 function* animationsOf(element: Element): Generator<Animation> {
-  for (let at: Element | undefined = element; at; at = sight.shownIn(at)) {
+  for (let at: Element | undefined = element; at; at = visibility.shownIn(at)) {
     for (const animation of Element.prototype.getAnimations.call(at)) {
       if (animation.playState === "running") yield animation;
     }
@@ -199,7 +199,7 @@ function* animationsOf(element: Element): Generator<Animation> {
 /** Returns the middle of an element's first box in view. */
 export function middleOf(element: Element): ViewportPoint | undefined {
   const { offsetLeft = 0, offsetTop = 0, width = innerWidth, height = innerHeight } = visualViewport ?? {};
-  for (const box of sight.boxesOf(element)) {
+  for (const box of visibility.boxesOf(element)) {
     const left = Math.max(box.left, offsetLeft);
     const right = Math.min(box.right, offsetLeft + width);
     const top = Math.max(box.top, offsetTop);
@@ -211,7 +211,7 @@ export function middleOf(element: Element): ViewportPoint | undefined {
 
 /** Converts a point of a frame's document to the document that contains the frame. */
 export function outerPoint(frame: Element, { x, y }: ViewportPoint): ViewportPoint {
-  const box = sight.boxOf(frame);
+  const box = visibility.boxOf(frame);
   const { paddingLeft, paddingTop } = getComputedStyle(frame);
   const { offsetWidth = 0, offsetHeight = 0 } = frame instanceof HTMLElement ? frame : {};
   const scale = {
@@ -240,7 +240,7 @@ export async function findFileInput({ selector, timeoutMs }: Wish): Promise<Elem
   const seen = await until<Element | false>(timeoutMs, () => {
     const stale = staleness(selector);
     if (stale !== undefined) return { hindrance: stale, isFinal: true };
-    const matches = [...allNamed(selector)].map((match) => sight.labelled(match) ?? match);
+    const matches = [...allNamed(selector)].map((match) => visibility.labelled(match) ?? match);
     const isFileInput = (match: Element) => match instanceof HTMLInputElement && match.type === "file";
     return matches.length > 0 ? { value: matches.find(isFileInput) ?? false } : { hindrance: "" };
   });

@@ -1,7 +1,7 @@
 import { middleOf } from "./page-aim.ts";
 import { takes } from "./page-guard.ts";
 import { tagOf } from "./page-role.ts";
-import * as sight from "./page-sight.ts";
+import * as visibility from "./page-visibility.ts";
 
 /** A part of the viewport. */
 export interface Clip {
@@ -16,22 +16,22 @@ export interface Clip {
  * are not known yet.
  */
 export function isDrawn(element: Element): boolean {
-  const { width, height } = sight.boxOf(element);
+  const { width, height } = visibility.boxOf(element);
   const { pointerEvents, opacity } = getComputedStyle(element);
-  const isInert = sight.closest(element, "[inert]") !== undefined;
+  const isInert = visibility.closest(element, "[inert]") !== undefined;
   return width >= 4 && height >= 4 && pointerEvents !== "none" && opacity !== "0" && !isInert;
 }
 
 /** Whether a hit test at the element's middle, or at four points nearer to its corners, returns the element. */
 export function isHit(element: Element, isItself: boolean): boolean {
   const middle = middleOf(element);
-  if (!middle || !sight.isVisible(element)) return false;
-  const { left, top, width, height } = sight.boxOf(element);
+  if (!middle || !visibility.isVisible(element)) return false;
+  const { left, top, width, height } = visibility.boxOf(element);
   const points = [0.2, 0.8].flatMap((across) =>
     [0.2, 0.8].map((down) => ({ x: left + width * across, y: top + height * down })),
   );
   return [middle, ...points].some((point) => {
-    const hit = sight.hitAt(point);
+    const hit = visibility.hitAt(point);
     return hit !== undefined && (isItself ? hit === element : takes(element, hit));
   });
 }

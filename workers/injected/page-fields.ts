@@ -1,4 +1,4 @@
-import * as sight from "./page-sight.ts";
+import * as visibility from "./page-visibility.ts";
 
 /** Fields that hold a secret, or a password that may have become readable. */
 const secretFields = new Set<WeakRef<Element>>();
@@ -16,7 +16,7 @@ export function keepSecret(field: Element): void {
 
 /** Covers the contents of secret fields until `uncoverFields`. Returns whether there are any. */
 export function coverFields(): boolean {
-  for (const field of sight.queryAll(document, "input[type=password]"))
+  for (const field of visibility.queryAll(document, "input[type=password]"))
     if (field instanceof HTMLInputElement && field.value !== "") keepSecret(field);
   const grey = "#808080";
   const look = {

@@ -1,11 +1,11 @@
 import { keepSecret } from "./page-fields.ts";
-import * as sight from "./page-sight.ts";
+import * as visibility from "./page-visibility.ts";
 
 /** Returns the focused element, searching shadow roots. */
 export function focusedElement(): Element | null {
-  let focused = sight.read(Document.prototype, "activeElement", document);
-  for (let root = focused && sight.shadowOf(focused); root; root = focused && sight.shadowOf(focused)) {
-    const inner = sight.read(ShadowRoot.prototype, "activeElement", root);
+  let focused = visibility.read(Document.prototype, "activeElement", document);
+  for (let root = focused && visibility.shadowOf(focused); root; root = focused && visibility.shadowOf(focused)) {
+    const inner = visibility.read(ShadowRoot.prototype, "activeElement", root);
     if (!inner) break;
     focused = inner;
   }

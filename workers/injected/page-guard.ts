@@ -1,5 +1,5 @@
-import type { ViewportPoint } from "./page-sight.ts";
-import * as sight from "./page-sight.ts";
+import type { ViewportPoint } from "./page-visibility.ts";
+import * as visibility from "./page-visibility.ts";
 
 /** The observed event: a press, which is blocked for all other elements, or a pointer move. */
 export type GuardedInput = "press" | "move";
@@ -33,11 +33,11 @@ let current: Guard | undefined;
 
 /** Whether a hit on `hit` counts for `element`: a descendant, the same button or link, or the element's label. */
 export function takes(element: Element, hit: Element): boolean {
-  const control = sight.closest(element, "button, a, [role=button], [role=link]");
-  for (let at: Element | undefined = hit; at; at = sight.shownIn(at)) {
+  const control = visibility.closest(element, "button, a, [role=button], [role=link]");
+  for (let at: Element | undefined = hit; at; at = visibility.shownIn(at)) {
     if (at === element || at === control) return true;
   }
-  return sight.labelled(hit) === element;
+  return visibility.labelled(hit) === element;
 }
 
 /**
@@ -56,11 +56,12 @@ export function guard(mark: Mark | undefined, wish: GuardOptions & { timeoutMs: 
     const hit = hitBy(event);
     const isExpected = expected && hit instanceof Element && takes(expected, hit);
     if (own.verdict === "unseen") {
-      box = expected && sight.boxOf(expected);
+      box = expected && visibility.boxOf(expected);
       return isExpected && performance.now() < endsAt ? "hit" : "missed";
     }
     const isReleased = own.verdict === "hit" && event.type === "mouseup";
-    const hasLeft = isReleased && !isExpected && expected && box && !sight.isSameBox(box, sight.boxOf(expected));
+    const hasLeft =
+      isReleased && !isExpected && expected && box && !visibility.isSameBox(box, visibility.boxOf(expected));
     return hasLeft && !isDoubtful ? "missed" : own.verdict;
   };
   const onEvent = (event: Event) => {
@@ -81,7 +82,7 @@ export function guard(mark: Mark | undefined, wish: GuardOptions & { timeoutMs: 
   const timer = setTimeout(() => own.remove(), timeoutMs + 10_000);
   const own: Guard = {
     verdict: "unseen",
-    pressed: stroke === "press" && mark && !isFrame(sight.hitAt(mark.point)) ? mark : undefined,
+    pressed: stroke === "press" && mark && !isFrame(visibility.hitAt(mark.point)) ? mark : undefined,
     presses: presses(),
     remove() {
       clearTimeout(timer);
@@ -94,8 +95,8 @@ export function guard(mark: Mark | undefined, wish: GuardOptions & { timeoutMs: 
 /** Returns what an event hit. For the host of a known closed shadow root, returns the inner element. */
 function hitBy(event: Event): EventTarget | undefined {
   const [hit] = event.composedPath();
-  const isHost = hit instanceof Element && sight.shadowOf(hit) !== undefined;
-  return isHost && event instanceof MouseEvent ? sight.hitAt({ x: event.clientX, y: event.clientY }) : hit;
+  const isHost = hit instanceof Element && visibility.shadowOf(hit) !== undefined;
+  return isHost && event instanceof MouseEvent ? visibility.hitAt({ x: event.clientX, y: event.clientY }) : hit;
 }
 
 /** Result of a click or move in one document. */
@@ -114,12 +115,12 @@ export function release(): Released {
   last?.remove();
   const { verdict = "unseen", pressed } = last ?? {};
   const hasNone = verdict === "unseen" && presses() === last?.presses;
-  return { ...(pressed && hasNone ? findPress(pressed) : { verdict }), title: sight.title() };
+  return { ...(pressed && hasNone ? findPress(pressed) : { verdict }), title: visibility.title() };
 }
 
 /** Judges a press that did not arrive here: a frame that moved there received it, or the browser lost it. */
 function findPress({ expected, point }: Mark): Pick<Released, "verdict" | "lostAt"> {
-  const hit = sight.hitAt(point);
+  const hit = visibility.hitAt(point);
   if (!hit || !takes(expected, hit)) return { verdict: "missed" };
   return isFrame(hit)
     ? { verdict: "unseen" }

@@ -1,5 +1,5 @@
 import { tagOf } from "./page-role.ts";
-import * as sight from "./page-sight.ts";
+import * as visibility from "./page-visibility.ts";
 
 /** Elements that the browser was asked about for a closed shadow root. */
 const known = new WeakSet<Element>();
@@ -10,7 +10,7 @@ let doubtful: readonly Element[] = [];
  * children.
  */
 export function isDoubtful(element: Element, box: DOMRect): boolean {
-  if (known.has(element) || sight.shadowOf(element)) return false;
+  if (known.has(element) || visibility.shadowOf(element)) return false;
   const tag = tagOf(element);
   const isOwn = tag.includes("-");
   const isPlain = /^(?:article|aside|blockquote|div|footer|h[1-6]|header|main|nav|p|section|span)$/.test(tag);
@@ -23,19 +23,19 @@ export function isDoubtful(element: Element, box: DOMRect): boolean {
  */
 export function isDoubtfulAside(element: Element): boolean {
   if (!tagOf(element).includes("-")) {
-    const child = sight.read(Element.prototype, "firstElementChild", element);
+    const child = visibility.read(Element.prototype, "firstElementChild", element);
     if (child && Element.prototype.checkVisibility.call(child)) return false;
-    if (!child && /\S/.test(sight.read(Node.prototype, "textContent", element) ?? "")) return false;
+    if (!child && /\S/.test(visibility.read(Node.prototype, "textContent", element) ?? "")) return false;
   }
-  return isDoubtful(element, sight.boxOf(element));
+  return isDoubtful(element, visibility.boxOf(element));
 }
 
 /** Whether none of an element's own children is shown. */
 function showsNothing(element: Element): boolean {
-  const child = sight.read(Node.prototype, "firstChild", element);
+  const child = visibility.read(Node.prototype, "firstChild", element);
   if (!child) return true;
   if (child instanceof Element) return getComputedStyle(child).display === "";
-  return !(child instanceof Text) || sight.boxesOf(child).length === 0;
+  return !(child instanceof Text) || visibility.boxesOf(child).length === 0;
 }
 
 /** Records the doubtful elements of a snapshot. */

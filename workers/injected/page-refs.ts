@@ -1,5 +1,5 @@
 import { tell } from "./page-role.ts";
-import { allMatches, findFirst } from "./page-sight.ts";
+import { allMatches, findFirst } from "./page-visibility.ts";
 import { quote } from "./plain-text.ts";
 
 /** A numbered element of a numbered document. */

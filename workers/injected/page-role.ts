@@ -1,5 +1,5 @@
-import * as sight from "./page-sight.ts";
 import { isSilent } from "./page-text.ts";
+import * as visibility from "./page-visibility.ts";
 import { quote, tidy } from "./plain-text.ts";
 
 /* Page text in the results is always quoted. */
@@ -40,7 +40,7 @@ export function attribute(element: Element, name: string, most = 64): string {
 }
 
 export function tagOf(element: Element): string {
-  return sight.read(Element.prototype, "localName", element);
+  return visibility.read(Element.prototype, "localName", element);
 }
 
 /** Returns the role of an element, or an empty string. */
@@ -57,10 +57,10 @@ export function roleOf(element: Element): string {
 
 /** Whether an element is the root of an editable region. */
 function isEditor(element: Element): boolean {
-  if (!(element instanceof HTMLElement) || !sight.read(HTMLElement.prototype, "isContentEditable", element))
+  if (!(element instanceof HTMLElement) || !visibility.read(HTMLElement.prototype, "isContentEditable", element))
     return false;
-  const around = sight.parentOf(element);
-  return !(around instanceof HTMLElement && sight.read(HTMLElement.prototype, "isContentEditable", around));
+  const around = visibility.parentOf(element);
+  return !(around instanceof HTMLElement && visibility.read(HTMLElement.prototype, "isContentEditable", around));
 }
 
 /** Whether the markup makes an element interactive. */
@@ -69,7 +69,7 @@ export function isActive(element: Element, role: string): boolean {
   const tag = tagOf(element);
   if (tag === "button" || tag === "select" || tag === "textarea" || isEditor(element)) return true;
   if (tag === "option") return false;
-  if (tag === "summary") return sight.parentOf(element) instanceof HTMLDetailsElement;
+  if (tag === "summary") return visibility.parentOf(element) instanceof HTMLDetailsElement;
   if (activeRoles.has(role)) return true;
   const has = (name: string) => Element.prototype.hasAttribute.call(element, name);
   if (["onclick", "onmousedown", "onpointerdown", "onmouseup", "ondblclick"].some(has)) return true;
@@ -91,7 +91,7 @@ function nameOf(element: Element): string {
   const ids = attribute(element, "aria-labelledby", 200).split(/\s+/).filter(Boolean).slice(0, 4);
   const root = Node.prototype.getRootNode.call(element);
   const named = root instanceof Document || root instanceof ShadowRoot ? root : document;
-  const labels = ids.flatMap((id) => [...sight.queryAll(named, `#${CSS.escape(id)}`)].slice(0, 1));
+  const labels = ids.flatMap((id) => [...visibility.queryAll(named, `#${CSS.escape(id)}`)].slice(0, 1));
   if (labels.length > 0) return tidy(labels.map((label) => contentOf(label, 160)).join(" "), 160);
   const own = tidy(attribute(element, "aria-label", 400), 160);
   if (own !== "") return own;
@@ -123,7 +123,7 @@ export function contentOf(root: Node, most: number): string {
   const pending: Node[] = [root];
   for (let node = pending.pop(); node && left > 0 && words.length < 2 * most; node = pending.pop()) {
     left -= 1;
-    if (node instanceof Text) words += sight.read(CharacterData.prototype, "data", node).slice(0, 4 * most);
+    if (node instanceof Text) words += visibility.read(CharacterData.prototype, "data", node).slice(0, 4 * most);
     if (!(node instanceof Element)) continue;
     if (node !== root && (isSilent(node) || !isRendered(node))) continue;
     if (node !== root && /^(?:input|select|textarea)$/.test(tagOf(node))) continue;
@@ -148,10 +148,10 @@ export function isRendered(element: Element): boolean {
 
 /** Returns the rendered children of an element: those of its shadow root, or the nodes assigned to a slot. */
 export function childrenOf(element: Element): ArrayLike<Node> {
-  const shadow = sight.shadowOf(element);
-  if (shadow) return sight.read(Node.prototype, "childNodes", shadow);
+  const shadow = visibility.shadowOf(element);
+  if (shadow) return visibility.read(Node.prototype, "childNodes", shadow);
   const slotted = element instanceof HTMLSlotElement ? element.assignedNodes() : [];
-  return slotted.length > 0 ? slotted : sight.read(Node.prototype, "childNodes", element);
+  return slotted.length > 0 ? slotted : visibility.read(Node.prototype, "childNodes", element);
 }
 
 /** Returns the state words that follow an element's name. */
@@ -191,13 +191,13 @@ function flagsOf(element: Element): string[] {
   }
   if (attribute(element, "aria-pressed") === "true") words.push("pressed");
   if (attribute(element, "aria-selected") === "true") words.push("selected");
-  const details = tagOf(element) === "summary" ? sight.parentOf(element) : undefined;
+  const details = tagOf(element) === "summary" ? visibility.parentOf(element) : undefined;
   const expanded = details instanceof HTMLDetailsElement ? String(details.open) : attribute(element, "aria-expanded");
   if (expanded === "true") words.push("expanded");
   if (expanded === "false") words.push("collapsed");
   const level = /^h[1-6]$/.test(tagOf(element)) ? tagOf(element).slice(1) : attribute(element, "aria-level", 1);
   if (/^[1-9]$/.test(level)) words.push(`level=${level}`);
-  if (sight.isDisabled(element)) words.push("disabled");
+  if (visibility.isDisabled(element)) words.push("disabled");
   const is = (selector: string) => Element.prototype.matches.call(element, selector);
   if (is(":required")) words.push("required");
   if (is("input:read-only, textarea:read-only") && "readOnly" in element && element.readOnly) words.push("readonly");

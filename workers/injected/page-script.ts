@@ -1,4 +1,6 @@
 // The script that a worker loads into the isolated world of a document.
+
+export { look, numberFound } from "./document-snapshot.ts";
 export {
   aim,
   aimThrough,
@@ -17,10 +19,9 @@ export { coverFields, uncoverFields } from "./page-fields.ts";
 export { focusedElement, originHere, putText } from "./page-focus.ts";
 export { release } from "./page-guard.ts";
 export { doubtfulElements } from "./page-hosts.ts";
-export { look, numberFound } from "./page-look.ts";
 export { receiveText } from "./page-receive.ts";
 export { elementOf } from "./page-refs.ts";
 export { scrollElement, scrolled, settled } from "./page-scroll.ts";
 export { chooseOptions } from "./page-select.ts";
-export { hitAt, keepClosed, title } from "./page-sight.ts";
+export { hitAt, keepClosed, title } from "./page-visibility.ts";
 export { quiet, waitForElement, waitForText } from "./page-wait.ts";

@@ -1,6 +1,6 @@
 import { outerPoint, use } from "./page-aim.ts";
-import type { ViewportPoint } from "./page-sight.ts";
-import * as sight from "./page-sight.ts";
+import type { ViewportPoint } from "./page-visibility.ts";
+import * as visibility from "./page-visibility.ts";
 import { nextFrame, type Seen, type Wish } from "./page-wait.ts";
 
 /**
@@ -8,9 +8,10 @@ import { nextFrame, type Seen, type Wish } from "./page-wait.ts";
  * there.
  */
 export function scrolled(at: ViewportPoint = { x: innerWidth / 2, y: innerHeight / 2 }): Scrolled {
-  const hit = sight.hitAt(at);
+  const hit = visibility.hitAt(at);
   let offsets = `${scrollX},${scrollY}`;
-  for (let around = hit; around; around = sight.shownIn(around)) offsets += `;${around.scrollLeft},${around.scrollTop}`;
+  for (let around = hit; around; around = visibility.shownIn(around))
+    offsets += `;${around.scrollLeft},${around.scrollTop}`;
   return { at, offsets, inner: hit instanceof HTMLIFrameElement ? innerPoint(hit, at) : null };
 }
 

@@ -1,8 +1,8 @@
 import { isFrame } from "./page-guard.ts";
 import { isDoubtfulAside } from "./page-hosts.ts";
 import * as roles from "./page-role.ts";
-import * as sight from "./page-sight.ts";
 import { isSilent } from "./page-text.ts";
+import * as visibility from "./page-visibility.ts";
 
 /* Text search by content only, because computing styles and boxes makes snapshots slow. */
 
@@ -67,7 +67,7 @@ function mayName({ wanted }: Search, element: Element): boolean {
 /** Records an element and its ancestors. Fields and their labels are recorded together. */
 function hold({ holders }: Search, path: readonly Level[]): void {
   const holdAlone = (element: Element | null) => {
-    for (let at = element ?? undefined; at && !holders.has(at); at = sight.shownIn(at)) holders.add(at);
+    for (let at = element ?? undefined; at && !holders.has(at); at = visibility.shownIn(at)) holders.add(at);
   };
   for (let at = path.length - 1; at >= 0; at -= 1) {
     const { element } = path[at] ?? {};

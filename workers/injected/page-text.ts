@@ -1,13 +1,13 @@
-import * as sight from "./page-sight.ts";
+import * as visibility from "./page-visibility.ts";
 import { plain } from "./plain-text.ts";
 
 /** Returns up to `most` visible elements that contain a text, ignoring case and runs of white space. */
 export function findText(wanted: string, most: number): Element[] {
   const text = plain(wanted);
   const found: Element[] = [];
-  for (const root of [document, ...sight.shadowRoots()]) {
-    for (const button of sight.queryAll(root, "input[type=submit], input[type=button], input[type=reset]")) {
-      if (button instanceof HTMLInputElement && plain(button.value).includes(text) && sight.isVisible(button))
+  for (const root of [document, ...visibility.shadowRoots()]) {
+    for (const button of visibility.queryAll(root, "input[type=submit], input[type=button], input[type=reset]")) {
+      if (button instanceof HTMLInputElement && plain(button.value).includes(text) && visibility.isVisible(button))
         found.push(button);
       if (found.length >= most) return found;
     }
@@ -15,7 +15,8 @@ export function findText(wanted: string, most: number): Element[] {
     for (let element = pending.pop(); element; element = pending.pop()) {
       const inner = childrenWith(element, text);
       for (const child of inner) pending.push(child);
-      if (inner.length === 0 && plain(wordsOf(element)).includes(text) && sight.isVisible(element)) found.push(element);
+      if (inner.length === 0 && plain(wordsOf(element)).includes(text) && visibility.isVisible(element))
+        found.push(element);
       if (found.length >= most) return found;
     }
   }
@@ -29,8 +30,8 @@ export function findText(wanted: string, most: number): Element[] {
 export function wordsAround(element: Element): string {
   if (element instanceof HTMLInputElement) return element.value;
   let words = wordsOf(element);
-  for (let at = sight.parentOf(element); at && words.length < 400; at = sight.parentOf(at)) {
-    if (sight.read(Node.prototype, "childNodes", at).length > 32) break;
+  for (let at = visibility.parentOf(element); at && words.length < 400; at = visibility.parentOf(at)) {
+    if (visibility.read(Node.prototype, "childNodes", at).length > 32) break;
     words = wordsOf(at);
   }
   return words.slice(0, 32_768);
@@ -39,9 +40,9 @@ export function wordsAround(element: Element): string {
 /** Returns the child elements that contain a text. */
 function childrenWith(node: Node, text: string): Element[] {
   const children: Element[] = [];
-  for (const child of sight.read(Node.prototype, "childNodes", node)) {
+  for (const child of visibility.read(Node.prototype, "childNodes", node)) {
     if (!(child instanceof Element) || isSilent(child)) continue;
-    if (plain(sight.read(Node.prototype, "textContent", child) ?? "").includes(text)) children.push(child);
+    if (plain(visibility.read(Node.prototype, "textContent", child) ?? "").includes(text)) children.push(child);
   }
   return children;
 }
@@ -51,12 +52,12 @@ function wordsOf(element: Element): string {
   const walker = Document.prototype.createTreeWalker.call(document, element, NodeFilter.SHOW_TEXT);
   let words = "";
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const parent = sight.parentOf(node);
-    if (parent && !isSilent(parent)) words += sight.read(Node.prototype, "textContent", node) ?? "";
+    const parent = visibility.parentOf(node);
+    if (parent && !isSilent(parent)) words += visibility.read(Node.prototype, "textContent", node) ?? "";
   }
   return words;
 }
 
 export function isSilent(element: Element): boolean {
-  return /^(?:head|script|noscript|style|template)$/.test(sight.read(Element.prototype, "localName", element));
+  return /^(?:head|script|noscript|style|template)$/.test(visibility.read(Element.prototype, "localName", element));
 }

@@ -1,6 +1,6 @@
 import { allNamed, firstNamed, type Named } from "./page-refs.ts";
-import * as sight from "./page-sight.ts";
 import { findText, wordsAround } from "./page-text.ts";
+import * as visibility from "./page-visibility.ts";
 
 /** The wanted value, or the hindrance. */
 export type Seen<Value> = { readonly value: Value } | Hindrance;
@@ -44,7 +44,7 @@ export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): 
 /** Resolves with the next frame, or after a timeout: hidden and unchanged pages may get none. */
 export function nextFrame(most = 2_000): Promise<void> {
   return new Promise((resolve) => {
-    const isHidden = sight.read(Document.prototype, "visibilityState", document) === "hidden";
+    const isHidden = visibility.read(Document.prototype, "visibilityState", document) === "hidden";
     const timer = setTimeout(resolve, Math.min(most, isHidden ? 50 : 2_000));
     requestAnimationFrame(() => {
       clearTimeout(timer);
@@ -93,7 +93,7 @@ function hasMatch(selector: Named): boolean {
 
 function hasVisible(selector: Named): boolean {
   const element = firstNamed(selector);
-  return element !== undefined && sight.isVisible(element);
+  return element !== undefined && visibility.isVisible(element);
 }
 
 /** Waits until a text is visible. Returns the texts of at most `most` places that contain it. */

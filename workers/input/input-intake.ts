@@ -16,7 +16,7 @@ import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import type { InputLane } from "./input-lane.ts";
+import type { WorkerInputQueue } from "./worker-input-queue.ts";
 
 /**
  * Milliseconds between two answers of a stream. Each costs as much as a part, and gateways allow 256 unanswered events.
@@ -36,7 +36,7 @@ interface Progress {
 }
 
 export interface InputIntakeOptions {
-  readonly lane: Pick<InputLane, "push" | "eased" | "release">;
+  readonly inputQueue: Pick<WorkerInputQueue, "push" | "eased" | "release">;
   readonly control: {
     /** Applies the control state that a command carries. */
     learn(context: CommandContext | undefined): void;
@@ -119,20 +119,20 @@ export class InputIntake {
       if (progress.begun >= events.length) {
         progress.number = number;
         progress.begun = 0;
-        if (release && this.#options.control.isHeldBy(clientId)) this.#options.lane.release();
-      } else await raceSignal(this.#options.lane.eased, signal);
+        if (release && this.#options.control.isHeldBy(clientId)) this.#options.inputQueue.release();
+      } else await raceSignal(this.#options.inputQueue.eased, signal);
     }
   }
 
   /** Events that are neither accepted nor dropped had no room. */
   #push(clientId: string, epoch: bigint | undefined, events: readonly InputEvent[]) {
-    const { control, lane, onInput } = this.#options;
+    const { control, inputQueue, onInput } = this.#options;
     if (!control.isHeldBy(clientId, epoch)) {
       const reason = control.isHeldBy(clientId) ? InputDropReason.STALE_CONTROL : InputDropReason.NO_CONTROL;
       return { accepted: 0, dropped: events.length, reason };
     }
     onInput();
-    const pushed = lane.push(events);
+    const pushed = inputQueue.push(events);
     // The queue drops events that no page supports.
     return { ...pushed, reason: pushed.dropped > 0 ? InputDropReason.VIEWPORT_FIXED : InputDropReason.UNSPECIFIED };
   }

@@ -1,4 +1,4 @@
-import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
+import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
 
 /** A point in the viewport. */
 export interface Point {
@@ -12,7 +12,7 @@ const buttonBits = { left: 1, right: 2, middle: 4 } as const;
 export type Button = keyof typeof buttonBits;
 
 /** Data that a page drags. */
-type Cargo = WireEvents["Input.dragIntercepted"]["data"];
+type Cargo = CdpEvents["Input.dragIntercepted"]["data"];
 
 /**
  * The mouse of a page. Drags that the page starts are intercepted and dispatched here, as the browser would hand them

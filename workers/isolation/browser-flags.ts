@@ -3,7 +3,7 @@ import { type CaptureExtension, captureFlags } from "./capture-extension.ts";
 import type { ChromiumSandbox } from "./confinement.ts";
 
 /** Inputs of a browser's command line. */
-export interface FlagWish {
+export interface FlagOptions {
   readonly runtime: BrowserRuntime;
   readonly sandbox: ChromiumSandbox;
   /** Port of the relay on the browser's loopback interface. */
@@ -115,7 +115,7 @@ const disabledFeatures = [
 ];
 
 /** Returns the command line of a browser that is controlled over a pipe and starts with one blank page. */
-export function browserFlags(wish: FlagWish): string[] {
+export function browserFlags(wish: FlagOptions): string[] {
   const { runtime, sandbox, relayPort, directory, extension, extra = [] } = wish;
   const features: Record<string, string[]> = { enable: [...enabledFeatures], disable: [...disabledFeatures] };
   for (const flag of extra) {

@@ -5,9 +5,9 @@ import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { raceSignal, within } from "../../src/platform/deadline.ts";
+import { CdpConnection } from "../cdp/cdp-connection.ts";
 import type { CdpSession } from "../cdp/cdp-session.ts";
 import { Targets } from "../cdp/targets.ts";
-import { Wire } from "../cdp/wire.ts";
 import { writeBrowserFiles } from "./browser-files.ts";
 import { browserFlags } from "./browser-flags.ts";
 import { type CaptureExtension, writeCaptureExtension } from "./capture-extension.ts";
@@ -51,7 +51,7 @@ export interface BrowserProcess {
   /** Full browser version. */
   readonly version: string;
   /** CDP connection over the browser's pipe. */
-  readonly wire: Wire;
+  readonly connection: CdpConnection;
   /** CDP session of the browser target. */
   readonly browserSession: CdpSession;
   /** Targets of the browser, with attached CDP sessions. */
@@ -113,7 +113,7 @@ export function beforeExit<Value>({ exited }: BrowserProcess, promise: Promise<V
 
 /** Browser process with its CDP pipe. */
 class RunningBrowser {
-  readonly wire: Wire;
+  readonly connection: CdpConnection;
   readonly exited: Promise<BrowserExit>;
   readonly ended: Promise<void>;
   readonly #slot: Slot;
@@ -135,7 +135,7 @@ class RunningBrowser {
     complaints.setEncoding("utf8").on("data", (text: string) => {
       this.#complaint = (this.#complaint + text).slice(-complaintLength);
     });
-    this.wire = new Wire(input, output, (error) => {
+    this.connection = new CdpConnection(input, output, (error) => {
       onFault(error);
       this.#gone();
     });
@@ -176,7 +176,7 @@ class RunningBrowser {
   #gone(): void {
     this.#isGone = true;
     this.#leave({ reason: this.#slot.isKilled ? "killed" : "crashed" });
-    this.wire.close();
+    this.connection.close();
   }
 
   async #explain(): Promise<never> {
@@ -186,12 +186,21 @@ class RunningBrowser {
 }
 
 async function connect(running: RunningBrowser, capturePage: HiddenPage | undefined): Promise<BrowserProcess> {
-  const { wire, exited, ended } = running;
-  const targets = new Targets(wire);
-  const [{ product }] = await Promise.all([wire.root.send("Browser.getVersion"), targets.start()]);
+  const { connection, exited, ended } = running;
+  const targets = new Targets(connection);
+  const [{ product }] = await Promise.all([connection.root.send("Browser.getVersion"), targets.start()]);
   running.hush();
   const version = product.slice(product.indexOf("/") + 1);
-  return { version, wire, browserSession: wire.root, targets, capturePage, exited, ended, kill: () => running.kill() };
+  return {
+    version,
+    connection,
+    browserSession: connection.root,
+    targets,
+    capturePage,
+    exited,
+    ended,
+    kill: () => running.kill(),
+  };
 }
 
 function spawnBrowser(

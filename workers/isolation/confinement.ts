@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Wire } from "../cdp/wire.ts";
+import type { CdpConnection } from "../cdp/cdp-connection.ts";
 import { ConfinementError } from "./confinement-error.ts";
 import { readKernelFile } from "./kernel-file.ts";
 import { systemPath } from "./namespace.ts";
@@ -53,7 +53,7 @@ export function probeSandbox(
 }
 
 /** Throws if no renderer of a browser has its own seccomp filter. */
-export async function probeRenderers({ root }: Wire): Promise<void> {
+export async function probeRenderers({ root }: CdpConnection): Promise<void> {
   const { processInfo } = await root.send("SystemInfo.getProcessInfo");
   const renderers = processInfo.filter(({ type }) => type === "renderer");
   const own = seccompFilters(process.pid) ?? 0;

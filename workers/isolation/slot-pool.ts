@@ -14,7 +14,7 @@ import { createNamespace, type Namespace } from "./namespace.ts";
 import { findScratch } from "./scratch.ts";
 import type { Slot } from "./slot.ts";
 import { makeSlotDirectories, type Salvage, type SlotBlock, takeBlock } from "./slot-block.ts";
-import { SlotPlace } from "./slot-place.ts";
+import { SlotHost } from "./slot-host.ts";
 import { blockSize, findUidBase } from "./uid-range.ts";
 
 /** Namespaces created concurrently in the background. Each takes 35 ms of CPU, which the first sessions also need. */
@@ -59,14 +59,14 @@ export class SlotPool {
   readonly size: number;
   readonly #options: SlotPoolOptions;
   readonly #rules: AddressRules;
-  readonly #free: SlotPlace[] = [];
+  readonly #free: SlotHost[] = [];
   readonly #leased = new Set<Slot>();
   readonly #released: EgressTotals = { sent: 0, received: 0, refused: 0 };
   readonly #stopping = new AbortController();
   /** Network isolation in use. */
   readonly isolation: Isolation;
   #sandbox: ChromiumSandbox = "none";
-  #places: readonly SlotPlace[] = [];
+  #places: readonly SlotHost[] = [];
   #block: SlotBlock | undefined;
   #preparing: Promise<unknown> = Promise.resolve();
   #stopped: Promise<void> | undefined;
@@ -134,7 +134,7 @@ export class SlotPool {
     return slot;
   }
 
-  #lease(place: SlotPlace): Slot {
+  #lease(place: SlotHost): Slot {
     const relay = this.#makeRelay();
     place.attach(relay);
     let released: Promise<void> | undefined;
@@ -183,7 +183,7 @@ export class SlotPool {
     });
   }
 
-  async #release(slot: Slot, place: SlotPlace, isEmpty: boolean): Promise<void> {
+  async #release(slot: Slot, place: SlotHost, isEmpty: boolean): Promise<void> {
     await slot.ready.catch(() => undefined);
     place.attach(undefined);
     slot.relay.close();
@@ -199,7 +199,7 @@ export class SlotPool {
     this.#free.push(place);
   }
 
-  async #clear(place: SlotPlace, isEmpty = false): Promise<boolean> {
+  async #clear(place: SlotHost, isEmpty = false): Promise<boolean> {
     try {
       if (!isEmpty && !(await place.kill())) return false;
       place.clear();
@@ -210,7 +210,7 @@ export class SlotPool {
     }
   }
 
-  async #prepare(place: SlotPlace): Promise<void> {
+  async #prepare(place: SlotHost): Promise<void> {
     try {
       await place.prepare();
     } catch (error) {
@@ -247,9 +247,9 @@ export class SlotPool {
     }
   }
 
-  #makePlaces(block: SlotBlock): SlotPlace[] {
+  #makePlaces(block: SlotBlock): SlotHost[] {
     const options = { block, isolation: this.isolation, sandbox: this.#sandbox, log: this.#options.log };
-    return Array.from({ length: this.size }, (_, index) => new SlotPlace(index, options));
+    return Array.from({ length: this.size }, (_, index) => new SlotHost(index, options));
   }
 }
 

@@ -7,7 +7,7 @@ import type { EgressRelay } from "../egress/egress-relay.ts";
 import type { MediaServer } from "../egress/media-server.ts";
 import type { ShownTab } from "../injected/capture-script.ts";
 import type { HiddenPage } from "../isolation/hidden-page.ts";
-import type { PageBook } from "../pages/page-book.ts";
+import type { PageRegistry } from "../pages/page-registry.ts";
 import type { Tab } from "../pages/tab.ts";
 import { type CaptureBrowser, CapturePage } from "./capture-page.ts";
 import { LiveKitSignal } from "./livekit-signal.ts";
@@ -31,7 +31,7 @@ export interface PublicationParts {
   readonly server: MediaServer;
   readonly relay: Pick<EgressRelay, "standFor">;
   readonly browser: CaptureBrowser;
-  readonly pages: PageBook;
+  readonly pages: PageRegistry;
   /** The page of our extension. */
   readonly capturePage: HiddenPage;
 }

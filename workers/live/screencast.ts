@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type LiveFrame, LiveFrameSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
-import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
+import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
 import { readImageSize } from "../driver/capture/image-size.ts";
-import type { PageBook } from "../pages/page-book.ts";
+import type { PageRegistry } from "../pages/page-registry.ts";
 import type { Tab } from "../pages/tab.ts";
 
 /** Minimum milliseconds between frames: 15 per second. */
@@ -26,7 +26,7 @@ const resizeGap = 100;
 /** Restarts after which a frame with a wrong size is accepted. */
 const mostTries = 3;
 
-type ShownFrame = WireEvents["Page.screencastFrame"];
+type ShownFrame = CdpEvents["Page.screencastFrame"];
 
 export interface FrameListener {
   onFrame(frame: LiveFrame): void;
@@ -36,7 +36,7 @@ export interface FrameListener {
 
 /** Screencast of the active page, running only on demand. */
 export class Screencast {
-  readonly #pages: PageBook;
+  readonly #pages: PageRegistry;
   readonly #listener: FrameListener;
   /** Sessions that we subscribed to. */
   readonly #heard = new WeakSet<CdpSession>();
@@ -52,7 +52,7 @@ export class Screencast {
   #tries = 0;
   #last: LiveFrame | undefined;
 
-  constructor(pages: PageBook, listener: FrameListener) {
+  constructor(pages: PageRegistry, listener: FrameListener) {
     this.#pages = pages;
     this.#listener = listener;
   }

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { type PageSummary, PageSummarySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { PageBook } from "./page-book.ts";
+import type { PageRegistry } from "./page-registry.ts";
 
 /** Describes all pages, oldest first. Takes at most half a second. */
-export function summarizePages(pages: PageBook): Promise<PageSummary[]> {
+export function summarizePages(pages: PageRegistry): Promise<PageSummary[]> {
   const { shown } = pages;
   return Promise.all(
     pages.all.map(async (page) => {

@@ -1,5 +1,5 @@
 import { fail } from "../../src/platform/errors.ts";
-import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
+import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
 import { blockedHeader } from "../egress/refusal-page.ts";
 import type { Changes } from "./changes.ts";
 import type { Progress } from "./progress.ts";
@@ -106,7 +106,7 @@ export class PageTraffic {
     return this.#inFlight.size;
   }
 
-  #onRequest(event: WireEvents["Network.requestWillBeSent"], session: CdpSession): void {
+  #onRequest(event: CdpEvents["Network.requestWillBeSent"], session: CdpSession): void {
     const { requestId, loaderId, type, request } = event;
     const isDocument = this.#isDocument(event);
     if (isDocument) {
@@ -117,7 +117,7 @@ export class PageTraffic {
     for (const listener of this.#listeners) listener.onRequest?.(request.url, isDocument);
   }
 
-  #onResponse(event: WireEvents["Network.responseReceived"]): void {
+  #onResponse(event: CdpEvents["Network.responseReceived"]): void {
     const { response } = event;
     const header = (name: string) => findHeader(response.headers, name);
     if (isNavigation(event) && response.status === 401 && header("www-authenticate") !== undefined) {
@@ -143,7 +143,7 @@ export class PageTraffic {
   }
 }
 
-type RequestOfFrame = Pick<WireEvents["Network.requestWillBeSent"], "requestId" | "loaderId" | "frameId" | "type">;
+type RequestOfFrame = Pick<CdpEvents["Network.requestWillBeSent"], "requestId" | "loaderId" | "frameId" | "type">;
 
 /** Whether a request is for a document: only then its id equals the loader's id. */
 function isNavigation({ requestId, loaderId, type }: RequestOfFrame): boolean {

@@ -1,6 +1,6 @@
 import { within } from "../../src/platform/deadline.ts";
 import { type Failure, fail } from "../../src/platform/errors.ts";
-import type { CdpSession, WireEvents } from "../cdp/cdp-session.ts";
+import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
 import type { OwnTarget } from "../cdp/targets.ts";
 import type { Changes } from "./changes.ts";
 import { PageTraffic } from "./page-traffic.ts";
@@ -251,7 +251,7 @@ export class Tab {
     for (const listener of this.#listeners) listener.onFrameGone?.(frameId);
   }
 
-  #onLifecycle({ frameId, loaderId, name }: WireEvents["Page.lifecycleEvent"]): void {
+  #onLifecycle({ frameId, loaderId, name }: CdpEvents["Page.lifecycleEvent"]): void {
     const state = stateNames[name];
     if (frameId !== this.mainFrameId || state === undefined) return;
     // A page older than our session reports its lifecycle afterwards.
@@ -273,7 +273,7 @@ export class Tab {
   }
 }
 
-type CommittedFrame = WireEvents["Page.frameNavigated"]["frame"];
+type CommittedFrame = CdpEvents["Page.frameNavigated"]["frame"];
 
 /** Enables the events of a page or out-of-process frame. Ignores errors: its end is reported separately. */
 function prepare(session: CdpSession): Promise<unknown> {

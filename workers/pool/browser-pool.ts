@@ -30,7 +30,7 @@ const defaultRuntime: BrowserRuntime = "headless-shell";
 export type BrowserOrigin = "adopted" | "launched";
 
 /** Browser options of a session. */
-export interface BrowserWish {
+export interface BrowserOptions {
   readonly runtime: BrowserRuntime;
   readonly device: Device;
   readonly signal: AbortSignal;
@@ -143,7 +143,7 @@ export class BrowserPool {
   }
 
   /** Returns a browser with its first page open. Throws `capacity-unavailable` if there is no free slot. */
-  async take(wish: BrowserWish): Promise<SessionBrowser> {
+  async take(wish: BrowserOptions): Promise<SessionBrowser> {
     const began = performance.now();
     // Sessions with a profile cannot use a warm browser, so they do not count as demand.
     if (!wish.makeProfile) this.#demand.get(wish.runtime)?.note(began);
@@ -160,7 +160,7 @@ export class BrowserPool {
     }
   }
 
-  async #takeWarm(wish: BrowserWish): Promise<{ how: BrowserOrigin; browser: SessionBrowser } | undefined> {
+  async #takeWarm(wish: BrowserOptions): Promise<{ how: BrowserOrigin; browser: SessionBrowser } | undefined> {
     const warm = this.#pick(wish.runtime) ?? (await this.#claim(wish));
     if (!warm) return undefined;
     try {
@@ -180,7 +180,7 @@ export class BrowserPool {
   }
 
   /** Waits for the running launch ahead if its runtime matches and no other session has claimed it. */
-  async #claim({ runtime, signal }: BrowserWish): Promise<WarmBrowser | undefined> {
+  async #claim({ runtime, signal }: BrowserOptions): Promise<WarmBrowser | undefined> {
     const launching = this.#launching;
     if (!launching || launching.isClaimed || launching.runtime !== runtime) return undefined;
     launching.isClaimed = true;
@@ -192,7 +192,7 @@ export class BrowserPool {
     }
   }
 
-  async #launch(wish: BrowserWish): Promise<{ how: BrowserOrigin; browser: SessionBrowser }> {
+  async #launch(wish: BrowserOptions): Promise<{ how: BrowserOrigin; browser: SessionBrowser }> {
     const slot = this.#options.slots.acquire() ?? (await this.#evict());
     if (!slot)
       throw fail(
@@ -229,7 +229,7 @@ export class BrowserPool {
 
   async #launchIn(
     slot: Slot,
-    { runtime, device, signal }: Omit<BrowserWish, "makeProfile">,
+    { runtime, device, signal }: Omit<BrowserOptions, "makeProfile">,
     profile?: SessionProfile,
   ): Promise<WarmBrowser> {
     const { extraFlags = [], mediaServer, log } = this.#options;

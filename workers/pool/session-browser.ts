@@ -6,26 +6,26 @@ import {
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
 import { ChallengeWatch } from "../bot-checks/challenge-watch.ts";
-import { LendDesk } from "../cdp-proxy/lend-desk.ts";
+import { CdpProxy } from "../cdp-proxy/cdp-proxy.ts";
 import type { EgressRelay } from "../egress/egress-relay.ts";
 import type { MediaServer } from "../egress/media-server.ts";
-import { ChooserDesk } from "../files/chooser-desk.ts";
-import { DownloadShelf } from "../files/download-shelf.ts";
+import { DownloadStore } from "../files/download-store.ts";
+import { FileChoosers } from "../files/file-choosers.ts";
 import { SessionFiles } from "../files/session-files.ts";
-import { SelectDesk } from "../input/select-desk.ts";
+import { SelectPopups } from "../input/select-popups.ts";
 import type { BrowserProcess } from "../isolation/browser-process.ts";
 import type { Slot } from "../isolation/slot.ts";
 import { artifactsDirectory } from "../isolation/slot-block.ts";
-import { LiveDesk } from "../live/live-desk.ts";
+import { LiveHub } from "../live/live-hub.ts";
 import { Publication } from "../live/publication.ts";
 import { ConsoleTap } from "../pages/console-tap.ts";
 import type { Device } from "../pages/device/device.ts";
-import { wearDevice } from "../pages/device/device-dresser.ts";
+import { emulateDevice } from "../pages/device/device-emulation.ts";
 import { createProcessSettings } from "../pages/device/process-settings.ts";
-import { DialogDesk } from "../pages/dialog-desk.ts";
 import { EventFeed } from "../pages/event-feed.ts";
-import { PageBook } from "../pages/page-book.ts";
-import { QuestionDesk } from "../pages/question-desk.ts";
+import { OpenDialogs } from "../pages/open-dialogs.ts";
+import { PageRegistry } from "../pages/page-registry.ts";
+import { PendingQuestions } from "../pages/pending-questions.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 
@@ -42,16 +42,16 @@ interface SessionBrowserOptions {
 /** A session's browser with the components that serve it. */
 export class SessionBrowser {
   readonly slot: Slot;
-  readonly pages: PageBook;
+  readonly pages: PageRegistry;
   /** Questions from pages to the control holder. */
-  readonly questionDesk = new QuestionDesk(() => this.liveDesk.changed());
-  readonly selectDesk = new SelectDesk(this.questionDesk);
-  readonly dialogDesk: DialogDesk;
-  readonly chooserDesk: ChooserDesk;
+  readonly pendingQuestions = new PendingQuestions(() => this.liveHub.changed());
+  readonly selectPopups = new SelectPopups(this.pendingQuestions);
+  readonly openDialogs: OpenDialogs;
+  readonly fileChoosers: FileChoosers;
   readonly files: SessionFiles;
-  readonly downloadShelf: DownloadShelf;
-  readonly lendDesk: LendDesk;
-  readonly liveDesk: LiveDesk;
+  readonly downloadStore: DownloadStore;
+  readonly cdpProxy: CdpProxy;
+  readonly liveHub: LiveHub;
   readonly feed: EventFeed;
   readonly challengeWatch = new ChallengeWatch();
   /** Resolves with the cause if the browser ends unexpectedly. */
@@ -75,19 +75,23 @@ export class SessionBrowser {
     const { browserSession } = process;
     this.feed = new EventFeed((isWatched) => this.#console.turn(isWatched));
     this.#console = new ConsoleTap(this.feed);
-    this.dialogDesk = new DialogDesk(this.feed, this.questionDesk);
+    this.openDialogs = new OpenDialogs(this.feed, this.pendingQuestions);
     this.files = new SessionFiles(slot);
-    this.chooserDesk = new ChooserDesk({ dialogs: this.dialogDesk, questions: this.questionDesk, files: this.files });
-    this.downloadShelf = new DownloadShelf({
+    this.fileChoosers = new FileChoosers({
+      dialogs: this.openDialogs,
+      questions: this.pendingQuestions,
+      files: this.files,
+    });
+    this.downloadStore = new DownloadStore({
       browser: browserSession,
       directory: artifactsDirectory(slot.storage),
       files: this.files,
       feed: this.feed,
-      holder: () => this.questionDesk.holder,
-      onChanged: () => this.liveDesk.changed(),
+      holder: () => this.pendingQuestions.holder,
+      onChanged: () => this.liveHub.changed(),
     });
-    this.lendDesk = new LendDesk({
-      wire: process.wire,
+    this.cdpProxy = new CdpProxy({
+      connection: process.connection,
       version: process.version,
       targets: process.targets,
       feed: this.feed,
@@ -97,8 +101,8 @@ export class SessionBrowser {
       processSettings: createProcessSettings(process.targets, () => this.#device),
       heal: () => this.wear(this.#device),
     });
-    this.dialogDesk.patienceMs = (targetId) => (this.lendDesk.hearsDialogs(targetId) ? clientDialogMs : 0);
-    this.pages = new PageBook(process, {
+    this.openDialogs.patienceMs = (targetId) => (this.cdpProxy.hearsDialogs(targetId) ? clientDialogMs : 0);
+    this.pages = new PageRegistry(process, {
       onOpened: (page) => this.#onOpened(page),
       onTab: (page) => this.#attend(page),
       onClosed: (page) => this.feed.publish(SessionPageClosedEventSchema, { pageId: page.id }),
@@ -109,7 +113,7 @@ export class SessionBrowser {
       mediaServer && capturePage !== undefined
         ? new Publication({ server: mediaServer, relay: slot.relay, browser: process, pages: this.pages, capturePage })
         : undefined;
-    this.liveDesk = new LiveDesk({ pages: this.pages, viewport: () => this.viewport }, publication);
+    this.liveHub = new LiveHub({ pages: this.pages, viewport: () => this.viewport }, publication);
   }
 
   /** Applies device emulation and opens the first page. */
@@ -117,14 +121,14 @@ export class SessionBrowser {
     this.#process.exited.then(({ reason }) => {
       if (reason === "crashed") this.lose("the browser crashed");
     });
-    await Promise.all([this.wear(this.#device), this.downloadShelf.start()]);
+    await Promise.all([this.wear(this.#device), this.downloadStore.start()]);
     await this.pages.start();
   }
 
   /** Applies the emulation of another device. */
   async wear(device: Device): Promise<void> {
     this.#device = device;
-    await wearDevice(this.#process.targets, device, this.#process.version);
+    await emulateDevice(this.#process.targets, device, this.#process.version);
   }
 
   /** Resolves when the browser has answered. Rejects if it has ended or does not answer in time. */
@@ -156,9 +160,9 @@ export class SessionBrowser {
   /** Ends the browser, saves its profile and releases its slot. */
   async dispose(): Promise<void> {
     this.pages.end();
-    this.questionDesk.hold(undefined);
-    this.lendDesk.close();
-    this.downloadShelf.close();
+    this.pendingQuestions.hold(undefined);
+    this.cdpProxy.close();
+    this.downloadStore.close();
     this.challengeWatch.close();
     await this.#profile?.close(this.#process);
     await this.#process.kill();
@@ -172,9 +176,9 @@ export class SessionBrowser {
 
   #attend(sessionPage: SessionPage): void {
     const { tab } = sessionPage;
-    this.dialogDesk.attend(tab, sessionPage.id);
-    this.chooserDesk.attend(tab, sessionPage.id);
-    this.selectDesk.attend(tab);
+    this.openDialogs.attend(tab, sessionPage.id);
+    this.fileChoosers.attend(tab, sessionPage.id);
+    this.selectPopups.attend(tab);
     this.challengeWatch.attend(tab);
     this.#console.attend(tab);
     tab.listen({

@@ -76,7 +76,7 @@ export class WarmBrowser {
     const evaluated = pages.active.cdp.send("Runtime.evaluate", { expression: "0" });
     await beforeExit(
       this.#process,
-      evaluated.then(() => probeRenderers(this.#process.wire)),
+      evaluated.then(() => probeRenderers(this.#process.connection)),
     );
   }
 

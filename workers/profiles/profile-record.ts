@@ -1,7 +1,7 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { profileRecordOf } from "../isolation/slot-block.ts";
 import type { Cookie } from "./profile-manifest.ts";
-import type { UsedProfile } from "./profile-shelf.ts";
+import type { UsedProfile } from "./profile-store.ts";
 
 /** Record of a profile in use, which the browser cannot write. After a crash, the profile is saved from it. */
 export interface ProfileRecord extends UsedProfile {

@@ -5,14 +5,14 @@ import {
   ProfileChunkSchema,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import type { ProfileShelf } from "./profile-shelf.ts";
+import type { ProfileStore } from "./profile-store.ts";
 
 /** Receives a store from a gateway for a session about to start. */
-export async function receiveProfile(shelf: ProfileShelf, chunks: AsyncIterable<ProfileChunk>): Promise<void> {
+export async function receiveProfile(profileStore: ProfileStore, chunks: AsyncIterable<ProfileChunk>): Promise<void> {
   const messages = chunks[Symbol.asyncIterator]();
   const { value: head, done } = await messages.next();
   if (done || !head.context) throw failFields("validation-failed", { context: "is required" });
-  await shelf.put(head.context, dataOf(messages));
+  await profileStore.put(head.context, dataOf(messages));
 }
 
 async function* dataOf(messages: AsyncIterator<ProfileChunk>): AsyncGenerator<Uint8Array> {
@@ -21,13 +21,13 @@ async function* dataOf(messages: AsyncIterator<ProfileChunk>): AsyncGenerator<Ui
 
 /** Sends the store of an ended session to a gateway, after packing. */
 export async function* giveProfile(
-  shelf: ProfileShelf,
+  profileStore: ProfileStore,
   context: CommandContext | undefined,
   caller: AbortSignal,
 ): AsyncGenerator<ProfileChunk> {
   if (!context) throw failFields("validation-failed", { context: "is required" });
   const signal = AbortSignal.any([caller, AbortSignal.timeout(context.timeoutMs || 60_000)]);
-  const { profileId, version, engine } = await shelf.find(context, signal);
+  const { profileId, version, engine } = await profileStore.find(context, signal);
   yield create(ProfileChunkSchema, { context, profileId, version, engine });
-  for await (const data of shelf.read(context)) yield create(ProfileChunkSchema, { data });
+  for await (const data of profileStore.read(context)) yield create(ProfileChunkSchema, { data });
 }

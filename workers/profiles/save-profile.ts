@@ -1,11 +1,11 @@
 import type { Log } from "../base/log.ts";
 import { type ProfileDirectory, packProfile } from "./profile-files.ts";
 import { type ProfileRecord, readRecord } from "./profile-record.ts";
-import { ProfileShelf } from "./profile-shelf.ts";
+import { ProfileStore } from "./profile-store.ts";
 
 /** Packs the profile of an ended browser into its worker's store. If packing fails, stores the failure. */
 export async function saveProfile(
-  shelf: ProfileShelf,
+  profileStore: ProfileStore,
   directory: ProfileDirectory,
   record: ProfileRecord,
   log: Log,
@@ -13,12 +13,12 @@ export async function saveProfile(
   const { sessionId, placementEpoch, profileId, version, engine, browserMajor, cookies } = record;
   const profile = { sessionId, placementEpoch, profileId, version, engine };
   try {
-    await packProfile(directory, { format: 1, engine, browserMajor, cookies }, shelf.unfinishedOf(profile));
-    await shelf.shelve({ ...profile, failure: "" });
+    await packProfile(directory, { format: 1, engine, browserMajor, cookies }, profileStore.unfinishedOf(profile));
+    await profileStore.shelve({ ...profile, failure: "" });
   } catch (error) {
     log.warn({ err: error, session: sessionId, profile: profileId }, "failed to pack a profile");
     const failure = error instanceof Error ? error.message : "the profile could not be packed";
-    await shelf.shelve({ ...profile, failure: failure.slice(0, 500) });
+    await profileStore.shelve({ ...profile, failure: failure.slice(0, 500) });
   }
 }
 
@@ -31,9 +31,9 @@ export async function salvageProfile(directory: ProfileDirectory, launchRecord: 
   if (!record) return;
   const { sessionId: session, profileId: profile } = record;
   try {
-    const shelf = new ProfileShelf(record.dataDir, record.index);
-    await shelf.makeDirectory();
-    await saveProfile(shelf, directory, record, log);
+    const profileStore = new ProfileStore(record.dataDir, record.index);
+    await profileStore.makeDirectory();
+    await saveProfile(profileStore, directory, record, log);
     log.info({ session, profile }, "recovered the profile of a lost session");
   } catch (error) {
     log.error({ err: error, session, profile }, "failed to recover the profile of a lost session");

@@ -9,7 +9,7 @@ import { profileDirectory, removeProfileRecord } from "../isolation/slot-block.t
 import { unpackProfile } from "./profile-files.ts";
 import { type Cookie, readCookies, setCookies } from "./profile-manifest.ts";
 import { type ProfileRecord, writeRecord } from "./profile-record.ts";
-import type { ProfileShelf, UsedProfile } from "./profile-shelf.ts";
+import type { ProfileStore, UsedProfile } from "./profile-store.ts";
 import { saveProfile } from "./save-profile.ts";
 
 /** Milliseconds between cookie readings, in case the browser crashes. Equal to the browser's own flush interval. */
@@ -23,7 +23,7 @@ const lastCookiesMs = 1_000;
 const closeMs = 6_000;
 
 export interface SessionProfileOptions {
-  readonly shelf: ProfileShelf;
+  readonly profileStore: ProfileStore;
   readonly slot: Slot;
   readonly profile: UsedProfile;
   readonly browserMajor: number;
@@ -41,15 +41,15 @@ export class SessionProfile {
 
   constructor(options: SessionProfileOptions) {
     this.#options = options;
-    options.shelf.expect(options.profile);
+    options.profileStore.expect(options.profile);
   }
 
   /** Unpacks the uploaded store into the slot before the launch. */
   async restore(signal: AbortSignal): Promise<void> {
-    const { shelf, slot, profile, browserMajor } = this.#options;
+    const { profileStore, slot, profile, browserMajor } = this.#options;
     if (profile.version === 0n) return;
     await slot.ready;
-    const source = shelf.incomingOf(profile);
+    const source = profileStore.incomingOf(profile);
     const { cookies } = await unpackProfile(source, this.#directory, signal, (manifest) => {
       if (manifest.browserMajor <= browserMajor) return;
       const detail = `the profile is of browser version ${manifest.browserMajor}; this worker has ${browserMajor}`;
@@ -84,10 +84,10 @@ export class SessionProfile {
 
   /** Packs the profile. Call this after all browser processes have ended. */
   async save(): Promise<void> {
-    const { shelf, slot, log, profile } = this.#options;
+    const { profileStore, slot, log, profile } = this.#options;
     try {
       await this.#noting;
-      await saveProfile(shelf, this.#directory, this.#record, log);
+      await saveProfile(profileStore, this.#directory, this.#record, log);
     } catch (error) {
       log.error({ err: error, session: profile.sessionId }, "failed to store a profile; its changes are lost");
     }
@@ -96,11 +96,11 @@ export class SessionProfile {
 
   /** Discards the profile of a session that did not start. */
   async discard(): Promise<void> {
-    const { shelf, slot, profile } = this.#options;
+    const { profileStore, slot, profile } = this.#options;
     this.#isDiscarded = true;
     clearInterval(this.#timer);
     await this.#noting.catch(() => undefined);
-    await rm(shelf.incomingOf(profile), { force: true });
+    await rm(profileStore.incomingOf(profile), { force: true });
     await this.#forget(slot);
   }
 
@@ -110,8 +110,8 @@ export class SessionProfile {
   }
 
   get #record(): ProfileRecord {
-    const { shelf, profile, browserMajor } = this.#options;
-    return { ...profile, ...shelf.owner, browserMajor, cookies: this.#cookies };
+    const { profileStore, profile, browserMajor } = this.#options;
+    return { ...profile, ...profileStore.owner, browserMajor, cookies: this.#cookies };
   }
 
   /** Writes changed cookies to the profile record. */
@@ -129,7 +129,7 @@ export class SessionProfile {
 
   /** Removes the profile record, so that the next session's files are not taken for this profile. */
   async #forget(slot: Slot): Promise<void> {
-    this.#options.shelf.expectNoMore(this.#options.profile);
+    this.#options.profileStore.expectNoMore(this.#options.profile);
     const entrance = await slot.ready.catch(() => undefined);
     if (entrance) removeProfileRecord(entrance.record);
   }

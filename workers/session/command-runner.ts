@@ -21,20 +21,20 @@ import type { Scene } from "../driver/actions/scene.ts";
 import { readSelection } from "../driver/actions/selection.ts";
 import { waitFor } from "../driver/actions/wait-action.ts";
 import { capture, type FinishedCapture } from "../driver/capture/capture.ts";
-import { RefBook } from "../driver/elements/ref-book.ts";
+import { RefRegistry } from "../driver/elements/ref-registry.ts";
 import { type ObserveScene, observe } from "../driver/observe/observe.ts";
 import { inputOf } from "../input/page-input.ts";
 import { CommandProgress, type Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
-import type { VariableBook } from "../variables/variable-book.ts";
+import type { VariableStore } from "../variables/variable-store.ts";
 import { actAndLook, lookAfter, type WorkResult } from "./action-sequence.ts";
 import { idempotencyMemory, stepMemory } from "./answer-memory.ts";
 import type { ChallengePause } from "./challenge-pause.ts";
 import { inDoubt, isCut, type SessionControl } from "./client-control.ts";
 import type { CommandQueue, QueuedKind } from "./command-queue.ts";
 import type { IdleClock } from "./idle-clock.ts";
-import { StepAlbum } from "./step-album.ts";
+import { StepPictureCache } from "./step-picture-cache.ts";
 
 /** Default timeouts in milliseconds. */
 const navigateMs = 30_000;
@@ -51,7 +51,7 @@ export interface CommandRunnerOptions {
   readonly idleClock: IdleClock;
   readonly pause: ChallengePause;
   readonly control: SessionControl;
-  readonly variables: VariableBook;
+  readonly variables: VariableStore;
   /** Aborts with the failure for running commands when the session ends. */
   readonly ended: AbortSignal;
   /** Includes the operator's remedy in address refusals. */
@@ -106,12 +106,12 @@ export class CommandRunner {
   readonly #queue: CommandQueue;
   readonly #memory = idempotencyMemory();
   readonly #steps = stepMemory();
-  readonly #refs = new RefBook();
-  readonly #album = new StepAlbum();
+  readonly #refs = new RefRegistry();
+  readonly #stepPictures = new StepPictureCache();
   readonly #idleClock: IdleClock;
   readonly #pause: ChallengePause;
   readonly #control: SessionControl;
-  readonly #variables: VariableBook;
+  readonly #variables: VariableStore;
   readonly #ended: AbortSignal;
 
   constructor(options: CommandRunnerOptions) {
@@ -134,7 +134,7 @@ export class CommandRunner {
     const command = { kind: "navigate", context, caller, timeoutMs, pageId, whilePaused } as const;
     const work = () =>
       this.#run(command, async (scene) => {
-        const { pages, relay, downloadShelf: downloads } = this.#browser;
+        const { pages, relay, downloadStore: downloads } = this.#browser;
         const { showRemedy } = this.#options;
         const navigating = navigate({ ...scene, pages, relay, downloads, showRemedy }, request);
         const landing = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
@@ -181,7 +181,7 @@ export class CommandRunner {
 
   /** Returns the screenshot taken before a step. */
   pictureBefore(stepId: string): Buffer | undefined {
-    return this.#album.find(stepId);
+    return this.#stepPictures.find(stepId);
   }
 
   /** Creates a complete capture. */
@@ -276,7 +276,7 @@ export class CommandRunner {
       try {
         await progress.race(sessionPage.tab.ready);
         const scene = this.#sceneOf(sessionPage, progress, context);
-        if (context.stepId) await this.#album.take(context.stepId, scene);
+        if (context.stepId) await this.#stepPictures.take(context.stepId, scene);
         progress.signal.throwIfAborted();
         const beganAt = performance.now();
         const { page = sessionPage, title: told, ...extra } = await raceSignal(work(scene), progress.signal);
@@ -303,9 +303,9 @@ export class CommandRunner {
   }
 
   #sceneOf(sessionPage: SessionPage, progress: Progress, context: CommandContext): ObserveScene {
-    const { hasTouch, viewport, files, chooserDesk } = this.#browser;
+    const { hasTouch, viewport, files, fileChoosers } = this.#browser;
     const secrets = this.#variables.use(context.variables);
-    return { sessionPage, progress, hasTouch, viewport, files, chooserDesk, refs: this.#refs, secrets };
+    return { sessionPage, progress, hasTouch, viewport, files, fileChoosers, refs: this.#refs, secrets };
   }
 }
 

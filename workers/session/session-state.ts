@@ -20,7 +20,7 @@ export async function describeSession(
   pause: ChallengePause,
   control: SessionControl,
 ): Promise<SessionState> {
-  const { pages, viewport, relay, dialogDesk, downloadShelf, challengeWatch } = browser;
+  const { pages, viewport, relay, openDialogs, downloadStore, challengeWatch } = browser;
   const active = pages.active;
   const [summaries, scroll] = await Promise.all([summarizePages(pages), scrollOf(active)]);
   const { sent, received } = relay.bytes;
@@ -40,8 +40,8 @@ export async function describeSession(
     pages: summaries,
     control: control.message,
     egress: { state: relay.state, bytesSent: BigInt(sent), bytesReceived: BigInt(received), refused: refusedBy(relay) },
-    dialogs: [...dialogDesk.dialogs],
-    downloads: [...downloadShelf.downloads],
+    dialogs: [...openDialogs.dialogs],
+    downloads: [...downloadStore.downloads],
   });
 }
 

@@ -9,9 +9,9 @@ import type { EgressChange } from "../egress/upstream-watch.ts";
 import type { BoundsWatchdog } from "../isolation/bounds-watchdog.ts";
 import { LaunchFailure } from "../isolation/browser-process.ts";
 import { makeDevice } from "../pages/device/device.ts";
-import type { BrowserPool, BrowserWish } from "../pool/browser-pool.ts";
+import type { BrowserOptions, BrowserPool } from "../pool/browser-pool.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
-import type { ProfileShelf } from "../profiles/profile-shelf.ts";
+import type { ProfileStore } from "../profiles/profile-store.ts";
 import { SessionProfile } from "../profiles/session-profile.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { Session } from "./session.ts";
@@ -33,7 +33,7 @@ export interface SessionTableOptions {
   /** Ends sessions that exceed their resource bounds. */
   readonly watchdog: BoundsWatchdog;
   /** Store of profiles in transit. Without it, sessions have no profiles. */
-  readonly profiles?: ProfileShelf;
+  readonly profiles?: ProfileStore;
   /** Called for spontaneous session events: ends, bot checks and egress changes. */
   onEvent(placement: Placement, event: Happening): void;
   /** Called when a full worker can accept a session again. */
@@ -170,7 +170,7 @@ export class SessionTable {
   }
 
   async #takeBrowser(
-    wish: Pick<BrowserWish, "runtime" | "device" | "makeProfile">,
+    wish: Pick<BrowserOptions, "runtime" | "device" | "makeProfile">,
     entry: Entry,
     timeoutMs: number,
   ): Promise<SessionBrowser> {
@@ -193,12 +193,12 @@ export class SessionTable {
     { sessionId, placementEpoch }: CommandContext,
     { plan, profileVersion }: LaunchRequest,
     browserMajor: number,
-  ): BrowserWish["makeProfile"] {
-    const { profiles: shelf, log } = this.#options;
-    if (!shelf || !plan?.profileId) return undefined;
+  ): BrowserOptions["makeProfile"] {
+    const { profiles: profileStore, log } = this.#options;
+    if (!profileStore || !plan?.profileId) return undefined;
     const { profileId } = plan;
     const profile = { sessionId, placementEpoch, profileId, version: profileVersion, engine: "chromium" };
-    return (slot) => new SessionProfile({ shelf, slot, profile, browserMajor, log });
+    return (slot) => new SessionProfile({ profileStore, slot, profile, browserMajor, log });
   }
 
   #makeSession(plan: BrowserPlan, lifetimeMs: number, browser: SessionBrowser, entry: Entry): Session {

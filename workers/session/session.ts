@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { CommandContext, LendRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { CommandContext, ProxyCdpRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import type { JoinResponse, LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import {
@@ -14,11 +14,11 @@ import { type Failure, fail } from "../../src/platform/errors.ts";
 import type { Happening } from "../base/reports.ts";
 import type { KeptFile, SessionFiles } from "../files/session-files.ts";
 import { InputIntake } from "../input/input-intake.ts";
-import { InputLane } from "../input/input-lane.ts";
 import { inputOf, releaseAll } from "../input/page-input.ts";
-import type { Arrival } from "../live/live-desk.ts";
+import { WorkerInputQueue } from "../input/worker-input-queue.ts";
+import type { Arrival } from "../live/live-hub.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
-import { VariableBook } from "../variables/variable-book.ts";
+import { VariableStore } from "../variables/variable-store.ts";
 import { ChallengePause } from "./challenge-pause.ts";
 import { SessionControl } from "./client-control.ts";
 import { CommandQueue } from "./command-queue.ts";
@@ -65,9 +65,9 @@ export class Session {
   readonly #pause: ChallengePause;
   readonly #expiry: NodeJS.Timeout;
   readonly #ended = new AbortController();
-  readonly #lane: InputLane;
+  readonly #inputQueue: WorkerInputQueue;
   readonly #control: SessionControl;
-  readonly #variables = new VariableBook();
+  readonly #variables = new VariableStore();
 
   constructor(options: SessionOptions) {
     this.id = options.id;
@@ -83,12 +83,12 @@ export class Session {
     );
     const { onChallenge } = options;
     const onEvent = (event: Happening): void => {
-      this.#browser.liveDesk.changed();
+      this.#browser.liveHub.changed();
       options.onEvent(this.#variables.mask(event));
     };
     this.#pause = new ChallengePause({ onChallenge, queue: this.#queue, idleClock: this.#idleClock, onEvent });
     this.#browser.challengeWatch.listen(this.#pause);
-    this.#lane = new InputLane(
+    this.#inputQueue = new WorkerInputQueue(
       () => inputOf(this.#browser.pages.active.cdp),
       () => this.#lookForLists(),
     );
@@ -97,12 +97,12 @@ export class Session {
       release: () => this.#releaseAll(),
       settled: () => this.#settled(),
       changed: () => {
-        this.#browser.questionDesk.hold(this.#control.holder);
-        this.#browser.liveDesk.changed();
+        this.#browser.pendingQuestions.hold(this.#control.holder);
+        this.#browser.liveHub.changed();
       },
     });
     this.input = new InputIntake({
-      ...{ lane: this.#lane, control: this.#control, ended: this.#ended.signal },
+      ...{ inputQueue: this.#inputQueue, control: this.#control, ended: this.#ended.signal },
       onInput: () => this.#idleClock.touch(),
     });
     this.commands = new CommandRunner({
@@ -137,7 +137,7 @@ export class Session {
     if (context.clientId !== "") {
       this.#control.learn(context);
       this.#control.assertFree(context);
-      uses.use(this.#browser.questionDesk.wait());
+      uses.use(this.#browser.pendingQuestions.wait());
     }
     uses.use(this.#idleClock.activity());
     return { files: this.#browser.files, signal, [Symbol.dispose]: () => uses.dispose() };
@@ -154,8 +154,8 @@ export class Session {
   }
 
   /** Serves a CDP client until it disconnects. */
-  lend(requests: AsyncIterable<LendRequest>, signal: AbortSignal): AsyncIterable<CdpResponse> {
-    return this.#browser.lendDesk.lend(
+  proxyCdp(requests: AsyncIterable<ProxyCdpRequest>, signal: AbortSignal): AsyncIterable<CdpResponse> {
+    return this.#browser.cdpProxy.proxyCdp(
       requests,
       { isHeld: () => this.#control.holder !== undefined, onCommand: () => this.#idleClock.touch() },
       signal,
@@ -165,14 +165,17 @@ export class Session {
   /** Serves a live viewer until it disconnects. */
   view(arrival: Arrival): AsyncIterable<JoinResponse> {
     if (this.#ended.signal.aborted) throw this.#ended.signal.reason;
-    return this.#browser.liveDesk.view(arrival, {
+    return this.#browser.liveHub.view(arrival, {
       id: this.id,
       describe: () => {
         const { status, reason } = this.#pause;
         const { message: control, since } = this.#control;
         const pauseReason = reason === undefined ? {} : { pauseReason: reason };
-        const { questionDesk, downloadShelf } = this.#browser;
-        const asked = { questions: [...questionDesk.open], downloads: downloadShelf.offeredTo(this.#control.holder) };
+        const { pendingQuestions, downloadStore } = this.#browser;
+        const asked = {
+          questions: [...pendingQuestions.open],
+          downloads: downloadStore.offeredTo(this.#control.holder),
+        };
         return { status, ...pauseReason, control, controlChangedAt: timestampFromMs(since), ...asked };
       },
       activity: () => this.#idleClock.activity(),
@@ -184,7 +187,7 @@ export class Session {
     this.#control.learn(context);
     this.#control.assertFree(context);
     this.#idleClock.touch();
-    await this.#browser.questionDesk.answer(answer);
+    await this.#browser.pendingQuestions.answer(answer);
   }
 
   /** Applies a change of control. Resolves when no input of the previous holder can reach a page any longer. */
@@ -215,27 +218,27 @@ export class Session {
     clearTimeout(this.#expiry);
     this.#queue.close(waiting);
     this.#ended.abort(running);
-    this.#browser.questionDesk.hold(undefined);
-    this.#browser.lendDesk.close();
-    this.#browser.liveDesk.close(waiting);
+    this.#browser.pendingQuestions.hold(undefined);
+    this.#browser.cdpProxy.close();
+    this.#browser.liveHub.close(waiting);
     this.#browser.feed.close();
     this.#browser.challengeWatch.close();
   }
 
   #lookForLists(): void {
-    const { selectDesk, pages } = this.#browser;
-    if (pages.shown) selectDesk.touched(pages.shown);
+    const { selectPopups, pages } = this.#browser;
+    if (pages.shown) selectPopups.touched(pages.shown);
   }
 
   async #releaseAll(): Promise<void> {
-    this.#lane.clear();
+    this.#inputQueue.clear();
     for (const { cdp } of this.#browser.pages.all) releaseAll(inputOf(cdp));
-    await this.#browser.lendDesk.resume();
+    await this.#browser.cdpProxy.resume();
   }
 
   /** Resolves when the pages have handled all input of commands, people and CDP clients. */
   #settled(): Promise<unknown> {
     const sent = this.#browser.pages.all.map(({ cdp }) => inputOf(cdp).tally.settled());
-    return Promise.all([...sent, this.#browser.lendDesk.giveWay()]);
+    return Promise.all([...sent, this.#browser.cdpProxy.giveWay()]);
   }
 }

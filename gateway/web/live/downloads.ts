@@ -1,6 +1,6 @@
 import type { Download } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
-import { find, type Shown, steers } from "./view.ts";
+import { find, hasControl, type Shown } from "./view.ts";
 
 /** Milliseconds that a browser may take to start saving. */
 const savingMs = 60_000;
@@ -78,7 +78,7 @@ export function createDownloads({ fetch, complain, leave }: DownloadParts) {
 
   function show(now: Shown): void {
     latest = now;
-    const offered = steers(now) ? (now.state?.downloads ?? []) : [];
+    const offered = hasControl(now) ? (now.state?.downloads ?? []) : [];
     const open = offered.filter(({ id }) => !dismissed.has(id));
     const told = JSON.stringify(open);
     if (told === before) return;

@@ -10,7 +10,7 @@ import { createQuestionPanel } from "./question.ts";
 import { attachKeyboard } from "./sent-keys.ts";
 import { createTransfers } from "./transfers.ts";
 import { createVideo } from "./video.ts";
-import { clientName, createView, find, type Shown, steers } from "./view.ts";
+import { clientName, createView, find, hasControl, type Shown } from "./view.ts";
 
 /** Milliseconds for which a refusal is shown. */
 const refusalMs = 6_000;
@@ -49,14 +49,14 @@ function focusKeys(): void {
 }
 
 function show(news: Partial<Shown>): void {
-  const didSteer = steers(shown);
+  const hadControl = hasControl(shown);
   shown = { ...shown, ...news };
   render(shown);
-  const doesSteer = steers(shown);
-  if (doesSteer && !didSteer) focusKeys();
+  const isInControl = hasControl(shown);
+  if (isInControl && !hadControl) focusKeys();
   showQuestion(shown);
   showDownloads(shown);
-  if (didSteer && !doesSteer) {
+  if (hadControl && !isInControl) {
     input.clear();
     // The focused field was disabled.
     if (document.activeElement === document.body) wheel.focus();
@@ -123,7 +123,7 @@ function measure(): void {
 }
 
 function attach(): void {
-  const parts = { steers: () => steers(shown), push: input.push };
+  const parts = { hasControl: () => hasControl(shown), push: input.push };
   attachMouse({ ...parts, canvas, picture, onPress: focusKeys });
   attachTouch({ ...parts, canvas, picture, onPress: focusKeys });
   attachKeyboard({
@@ -133,11 +133,11 @@ function attach(): void {
   });
   canvas.addEventListener("click", () => {
     const { own, state, trouble } = shown;
-    if (steers(shown) || !state || trouble) return;
+    if (hasControl(shown) || !state || trouble) return;
     complain(own?.can_control ? "Press Take control first." : "This link is for watching only.");
   });
   wheel.addEventListener("click", () => {
-    connection.send(steers(shown) ? { hand_back: {} } : { take_control: {} });
+    connection.send(hasControl(shown) ? { hand_back: {} } : { take_control: {} });
   });
   const press = (id: string, act: () => unknown): void => find(id, HTMLButtonElement).addEventListener("click", act);
   for (const kind of ["back", "forward", "reload"] as const) press(kind, () => command({ kind }));
@@ -155,7 +155,7 @@ function attach(): void {
   find("go", HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
     const text = find("address", HTMLInputElement).value.trim();
-    if (text === "" || !steers(shown)) return;
+    if (text === "" || !hasControl(shown)) return;
     command({ kind: "navigate", url: /^[a-z]+:/i.test(text) && !/^[\w.-]+:\d/.test(text) ? text : `https://${text}` });
     focusKeys();
   });

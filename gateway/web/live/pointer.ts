@@ -6,7 +6,7 @@ export interface PointerParts {
   readonly canvas: HTMLCanvasElement;
   readonly picture: Picture;
   /** Whether the viewer has control. Without control, input is not sent, and the picture scrolls and zooms as usual. */
-  steers(): boolean;
+  hasControl(): boolean;
   push(event: InputEvent): void;
   /** Called when the mouse is pressed on the picture, which then receives keys. */
   onPress(): void;
@@ -21,12 +21,12 @@ const wheelUnits = [1, 16, 400];
 const mostClicks = 3;
 
 /** Sends mouse events: inside the picture, and outside while a button pressed inside is held. */
-export function attachMouse({ canvas, picture, steers, push, onPress }: PointerParts): void {
+export function attachMouse({ canvas, picture, hasControl, push, onPress }: PointerParts): void {
   const held = new Map<number, number>();
 
   canvas.addEventListener("mousedown", (event) => {
     const { [event.button]: button } = buttons;
-    if (!steers() || !button) return;
+    if (!hasControl() || !button) return;
     event.preventDefault();
     onPress();
     const clicks = ((Math.max(1, event.detail) - 1) % mostClicks) + 1;
@@ -38,17 +38,17 @@ export function attachMouse({ canvas, picture, steers, push, onPress }: PointerP
     const clicks = held.get(event.button);
     if (!button || clicks === undefined) return;
     held.delete(event.button);
-    if (steers()) push({ kind: "pointer_up", ...picture.pointAt(event), button, click_count: clicks });
+    if (hasControl()) push({ kind: "pointer_up", ...picture.pointAt(event), button, click_count: clicks });
   });
   addEventListener("mousemove", (event) => {
-    if (!steers() || (event.target !== canvas && held.size === 0)) return;
+    if (!hasControl() || (event.target !== canvas && held.size === 0)) return;
     push({ kind: "pointer_move", ...picture.pointAt(event) });
   });
-  canvas.addEventListener("contextmenu", (event) => void (steers() && event.preventDefault()));
+  canvas.addEventListener("contextmenu", (event) => void (hasControl() && event.preventDefault()));
   canvas.addEventListener(
     "wheel",
     (event) => {
-      if (!steers()) return;
+      if (!hasControl()) return;
       event.preventDefault();
       const unit = wheelUnits[event.deltaMode] ?? 1;
       push({ kind: "wheel", ...picture.pointAt(event), dx: event.deltaX * unit, dy: event.deltaY * unit });
@@ -58,7 +58,7 @@ export function attachMouse({ canvas, picture, steers, push, onPress }: PointerP
 }
 
 /** Sends touches. The page's browser recognises taps, swipes and pinches. */
-export function attachTouch({ canvas, picture, steers, push }: PointerParts): void {
+export function attachTouch({ canvas, picture, hasControl, push }: PointerParts): void {
   const fingers = new Map<number, SentFinger>();
   const tell = (phase: "start" | "move" | "end" | "cancel") =>
     push({ kind: "touch", phase, points: [...fingers.values()] });
@@ -71,7 +71,7 @@ export function attachTouch({ canvas, picture, steers, push }: PointerParts): vo
   }
 
   canvas.addEventListener("pointerdown", (event) => {
-    if (event.pointerType === "mouse" || !steers()) return;
+    if (event.pointerType === "mouse" || !hasControl()) return;
     // Prevents additional mouse events of the browser.
     event.preventDefault();
     canvas.setPointerCapture(event.pointerId);

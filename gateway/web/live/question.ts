@@ -1,6 +1,6 @@
 import type { Choice, PageQuestion, QuestionAnswer } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
-import { clientName, find, type Shown, steers } from "./view.ts";
+import { clientName, find, hasControl, type Shown } from "./view.ts";
 
 /** Heading and buttons of a question. `no` is to the left, if present. */
 interface Wording {
@@ -167,7 +167,7 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     const open = trouble ? [] : (state?.questions ?? []);
     const known = open.filter(({ id, kind }) => kind in wordings && id !== answered);
     const question = known.find(isOfActive) ?? known[0];
-    const isOurs = steers(now);
+    const isOurs = hasControl(now);
     const isNew = question?.id !== shown?.id;
     const hadFocus = panel.contains(document.activeElement);
     const wording = question && wordingOf(question);

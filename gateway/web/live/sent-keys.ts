@@ -4,7 +4,7 @@ import type { Command, InputEvent } from "./messages.ts";
 export interface KeyboardParts {
   /** Focused while the page receives keys: only editable elements have input methods, and a keyboard on phones. */
   readonly field: HTMLTextAreaElement;
-  steers(): boolean;
+  hasControl(): boolean;
   push(event: InputEvent): void;
   command(command: Command): void;
   /** Copies the selection of the page, after the input sent so far, to the clipboard. */
@@ -50,7 +50,7 @@ function toCommand({ key, code, altKey, ctrlKey, metaKey }: KeyboardEvent): Comm
 
 /** Sends typed keys, compositions of input methods, and other text input. */
 export function attachKeyboard(parts: KeyboardParts): void {
-  const { field, steers, push } = parts;
+  const { field, hasControl, push } = parts;
   const held = new Map<string, { key: string; code: string; location: number }>();
 
   function refill(): void {
@@ -80,7 +80,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
   }
 
   field.addEventListener("keydown", (event) => {
-    if (!steers() || event.isComposing || event.keyCode === takenKeyCode || untold.has(event.key)) return;
+    if (!hasControl() || event.isComposing || event.keyCode === takenKeyCode || untold.has(event.key)) return;
     const commands = !event.altKey && (isMac ? event.metaKey : event.ctrlKey);
     // The following paste event contains the text.
     if (commands && event.code === "KeyV") return;
@@ -105,7 +105,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
 
   field.addEventListener("beforeinput", (event) => {
     // Composition events report composed text.
-    if (!steers() || event.isComposing || event.inputType.includes("Composition")) return;
+    if (!hasControl() || event.isComposing || event.inputType.includes("Composition")) return;
     event.preventDefault();
     const text = event.data ?? event.dataTransfer?.getData("text/plain") ?? "";
     const { [event.inputType]: keys } = deedKeys;
@@ -117,16 +117,16 @@ export function attachKeyboard(parts: KeyboardParts): void {
     if (!(event instanceof InputEvent) || !event.isComposing) refill();
   });
   field.addEventListener("compositionupdate", ({ data }) => {
-    if (steers()) push(composition(data, false));
+    if (hasControl()) push(composition(data, false));
   });
   field.addEventListener("compositionend", ({ data }) => {
-    if (steers()) push(composition(data, data !== ""));
+    if (hasControl()) push(composition(data, data !== ""));
     refill();
   });
   field.addEventListener("paste", (event) => {
     event.preventDefault();
     const text = event.clipboardData?.getData("text/plain") ?? "";
-    if (steers() && text !== "") parts.paste(text);
+    if (hasControl() && text !== "") parts.paste(text);
   });
   refill();
 }

@@ -20,7 +20,7 @@ export function find<Kind extends HTMLElement>(id: string, kind: abstract new ()
 }
 
 /** Returns whether this viewer has control. */
-export function steers({ state, own, trouble }: Shown): boolean {
+export function hasControl({ state, own, trouble }: Shown): boolean {
   return trouble === undefined && own !== undefined && state?.control.holder_client_id === own.client_id;
 }
 
@@ -30,13 +30,13 @@ export function clientName(clientId: string | undefined, { viewers, own }: Pick<
   return viewers.find((viewer) => viewer.client_id === clientId)?.name ?? "Another viewer";
 }
 
-function steeringOf(shown: Shown): string {
+function controlStatusOf(shown: Shown): string {
   const { state, trouble } = shown;
   if (!state || trouble) return "";
   const since = state.control_changed_at
     ? ` (since ${new Date(state.control_changed_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })})`
     : "";
-  if (steers(shown)) return `You have control${since}`;
+  if (hasControl(shown)) return `You have control${since}`;
   if (state.control.state === "human_control")
     return `${clientName(state.control.holder_client_id, shown)} has control${since}`;
   return state.control.state === "agent_control" ? `The agent has control${since}` : "No person has control";
@@ -44,7 +44,7 @@ function steeringOf(shown: Shown): string {
 
 /** Returns how to resolve a pause. */
 function remedyOf(shown: Shown): string {
-  if (steers(shown)) return "Solve it to continue the session.";
+  if (hasControl(shown)) return "Solve it to continue the session.";
   if (shown.own?.can_control) return "Take control and solve it to continue the session.";
   return "The session continues when a person has solved it.";
 }
@@ -79,20 +79,21 @@ export function createView(command: (command: Command) => void) {
 
   return (shown: Shown): void => {
     const { trouble, state, viewers, own } = shown;
-    const isSteering = steers(shown);
+    const isInControl = hasControl(shown);
     const isPaused = state?.status === "paused";
     const { dataset } = document.body;
     dataset.is = trouble?.is ?? (state ? (isPaused ? "paused" : "live") : "waiting");
-    dataset.steers = String(isSteering);
+    dataset.steers = String(isInControl);
     write("status", { over: "Over", waiting: "Connecting", paused: "Paused", live: "Live" }[dataset.is] ?? "");
     write("notice", noticeOf(shown));
-    write("steering", steeringOf(shown));
+    write("steering", controlStatusOf(shown));
     const wheel = find("wheel", HTMLButtonElement);
     wheel.hidden = !own?.can_control || trouble !== undefined;
-    wheel.textContent = isSteering ? "Hand back" : "Take control";
-    for (const control of document.querySelectorAll<HTMLButtonElement>("[data-drives]")) control.disabled = !isSteering;
-    address.readOnly = !isSteering;
-    find("keys", HTMLTextAreaElement).disabled = !isSteering;
+    wheel.textContent = isInControl ? "Hand back" : "Take control";
+    for (const control of document.querySelectorAll<HTMLButtonElement>("[data-drives]"))
+      control.disabled = !isInControl;
+    address.readOnly = !isInControl;
+    find("keys", HTMLTextAreaElement).disabled = !isInControl;
     const names = viewers.map(({ id, name }) => (id === own?.id ? "you" : name));
     write("viewers", names.length === 0 ? "" : `${names.length} watching: ${names.join(", ")}`);
     if (!state) return;
@@ -100,9 +101,9 @@ export function createView(command: (command: Command) => void) {
     const title = active?.title || "Untitled page";
     write("title", title);
     document.title = `${title} - live`;
-    if (document.activeElement !== address || !isSteering)
+    if (document.activeElement !== address || !isInControl)
       address.value = active && isUnloaded(active) ? "" : (active?.url ?? "");
     find("picture", HTMLCanvasElement).setAttribute("aria-label", `Live picture of the page: ${title}`);
-    showTabs(state.pages ?? [], isSteering);
+    showTabs(state.pages ?? [], isInControl);
   };
 }

@@ -22,7 +22,7 @@ const mostFilled = 1_048_576;
 const read = compileReader(CreateRecipeRequestSchema);
 
 /** A recipe to run, with its parameters. */
-export interface RecipeWish {
+export interface RecipeRequest {
   readonly accountId: string;
   readonly id: string;
   readonly values: Readonly<Record<string, string>>;
@@ -33,7 +33,7 @@ export interface RecipeWish {
 /** Value of each parameter. Throws `validation-failed` for missing or unknown parameters. */
 function readValues(
   { parameters }: CreateRecipeRequest,
-  { values: given, variables }: Pick<RecipeWish, "values" | "variables">,
+  { values: given, variables }: Pick<RecipeRequest, "values" | "variables">,
 ): ReadonlyMap<string, string> {
   const givenFor = (name: string, usual: string | undefined) => (Object.hasOwn(given, name) ? given[name] : usual);
   const known = new Map(
@@ -83,7 +83,7 @@ function fill(
 }
 
 /** Loads a recipe and fills in its placeholders. Throws `not-found` and `validation-failed`. */
-export async function planRecipe(db: Queryable, wish: RecipeWish): Promise<Recipe> {
+export async function planRecipe(db: Queryable, wish: RecipeRequest): Promise<Recipe> {
   const { id, accountId, variables } = wish;
   const row = await findRecipe(db, id, accountId);
   if (!row) throw noRecipe();

@@ -15,7 +15,7 @@ import type { Database } from "../../platform/postgres/database.ts";
 import { toProblem } from "../../platform/problem.ts";
 import type { InputTaken } from "../../sessions/commands/input-line.ts";
 import { callerOf } from "../../sessions/commands/session-caller.ts";
-import type { SignsOfLife } from "../../sessions/control/signs-of-life.ts";
+import type { ControlHeartbeats } from "../../sessions/control/control-heartbeats.ts";
 import { findControl } from "../../sessions/control/store.ts";
 import { toControlMessage } from "../../sessions/session-control.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
@@ -25,7 +25,7 @@ export interface AgentInputParts {
   readonly db: Database;
   readonly sessions: Sessions;
   readonly events: EventLog;
-  readonly signsOfLife: SignsOfLife;
+  readonly controlHeartbeats: ControlHeartbeats;
   readonly config: { readonly errorsBase: string };
 }
 
@@ -38,7 +38,7 @@ const knownFor = 60_000;
 const ahead = 16;
 
 export function createAgentInputService(parts: AgentInputParts): ServiceImplementation<typeof AgentInputService> {
-  const { db, sessions, signsOfLife, events, config } = parts;
+  const { db, sessions, controlHeartbeats, events, config } = parts;
   /** Browser sessions by agent session. The mapping never changes. */
   const known = new IdleMap<string, { readonly sessionId: string; readonly accountId: string }>(knownFor);
 
@@ -59,7 +59,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     const answer = await sessions.sendInput({ ...callerOf(call), clientId }, sessionId, request);
     // No event at all is a heartbeat.
     const isHeard = answer.accepted > 0 || answer.dropped === 0;
-    if (isHeard) signsOfLife.note(sessionId, clientId, answer.accepted > 0);
+    if (isHeard) controlHeartbeats.note(sessionId, clientId, answer.accepted > 0);
     return answer;
   }
 
@@ -90,7 +90,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
       async onTaken(taken) {
         const hasInput = taken.accepted > last.accepted;
         // If nothing was accepted or dropped, the message was a heartbeat.
-        if (hasInput || taken.dropped === last.dropped) signsOfLife.note(sessionId, clientId, hasInput);
+        if (hasInput || taken.dropped === last.dropped) controlHeartbeats.note(sessionId, clientId, hasInput);
         last = taken;
         await outbox.push({ acknowledgement: taken });
       },

@@ -18,7 +18,7 @@ import {
   type RequestEmailChangeRequest,
   type UndoEmailChangeRequest,
 } from "../../gen/pilothouse/v1/credentials_pb.ts";
-import type { Brakes } from "../../identity/throttle.ts";
+import type { Throttles } from "../../identity/throttle.ts";
 import { type AuditLog, type Call, loginOf } from "../../kernel/call.ts";
 import type { Mailer } from "../../mail/mailer.ts";
 import type { Bus } from "../../platform/bus.ts";
@@ -36,7 +36,7 @@ export interface EmailChangeParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly clock: Clock;
-  readonly brakes: Brakes;
+  readonly throttles: Throttles;
   readonly provePassword: ProvePassword;
   readonly logins: Logins;
   readonly mailer: Mailer;
@@ -48,7 +48,7 @@ const mostMails = 5;
 
 /** Creates the methods that change a user's address. */
 export function createEmailChange(parts: EmailChangeParts) {
-  const { db, bus, clock, brakes, provePassword, logins, mailer, audit } = parts;
+  const { db, bus, clock, throttles, provePassword, logins, mailer, audit } = parts;
   const mails = createAuthMails(mailer);
 
   /** Changes the address of a user who has proven access to its mailbox. Returns the previous row. */
@@ -87,7 +87,7 @@ export function createEmailChange(parts: EmailChangeParts) {
       if (email === user.email) throw failFields("validation-failed", { email: "is already your address" });
       await provePassword({ user, email: user.email, password: request.password, client: clientOf(call) });
       for (const name of [`email-change by ${user.id}`, `email-change to ${email}`])
-        await brakes.take([{ name, limit: mostMails }], "requests to change the address");
+        await throttles.take([{ name, limit: mostMails }], "requests to change the address");
       await db.transaction(async (tx) => {
         call.audit(tx, { subject: user.id, data: { email } });
         await mailTo(tx, user, email, loginId);

@@ -10,7 +10,7 @@ import {
   StepUpResponseSchema,
   TotpEnrolmentSchema,
 } from "../../gen/pilothouse/v1/mfa_pb.ts";
-import type { Brakes } from "../../identity/throttle.ts";
+import type { Throttles } from "../../identity/throttle.ts";
 import { type Call, loginOf, steppedUpFor } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import type { Mailer } from "../../mail/mailer.ts";
@@ -46,7 +46,7 @@ export interface MfaServiceParts {
   readonly bus: Bus;
   readonly clock: Clock;
   readonly sealer: Sealer;
-  readonly brakes: Brakes;
+  readonly throttles: Throttles;
   readonly provePassword: ProvePassword;
   readonly logins: Logins;
   readonly mailer: Mailer;
@@ -61,14 +61,14 @@ const wrongCode = (): Failure =>
 const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
 
 export function createMfaService(parts: MfaServiceParts): ServiceImplementation<typeof MfaService> {
-  const { db, bus, clock, sealer, brakes, provePassword, logins, mailer } = parts;
+  const { db, bus, clock, sealer, throttles, provePassword, logins, mailer } = parts;
   const contextOf = (userId: string) => ({ accountId: userId, purpose: "totp" });
 
   /** Runs an attempt, which counts against the limit unless it succeeds. */
   async function tryCode<T>({ id }: UserRow, run: (tx: Tx) => Promise<T>): Promise<T> {
-    const counted = await brakes.take([{ name: `totp ${id}`, limit: mostTries }], "attempts at a code of this user");
+    const counted = await throttles.take([{ name: `totp ${id}`, limit: mostTries }], "attempts at a code of this user");
     const result = await db.transaction(run);
-    await brakes.giveBack(counted);
+    await throttles.giveBack(counted);
     return result;
   }
 

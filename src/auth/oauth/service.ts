@@ -8,7 +8,7 @@ import {
 import { judgeGrant } from "../../identity/api-keys/grants.ts";
 import { keyBearers } from "../../identity/api-keys/key-bearer.ts";
 import { parseToken } from "../../identity/api-keys/token.ts";
-import type { Brakes } from "../../identity/throttle.ts";
+import type { Throttles } from "../../identity/throttle.ts";
 import type { Credential } from "../../kernel/bearer-kind.ts";
 import type { AuditLog, Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
@@ -38,13 +38,13 @@ export interface OAuthServiceParts {
   readonly db: Database;
   readonly ids: Ids;
   readonly clock: Clock;
-  readonly brakes: Brakes;
+  readonly throttles: Throttles;
   readonly logins: Logins;
   readonly audit: AuditLog;
 }
 
 export function createOAuthService(parts: OAuthServiceParts): ServiceImplementation<typeof OAuthService> {
-  const { db, ids, clock, brakes, logins, audit } = parts;
+  const { db, ids, clock, throttles, logins, audit } = parts;
   const [keys, access] = [keyBearers(db), loginBearers(db)];
 
   async function findKey({ clientAddress }: Call, { id, secret }: ClientCredentials): Promise<Credential> {
@@ -59,9 +59,9 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
   async function issueForKey(call: Call, request: TokenRequest): Promise<TokenResponse> {
     const client = readClient(call, request);
     const name = `oauth ${client.id.slice(0, 64)} ${clientOf(call).network}`;
-    const counted = await brakes.take([{ name, limit: mostFailures }], "attempts at the secret of this client");
+    const counted = await throttles.take([{ name, limit: mostFailures }], "attempts at the secret of this client");
     const { principal, expiresAt } = await findKey(call, client);
-    await brakes.giveBack(counted);
+    await throttles.giveBack(counted);
     const asked = new Set(request.scope?.split(" ").filter(Boolean));
     const [beyond] = asked.difference(principal.scopes);
     if (beyond !== undefined)

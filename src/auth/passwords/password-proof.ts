@@ -1,8 +1,8 @@
 import type { UserRow } from "../../accounts/users.ts";
-import type { Brakes } from "../../identity/throttle.ts";
+import type { Throttles } from "../../identity/throttle.ts";
 import { fail } from "../../platform/errors.ts";
 import type { Client } from "../logins/client.ts";
-import type { CountTry } from "../logins/network-brakes.ts";
+import type { CountTry } from "../logins/network-throttles.ts";
 import type { Passwords } from "./passwords.ts";
 
 const tries = { strangers: 20, knownNetwork: 10, what: "attempts at the password of this address" };
@@ -25,15 +25,15 @@ export type ProvePassword = (claim: PasswordClaim) => Promise<void>;
 
 /** Creates the password check. All methods that need a password share its attempt counters. */
 export function createPasswordProof(parts: {
-  readonly brakes: Brakes;
+  readonly throttles: Throttles;
   readonly countTry: CountTry;
   readonly passwords: Passwords;
 }): ProvePassword {
-  const { brakes, countTry, passwords } = parts;
+  const { throttles, countTry, passwords } = parts;
   return async ({ user, email, password, client: { address, network } }) => {
     const counted = await countTry({ kind: "password", email, userId: user?.id, network, ...tries });
     if (!(await passwords.verify(user?.password_hash, password, address)))
       throw fail("invalid-credentials", {}, { detail: wrongPassword });
-    await brakes.giveBack(counted);
+    await throttles.giveBack(counted);
   };
 }

@@ -93,7 +93,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
     async cdp(call, { sessionId }: CdpRequest): Promise<StreamRelay<CdpRequest, CdpResponse>> {
       if (sessionId === "") throw failFields("validation-failed", { session_id: "is required in the first message" });
       await assertOpen(call, sessionId);
-      return { relay: (messages) => sessions.lend(call, sessionId, messages) };
+      return { relay: (messages) => sessions.proxyCdp(call, sessionId, messages) };
     },
   };
 }

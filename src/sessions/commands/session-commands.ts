@@ -4,8 +4,8 @@ import {
   type CommandContext,
   type InputPart,
   InputPartSchema,
-  type LendRequest,
-  LendRequestSchema,
+  type ProxyCdpRequest,
+  ProxyCdpRequestSchema,
   type Selection,
   type ViewRequest,
   ViewRequestSchema,
@@ -63,7 +63,7 @@ export interface SessionCommands {
   /** Answers a dialog of the page, for the client that holds control. */
   answerQuestion(caller: SessionCaller, id: string, answer: LiveAnswer): Promise<void>;
   /** Connects a CDP client to the browser. The first response confirms the connection. */
-  lend(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
+  proxyCdp(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
   /** Shows the session to a viewer, whose first message joins. */
   view(
     caller: SessionCaller,
@@ -83,12 +83,15 @@ export interface MessagePart {
 }
 
 /** `closed` is sent only if the client closed its connection. */
-async function* lendRequests(context: CommandContext, parts: AsyncIterable<MessagePart>): AsyncGenerator<LendRequest> {
-  yield create(LendRequestSchema, { context });
+async function* proxyCdpRequests(
+  context: CommandContext,
+  parts: AsyncIterable<MessagePart>,
+): AsyncGenerator<ProxyCdpRequest> {
+  yield create(ProxyCdpRequestSchema, { context });
   for await (const { data, last } of parts) {
-    if (data.length > 0) yield create(LendRequestSchema, { data, last });
+    if (data.length > 0) yield create(ProxyCdpRequestSchema, { data, last });
   }
-  yield create(LendRequestSchema, { closed: true });
+  yield create(ProxyCdpRequestSchema, { closed: true });
 }
 
 /** Attaches the command context to the first part, and whenever the control epoch has increased. */
@@ -198,8 +201,13 @@ export function createSessionCommands(
     async answerQuestion(caller, id, answer) {
       await commands.run(caller, id, fleetCommands.answerQuestion, answer);
     },
-    lend: (caller, id, messages) =>
-      commands.exchange({ caller, id, method: method.lend, build: (context) => lendRequests(context, messages) }),
+    proxyCdp: (caller, id, messages) =>
+      commands.exchange({
+        caller,
+        id,
+        method: method.proxyCdp,
+        build: (context) => proxyCdpRequests(context, messages),
+      }),
     view: (caller, id, viewer, messages) =>
       commands.exchange({
         caller,

@@ -86,7 +86,7 @@ const renewStatement: NamedStatement = {
 };
 
 /** A heartbeat of the control holder. */
-export interface SignOfLife {
+export interface ControlHeartbeat {
   readonly sessionId: string;
   readonly clientId: string;
   readonly heardAt: Date;
@@ -95,7 +95,7 @@ export interface SignOfLife {
 }
 
 /** Renews control if the client holds it, by `lapse` milliseconds after the heartbeat and after the last input. */
-export async function renewControl(db: Queryable, sign: SignOfLife, lapse: { sign: number; input: number }) {
+export async function renewControl(db: Queryable, sign: ControlHeartbeat, lapse: { sign: number; input: number }) {
   const { sessionId, clientId, heardAt, inputAt } = sign;
   await db.named(renewStatement, [sessionId, clientId, heardAt, inputAt, lapse.sign, lapse.input]);
 }

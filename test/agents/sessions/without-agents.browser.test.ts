@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../../support/lend-scene.ts";
+import { borrowLendScene, type LendScene } from "../../support/cdp-proxy-scene.ts";
 import { LiveClient } from "../../support/live-client.ts";
 
 let scene: LendScene;

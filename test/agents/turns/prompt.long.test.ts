@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
-import { type LendScene, startLendScene } from "../../support/lend-scene.ts";
+import { type LendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
 import { LlmProvider } from "../../support/llm-provider.ts";
 
 let provider: LlmProvider;

@@ -4,8 +4,8 @@ import { type AddressInfo, createServer } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { runAgent } from "../../../tools/agent/run-agent.ts";
+import { type LendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
 import { login } from "../../support/fixture-site.ts";
-import { type LendScene, startLendScene } from "../../support/lend-scene.ts";
 import { type Asked, LlmProvider, type Said } from "../../support/llm-provider.ts";
 
 let provider: LlmProvider;

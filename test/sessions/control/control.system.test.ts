@@ -4,10 +4,10 @@ import type { ReadableStream } from "node:stream/web";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { openDatabase } from "../../../src/platform/postgres/database.ts";
+import { BareClient } from "../../support/cdp-proxy-scene.ts";
 import { silentLog } from "../../support/database.ts";
 import { type DeployedGateway, Deployment } from "../../support/deployment.ts";
 import { InputSite } from "../../support/input-site.ts";
-import { BareClient } from "../../support/lend-scene.ts";
 import { LiveClient } from "../../support/live-client.ts";
 import { race } from "./race.ts";
 

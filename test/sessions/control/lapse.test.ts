@@ -12,7 +12,7 @@ import {
   CreateAgentSessionRequestSchema,
   TakeOverRequestSchema,
 } from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
-import { createSignsOfLife } from "../../../src/sessions/control/signs-of-life.ts";
+import { createControlHeartbeats } from "../../../src/sessions/control/control-heartbeats.ts";
 import { type SessionsApp, startSessionsApp } from "../../support/sessions-app.ts";
 import { createTestClock } from "../../support/test-clock.ts";
 
@@ -90,15 +90,15 @@ test("keeps control by heartbeats until the last input is 5 minutes old", async 
     (await agents.get(call(), { $typeName: "pilothouse.v1.GetAgentSessionRequest", id })).control;
   /** Sends a heartbeat through a new gateway, which writes it immediately. */
   async function beat(): Promise<void> {
-    const signsOfLife = createSignsOfLife({ ...running.app, clock });
+    const controlHeartbeats = createControlHeartbeats({ ...running.app, clock });
     const message = create(StreamInputRequestSchema, { agentSessionId: id, clientId: "anna" });
-    const talk = await createAgentInputService({ ...running.app, signsOfLife }).streamInput(call(), message);
+    const talk = await createAgentInputService({ ...running.app, controlHeartbeats }).streamInput(call(), message);
     if ("relay" in talk) throw new Error("input is a conversation");
     expect(await Array.fromAsync(talk.answer(message))).toEqual([]);
     expect(await Array.fromAsync(talk.finish?.() ?? [])).toEqual([
       { acknowledgement: { sequence: 0, accepted: 0, dropped: 0 } },
     ]);
-    signsOfLife.stop();
+    controlHeartbeats.stop();
   }
   for (let step = 1; step <= 10; step += 1) {
     clock.advance(28_000);

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
+import { BareClient } from "../../support/cdp-proxy-scene.ts";
 import type { DeployedGateway } from "../../support/deployment.ts";
 import type { InputSite } from "../../support/input-site.ts";
-import { BareClient } from "../../support/lend-scene.ts";
 import type { Rest } from "../../support/rest.ts";
 
 /** Participants of the race. */

@@ -1,4 +1,4 @@
-import type { PageBook } from "../../pages/page-book.ts";
+import type { PageRegistry } from "../../pages/page-registry.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import type { Tab } from "../../pages/tab.ts";
@@ -26,13 +26,13 @@ interface Outcome {
  * begin after the action ended are not awaited.
  */
 export class Aftermath {
-  readonly #pages: PageBook;
+  readonly #pages: PageRegistry;
   readonly #page: SessionPage;
   readonly #tab: Tab;
   readonly #before: { readonly requested: number; readonly started: number; readonly windows: number };
   readonly #opened: ReadonlySet<SessionPage>;
 
-  constructor(pages: PageBook, page: SessionPage) {
+  constructor(pages: PageRegistry, page: SessionPage) {
     this.#pages = pages;
     this.#page = page;
     this.#tab = page.tab;

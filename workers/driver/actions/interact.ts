@@ -1,7 +1,7 @@
 import type { InteractRequest } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../../src/platform/errors.ts";
 import { isTargetClosed } from "../../cdp/target-faults.ts";
-import type { PageBook } from "../../pages/page-book.ts";
+import type { PageRegistry } from "../../pages/page-registry.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import { shownText } from "../../pages/shown-text.ts";
 import { crashedFailure } from "../../pages/tab.ts";
@@ -18,7 +18,7 @@ import { upload } from "./upload.ts";
 
 /** Dependencies of any action, also of one on the page itself. */
 export interface ActionScene extends Scene {
-  readonly pages: PageBook;
+  readonly pages: PageRegistry;
 }
 
 /** Fields that an action adds to the response of its command. */

@@ -5,8 +5,8 @@ import { isMetadataHost } from "../../../src/platform/outgoing/address-rules.ts"
 import type { CdpSession } from "../../cdp/cdp-session.ts";
 import type { EgressRelay } from "../../egress/egress-relay.ts";
 import type { EgressFailure } from "../../egress/journal.ts";
-import type { DownloadShelf } from "../../files/download-shelf.ts";
-import type { PageBook } from "../../pages/page-book.ts";
+import type { DownloadStore } from "../../files/download-store.ts";
+import type { PageRegistry } from "../../pages/page-registry.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import type { LoadState } from "../../pages/tab.ts";
@@ -26,11 +26,11 @@ const stopMs = 100;
 
 /** Dependencies of a navigation. */
 export interface NavigateScene {
-  readonly pages: PageBook;
+  readonly pages: PageRegistry;
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
   readonly relay: Pick<EgressRelay, "wasRefused" | "failureOf" | "isOutside">;
-  readonly downloads: Pick<DownloadShelf, "nameSince">;
+  readonly downloads: Pick<DownloadStore, "nameSince">;
   /** Whether refusals tell the operator how to allow the address. */
   readonly showRemedy: boolean;
 }

@@ -2,7 +2,7 @@ import type { ActivatePage, ClosePage } from "../../../src/gen/pilothouse/v1/ses
 import { within } from "../../../src/platform/deadline.ts";
 import { fail } from "../../../src/platform/errors.ts";
 import { askBrowser } from "../../pages/ask-browser.ts";
-import type { PageBook } from "../../pages/page-book.ts";
+import type { PageRegistry } from "../../pages/page-registry.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 import { browserFailure } from "./browser-failure.ts";
@@ -13,7 +13,7 @@ const frontMs = 500;
 
 /** Dependencies of a page command. */
 export interface ControlScene {
-  readonly pages: PageBook;
+  readonly pages: PageRegistry;
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
 }

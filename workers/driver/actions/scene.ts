@@ -1,12 +1,12 @@
 import type { Viewport } from "../../../src/gen/pilothouse/v1/common_pb.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
-import type { ChooserDesk } from "../../files/chooser-desk.ts";
+import type { FileChoosers } from "../../files/file-choosers.ts";
 import type { SessionFiles } from "../../files/session-files.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
-import type { VariableUse } from "../../variables/variable-book.ts";
+import type { VariableUse } from "../../variables/variable-store.ts";
 import type { Aim } from "../elements/aim.ts";
-import type { RefBook } from "../elements/ref-book.ts";
+import type { RefRegistry } from "../elements/ref-registry.ts";
 
 /** Dependencies of an action. */
 export interface Scene {
@@ -15,11 +15,11 @@ export interface Scene {
   /** Whether the emulated device has a touch screen. */
   readonly hasTouch: boolean;
   readonly files: Pick<SessionFiles, "pathOf">;
-  readonly chooserDesk: Pick<ChooserDesk, "expect">;
+  readonly fileChoosers: Pick<FileChoosers, "expect">;
   /** Viewport size of the session's pages. */
   readonly viewport: Viewport;
   /** Resolves element references. */
-  readonly refs: Pick<RefBook, "aimOf">;
+  readonly refs: Pick<RefRegistry, "aimOf">;
   /** Secrets that may be typed but never shown. */
   readonly secrets: VariableUse;
 }

@@ -1,6 +1,6 @@
 import type { Scroll } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import type { Scrolled } from "../../injected/page-scroll.ts";
-import type { ViewportPoint } from "../../injected/page-sight.ts";
+import type { ViewportPoint } from "../../injected/page-visibility.ts";
 import { inputOf } from "../../input/page-input.ts";
 import {
   callForObject,

@@ -2,7 +2,7 @@ import type { SecretVariable } from "../../../src/gen/pilothouse/fleet/v1/fleet_
 import { type Failure, fail, failFields } from "../../../src/platform/errors.ts";
 import { normaliseHost } from "../../../src/platform/outgoing/address-rules.ts";
 import { DomainList } from "../../../src/platform/outgoing/domain-list.ts";
-import type { VariableUse } from "../../variables/variable-book.ts";
+import type { VariableUse } from "../../variables/variable-store.ts";
 import {
   callForObject,
   callPage,

@@ -1,13 +1,13 @@
 import { type Hover, MouseButton, type Tap } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { failFields } from "../../../src/platform/errors.ts";
 import type { GuardedInput } from "../../injected/page-guard.ts";
-import type { ViewportPoint } from "../../injected/page-sight.ts";
+import type { ViewportPoint } from "../../injected/page-visibility.ts";
 import type { Button } from "../../input/mouse.ts";
 import { inputOf, type PageInput } from "../../input/page-input.ts";
 import type { TouchScreen } from "../../input/touch-screen.ts";
+import { dispatchClick } from "../elements/click-dispatch.ts";
 import { callPage, mainFrame } from "../elements/page-world.ts";
 import { persist } from "../elements/reach.ts";
-import { dispatchClick } from "../elements/strike.ts";
 import { aimOf, checkTime, type Scene } from "./scene.ts";
 
 /**

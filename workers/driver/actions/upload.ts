@@ -28,8 +28,8 @@ export async function upload(scene: Scene, request: Upload): Promise<void> {
 
 /** Taps an element and returns the input of the file chooser that opens. */
 async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
-  const { chooserDesk, sessionPage, progress } = scene;
-  using expected = chooserDesk.expect(sessionPage.tab);
+  const { fileChoosers, sessionPage, progress } = scene;
+  using expected = fileChoosers.expect(sessionPage.tab);
   await tap(scene, request);
   const opened = unlessLate(expected.chooser, progress.remaining(), () => {
     throw fail(

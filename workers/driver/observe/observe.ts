@@ -12,9 +12,9 @@ import { browserFailure } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
 import { callPage, DocumentLeft, mainFrame } from "../elements/page-world.ts";
 import { persist } from "../elements/reach.ts";
-import type { RefBook } from "../elements/ref-book.ts";
-import { lookAt, type PageLook } from "./look.ts";
+import type { RefRegistry } from "../elements/ref-registry.ts";
 import { takeModelPicture } from "./model-picture.ts";
+import { lookAt, type PageSnapshot } from "./page-snapshot.ts";
 
 /** Largest snapshot in bytes, and the default. */
 const mostBytes = 24_576;
@@ -32,7 +32,7 @@ const settleMs = 3_000;
 
 /** Dependencies of an observe. */
 export interface ObserveScene extends Scene {
-  readonly refs: RefBook;
+  readonly refs: RefRegistry;
 }
 
 type Wish = Pick<ObserveOptions, "scope" | "maxBytes" | "find" | "screenshot">;
@@ -89,7 +89,7 @@ export async function waitUntilSettled(scene: ObserveScene): Promise<void> {
 }
 
 /** Returns the lines that fit into `room` bytes. */
-function cut({ lines, isCut }: PageLook, room: number): Pick<PageLook, "lines" | "isCut"> {
+function cut({ lines, isCut }: PageSnapshot, room: number): Pick<PageSnapshot, "lines" | "isCut"> {
   let left = room + 1;
   const count = lines.findIndex((line) => {
     left -= Buffer.byteLength(line) + 1;

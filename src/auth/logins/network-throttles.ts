@@ -1,0 +1,43 @@
+import type { CountedTry, Throttles } from "../../identity/throttle.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { isKnownNetwork } from "./store.ts";
+
+/** Milliseconds for which a network counts as known after a login. */
+const knownFor = 30 * 86_400_000;
+
+/** An attempt for an address, which may not belong to a user. */
+export interface AddressTry {
+  /** Kind of attempt, such as `password`. */
+  readonly kind: string;
+  /** Canonical address. */
+  readonly email: string;
+  readonly userId: string | undefined;
+  readonly network: string;
+  /** Attempts per hour of all unknown networks together. */
+  readonly strangers: number;
+  /**
+   * Additional attempts per hour for each network from which the user logged in within 30 days. Others cannot exhaust
+   * them.
+   */
+  readonly knownNetwork: number;
+  /** Description of the attempts, for the error text. */
+  readonly what: string;
+}
+
+/** Counts an attempt for an address. Throws `rate-limited` if none is left. */
+export type CountTry = (tried: AddressTry) => Promise<CountedTry>;
+
+/** Creates the throttle of attempts by address and network. */
+export function createNetworkThrottles(parts: {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly throttles: Throttles;
+}): CountTry {
+  const { db, clock, throttles } = parts;
+  return async ({ kind, email, userId, network, strangers, knownNetwork, what }) => {
+    const isKnown = await isKnownNetwork(db, { userId, network }, new Date(clock.now() - knownFor));
+    const own = isKnown ? [{ name: `${kind} ${email} ${network}`, limit: knownNetwork }] : [];
+    return throttles.take([...own, { name: `${kind} ${email}`, limit: strangers }], what);
+  };
+}

@@ -1,0 +1,61 @@
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { lapse } from "./control.ts";
+import { type ControlHeartbeat, renewControl } from "./store.ts";
+
+/** Milliseconds between renewals of one client's control lease. Other heartbeats and input cause no writes. */
+const renewEvery = 5_000;
+
+export interface ControlHeartbeatsParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Renews control leases on heartbeats. */
+export interface ControlHeartbeats {
+  /** Records a heartbeat or input of a client. */
+  note(sessionId: string, clientId: string, hasInput: boolean): void;
+  /** Drops pending renewals. */
+  stop(): void;
+}
+
+interface Waiting {
+  sign: ControlHeartbeat | undefined;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** Creates the renewal. The first heartbeat is written at once, later ones at most every `renewEvery`. */
+export function createControlHeartbeats({ db, clock, log }: ControlHeartbeatsParts): ControlHeartbeats {
+  const waiting = new Map<string, Waiting>();
+
+  function write(key: string, sign: ControlHeartbeat): void {
+    const timer = setTimeout(() => {
+      const next = waiting.get(key)?.sign;
+      waiting.delete(key);
+      if (next) write(key, next);
+    }, renewEvery);
+    timer.unref();
+    waiting.set(key, { sign: undefined, timer });
+    renewControl(db, sign, lapse).catch((error: unknown) => {
+      log.warn({ err: error, session_id: sign.sessionId }, "failed to renew control lease");
+    });
+  }
+
+  return {
+    note(sessionId, clientId, hasInput) {
+      const key = `${sessionId} ${clientId}`;
+      const heardAt = new Date(clock.now());
+      const earlier = waiting.get(key);
+      const inputAt = hasInput ? heardAt : (earlier?.sign?.inputAt ?? null);
+      const sign = { sessionId, clientId, heardAt, inputAt };
+      if (earlier) earlier.sign = sign;
+      else write(key, sign);
+    },
+    stop() {
+      for (const { timer } of waiting.values()) clearTimeout(timer);
+      waiting.clear();
+    },
+  };
+}

@@ -1,0 +1,83 @@
+import { within } from "../../src/platform/deadline.ts";
+
+/** Minimum milliseconds between checks triggered by events, however many events a page raises. */
+const spacingMs = 250;
+
+/** Schedules checks of a page. At most one check runs at a time. */
+export class DetectionTimer {
+  readonly #look: () => Promise<void>;
+  #timer: NodeJS.Timeout | undefined;
+  #dueAt = Number.POSITIVE_INFINITY;
+  /** Delays of the checks after the next one. */
+  #following: readonly number[] = [];
+  #endedAt = Number.NEGATIVE_INFINITY;
+  #isLooking = false;
+  #end = Promise.withResolvers<void>();
+  #isStopped = false;
+
+  /** `look` must not reject and must always settle. */
+  constructor(look: () => Promise<void>) {
+    this.#look = look;
+  }
+
+  /** Checks now, or after the running check. */
+  now(): void {
+    this.#askFor(performance.now());
+  }
+
+  /** Checks after `ms`, unless an earlier check is due. */
+  after(ms: number): void {
+    this.#askFor(performance.now() + ms);
+  }
+
+  /** Replaces the pending delays. Each delay starts at the end of the previous check. */
+  follow([first, ...following]: readonly number[]): void {
+    this.#following = following;
+    if (first === undefined) this.#cancel();
+    else this.#askFor(Math.max(performance.now() + first, this.#endedAt + spacingMs));
+  }
+
+  /** Resolves at the end of the next check, or after `ms`. */
+  nextEnd(ms: number): Promise<void> {
+    return within(this.#end.promise, ms, undefined);
+  }
+
+  /** Stops checking. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#following = [];
+    this.#cancel();
+  }
+
+  #askFor(at: number): void {
+    if (this.#isStopped || at >= this.#dueAt) return;
+    this.#cancel();
+    this.#dueAt = at;
+    // A check that falls due during a running check starts after it.
+    if (this.#isLooking) return;
+    const delay = at - performance.now();
+    if (delay <= 0) void this.#run();
+    else this.#timer = setTimeout(() => void this.#run(), delay);
+  }
+
+  async #run(): Promise<void> {
+    this.#cancel();
+    this.#isLooking = true;
+    await this.#look();
+    this.#isLooking = false;
+    this.#endedAt = performance.now();
+    const [next, ...following] = this.#following;
+    this.#following = following;
+    const dueAt = this.#dueAt;
+    this.#cancel();
+    if (next !== undefined) this.after(next);
+    if (dueAt !== Number.POSITIVE_INFINITY) this.#askFor(dueAt);
+    this.#end.resolve();
+    this.#end = Promise.withResolvers<void>();
+  }
+
+  #cancel(): void {
+    clearTimeout(this.#timer);
+    this.#dueAt = Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,23 @@
+/** Maximum number of methods counted by name. */
+const mostNames = 32;
+
+/** Name under which all other methods are counted. */
+const unnamed = "other";
+
+const methodName = /^[A-Z][A-Za-z]{1,40}\.[a-z][A-Za-z]{1,60}$/;
+
+/** Counters over the CDP clients of all sessions of this process. Gateways count the messages. */
+export const cdpProxyTotals = {
+  /** Connected clients. */
+  clients: 0,
+  /** Commands refused because the policy has no entry for their method, by method. */
+  unjudged: new Map<string, number>(),
+};
+
+/** Counts a command without a policy entry. Unknown methods share one name, to bound the number of names. */
+export function countUnjudged(method: string, browserMayKnow: boolean): void {
+  const { unjudged } = cdpProxyTotals;
+  const isNamed = browserMayKnow && methodName.test(method) && (unjudged.has(method) || unjudged.size < mostNames);
+  const name = isNamed ? method : unnamed;
+  unjudged.set(name, (unjudged.get(name) ?? 0) + 1);
+}

@@ -1,0 +1,68 @@
+import { within } from "../../src/platform/deadline.ts";
+import type { ClientCommand, Params } from "./client-command.ts";
+import { refusalUnderControl } from "./command-policy.ts";
+
+/** Commands that run a script, which can block its page indefinitely. */
+const scripts = new Set(["Runtime.evaluate", "Runtime.callFunctionOn", "Runtime.runScript"]);
+
+/** Milliseconds for a script to end by itself, and between attempts to terminate it. */
+const patienceMs = 50;
+
+/** Milliseconds after which pending commands are abandoned. */
+const abandonedAfter = 250;
+
+/** A pending command. */
+interface PendingCommand {
+  readonly method: string;
+  readonly sessionId: string | undefined;
+  /** Notifies the client that its command was abandoned. */
+  readonly onAbandoned: () => void;
+}
+
+/** Sends a command on a session of the client. Resolves with the answer, including errors. */
+type Send = (command: Pick<PendingCommand, "method" | "sessionId"> & { readonly params: Params }) => Promise<unknown>;
+
+/** Pending commands of a client, except those that only read. */
+export class PendingCommands {
+  readonly #send: Send;
+  readonly #open = new Set<PendingCommand>();
+
+  constructor(send: Send) {
+    this.#send = send;
+  }
+
+  /** Records a forwarded command. The returned function is called at the answer: false if abandoned. */
+  begin({ method, sessionId }: Pick<ClientCommand, "method" | "sessionId">, onAbandoned: () => void): () => boolean {
+    if (refusalUnderControl(method) === undefined) return () => true;
+    const pending = { method, sessionId, onAbandoned };
+    this.#open.add(pending);
+    return () => this.#open.delete(pending);
+  }
+
+  /** Terminates scripts, then abandons all other commands after 250 ms. Resolves when the scripts have ended. */
+  async abandon(): Promise<void> {
+    const all = [...this.#open];
+    if (all.length === 0) return;
+    setTimeout(() => this.#giveUp(all), abandonedAfter).unref();
+    const running = Map.groupBy(
+      all.filter(({ method }) => scripts.has(method)),
+      ({ sessionId }) => sessionId,
+    );
+    await Promise.all([...running].map(([sessionId, pendingCommands]) => this.#endScripts(sessionId, pendingCommands)));
+  }
+
+  /** Terminates only while the page is blocked: if a script awaits a promise, the page's next script would end. */
+  async #endScripts(sessionId: string | undefined, pendingCommands: readonly PendingCommand[]): Promise<void> {
+    const beganAt = performance.now();
+    const isFree = this.#send({ method: "Runtime.evaluate", params: { expression: "0" }, sessionId }).then(() => true);
+    while (!(await within(isFree, patienceMs, false)) && performance.now() - beganAt < abandonedAfter) {
+      this.#giveUp(pendingCommands);
+      void this.#send({ method: "Runtime.terminateExecution", params: {}, sessionId });
+    }
+    this.#giveUp(pendingCommands);
+  }
+
+  #giveUp(pendingCommands: readonly PendingCommand[]): void {
+    for (const pending of pendingCommands) if (this.#open.delete(pending)) pending.onAbandoned();
+  }
+}

@@ -1,0 +1,55 @@
+import { failFields } from "../../../src/platform/errors.ts";
+import type { Ref } from "../../injected/page-refs.ts";
+import type { Aim } from "./aim.ts";
+
+/** Documents that a session remembers: those observed last. */
+const capacity = 1_000;
+
+/** A document that was observed. */
+interface SeenDocument {
+  readonly pageId: string;
+  /** References of the enclosing frames, outermost first. */
+  readonly frame: readonly Ref[];
+}
+
+/** Registry of observed documents by the number in references: `s7e12` is an element of document 7. */
+export class RefRegistry {
+  readonly #documents = new Map<number, SeenDocument>();
+  readonly #free: number[] = [];
+  #last = 0;
+
+  /**
+   * Returns a number for a document. If the document already has one, the caller must return the number with
+   * `giveBack`.
+   */
+  offer(): number {
+    const free = this.#free.pop();
+    if (free !== undefined) return free;
+    this.#last += 1;
+    return this.#last;
+  }
+
+  /** Returns an unused number. */
+  giveBack(epoch: number): void {
+    this.#free.push(epoch);
+  }
+
+  /** Records an observed document. */
+  note(epoch: number, document: SeenDocument): void {
+    this.#documents.delete(epoch);
+    this.#documents.set(epoch, document);
+    if (this.#documents.size <= capacity) return;
+    const [oldest] = this.#documents.keys();
+    if (oldest !== undefined) this.#documents.delete(oldest);
+  }
+
+  /** Returns the element of a reference. Throws `validation-failed` if it is unknown or belongs to another page. */
+  aimOf(text: string, pageId: string, path: string): Aim {
+    const [, epoch = 0, number = 0] = (/^s(\d+)e(\d+)$/.exec(text) ?? []).map(Number);
+    const document = this.#documents.get(epoch);
+    const fault = (what: string) => failFields("validation-failed", { [`${path}.ref`]: what });
+    if (!document) throw fault("is unknown or too old: use a reference from a recent observe");
+    if (document.pageId !== pageId) throw fault(`belongs to ${document.pageId}, and this command acts on ${pageId}`);
+    return { selector: { epoch, number }, frame: document.frame, path };
+  }
+}

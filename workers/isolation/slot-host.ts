@@ -1,0 +1,157 @@
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import type { Isolation } from "../../src/platform/isolation.ts";
+import type { Log } from "../base/log.ts";
+import type { EgressRelay } from "../egress/egress-relay.ts";
+import { type ChromiumSandbox, confineCommand } from "./confinement.ts";
+import { readLaunchRecord } from "./launch-record.ts";
+import { createNamespace, relayPort } from "./namespace.ts";
+import { killProcesses, killUid, networkNamespaceOf, type ProcessEntry } from "./processes.ts";
+import type { SlotEntrance } from "./slot.ts";
+import {
+  makeSlotDirectories,
+  matchSlots,
+  removeProfileRecord,
+  removeSlotDirectories,
+  type SlotBlock,
+} from "./slot-block.ts";
+
+/** Milliseconds after SIGKILL before remaining processes are logged. */
+const killMs = 10_000;
+
+/** Options shared by all isolation slots of a worker. */
+export interface SlotHostOptions {
+  block: SlotBlock;
+  isolation: Isolation;
+  sandbox: ChromiumSandbox;
+  log: Log;
+}
+
+/** Egress socket of a slot. Created once and reused by successive sessions. */
+interface Exit {
+  listener: Server;
+  port: number;
+  enter: readonly string[];
+  inode: number | undefined;
+  close(): void;
+}
+
+/** Persistent part of an isolation slot: uid, directory paths, network namespace and egress socket. */
+export class SlotHost {
+  readonly index: number;
+  readonly uid: number | undefined;
+  readonly directory: string;
+  readonly storage: string;
+  readonly #options: SlotHostOptions;
+  readonly #record: string;
+  #exit: Promise<Exit> | undefined;
+  #inode: number | undefined;
+  #relay: EgressRelay | undefined;
+  #entrance: Promise<SlotEntrance> | undefined;
+
+  constructor(index: number, options: SlotHostOptions) {
+    this.index = index;
+    this.#options = options;
+    this.uid = options.block.uidOf(index);
+    this.directory = options.block.directoryOf(index);
+    this.storage = options.block.storageOf(index);
+    this.#record = options.block.recordOf(index);
+  }
+
+  /** Creates the namespace with its socket if missing, and empty directories. */
+  prepare(): Promise<SlotEntrance> {
+    this.#entrance ??= this.#prepare().catch((error: unknown) => {
+      this.#entrance = undefined;
+      throw error;
+    });
+    return this.#entrance;
+  }
+
+  /** Routes the browser's connections to a relay. Without a relay they are refused. */
+  attach(relay: EgressRelay | undefined): void {
+    this.#relay = relay;
+  }
+
+  /** Kills every process of the slot. Resolves with whether none is left. */
+  async kill(): Promise<boolean> {
+    const entrance = await this.#entrance?.catch(() => undefined);
+    const areStricken = entrance && this.uid !== undefined ? await killUid(entrance.confine) : false;
+    const left = await killProcesses(this.#matchOurs(), killMs, areStricken);
+    if (left.length === 0) return true;
+    const pids = left.map(({ pid }) => pid);
+    this.#options.log.error({ slot: this.index, pids }, "failed to kill processes of a session within 10 s");
+    return false;
+  }
+
+  /** Removes a session's files. */
+  clear(): void {
+    this.#entrance = undefined;
+    removeSlotDirectories(this);
+    rmSync(this.#record, { force: true });
+    removeProfileRecord(this.#record);
+  }
+
+  /** Releases the namespace and its socket. */
+  async close(): Promise<void> {
+    const exit = this.#exit;
+    this.#exit = undefined;
+    this.#inode = undefined;
+    this.#entrance = undefined;
+    (await exit?.catch(() => undefined))?.close();
+  }
+
+  async #prepare(): Promise<SlotEntrance> {
+    this.#exit ??= this.#makeExit().catch((error: unknown) => {
+      this.#exit = undefined;
+      throw error;
+    });
+    const exit = await this.#exit;
+    makeSlotDirectories(this);
+    return {
+      confine: confineCommand(exit.enter, this.uid, this.#options.sandbox),
+      relayPort: exit.port,
+      record: this.#record,
+    };
+  }
+
+  async #makeExit(): Promise<Exit> {
+    const exit =
+      this.#options.isolation === "namespace" ? await makeNamespaceExit(this.uid !== undefined) : await makeHostExit();
+    this.#inode = exit.inode;
+    exit.listener.on("connection", (socket) => {
+      if (this.#relay) this.#relay.accept(socket);
+      else socket.destroy();
+    });
+    return exit;
+  }
+
+  /**
+   * Matches the slot's processes, including a launcher that has not switched to the slot's uid. Without uids, matches
+   * every process in the slot's network namespace. Its inode is not reused while the worker holds the namespace.
+   */
+  #matchOurs(): (entry: ProcessEntry) => boolean {
+    const noted = readLaunchRecord(this.#record);
+    const isOfSlot = matchSlots(this.#options.block, [this.index]);
+    const isOurs = (entry: ProcessEntry) =>
+      isOfSlot(entry) || (entry.pid === noted?.pid && entry.startedAt === noted.startedAt);
+    const inode = this.#inode;
+    if (this.uid !== undefined || inode === undefined) return isOurs;
+    const own = process.getuid?.();
+    return (entry) => isOurs(entry) || (entry.uid === own && networkNamespaceOf(entry.pid) === inode);
+  }
+}
+
+async function makeNamespaceExit(isRoot: boolean): Promise<Exit> {
+  const { listener, enter, inode, close } = await createNamespace(isRoot);
+  return { listener, enter, inode, close, port: relayPort };
+}
+
+async function makeHostExit(): Promise<Exit> {
+  const listener = createServer();
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const address = listener.address();
+  if (address === null || typeof address === "string") throw new Error("expected the relay's socket to have a port");
+  return { listener, port: address.port, enter: [], inode: undefined, close: () => listener.close() };
+}

@@ -1,0 +1,186 @@
+import { create, equals, type MessageInitShape } from "@bufbuild/protobuf";
+import type { ViewRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import {
+  type JoinResponse,
+  LiveHelloSchema,
+  type LiveState,
+  LiveStateSchema,
+  type LiveViewer,
+  LiveViewersSchema,
+} from "../../src/gen/pilothouse/v1/live_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
+import type { PageRegistry } from "../pages/page-registry.ts";
+import { summarizePages } from "../pages/page-summary.ts";
+import type { Publication } from "./publication.ts";
+import { Screencast } from "./screencast.ts";
+import { Viewer } from "./viewer.ts";
+
+/** Viewers per session. */
+const mostViewers = 32;
+
+/** Milliseconds between a change and the next state message. A loading page changes a hundred times a second. */
+const stateDelay = 100;
+
+/** Milliseconds between polls for changes without events, such as a title set by a script. */
+const lookEvery = 1_000;
+
+export interface LiveBrowser {
+  readonly pages: PageRegistry;
+  /** Returns the size of its pages. */
+  viewport(): Viewport;
+}
+
+/** The session that owns the browser. */
+export interface LiveSession {
+  readonly id: string;
+  /** Returns the session's status, pause reason and controller. */
+  describe(): Omit<MessageInitShape<typeof LiveStateSchema>, "pages" | "viewport" | "$typeName">;
+  /** Keeps the session from being idle until the returned object is disposed of. */
+  activity(): Disposable;
+}
+
+/** A joining viewer. */
+export interface Arrival {
+  readonly who: LiveViewer;
+  readonly isHidden: boolean;
+  /** Later messages of the viewer. */
+  readonly requests: AsyncIterable<Pick<ViewRequest, "request" | "publishToken">>;
+}
+
+/** Streams a session to its viewers. Nothing runs without any. */
+export class LiveHub {
+  readonly #browser: LiveBrowser;
+  readonly #screencast: Screencast;
+  readonly #publication: Publication | undefined;
+  readonly #viewers = new Set<Viewer>();
+  #session: LiveSession | undefined;
+  #unlisten: (() => void) | undefined;
+  #activity: Disposable | undefined;
+  #stateTimer: NodeJS.Timeout | undefined;
+  #looks: NodeJS.Timeout | undefined;
+  #state: LiveState | undefined;
+  #isChanged = false;
+
+  constructor(browser: LiveBrowser, publication?: Publication) {
+    this.#browser = browser;
+    this.#publication = publication;
+    this.#screencast = new Screencast(browser.pages, {
+      onFrame: (frame) => this.#tellAll({ frame }),
+      wantsFrame: () => [...this.#viewers].some(({ wantsFrame }) => wantsFrame),
+    });
+  }
+
+  /** Yields the messages for a viewer until it leaves. Throws `tier-limit` if there are too many viewers. */
+  async *view({ who, isHidden, requests }: Arrival, session: LiveSession): AsyncGenerator<JoinResponse> {
+    this.#replace(who.id);
+    if (this.#viewers.size >= mostViewers) {
+      const detail = `the session has ${mostViewers} viewers, the maximum: wait until one leaves`;
+      throw fail("tier-limit", { current_streams: mostViewers, limit: mostViewers }, { detail });
+    }
+    const viewer = new Viewer(who, isHidden);
+    this.#session = session;
+    this.#viewers.add(viewer);
+    const media = this.#publication ? "livekit" : "frames";
+    viewer.tell({ hello: create(LiveHelloSchema, { sessionId: session.id, viewer: who, media }) });
+    this.#tellViewers();
+    if (this.#state) viewer.tell({ state: this.#state });
+    this.#attend(viewer);
+    void this.#takeAll(viewer, requests);
+    try {
+      yield* viewer.messages();
+    } finally {
+      viewer.leave();
+      this.#viewers.delete(viewer);
+      this.#tellViewers();
+      this.#sync();
+    }
+  }
+
+  /** Schedules a state message after a possible change. */
+  changed(): void {
+    this.#isChanged = true;
+    if (this.#viewers.size > 0) this.#stateTimer ??= setTimeout(() => void this.#tellState(), stateDelay);
+  }
+
+  /** Ends all viewers when the session has ended. */
+  close(failure: unknown): void {
+    this.#publication?.close();
+    for (const viewer of this.#viewers) viewer.leave({ failure });
+  }
+
+  /** Ends the viewer's earlier connection, which may have broken silently. */
+  #replace(id: string): void {
+    const earlier = [...this.#viewers].find(({ who }) => who.id === id);
+    if (!earlier) return;
+    earlier.leave({ failure: fail("conflict", {}, { detail: "the viewer has joined from another connection" }) });
+    this.#viewers.delete(earlier);
+  }
+
+  async #takeAll(viewer: Viewer, requests: Arrival["requests"]): Promise<void> {
+    try {
+      for await (const { request, publishToken } of requests) {
+        if (!request) continue;
+        if (publishToken !== "") this.#publication?.learn(publishToken);
+        viewer.take(request);
+        if (request.visibility || request.subscribe) this.#attend(viewer);
+        else this.#screencast.goOn();
+      }
+      viewer.leave();
+    } catch (failure) {
+      viewer.leave({ failure });
+    }
+  }
+
+  /** Starts what a newly visible viewer needs, and sends it the last frame. */
+  #attend(viewer: Viewer): void {
+    this.#sync();
+    const frame = this.#screencast.last;
+    if (frame && viewer.seesFrames) viewer.tell({ frame });
+    this.#screencast.goOn();
+  }
+
+  /** Starts and stops the sources that current viewers need. */
+  #sync(): void {
+    const isWatched = this.#viewers.size > 0;
+    const isSeen = [...this.#viewers].some(({ isHidden }) => !isHidden);
+    this.#screencast.turn([...this.#viewers].some(({ seesFrames }) => seesFrames));
+    this.#publication?.turn([...this.#viewers].some(({ isSubscribed }) => isSubscribed));
+    if (isSeen) this.#activity ??= this.#session?.activity();
+    else this.#activity = void this.#activity?.[Symbol.dispose]();
+    if (isWatched) {
+      this.#unlisten ??= this.#browser.pages.changes.listen(() => {
+        this.#screencast.follow();
+        this.#publication?.follow();
+        this.changed();
+      });
+      this.#looks ??= setInterval(() => this.changed(), lookEvery);
+      if (!this.#state) this.changed();
+      return;
+    }
+    this.#looks = void clearInterval(this.#looks);
+    this.#unlisten = void this.#unlisten?.();
+    this.#stateTimer = void clearTimeout(this.#stateTimer);
+    this.#state = undefined;
+  }
+
+  #tellViewers(): void {
+    this.#tellAll({ viewers: create(LiveViewersSchema, { viewers: [...this.#viewers].map(({ who }) => who) }) });
+  }
+
+  async #tellState(): Promise<void> {
+    this.#isChanged = false;
+    const pages = await summarizePages(this.#browser.pages);
+    this.#stateTimer = undefined;
+    if (this.#isChanged) this.changed();
+    if (this.#viewers.size === 0) return;
+    const state = create(LiveStateSchema, { ...this.#session?.describe(), pages, viewport: this.#browser.viewport() });
+    if (this.#state && equals(LiveStateSchema, this.#state, state)) return;
+    this.#state = state;
+    this.#tellAll({ state });
+  }
+
+  #tellAll(news: Parameters<Viewer["tell"]>[0]): void {
+    for (const viewer of this.#viewers) viewer.tell(news);
+  }
+}

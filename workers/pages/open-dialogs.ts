@@ -1,0 +1,117 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
+import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import { type Dialog, DialogSchema, SessionDialogEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
+import type { EventFeed } from "./event-feed.ts";
+import type { PendingQuestions } from "./pending-questions.ts";
+import { shownAddress } from "./shown-text.ts";
+import type { Tab } from "./tab.ts";
+
+/** Dialogs that `state` shows. */
+const keptDialogs = 10;
+
+/** Characters of a dialog's message that are kept. */
+const messageLength = 1_000;
+
+/** Default answers: alerts and `beforeunload` are accepted, everything that asks for consent is dismissed. */
+const accepted = new Set(["alert", "beforeunload"]);
+
+type Opening = CdpEvents["Page.javascriptDialogOpening"];
+
+type DialogAnswer = "accepted" | "dismissed";
+
+/** Answers dialogs of pages by policy, or forwards them to the person in control, and keeps the last ones. */
+export class OpenDialogs {
+  /** Returns how long a CDP client may take to answer a dialog of a target before the policy answers. */
+  patienceMs: (targetId: string) => number = () => 0;
+  readonly #feed: EventFeed;
+  readonly #questions: PendingQuestions;
+  readonly #dialogs: Dialog[] = [];
+
+  constructor(feed: EventFeed, questions: PendingQuestions) {
+    this.#feed = feed;
+    this.#questions = questions;
+  }
+
+  /** The last 10 dialogs, newest last. */
+  get dialogs(): readonly Dialog[] {
+    return this.#dialogs;
+  }
+
+  /** Answers the dialogs of a tab. */
+  attend(tab: Tab, pageId: string): void {
+    tab.listen({ onSession: (session) => this.#follow(session, tab, pageId) });
+    // The browser dismisses an HTTP login without a person and shows the body of the 401.
+    tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
+  }
+
+  /** Records a dialog with its answer. */
+  record(kind: string, message: string, answer: DialogAnswer): void {
+    this.begin(kind, message)(answer);
+  }
+
+  /** Records a pending dialog. Returns a function that records the answer. */
+  begin(kind: string, message: string): (answer: DialogAnswer) => void {
+    const dialog = this.#keep(kind, message, "pending");
+    return (answer) => this.#end(dialog, answer);
+  }
+
+  #follow(session: CdpSession, tab: Tab, pageId: string): void {
+    let open: { readonly dialog: Dialog; readonly wait: Disposable | undefined } | undefined;
+    const close = (): void => {
+      open?.wait?.[Symbol.dispose]();
+      open = undefined;
+    };
+    session.on("Page.javascriptDialogOpening", (opening) => {
+      const { type, message } = opening;
+      close();
+      open = { dialog: this.#keep(type, message, "pending"), wait: this.#hold(session, opening, tab, pageId) };
+    });
+    session.on("Page.javascriptDialogClosed", ({ result }) => {
+      if (!open) return;
+      this.#end(open.dialog, result ? "accepted" : "dismissed");
+      close();
+    });
+    tab.listen({ onCrashed: close, onClosed: close });
+  }
+
+  /**
+   * Forwards a dialog to the person in control, leaves it to a CDP client that receives it, or answers it by policy.
+   */
+  #hold(session: CdpSession, opening: Opening, tab: Tab, pageId: string): Disposable | undefined {
+    const { type: kind, message, defaultPrompt = "" } = opening;
+    const question = { pageId, kind, message: keptText(message), defaultText: keptText(defaultPrompt) };
+    const asked = this.#questions.ask(question, (given) => answer(session, kind, given));
+    const patienceMs = asked ? 0 : this.patienceMs(tab.target.info.targetId);
+    if (!asked && patienceMs === 0) void answer(session, kind);
+    if (asked || patienceMs === 0) return asked;
+    const timer = setTimeout(() => void answer(session, kind), patienceMs);
+    return { [Symbol.dispose]: () => clearTimeout(timer) };
+  }
+
+  #keep(kind: string, message: string, answer: string): Dialog {
+    const dialog = create(DialogSchema, { kind, message: keptText(message), answer, at: timestampNow() });
+    this.#dialogs.push(dialog);
+    if (this.#dialogs.length > keptDialogs) this.#dialogs.shift();
+    return dialog;
+  }
+
+  #end(dialog: Dialog, answer: DialogAnswer): void {
+    dialog.answer = answer;
+    const { kind, message } = dialog;
+    this.#feed.publish(SessionDialogEventSchema, { kind, message, answer });
+  }
+}
+
+/** Cuts a page's text. Copies it, since a slice would keep the whole string in memory. */
+function keptText(text: string): string {
+  return Buffer.from(text.slice(0, messageLength)).toString();
+}
+
+/** Answers a dialog. Ignores errors: the page may be gone, or someone else may have answered. */
+async function answer(session: CdpSession, kind: string, given?: LiveAnswer): Promise<void> {
+  const { accept = accepted.has(kind), text: promptText } = given ?? {};
+  const answered = { accept, ...(promptText !== undefined && { promptText }) };
+  await session.send("Page.handleJavaScriptDialog", answered).catch(() => undefined);
+}

@@ -1,0 +1,227 @@
+import { raceSignal } from "../../src/platform/deadline.ts";
+import { fail } from "../../src/platform/errors.ts";
+import type { CdpSession } from "../cdp/cdp-session.ts";
+import type { OwnTarget, TargetListener, Targets } from "../cdp/targets.ts";
+import { Changes } from "./changes.ts";
+import type { Progress } from "./progress.ts";
+import { SessionPage } from "./session-page.ts";
+import { Tab } from "./tab.ts";
+
+/** Pages that a session may have. Bounds sites that open popups without end. */
+export const mostPages = 32;
+
+/** Longest wait for a page to open: about 10 ms on an idle machine, forever if its renderer dies meanwhile. */
+const openMs = 15_000;
+
+/** A browser with pages. */
+export interface PageBrowser {
+  /** Our session of the whole browser. */
+  readonly browserSession: CdpSession;
+  readonly targets: Targets;
+}
+
+/** Receives changes of a session's pages. */
+export interface PageListener {
+  onOpened(page: SessionPage): void;
+  /** Called when a page gets its first tab, or a replacement for a crashed one. */
+  onTab(page: SessionPage): void;
+  onClosed(page: SessionPage): void;
+  /** Called if no blank page could replace the last closed one: the browser is unusable. */
+  onLost(error: unknown): void;
+}
+
+/** Registry of a session's pages, including the active one. */
+export class PageRegistry implements TargetListener {
+  /** Notifies of changes in any page. */
+  readonly changes = new Changes();
+  readonly #browser: PageBrowser;
+  readonly #listener: PageListener;
+  readonly #pages: SessionPage[] = [];
+  /** Pages in the order of activation. The last one is active. */
+  readonly #recent: SessionPage[] = [];
+  /** All tabs of the session, with or without a page. */
+  readonly #tabs = new Map<OwnTarget, Tab>();
+  /** The browser's initial context. CDP clients own the contexts that they create. */
+  #contextId: string | undefined;
+  #opened = 0;
+  /** Tabs that the browser announced while we open one ourselves. */
+  #announced: Tab[] | undefined;
+  #opening: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(browser: PageBrowser, listener: PageListener) {
+    this.#browser = browser;
+    this.#listener = listener;
+  }
+
+  /** Adopts the browser's initial page, or opens one. */
+  async start(): Promise<void> {
+    this.#browser.targets.listen(this);
+    if (this.#pages.length === 0) this.#add(await this.#newTab());
+    await this.active.tab.ready;
+  }
+
+  /** All pages, oldest first. */
+  get all(): readonly SessionPage[] {
+    return this.#pages;
+  }
+
+  /** The active page. Undefined if the last page has just closed. */
+  get shown(): SessionPage | undefined {
+    return this.#recent.at(-1);
+  }
+
+  /** The default page of commands. */
+  get active(): SessionPage {
+    const page = this.shown;
+    if (!page)
+      throw fail("driver-error", { target_closed: true }, { detail: "the session's last page has just closed" });
+    return page;
+  }
+
+  /** Returns the page that a command names, or the active one. Throws `not-found` if the id is unknown. */
+  find(id: string | undefined): SessionPage {
+    if (id === undefined || id === "") return this.active;
+    const page = this.#pages.find((candidate) => candidate.id === id);
+    if (!page) throw fail("not-found", {}, { detail: `the session has no page ${id.slice(0, 64)}` });
+    return page;
+  }
+
+  openedBy(sessionPage: SessionPage): SessionPage[] {
+    return this.#pages.filter(({ tab }) => tab.target.info.openerId === sessionPage.targetId);
+  }
+
+  activate(sessionPage: SessionPage): void {
+    removeFrom(this.#recent, sessionPage);
+    this.#recent.push(sessionPage);
+    this.changes.tell();
+  }
+
+  /** Opens a blank page and makes it active. Throws `conflict` if there are 32 already. */
+  async open(progress: Progress): Promise<void> {
+    if (this.#pages.length >= mostPages) {
+      throw fail("conflict", {}, { detail: `the session has ${mostPages} pages, the maximum: close one first` });
+    }
+    await progress.race(this.#newTab().then((tab) => this.#adopt(tab)));
+  }
+
+  /** Closes a page. Resolves when it is gone. If it was the last one, a blank page has replaced it by then. */
+  async close({ tab }: SessionPage, progress: Progress): Promise<void> {
+    await progress.race(this.#closeTab(tab));
+    await this.changes.until(() => (tab.isClosed && this.#pages.length > 0) || undefined, progress);
+  }
+
+  /** Moves a page to a new tab under the same id, for example if its renderer hangs. */
+  async replace(sessionPage: SessionPage): Promise<void> {
+    const isCrashed = sessionPage.isCrashed;
+    const tab = await this.#newTab();
+    // A renderer in an endless script keeps its closing tab for 0.5 to 2.5 s, and dies at once if crashed.
+    if (!isCrashed) await sessionPage.crash();
+    const old = sessionPage.replaceTab(tab);
+    this.#listener.onTab(sessionPage);
+    this.changes.tell();
+    this.#closeTab(old).catch(() => undefined);
+  }
+
+  /** Stops replacing the last closed page. */
+  end(): void {
+    this.#isClosed = true;
+  }
+
+  onOpened(target: OwnTarget): void {
+    const { type, browserContextId } = target.info;
+    if (type === "iframe") void this.#tabOf(target)?.addSession(target.session);
+    if (type !== "page") return;
+    this.#contextId ??= browserContextId;
+    if (browserContextId !== this.#contextId) return;
+    const tab = new Tab(target, this.changes);
+    this.#tabs.set(target, tab);
+    if (this.#announced) this.#announced.push(tab);
+    else this.#adopt(tab);
+  }
+
+  onClosed(target: OwnTarget): void {
+    if (target.info.type === "iframe") this.#tabOf(target)?.dropSession(target.session);
+    const tab = this.#tabs.get(target);
+    if (!tab) return;
+    this.#tabs.delete(target);
+    tab.close();
+    const sessionPage = this.#pages.find((page) => page.tab === tab);
+    if (sessionPage) this.#remove(sessionPage);
+  }
+
+  /** Returns the tab of a frame's page. */
+  #tabOf(target: OwnTarget): Tab | undefined {
+    let page = target;
+    while (page.parent) page = page.parent;
+    return this.#tabs.get(page);
+  }
+
+  /** Adopts a tab that the browser opened, or closes it if there are too many. */
+  #adopt(tab: Tab): void {
+    if (tab.isClosed) return;
+    if (this.#pages.length < mostPages) this.#add(tab);
+    else this.#closeTab(tab).catch(() => undefined);
+  }
+
+  #add(tab: Tab): void {
+    this.#opened += 1;
+    const sessionPage = new SessionPage(`page_${this.#opened}`, tab, this.#browser.browserSession);
+    this.#pages.push(sessionPage);
+    this.#recent.push(sessionPage);
+    this.#listener.onTab(sessionPage);
+    this.#listener.onOpened(sessionPage);
+    this.changes.tell();
+  }
+
+  #remove(sessionPage: SessionPage): void {
+    removeFrom(this.#pages, sessionPage);
+    removeFrom(this.#recent, sessionPage);
+    if (this.#isClosed) return;
+    this.#listener.onClosed(sessionPage);
+    this.changes.tell();
+    if (this.#pages.length > 0) return;
+    this.#newTab().then(
+      (tab) => this.#add(tab),
+      (error: unknown) => {
+        if (!this.#isClosed) this.#listener.onLost(error);
+      },
+    );
+  }
+
+  async #closeTab(tab: Tab): Promise<void> {
+    await this.#browser.browserSession.send("Target.closeTarget", { targetId: tab.mainFrameId });
+  }
+
+  /** Opens a tab. Runs one at a time, to distinguish the tab from popups that open at the same time. */
+  #newTab(): Promise<Tab> {
+    const opened = this.#opening.then(async () => {
+      const announced: Tab[] = [];
+      this.#announced = announced;
+      let tab: Tab | undefined;
+      try {
+        tab = await raceSignal(this.#createTab(announced), AbortSignal.timeout(openMs));
+        return tab;
+      } finally {
+        this.#announced = undefined;
+        for (const other of announced) if (other !== tab) this.#adopt(other);
+      }
+    });
+    this.#opening = opened.catch(() => undefined);
+    return opened;
+  }
+
+  /** Creates a tab. The browser announces it before it answers the command. */
+  async #createTab(announced: readonly Tab[]): Promise<Tab> {
+    const { targetId } = await this.#browser.browserSession.send("Target.createTarget", { url: "about:blank" });
+    const tab = announced.find(({ mainFrameId }) => mainFrameId === targetId);
+    if (!tab) throw new Error("the browser opened a page without announcing its target");
+    await tab.ready;
+    return tab;
+  }
+}
+
+function removeFrom<Item>(list: Item[], item: Item): void {
+  const index = list.indexOf(item);
+  if (index >= 0) list.splice(index, 1);
+}

@@ -1,0 +1,107 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type LiveAnswer, type LiveQuestion, LiveQuestionSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
+
+/** Time that a person has to answer. */
+const patienceMs = 60_000;
+
+/** Open questions: one dialog and one file chooser for each page. */
+const mostOpen = 64;
+
+interface OpenQuestion {
+  readonly question: LiveQuestion;
+  /** Applies the answer. Without one, does what happens if no person is in control. */
+  settle(answer: LiveAnswer | undefined): Promise<void>;
+  readonly timer: NodeJS.Timeout;
+}
+
+/**
+ * Questions of pages to the person in control. Each stays open until it is answered or times out, or the person leaves.
+ */
+export class PendingQuestions {
+  readonly #onChanged: () => void;
+  readonly #open = new Map<string, OpenQuestion>();
+  #holder: string | undefined;
+  #asked = 0;
+  /** Uploads of the person in progress. */
+  #moving = 0;
+
+  /** `onChanged` is called when a question opens or closes. */
+  constructor(onChanged: () => void) {
+    this.#onChanged = onChanged;
+  }
+
+  /** Client that is asked. Undefined while no person is in control. */
+  get holder(): string | undefined {
+    return this.#holder;
+  }
+
+  /** Open questions, oldest first. */
+  get open(): Iterable<LiveQuestion> {
+    return this.#open.values().map(({ question }) => question);
+  }
+
+  /** Sets who is in control. Questions to the previous client are settled without an answer. */
+  hold(holder: string | undefined): void {
+    if (holder === this.#holder) return;
+    this.#holder = holder;
+    for (const id of [...this.#open.keys()]) this.#giveUp(id);
+  }
+
+  /** Pauses the timeouts of open questions during an upload. Dispose of the result to restart them. */
+  wait(): Disposable {
+    this.#moving += 1;
+    return {
+      [Symbol.dispose]: () => {
+        this.#moving -= 1;
+        for (const { timer } of this.#open.values()) timer.refresh();
+      },
+    };
+  }
+
+  /** Asks the person in control. Returns undefined if there is none. Dispose of the result to withdraw the question. */
+  ask(
+    asked: Omit<MessageInitShape<typeof LiveQuestionSchema>, "id" | "$typeName">,
+    settle: OpenQuestion["settle"],
+  ): Disposable | undefined {
+    if (this.#holder === undefined || this.#open.size >= mostOpen) return undefined;
+    this.#asked += 1;
+    const id = `que_${this.#asked}`;
+    const timer = setTimeout(() => this.#beLate(id), patienceMs);
+    this.#open.set(id, { question: create(LiveQuestionSchema, { ...asked, id }), settle, timer });
+    this.#onChanged();
+    return { [Symbol.dispose]: () => void this.#close(id) };
+  }
+
+  /** Answers a question. Throws `not-found` if it is not open. */
+  async answer(answer: LiveAnswer): Promise<void> {
+    if (!(await this.#settle(answer.questionId, answer))) {
+      throw fail("not-found", {}, { detail: "the question is no longer open" });
+    }
+  }
+
+  #beLate(id: string): void {
+    if (this.#moving > 0) this.#open.get(id)?.timer.refresh();
+    else this.#giveUp(id);
+  }
+
+  /** Settles a question without an answer. Ignores errors: the page may be gone or hang. */
+  #giveUp(id: string): void {
+    this.#settle(id, undefined).catch(() => undefined);
+  }
+
+  async #settle(id: string, answer: LiveAnswer | undefined): Promise<boolean> {
+    const open = this.#close(id);
+    await open?.settle(answer);
+    return open !== undefined;
+  }
+
+  #close(id: string): OpenQuestion | undefined {
+    const open = this.#open.get(id);
+    if (!open) return undefined;
+    clearTimeout(open.timer);
+    this.#open.delete(id);
+    this.#onChanged();
+    return open;
+  }
+}

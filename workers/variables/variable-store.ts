@@ -1,0 +1,121 @@
+import type { SecretVariable } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { Failure, failFields, restoreFailure } from "../../src/platform/errors.ts";
+import { oneTimeCode } from "../../src/platform/one-time-code.ts";
+import { type Cover, TextMask } from "./text-mask.ts";
+
+/** Shorter values occur by chance and are not masked. Longer values are not masked in their URL-encoded form. */
+const shortest = 4;
+const longestInAddress = 256;
+
+/** Values that are masked: those of one agent session and some earlier ones. */
+const mostValues = 128;
+
+/** TOTP codes that are masked. Each is valid for one minute. */
+const mostCodes = 8;
+
+/** Fields for machines, which contain no page text. */
+const machineNames = /^\$|^(?:id|case|type|kind|slug|status|answer|opened)$|_id$|Id$/;
+
+const placeOf = (name: string): string => `{{${name}}}`;
+
+/** Secrets available to an action. */
+export interface VariableUse {
+  /** Secrets of the caller. */
+  readonly variables: readonly SecretVariable[];
+  /** Returns the current TOTP code of a seed. */
+  codeOf(variable: SecretVariable): string;
+  /** Returns the mask for output texts. Undefined while the session knows no secrets. */
+  textMask(): TextMask | undefined;
+}
+
+/** All secrets that a session has received during its life. Its output texts never contain them. */
+export class VariableStore {
+  /** Names by value. */
+  readonly #names = new Map<string, string>();
+  readonly #codes: Cover[] = [];
+  #mask: TextMask | undefined;
+
+  /** Records the secrets of a command. */
+  learn(variables: readonly SecretVariable[]): void {
+    for (const { name, value } of variables) {
+      if (value.length < shortest) continue;
+      if (!this.#names.delete(value)) this.#mask = undefined;
+      this.#names.set(value, name);
+    }
+    for (const oldest of this.#names.keys()) {
+      if (this.#names.size <= mostValues) break;
+      this.#names.delete(oldest);
+    }
+  }
+
+  /** Returns the secrets as a command uses them. */
+  use(variables: readonly SecretVariable[]): VariableUse {
+    return {
+      variables,
+      codeOf: ({ name, value }) => {
+        const code = oneTimeCode(value, Date.now());
+        if (code === undefined) throw failFields("validation-failed", { "action.text": `${name} is not a TOTP seed` });
+        this.#cover({ text: code, shown: placeOf(`${name}.totp`) });
+        return code;
+      },
+      textMask: () => this.#textMask(),
+    };
+  }
+
+  /** Replaces values by names in a message. Fields for machines are left unchanged. */
+  mask<Message extends object>(message: Message): Message {
+    const mask = this.#textMask();
+    if (mask) maskMembers(mask, message);
+    return message;
+  }
+
+  /** Same as `mask` for a failure. */
+  maskFailure(thrown: unknown): unknown {
+    if (!(thrown instanceof Failure) || this.#isEmpty) return thrown;
+    const { slug, extensions, detail, errors, retryAfter, cause } = thrown;
+    const told = this.mask({ extensions: { ...extensions }, detail, errors: errors.map((each) => ({ ...each })) });
+    return restoreFailure(slug, told.extensions, {
+      ...{ errors: told.errors, cause },
+      ...(told.detail !== undefined && { detail: told.detail }),
+      ...(retryAfter !== undefined && { retryAfter }),
+    });
+  }
+
+  get #isEmpty(): boolean {
+    return this.#names.size === 0 && this.#codes.length === 0;
+  }
+
+  #textMask(): TextMask | undefined {
+    if (this.#isEmpty) return undefined;
+    this.#mask ??= new TextMask([...[...this.#names].flatMap(coversOf), ...this.#codes]);
+    return this.#mask;
+  }
+
+  #cover(cover: Cover): void {
+    if (this.#codes.some(({ text }) => text === cover.text)) return;
+    this.#codes.push(cover);
+    if (this.#codes.length > mostCodes) this.#codes.shift();
+    this.#mask = undefined;
+  }
+}
+
+/** Masks in place: a copy would lose members that messages inherit from their prototypes. */
+function maskMembers(mask: TextMask, holder: object): void {
+  for (const [name, value] of Object.entries(holder)) {
+    if (machineNames.test(name) || value instanceof Uint8Array) continue;
+    if (typeof value === "string") Reflect.set(holder, name, mask.apply(value));
+    else if (typeof value === "object" && value !== null) maskMembers(mask, value);
+  }
+}
+
+/** Returns the forms of a value: plain, URL-encoded and JSON-quoted. */
+function coversOf([value, name]: [value: string, name: string]): Cover[] {
+  const plain = [value, value.replace(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim()];
+  const inAddress =
+    value.length > longestInAddress
+      ? []
+      : [encodeURIComponent(value), encodeURI(value), new URLSearchParams({ "": value }).toString().slice(1)];
+  const quoted = plain.map((text) => JSON.stringify(text).slice(1, -1));
+  const forms = new Set([...plain, ...inAddress, ...quoted]);
+  return [...forms].filter(({ length }) => length >= shortest).map((text) => ({ text, shown: placeOf(name) }));
+}
