@@ -94,7 +94,7 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
   async function doWork(): Promise<void> {
     for (let job = jobs.shift(); job; job = jobs.shift()) {
       const { kind, queue, data } = job;
-      const kinds = features.flatMap((feature) => feature.kinds ?? []);
+      const kinds = features.flatMap((feature) => feature.jobKinds ?? []);
       const found = kinds.find((each) => each.kind === kind);
       if (!found) throw new Error(`no feature runs jobs of kind ${kind}`);
       await found.run({ id: "", queue, data, attempt: 1 }, AbortSignal.timeout(60_000));

@@ -64,7 +64,8 @@ test("an account with many deliveries yields to accounts with few and keeps its 
     await expect.poll(() => countDeliveries("acc_many"), { timeout: 20_000 }).toBe(130);
     await expect.poll(countPutOff, { timeout: 20_000 }).toBe(0);
     // The account's queue is empty now, so its events are fanned out immediately again.
-    const queues = () => db.sql.selectFrom("job_queues").select("queue").where("kind", "=", "webhook-fan-out").execute();
+    const queues = () =>
+      db.sql.selectFrom("job_queues").select("queue").where("kind", "=", "webhook-fan-out").execute();
     await expect.poll(queues, { timeout: 20_000 }).toEqual([]);
     await runner.stop?.();
     await cause("acc_many", 1);

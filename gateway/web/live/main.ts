@@ -72,7 +72,9 @@ function complain(refusal: string): void {
 function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "" }: Problem): void {
   clipboard.giveUp();
   const who = winner ?? holder;
-  complain(who === undefined ? `That did not work: ${detail}.` : `${clientName(who, shown)} has control at the moment.`);
+  complain(
+    who === undefined ? `That did not work: ${detail}.` : `${clientName(who, shown)} has control at the moment.`,
+  );
 }
 
 function hear({ hello, state, viewers, refused, clipboard: copied, room }: Told): void {
