@@ -85,7 +85,12 @@ const deliveryHeader = (
   schema: JsonSchema,
   example: string | number,
 ): Parameter => ({
-  ...{ name, in: "header", description, required: true, schema, example },
+  name,
+  in: "header",
+  description,
+  required: true,
+  schema,
+  example,
 });
 
 export const deliveryHeaders: readonly Parameter[] = [

@@ -45,7 +45,9 @@ const name: LinkField = { name: "name", label: "Your name", type: "text", autoco
 const password: LinkField = { name: "password", label: "Password", type: "password", autocomplete: "current-password" };
 const newPassword: LinkField = {
   ...password,
-  ...{ label: "New password", hint: "10 characters or more", autocomplete: "new-password" },
+  label: "New password",
+  hint: "10 characters or more",
+  autocomplete: "new-password",
 };
 
 const actions: Readonly<Record<LinkPage, LinkAction>> = {

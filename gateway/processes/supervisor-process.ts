@@ -47,7 +47,11 @@ export async function runSupervisor(config: Config): Promise<void> {
   function make(name: "control" | "gateway", others: () => SupervisedProcess, nodeOptions: string[] = []) {
     let starts = 0;
     return createSupervisedProcess({
-      ...{ name, nodeOptions, patience: patience[name], grace: grace[name], log },
+      name,
+      nodeOptions,
+      patience: patience[name],
+      grace: grace[name],
+      log,
       async begin() {
         await serverUp.promise;
         return { kind: "begin", demoPort, linkSecret };

@@ -31,7 +31,10 @@ export interface KnownCaller {
 
 function toUserMessage({ id, email, name, created_at, email_verified_at, totp_enrolled_at }: UserRow): User {
   return create(UserSchema, {
-    ...{ id, email, name, createdAt: timestampFromDate(created_at) },
+    id,
+    email,
+    name,
+    createdAt: timestampFromDate(created_at),
     emailVerified: email_verified_at !== null,
     mfaEnrolled: totp_enrolled_at !== null,
   });
@@ -54,7 +57,11 @@ export function toMeMessage({ principal, account, user, now, ...known }: KnownCa
   const stepUpEnds = stepUpEnd(principal, now);
   return create(MeSchema, {
     account: create(AccountSchema, {
-      ...{ id, name, tier: toTierMessage(tier), createdAt: timestampFromDate(created_at), quotas: known.quotas },
+      id,
+      name,
+      tier: toTierMessage(tier),
+      createdAt: timestampFromDate(created_at),
+      quotas: known.quotas,
     }),
     ...(user && { user: toUserMessage(user) }),
     ...(principal.role && { role: toRoleMessage(principal.role) }),

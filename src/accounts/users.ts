@@ -75,8 +75,13 @@ export async function insertUser(
   const row = await tx.sql
     .insertInto("users")
     .values({
-      ...{ id, email, name, password_hash: passwordHash, created_at: createdAt },
-      ...{ pending_account_id: account?.id ?? null, pending_account_name: account?.name ?? null },
+      id,
+      email,
+      name,
+      password_hash: passwordHash,
+      created_at: createdAt,
+      pending_account_id: account?.id ?? null,
+      pending_account_name: account?.name ?? null,
       ...(inviteHash && { pending_invite: inviteHash }),
       ...(acceptedRevision !== undefined && { pending_revision: acceptedRevision }),
     })
@@ -127,7 +132,10 @@ export async function verifyUser(tx: Tx, id: string, verification: Verification)
     await insertMembership(tx, { id: membershipId, accountId, userId: id, role: "owner", createdAt: now });
   }
   const update = tx.sql.updateTable("users").set({
-    ...{ email_verified_at: now, pending_account_id: null, pending_account_name: null, pending_invite: null },
+    email_verified_at: now,
+    pending_account_id: null,
+    pending_account_name: null,
+    pending_invite: null,
     pending_revision: null,
     ...(passwordHash !== undefined && { password_hash: passwordHash }),
   });

@@ -158,7 +158,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const mailer = createMailer({ config, db, clock, ids, sealer, jobQueues, linkSecret });
   const people = createPeople({ db, bus, ids, clock, metrics });
   const status = createStatus(
-    { ...{ config, db, bus, clock, ids, log, metrics, sealer, jobQueues, mailer }, throttles: people.throttles },
+    { config, db, bus, clock, ids, log, metrics, sealer, jobQueues, mailer, throttles: people.throttles },
     options.statusEvery,
   );
   const sessionRoutes = createSessionRoutes({ db, bus, clock });
@@ -173,8 +173,20 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const fleet = isWhole ? createSessionFleet({ ...fleetParts, workerProgram: program ?? undefined }) : undefined;
   const quota = createSessionQuota({ db, clock, log, limits, mailer, events, bus, sessionMetrics, profiles });
   const sessions = createSessions({
-    ...{ db, ids, events, bus, log, limits, quota, sessionMetrics, profiles, egressAllow, routes: sessionRoutes },
-    ...{ launches: status.sources.tally("sessions"), channels, queueMs: config.queueMs, proxyCheck: config.proxyCheck },
+    db,
+    events,
+    bus,
+    log,
+    limits,
+    quota,
+    sessionMetrics,
+    profiles,
+    egressAllow,
+    routes: sessionRoutes,
+    launches: status.sources.tally("sessions"),
+    channels,
+    queueMs: config.queueMs,
+    proxyCheck: config.proxyCheck,
   });
   let developerKey: string | undefined;
   const firstKey: Part = {
@@ -188,16 +200,37 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const turns = createAgentTurns({ config, db, events, bus, ids, clock, log, sealer, sessions, models, jobQueues });
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
-    ...{ config, clock, ids, log, metrics, db, bus, buckets, seats, sealer, events, limits },
-    ...{ apiKeys, bearers, idempotency, jobQueues, mailer, sender, models, turns, profiles, sessions, ...people },
-    ...{
-      audit,
-      controls: createControls({ db, events, bus, clock, ids, audit, jobQueues }),
-      controlHeartbeats,
-      guests,
-    },
-    ...{ legal: createTerms({ db, clock }), arrangements: createArrangements({ clock, bus }) },
-    ...{ processors: createProcessors({ config, db, clock }), status },
+    config,
+    clock,
+    ids,
+    log,
+    metrics,
+    db,
+    bus,
+    buckets,
+    seats,
+    sealer,
+    events,
+    limits,
+    apiKeys,
+    bearers,
+    idempotency,
+    jobQueues,
+    mailer,
+    sender,
+    models,
+    turns,
+    profiles,
+    sessions,
+    ...people,
+    audit,
+    controls: createControls({ db, events, bus, clock, ids, audit, jobQueues }),
+    controlHeartbeats,
+    guests,
+    legal: createTerms({ db, clock }),
+    arrangements: createArrangements({ clock, bus }),
+    processors: createProcessors({ config, db, clock }),
+    status,
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
   // Background parts, which a process with the role `api` leaves to others.

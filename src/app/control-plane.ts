@@ -63,8 +63,12 @@ export function createControlPlane({ config, log, metrics, bus, busPart = {} }: 
   const events = createEventLog(base);
   const uses = createProfileUses({ ...base, events, metrics: createProfileMetrics(metrics) });
   const fleet = createSessionFleet({
-    ...{ ...base, events, uses, sessionMetrics: createSessionMetrics(metrics) },
-    ...{ workerProgram: workerProgramOf(config), env: process.env },
+    ...base,
+    events,
+    uses,
+    sessionMetrics: createSessionMetrics(metrics),
+    workerProgram: workerProgramOf(config),
+    env: process.env,
   });
   return {
     fleet,

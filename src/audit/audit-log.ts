@@ -12,7 +12,9 @@ function actorOf(principal: Principal): Actor {
 
 /** Returns the actor for a user of a method without an authenticated caller. */
 export const userActor = ({ id, email }: { readonly id: string; readonly email: string }): Actor => ({
-  ...{ kind: "user", id, name: email },
+  kind: "user",
+  id,
+  name: email,
 });
 
 export function createAuditLog({ db, ids }: { readonly db: Database; readonly ids: Ids }): AuditLog {

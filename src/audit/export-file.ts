@@ -12,8 +12,17 @@ const writeEntry = compileWriter(AuditLogEntrySchema);
 const writeActor = compileWriter(ActorSchema);
 
 const columns = [
-  ...["id", "created_at", "action", "actor_type", "actor_id", "actor_name", "subject_id"],
-  ...["request_id", "ip_address", "user_agent", "details"],
+  "id",
+  "created_at",
+  "action",
+  "actor_type",
+  "actor_id",
+  "actor_name",
+  "subject_id",
+  "request_id",
+  "ip_address",
+  "user_agent",
+  "details",
 ];
 
 /** Start of a spreadsheet formula (OWASP, CSV injection). */

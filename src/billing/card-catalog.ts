@@ -34,7 +34,10 @@ function portalFeatures(prices: readonly Stripe.Price[]): Stripe.BillingPortal.C
     payment_method_update: { enabled: true },
     subscription_cancel: { enabled: true, mode: "at_period_end" },
     subscription_update: {
-      ...{ enabled: true, default_allowed_updates: ["price"], proration_behavior: "always_invoice", products },
+      enabled: true,
+      default_allowed_updates: ["price"],
+      proration_behavior: "always_invoice",
+      products,
       schedule_at_period_end: { conditions: [{ type: "decreasing_item_amount" }, { type: "shortening_interval" }] },
     },
   };
@@ -58,8 +61,12 @@ export function createCardCatalog({ db, prices }: { readonly db: Database; reado
     const made =
       same ??
       (await client.prices.create({
-        ...{ currency, unit_amount: cents, recurring: { interval }, tax_behavior: "inclusive" },
-        ...{ lookup_key: lookupKey, transfer_lookup_key: true },
+        currency,
+        unit_amount: cents,
+        recurring: { interval },
+        tax_behavior: "inclusive",
+        lookup_key: lookupKey,
+        transfer_lookup_key: true,
         product_data: { name: `Pilothouse ${tierText(tier)}` },
       }));
     await keepPrice(db, { ...wanted, id: made.id });

@@ -243,12 +243,21 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
     const now = new Date(clock.now());
     const { tier, interval, amount_cents, currency } = price;
     return {
-      ...{ id: found.id, account_id: owner.accountId, customer_id: owner.customerId, status },
-      ...{ tier, interval, amount_cents, currency, livemode, sandbox: isSandbox },
+      id: found.id,
+      account_id: owner.accountId,
+      customer_id: owner.customerId,
+      status,
+      tier,
+      interval,
+      amount_cents,
+      currency,
+      livemode,
+      sandbox: isSandbox,
       period_started_at: new Date(item.current_period_start * second),
       period_ends_at: new Date(item.current_period_end * second),
       past_due_since: status === "past_due" ? (before?.past_due_since ?? now) : null,
-      ...{ created_at: before?.created_at ?? now, updated_at: now },
+      created_at: before?.created_at ?? now,
+      updated_at: now,
     };
   }
 
@@ -308,7 +317,10 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
   }
 
   return defineJob<CardJob>({
-    ...{ ...cardJob, width: 1, schedule, timeout: minute },
+    ...cardJob,
+    width: 1,
+    schedule,
+    timeout: minute,
     async run({ queue, data }) {
       if (processors.card) await sync(processors.card, queue, data);
     },

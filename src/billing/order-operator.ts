@@ -32,7 +32,10 @@ async function lockOrder(tx: Tx, id: string): Promise<OrderRow> {
 }
 
 const recordOf = ({ id, account_id: accountId }: OrderRow, verb: string): Omit<AuditRecord, "data"> => ({
-  ...{ accountId, actor: { kind: "operator" }, action: `crypto_order.${verb}`, subject: id },
+  accountId,
+  actor: { kind: "operator" },
+  action: `crypto_order.${verb}`,
+  subject: id,
 });
 
 /**

@@ -107,16 +107,23 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     const rate = await ask(crypto.greenfield.rate(coin, prices.currency));
     const now = new Date(clock.now());
     return {
-      ...{ id, account_id: accountId, status: "quoted" as const, tier, months, amount_cents: cents },
-      ...{ currency: prices.currency, crypto_currency: coin, crypto_amount: cryptoAmount(cents, rate, coin) },
-      ...{
-        exchange_rate: rate,
-        quote_expires_at: new Date(now.getTime() + quoteFor),
-        created_at: now,
-        updated_at: now,
-      },
-      ...{ refund_address: refundAddress ?? null, note: note ?? null },
-      ...{ livemode: crypto.livemode, sandbox: crypto.isSandbox },
+      id,
+      account_id: accountId,
+      status: "quoted" as const,
+      tier,
+      months,
+      amount_cents: cents,
+      currency: prices.currency,
+      crypto_currency: coin,
+      crypto_amount: cryptoAmount(cents, rate, coin),
+      exchange_rate: rate,
+      quote_expires_at: new Date(now.getTime() + quoteFor),
+      created_at: now,
+      updated_at: now,
+      refund_address: refundAddress ?? null,
+      note: note ?? null,
+      livemode: crypto.livemode,
+      sandbox: crypto.isSandbox,
     };
   }
 
@@ -176,11 +183,16 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       await assertFree(tx, call.principal);
       const now = clock.now();
       const opened = {
-        ...{ status: "awaiting_payment" as const, invoice_id: invoice.id, payment_address: payment.address },
-        ...{ payment_uri: payment.uri, checkout_url: invoice.checkoutLink, expires_at: new Date(invoice.expiresAt) },
+        status: "awaiting_payment" as const,
+        invoice_id: invoice.id,
+        payment_address: payment.address,
+        payment_uri: payment.uri,
+        checkout_url: invoice.checkoutLink,
+        expires_at: new Date(invoice.expiresAt),
         ...(refundAddress !== undefined && { refund_address: refundAddress }),
         ...(note !== undefined && { note }),
-        ...{ look_at: new Date(Math.min(now + 60_000, invoice.expiresAt + expiryMargin)), updated_at: new Date(now) },
+        look_at: new Date(Math.min(now + 60_000, invoice.expiresAt + expiryMargin)),
+        updated_at: new Date(now),
       };
       const row = isNew
         ? await insertOrder(tx, { ...order, ...opened, quote_expires_at: null })

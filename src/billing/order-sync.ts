@@ -136,9 +136,15 @@ export function createOrders(parts: OrderSyncParts): Orders {
   async function tellPaid(tx: Tx, order: OrderRow, paidAt: Date): Promise<void> {
     const { id, account_id: accountId, tier, months, amount_cents, currency } = order;
     const data = create(CryptoOrderPaidEventSchema, {
-      ...{ orderId: id, tier: toTierMessage(tier), months, amountCents: amount_cents, currency },
-      ...{ cryptoCurrency: order.crypto_currency, cryptoAmountPaid: order.crypto_amount_paid },
-      ...{ paidAt: timestampFromDate(paidAt), livemode: order.livemode },
+      orderId: id,
+      tier: toTierMessage(tier),
+      months,
+      amountCents: amount_cents,
+      currency,
+      cryptoCurrency: order.crypto_currency,
+      cryptoAmountPaid: order.crypto_amount_paid,
+      paidAt: timestampFromDate(paidAt),
+      livemode: order.livemode,
     });
     await events.append(tx, { accountId, subject: id }, CryptoOrderPaidEventSchema, data);
     // The mail has no link: a browser would open the receipt without an API key.
@@ -151,8 +157,12 @@ export function createOrders(parts: OrderSyncParts): Orders {
     const { id, account_id: accountId, failure_reason: reason, livemode } = order;
     if (!reason) return;
     const data = create(CryptoOrderFailedEventSchema, {
-      ...{ orderId: id, failureReason: toFailureMessage(reason), livemode, failedAt: timestampFromDate(now) },
-      ...{ cryptoCurrency: order.crypto_currency, cryptoAmountPaid: order.crypto_amount_paid },
+      orderId: id,
+      failureReason: toFailureMessage(reason),
+      livemode,
+      failedAt: timestampFromDate(now),
+      cryptoCurrency: order.crypto_currency,
+      cryptoAmountPaid: order.crypto_amount_paid,
     });
     await events.append(tx, { accountId, subject: id }, CryptoOrderFailedEventSchema, data);
     const why = {
@@ -180,7 +190,8 @@ export function createOrders(parts: OrderSyncParts): Orders {
     const paid =
       to === "paid"
         ? {
-            ...{ paid_at: now, receipt_number: await nextReceiptNumber(tx, accountId, now) },
+            paid_at: now,
+            receipt_number: await nextReceiptNumber(tx, accountId, now),
             buyer: (await findAccount(tx, accountId)).name,
           }
         : {};
@@ -209,7 +220,9 @@ export function createOrders(parts: OrderSyncParts): Orders {
     const isNew = paid !== order.crypto_amount_paid || irregularity !== order.irregularity;
     if (!isNew) return order;
     const changes = {
-      ...{ crypto_amount_paid: paid, transaction_ids: [...transactionIds], irregularity },
+      crypto_amount_paid: paid,
+      transaction_ids: [...transactionIds],
+      irregularity,
       // A changed payment needs a new revision of the receipt.
       ...(order.status === "paid" &&
         paid !== order.crypto_amount_paid && { receipt_revision: order.receipt_revision + 1 }),
@@ -275,7 +288,10 @@ export function createOrders(parts: OrderSyncParts): Orders {
   }
 
   const kind = defineJob<OrderJob>({
-    ...{ ...orderJob, width: 1, schedule, timeout: minute },
+    ...orderJob,
+    width: 1,
+    schedule,
+    timeout: minute,
     async run({ queue, data }) {
       if (processors.crypto) await sync(processors.crypto, queue, data);
     },

@@ -91,7 +91,10 @@ export function createProcessors({ config, db, clock }: ProcessorsParts): Proces
   const secret = randomBytes(24).toString("hex");
   const sandbox = countsSandbox
     ? createSandbox({
-        ...{ store: createSandboxStore(db), clock, pagesUrl: `${publicUrl}/sandbox`, secret },
+        store: createSandboxStore(db),
+        clock,
+        pagesUrl: `${publicUrl}/sandbox`,
+        secret,
         async notify(processor, headers, body) {
           await receive(processor, { headers, body: Buffer.from(body) });
         },

@@ -12,11 +12,20 @@ export function receiptOf(order: OrderRow): CryptoReceipt | undefined {
   const { receipt_number: number, paid_at: paidAt, months, tier } = order;
   if (number === null || !paidAt) return undefined;
   return create(CryptoReceiptSchema, {
-    ...{ number, orderId: order.id, seller: "Pilothouse", buyer: order.buyer ?? "", invoiceLines: order.invoice_lines },
+    number,
+    orderId: order.id,
+    seller: "Pilothouse",
+    buyer: order.buyer ?? "",
+    invoiceLines: order.invoice_lines,
     description: `${tierText(tier)}, ${counted(months, "month")}`,
-    ...{ amountCents: order.amount_cents, currency: order.currency, cryptoCurrency: order.crypto_currency },
-    ...{ cryptoAmountPaid: order.crypto_amount_paid, exchangeRate: order.exchange_rate },
-    ...{ transactionIds: order.transaction_ids, paidAt: timestampFromDate(paidAt), livemode: order.livemode },
+    amountCents: order.amount_cents,
+    currency: order.currency,
+    cryptoCurrency: order.crypto_currency,
+    cryptoAmountPaid: order.crypto_amount_paid,
+    exchangeRate: order.exchange_rate,
+    transactionIds: order.transaction_ids,
+    paidAt: timestampFromDate(paidAt),
+    livemode: order.livemode,
     revision: order.receipt_revision,
     ...(order.refunded_at && { refundedCents: order.refunded_cents }),
   });

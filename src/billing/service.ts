@@ -177,8 +177,11 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     const order = block && (await findOrder(db, block.id, accountId));
     if (!order || block.runningSince === null) return undefined;
     return create(SubscriptionSchema, {
-      ...{ tier: toTierMessage(order.tier), status: SubscriptionStatus.ACTIVE, paymentMethod: PaymentMethod.CRYPTO },
-      ...{ amountCents: order.amount_cents, currency: order.currency },
+      tier: toTierMessage(order.tier),
+      status: SubscriptionStatus.ACTIVE,
+      paymentMethod: PaymentMethod.CRYPTO,
+      amountCents: order.amount_cents,
+      currency: order.currency,
       periodStartedAt: timestampFromMs(block.runningSince),
       periodEndsAt: timestampFromMs(block.runningSince + (block.leftMs ?? 0)),
     });
@@ -230,7 +233,9 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
         findOpenOrder(db, accountId),
       ]);
       return create(BillingSchema, {
-        ...{ tier: toTierMessage(account.tier), quotas, livemode: processors.livemode },
+        tier: toTierMessage(account.tier),
+        quotas,
+        livemode: processors.livemode,
         ...(subscription && { subscription }),
         ...(openOrder !== undefined && { openCryptoOrderId: openOrder }),
       });

@@ -24,7 +24,9 @@ export function deletionMail(
       ? `An owner can restore it until ${day} UTC.`
       : `You can restore it with the link until ${day} UTC. Afterwards its data is deleted permanently.`;
   return mailTo(userOf(member), {
-    ...{ kind: "security", subject: "Your account was deleted", lines: [done, way] },
+    kind: "security",
+    subject: "Your account was deleted",
+    lines: [done, way],
     ...(url !== undefined && { button: { label: "Restore the account", url } }),
   });
 }

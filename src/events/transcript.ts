@@ -35,7 +35,10 @@ export async function addEntry(
   await tx.sql
     .insertInto("transcript_entries")
     .values({
-      ...{ id, agent_session_id: agentSessionId, turn_id: said.turnId ?? null, created_at: at },
+      id,
+      agent_session_id: agentSessionId,
+      turn_id: said.turnId ?? null,
+      created_at: at,
       entry: JSON.stringify(toJson(TranscriptEntrySchema, entry)),
     })
     .execute();

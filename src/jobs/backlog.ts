@@ -20,12 +20,14 @@ export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): Repeat
   const oldest = new Gauge({
     name: "pilothouse_jobs_oldest_due_seconds",
     help: "Time that the oldest due job has waited, by kind.",
-    ...{ labelNames, registers: [metrics] },
+    labelNames,
+    registers: [metrics],
   });
   const dead = new Gauge({
     name: "pilothouse_jobs_dead_letters",
     help: "Jobs that failed for good in the last 30 days, by kind.",
-    ...{ labelNames, registers: [metrics] },
+    labelNames,
+    registers: [metrics],
   });
   const names = kinds.map(({ kind }) => kind);
 

@@ -36,7 +36,12 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
   const stopping = new AbortController();
   const held = createHeldQueues(all);
   const parts: QueueRunParts = {
-    ...{ db, clock, log, limiter: createLimiter(slowWrites), closing: closing.signal, stopping: stopping.signal },
+    db,
+    clock,
+    log,
+    limiter: createLimiter(slowWrites),
+    closing: closing.signal,
+    stopping: stopping.signal,
     ...measures(all.metrics),
   };
   const claims = new Map(kinds.map((jobKind) => [jobKind.kind, createQueueClaims(jobKind, held, parts)]));

@@ -106,7 +106,8 @@ export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, p
     const askedAt = performance.now();
     const [sound, failing] = [slots.free("sound"), slots.free("failing")];
     const { queues, waiting } = await claimQueues(db, {
-      ...{ ...terms(), busy: slots.busy() },
+      ...terms(),
+      busy: slots.busy(),
       failing: Math.min(batch, failing),
       sound: Math.min(batch, sound),
       second: Math.min(batch, sound - reserved),

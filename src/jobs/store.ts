@@ -58,12 +58,13 @@ export function insertJobs(tx: Tx, kind: string, jobs: readonly JobToAdd[], now:
     a < b ? -1 : 1,
   );
   tx.sendNamed(insertStatement, [
-    ...[kind, now, queues.map(([queue]) => queue), queues.map(([, owner]) => owner)],
-    ...[
-      jobs.map(({ queue }) => queue),
-      jobs.map(({ data }) => JSON.stringify(data)),
-      jobs.map(({ order }) => order ?? null),
-    ],
+    kind,
+    now,
+    queues.map(([queue]) => queue),
+    queues.map(([, owner]) => owner),
+    jobs.map(({ queue }) => queue),
+    jobs.map(({ data }) => JSON.stringify(data)),
+    jobs.map(({ order }) => order ?? null),
   ]);
 }
 
@@ -239,7 +240,14 @@ export async function claimQueues(
 ): Promise<{ queues: ClaimedQueue[]; waiting: number }> {
   const { kind, now, busy, failing, sound, second, gateway, leaseMs } = claim;
   const rows = await db.named<ClaimRow>(claimStatement, [
-    ...[kind, now, JSON.stringify(busy), failing, sound, second, gateway, leaseMs],
+    kind,
+    now,
+    JSON.stringify(busy),
+    failing,
+    sound,
+    second,
+    gateway,
+    leaseMs,
   ]);
   return { queues: rows.map(toClaimed), waiting: rows[0]?.waiting ?? 0 };
 }

@@ -18,7 +18,8 @@ export function createLegalService({ clock, legal }: LegalServiceParts): Service
       const revision = await legal.current();
       if (!revision) throw fail("not-found", {}, { detail: "no terms have been published" });
       return create(LegalRevisionSchema, {
-        ...{ revisionId: revision.id, url: revision.url },
+        revisionId: revision.id,
+        url: revision.url,
         publishedAt: timestampFromDate(revision.published_at),
         effectiveAt: timestampFromDate(revision.effective_at),
       });

@@ -14,7 +14,10 @@ export async function listGrants(db: Queryable, accountId: string): Promise<Paid
     .orderBy("id")
     .execute();
   return rows.map((row) => ({
-    ...{ id: row.id, kind: row.kind, tier: tiers.get(row.tier).name, months: row.months },
+    id: row.id,
+    kind: row.kind,
+    tier: tiers.get(row.tier).name,
+    months: row.months,
     createdAt: row.created_at.getTime(),
     leftMs: row.left_ms === null ? null : Number(row.left_ms),
     runningSince: row.running_since?.getTime() ?? null,
@@ -26,8 +29,13 @@ export async function listGrants(db: Queryable, accountId: string): Promise<Paid
 export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: PaidGrant): void {
   const { id, kind, tier, months, createdAt, leftMs, runningSince, until, endedAt } = grant;
   const state = {
-    ...{ tier, months, left_ms: leftMs, running_since: dateOf(runningSince), until: dateOf(until) },
-    ...{ ends_at: dateOf(endedAt === null ? paidTimeEnd(grant) : null), ended_at: dateOf(endedAt) },
+    tier,
+    months,
+    left_ms: leftMs,
+    running_since: dateOf(runningSince),
+    until: dateOf(until),
+    ends_at: dateOf(endedAt === null ? paidTimeEnd(grant) : null),
+    ended_at: dateOf(endedAt),
   };
   const made = { id, account_id: accountId, kind, sandbox, created_at: new Date(createdAt) };
   tx.send(

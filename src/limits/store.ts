@@ -49,7 +49,10 @@ export function upsertUsage(tx: Tx, rows: readonly (UsageDay & { readonly accoun
     .insertInto("account_usage")
     .values(
       rows.map(({ accountId, day, sessionMs, sessions }) => ({
-        ...{ account_id: accountId, day, session_ms: sessionMs, sessions },
+        account_id: accountId,
+        day,
+        session_ms: sessionMs,
+        sessions,
       })),
     )
     .onConflict((conflict) =>

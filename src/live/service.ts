@@ -118,7 +118,8 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   async function* relay(call: Call, id: string, viewer: LiveViewer, messages: AsyncIterable<JoinRequest>) {
     const outbox: Outbox = new BoundedQueue(ahead);
     const control = createControlHandle(parts, call, {
-      ...{ sessionId: id, clientId: viewer.clientId },
+      sessionId: id,
+      clientId: viewer.clientId,
       onTaken: async ({ accepted, dropped }) =>
         outbox.push(create(JoinResponseSchema, { input: { accepted, dropped } })),
       onFailed: async (thrown) => outbox.push(create(JoinResponseSchema, { refused: refusalOf(call, thrown) })),

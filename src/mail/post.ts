@@ -31,7 +31,11 @@ export function createPost({ smtpUrl, mailFrom, publicUrl }: PostOptions): Post 
     async send(id, mail) {
       const { to, subject, unsubscribe } = mail;
       const message = {
-        ...{ from: mailFrom, to, subject, text: textOf(mail, publicUrl), html: htmlOf(mail, publicUrl) },
+        from: mailFrom,
+        to,
+        subject,
+        text: textOf(mail, publicUrl),
+        html: htmlOf(mail, publicUrl),
         // Equal on every attempt, so that mail programs show a mail only once if it is delivered twice.
         messageId: `<${id}@${domain}>`,
         headers: {

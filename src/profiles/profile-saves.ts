@@ -81,8 +81,13 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const total = others + sizeBytes;
     // Also for a rejected save, so that the account learns the reason.
     await tellThresholds(parts, tx, {
-      ...{ accountId: use.account_id, tier: tier.name, quota: "profile_storage_bytes", isMonthly: false },
-      ...{ used: total, before: others + Number(profile.size_bytes), limit: tier.profileStorageBytes },
+      accountId: use.account_id,
+      tier: tier.name,
+      quota: "profile_storage_bytes",
+      isMonthly: false,
+      used: total,
+      before: others + Number(profile.size_bytes),
+      limit: tier.profileStorageBytes,
       month: monthAt(clock.now()),
     });
     if (tier.profileStorageIsSoft || total <= tier.profileStorageBytes) return undefined;

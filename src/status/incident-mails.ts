@@ -100,7 +100,10 @@ export function createIncidentMails(parts: IncidentMailsParts): {
     for (const { email, end_token: sealed } of subscribers) {
       const token = endTokenOf(sealer, sealed);
       await mailer.send(tx, {
-        ...{ to: email, kind: "status", subject: mailing.subject, lines: mailing.lines },
+        to: email,
+        kind: "status",
+        subject: mailing.subject,
+        lines: mailing.lines,
         button: { label: "See the status", url: `${publicUrl}/status` },
         unsubscribe: {
           page: mailer.link("status/unsubscribe", token),
@@ -114,7 +117,9 @@ export function createIncidentMails(parts: IncidentMailsParts): {
   // If a gateway dies, another one continues after the last committed batch.
   const mailing = defineJob<MailingJob>({
     kind: "status-mail",
-    ...{ width: 1, schedule: [1_000, 10_000, 60_000, 600_000], timeout: 300_000 },
+    width: 1,
+    schedule: [1_000, 10_000, 60_000, 600_000],
+    timeout: 300_000,
     async run({ data: { mailingId } }) {
       while ((await db.transaction((tx) => mailBatch(tx, mailingId))) === batch);
     },

@@ -41,7 +41,8 @@ export function createStatusService(status: Status, slaTarget: number): ServiceI
       return create(SlaReportSchema, {
         targetPercent: slaTarget,
         months: report.map(({ name: month, components, ...whole }) => ({
-          ...{ month, ...toUptime(whole) },
+          month,
+          ...toUptime(whole),
           components: components.map(({ name, ...own }) => ({ name, ...toUptime(own) })),
         })),
       });

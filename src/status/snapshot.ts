@@ -58,12 +58,17 @@ export function toStatusMessage(snapshot: Snapshot): Status {
   return create(StatusSchema, {
     status: numbers[healthOf(snapshot)],
     components: components.map(({ component: name, health, since }) => ({
-      ...{ name, status: numbers[health], sinceAt: timestampFromMs(since) },
+      name,
+      status: numbers[health],
+      sinceAt: timestampFromMs(since),
     })),
     incidents: incidents
       .filter((incident) => goesOn(incident, at))
       .map(({ id, title, health, components, startedAt, resolvedAt, updates }) => ({
-        ...{ id, title, status: numbers[health], components: [...components] },
+        id,
+        title,
+        status: numbers[health],
+        components: [...components],
         startedAt: timestampFromMs(startedAt),
         ...(resolvedAt !== undefined && { resolvedAt: timestampFromMs(resolvedAt) }),
         updates: updates.map(({ text, at: said }) => ({ text, createdAt: timestampFromMs(said) })),

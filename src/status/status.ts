@@ -68,7 +68,10 @@ export function createStatus(parts: StatusParts, every?: number): Status {
     },
   });
   return {
-    ...{ sources, feed, pace, noteAnswer: noteAnswers(sources, takesPayments) },
+    sources,
+    feed,
+    pace,
+    noteAnswer: noteAnswers(sources, takesPayments),
     history: createHistory({ db, clock, feed }),
     subscriptions: createSubscriptions(parts),
     mails: createIncidentMails({ ...parts, publicUrl: config.publicUrl }),

@@ -87,7 +87,10 @@ export function endSpans(tx: Tx, components: readonly ComponentName[], at: Date)
 
 export function insertSpans(tx: Tx, spans: readonly (OpenSpan & { readonly from: Date; readonly to?: Date })[]): void {
   const rows = spans.map(({ component, health, from, to }) => ({
-    ...{ component, health, started_at: from, ended_at: to ?? null },
+    component,
+    health,
+    started_at: from,
+    ended_at: to ?? null,
   }));
   tx.send(tx.sql.insertInto("status_spans").values(rows));
 }
@@ -100,7 +103,10 @@ export async function readSpans(db: Queryable, since: Date, now: Date): Promise<
     .where((has) => has.or([has("ended_at", "is", null), has("ended_at", ">", since)]))
     .execute();
   return rows.map(({ component, health, started_at: from, ended_at: to }) => ({
-    ...{ component, health, from: from.getTime(), to: (to ?? now).getTime() },
+    component,
+    health,
+    from: from.getTime(),
+    to: (to ?? now).getTime(),
   }));
 }
 
@@ -166,7 +172,9 @@ export async function readBoard(db: Queryable, endedAfter: Date): Promise<BoardR
     ...asBoard({ ...row, id: true }),
     components: row.components,
     incidents: row.incidents.map(({ started, resolved, ...incident }) => ({
-      ...{ ...incident, startedAt: started, resolvedAt: resolved ?? undefined },
+      ...incident,
+      startedAt: started,
+      resolvedAt: resolved ?? undefined,
     })),
   };
 }

@@ -62,7 +62,11 @@ export async function upsertInvite(tx: Tx, { now, ...invite }: NewInvite): Promi
         .where("accepted_at", "is", null)
         .where("revoked_at", "is", null)
         .doUpdateSet({
-          ...{ role, token_hash, invited_by, invited_by_key, expires_at },
+          role,
+          token_hash,
+          invited_by,
+          invited_by_key,
+          expires_at,
           sent_at: sql<Date[]>`invites.sent_at || excluded.sent_at`,
         }),
     )

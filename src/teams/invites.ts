@@ -91,8 +91,12 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
       throw fail("conflict", {}, { detail: "you are already a member of the account" });
     }
     audit.record(tx, {
-      ...{ accountId, actor: userActor(user), action: "team_invite.accept", call },
-      ...{ subject: inviteId, data: { member: membership.id, role } },
+      accountId,
+      actor: userActor(user),
+      action: "team_invite.accept",
+      call,
+      subject: inviteId,
+      data: { member: membership.id, role },
     });
     const member = await findMember(tx, accountId, { userId: user.id });
     if (!member) throw new Error("the inserted membership does not exist");

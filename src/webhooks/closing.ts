@@ -57,7 +57,9 @@ export function createClosingJob({ db, jobQueues }: Pick<ClosingParts, "db" | "j
     });
   return defineJob({
     ...closingJob,
-    ...{ width: 1, timeout: 60 * second, schedule: [second, 10 * second, 60 * second, hour] },
+    width: 1,
+    timeout: 60 * second,
+    schedule: [second, 10 * second, 60 * second, hour],
     async run({ queue }) {
       while ((await endSome(queue)) === slice);
     },

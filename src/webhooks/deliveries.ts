@@ -93,7 +93,9 @@ function toStoredAttempt(
   { startedAt, durationMs, status, body, error }: DeliveryResponse,
 ): StoredAttempt {
   return {
-    ...{ number, started_at: startedAt.toISOString(), duration_ms: durationMs },
+    number,
+    started_at: startedAt.toISOString(),
+    duration_ms: durationMs,
     ...(status !== undefined && { response_status: status }),
     ...(body !== undefined && { response_body: body }),
     ...(error !== undefined && { error }),

@@ -18,7 +18,9 @@ export function queueDeliveries(jobQueues: JobQueues, tx: Tx, deliveries: readon
   if (deliveries.length === 0) return;
   insertDeliveries(tx, deliveries);
   const jobs = deliveries.map(({ id, endpointId: queue, accountId: owner, subject, payload, replayOf }) => ({
-    ...{ queue, owner, data: { deliveryId: id } satisfies DeliveryJob },
+    queue,
+    owner,
+    data: { deliveryId: id } satisfies DeliveryJob,
     ...(payload === undefined && replayOf === undefined && { order: subject }),
   }));
   jobQueues.enqueueAll(tx, deliveryJob, jobs);

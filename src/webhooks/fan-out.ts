@@ -81,7 +81,9 @@ function noticesOf(all: readonly StoredEvent[], subscribers: readonly Subscriber
   return [...Map.groupBy(all, ({ accountId }) => accountId)].map(([accountId, own]) => ({
     accountId,
     events: own.map((event) => ({
-      ...{ eventId: event.id, eventType: event.type, subject: event.subject },
+      eventId: event.id,
+      eventType: event.type,
+      subject: event.subject,
       endpointIds: (byAccount.get(accountId) ?? []).filter((each) => wants(each, event)).map(({ id }) => id),
     })),
   }));
@@ -108,7 +110,10 @@ export function createLaterFanOut(parts: FanOutParts): JobKind<PutOff> {
   return defineJob({
     ...laterFanOutJob,
     // One at a time, to limit the load on PostgreSQL.
-    ...{ queues: 1, width: 1, timeout: 60_000, schedule: [] },
+    queues: 1,
+    width: 1,
+    timeout: 60_000,
+    schedule: [],
     async run({ data }, signal) {
       // Bounds the wait if the clock was set back.
       const rest = Math.min(data.until - parts.clock.now(), putOffFor);

@@ -86,8 +86,15 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
       await assertRoom(tx, accountId, ["active", "all"]);
       const now = new Date(clock.now());
       const row = await insertEndpoint(tx, {
-        ...{ id, account_id: accountId, url, events, description, created_at: now, updated_at: now },
-        ...{ secret: sealSecret(sealer, accountId, secret), secret_prefix: secretPrefixOf(secret) },
+        id,
+        account_id: accountId,
+        url,
+        events,
+        description,
+        created_at: now,
+        updated_at: now,
+        secret: sealSecret(sealer, accountId, secret),
+        secret_prefix: secretPrefixOf(secret),
       });
       call.audit(tx, { subject: id, data: { url, events } });
       return { ...toEndpointMessage(row, now.getTime()), secret };
@@ -134,7 +141,10 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
       });
       call.audit(tx, { subject: id, data: { url: row.url } });
       return create(RotateWebhookSecretResponseSchema, {
-        ...{ id, secret, secretPrefix: secretPrefixOf(secret), prevSecretPrefix: row.secret_prefix },
+        id,
+        secret,
+        secretPrefix: secretPrefixOf(secret),
+        prevSecretPrefix: row.secret_prefix,
         graceExpiresAt: timestampFromDate(graceEnds),
       });
     });

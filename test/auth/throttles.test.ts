@@ -83,7 +83,9 @@ const guesses = [
 ] as const;
 
 const clientOf = (grant_type: string) => ({
-  ...{ grant_type, client_id: `key_${"0".repeat(26)}`, client_secret: "nobody's" },
+  grant_type,
+  client_id: `key_${"0".repeat(26)}`,
+  client_secret: "nobody's",
   refresh_token: "nobody's",
 });
 

@@ -6,7 +6,10 @@ import { createMemoryStore } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "../support/clock-at.ts";
 
 const { btcPay: transport } = createSandbox({
-  ...{ store: createMemoryStore(), clock: clockAt(Date.now), pagesUrl: "http://localhost/sandbox", secret: "secret" },
+  store: createMemoryStore(),
+  clock: clockAt(Date.now),
+  pagesUrl: "http://localhost/sandbox",
+  secret: "secret",
   notify: async () => undefined,
 });
 const base = `/api/v1/stores/${sandboxStore}`;

@@ -58,7 +58,9 @@ export async function startMoneyDeployment(): Promise<MoneyDeployment> {
   }
 
   return {
-    ...{ deployment, processor, db },
+    deployment,
+    processor,
+    db,
     async payer() {
       const accountId = ids.next("acc");
       const { token: key } = await db.transaction(async (tx) => {

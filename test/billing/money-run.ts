@@ -69,11 +69,22 @@ class Run {
 
   async step(): Promise<void> {
     const actions: Record<string, Action> = {
-      ...{ quote: () => this.#quote(), open: () => this.#open(), pass: () => this.#passSome() },
-      ...{ pay: () => this.#pay(), settle: () => this.#settle(), end: () => this.#end(), cancel: () => this.#cancel() },
-      ...{ refund: () => this.#refund(), extend: () => this.#extend(), arrange: () => this.#arrange() },
-      ...{ subscribe: () => this.#subscribe(), change: () => this.#changeCard(), later: () => this.#passSome() },
-      ...{ settles: () => this.#settle(), pays: () => this.#pay(), changes: () => this.#changeCard() },
+      quote: () => this.#quote(),
+      open: () => this.#open(),
+      pass: () => this.#passSome(),
+      pay: () => this.#pay(),
+      settle: () => this.#settle(),
+      end: () => this.#end(),
+      cancel: () => this.#cancel(),
+      refund: () => this.#refund(),
+      extend: () => this.#extend(),
+      arrange: () => this.#arrange(),
+      subscribe: () => this.#subscribe(),
+      change: () => this.#changeCard(),
+      later: () => this.#passSome(),
+      settles: () => this.#settle(),
+      pays: () => this.#pay(),
+      changes: () => this.#changeCard(),
     };
     const name = this.#random.pick(Object.keys(actions));
     await actions[name]?.();
@@ -126,9 +137,21 @@ class Run {
     expect(amountCents).toBe(cents);
     const now = this.#scene.now();
     const order: Order = {
-      ...{ id: id ?? "", tier, months, cents, amount: amount ?? "", createdAt: now, url: checkoutUrl },
-      ...{ status: "quoted", failure: null, quoteEndsAt: now + 15 * minute, invoice: "", invoiceEndsAt: 0 },
-      ...{ paid: "0", irregularity: null, refundedCents: 0 },
+      id: id ?? "",
+      tier,
+      months,
+      cents,
+      amount: amount ?? "",
+      createdAt: now,
+      url: checkoutUrl,
+      status: "quoted",
+      failure: null,
+      quoteEndsAt: now + 15 * minute,
+      invoice: "",
+      invoiceEndsAt: 0,
+      paid: "0",
+      irregularity: null,
+      refundedCents: 0,
     };
     this.#model.orders.push(order);
     return order;
@@ -306,7 +329,12 @@ class Run {
     if (!card) return;
     const mayRaise = card.priced !== soldTiers.at(-1) && card.status !== "past_due";
     const action = this.#random.pick([
-      ...["cancel", "resume", "renew", "renew", "fail", "end"],
+      "cancel",
+      "resume",
+      "renew",
+      "renew",
+      "fail",
+      "end",
       ...(mayRaise ? ["raise", "raise_declined"] : []),
       ...(card.priced === soldTiers[0] ? [] : ["lower"]),
       ...(card.isInvoicePaid ? ["refund", "dispute"] : ["settle", "settle"]),
@@ -372,8 +400,10 @@ class Run {
     }).toEqual({
       about,
       blocks: model.blocks.map((block) => ({
-        ...{ id: block.id, left: block.hasBegun || block.hasEnded ? block.left : null },
-        ...{ runs: block === isRunning, ended: block.hasEnded },
+        id: block.id,
+        left: block.hasBegun || block.hasEnded ? block.left : null,
+        runs: block === isRunning,
+        ended: block.hasEnded,
       })),
     });
 

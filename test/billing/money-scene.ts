@@ -119,7 +119,13 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
     }) as Partial<Call> as Call;
 
   return {
-    ...{ db, sandbox, arrangements, mails, operator: { clock, audit, arrangements }, now: clock.now, work: doWork },
+    db,
+    sandbox,
+    arrangements,
+    mails,
+    operator: { clock, audit, arrangements },
+    now: clock.now,
+    work: doWork,
     async pass(milliseconds) {
       at += milliseconds;
       for (const { run } of features.flatMap((feature) => feature.jobs ?? [])) await run();

@@ -78,8 +78,12 @@ test("720 orders of six notices, repeated or lost, create one subscription and o
   expect(accounts).toHaveLength(all);
   for (const { id: _, ...account } of accounts)
     expect(account).toEqual({
-      ...{ tier: "api_scale", subscriptions: ["active"], orders: ["paid"], events: ["crypto.order.paid"] },
-      ...{ grants: ["block api_scale", "card api_builder"], entries: ["crypto_order.paid", "subscription.create"] },
+      tier: "api_scale",
+      subscriptions: ["active"],
+      orders: ["paid"],
+      events: ["crypto.order.paid"],
+      grants: ["block api_scale", "card api_builder"],
+      entries: ["crypto_order.paid", "subscription.create"],
     });
   const [{ kept }] = await rows(sql`select count(*)::int as kept from processor_notices`);
   expect(kept).toBe(6 * all - lost);

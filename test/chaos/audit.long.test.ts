@@ -37,8 +37,11 @@ beforeAll(async () => {
   mailbox = await startMailbox();
   processor = await startProcessorServer(Date.now);
   const gatewayEnv = {
-    ...{ SMTP_URL: mailbox.url, MAIL_FROM: "Pilothouse <mail@example.com>", TRUSTED_PROXIES: "127.0.0.1" },
-    ...{ SECRETS_KEYS: `test:${randomBytes(32).toString("base64")}`, SIGNUP: "open" },
+    SMTP_URL: mailbox.url,
+    MAIL_FROM: "Pilothouse <mail@example.com>",
+    TRUSTED_PROXIES: "127.0.0.1",
+    SECRETS_KEYS: `test:${randomBytes(32).toString("base64")}`,
+    SIGNUP: "open",
     ...processorEnv(processor),
   };
   deployment = await Deployment.start({ gateways: [{}], workers: 0, gatewayEnv });
@@ -50,9 +53,12 @@ beforeAll(async () => {
   doomed = new DeployedProcess({
     program: "gateway/main.ts",
     env: {
-      ...{ ...deployment.sharedEnv, ...gatewayEnv, HOST: "127.0.0.1", ROLE: "api" },
+      ...deployment.sharedEnv,
+      ...gatewayEnv,
+      HOST: "127.0.0.1",
+      ROLE: "api",
       ...Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)])),
-      ...{ DATA_DIR: join(deployment.dataDir, "doomed") },
+      DATA_DIR: join(deployment.dataDir, "doomed"),
       DATABASE_URL: `postgres://postgres@127.0.0.1:${proxy.port}/postgres`,
     },
     internalPort: ports.INTERNAL_PORT,
@@ -67,7 +73,10 @@ beforeAll(async () => {
   callSurvivor = createDoorCall({ url, grpcAddress });
   let published = 0;
   scene = {
-    ...{ url, mailbox, key: deployment.key, now: Date.now },
+    url,
+    mailbox,
+    key: deployment.key,
+    now: Date.now,
     async publishTerms() {
       published += 1;
       const [id, now] = [`revision ${published}`, Date.now()];

@@ -59,7 +59,8 @@ async function removedMember(owner: Person): Promise<Doomed> {
 async function disabledAccount({ accessToken, accountId }: Person): Promise<Doomed> {
   return {
     bearer: accessToken,
-    ...{ slug: "revoked-key", endsSession: true },
+    slug: "revoked-key",
+    endsSession: true,
     async end() {
       await scene.deployment.admin("disable-account", "--account", accountId);
       return Date.now();

@@ -111,7 +111,14 @@ test("every block of the README and the examples is tested", () => {
   const headings = [...readme, ...examples].filter(({ blocks }) => blocks.length > 0).map(({ heading }) => heading);
   expect(startCommand.trim()).toBe("npm start");
   expect(headings).toEqual([
-    ...["Run it", "One request on each protocol"],
-    ...["A session", "Files", "A person", "An agent", "A recipe", "Events", "Accounts"],
+    "Run it",
+    "One request on each protocol",
+    "A session",
+    "Files",
+    "A person",
+    "An agent",
+    "A recipe",
+    "Events",
+    "Accounts",
   ]);
 });

@@ -54,8 +54,12 @@ const keeper: SessionKeeper = {
 
 function sweepOf(sessions = keeper) {
   return createLeaseSweep({
-    ...{ db: database.db, bus: createLocalBus(), clock: systemClock, log: silentLog },
-    ...{ metrics: createMetrics(), keeper: sessions },
+    db: database.db,
+    bus: createLocalBus(),
+    clock: systemClock,
+    log: silentLog,
+    metrics: createMetrics(),
+    keeper: sessions,
   });
 }
 

@@ -11,7 +11,10 @@ test("the sessions of a worker are ended in a constant number of round trips", a
   await using database = await startTestDatabase();
   await using between = await PostgresBetween.start(database);
   await using running = await startSessionsApp({
-    ...{ DATABASE_URL: between.url, HOST: "127.0.0.1", FLEET_PORT: "0", SIGNUP: "closed" },
+    DATABASE_URL: between.url,
+    HOST: "127.0.0.1",
+    FLEET_PORT: "0",
+    SIGNUP: "closed",
     SECRETS_KEYS: testSecretsKeys,
   });
   const worker = await running.worker({ slots: 100 });

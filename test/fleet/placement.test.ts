@@ -17,10 +17,15 @@ afterAll(() => database[Symbol.asyncDispose]());
 async function addWorkers(lost: number): Promise<void> {
   const common = { secret_hash: Buffer.alloc(32), address: "127.0.0.1:1", runtimes: ["chromium"], slots: 1 };
   const workers = Array.from({ length: lost + 1 }, (_, index) => ({
-    ...{ id: `worker-${index}`, ...common, isolation: "flags", boot_id: `boot-${index}` },
+    id: `worker-${index}`,
+    ...common,
+    isolation: "flags",
+    boot_id: `boot-${index}`,
   }));
   const leases = workers.map(({ id }, index) => ({
-    ...{ worker_id: id, incarnation: 1, lease_until: sql<Date>`now() + interval '1 hour'` },
+    worker_id: id,
+    incarnation: 1,
+    lease_until: sql<Date>`now() + interval '1 hour'`,
     lost_at: index === 0 ? null : new Date(),
   }));
   await database.db.sql.insertInto("workers").values(workers).execute();

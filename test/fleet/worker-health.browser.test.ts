@@ -24,7 +24,10 @@ test("a worker reports its isolation and is not ready while it cannot launch bro
   const { INTERNAL_PORT } = await freePorts("INTERNAL_PORT");
   const optOuts = { ISOLATION: "flags", BROWSER_SANDBOX: "off" };
   await using worker = startWorkerProcess(app, {
-    ...{ INTERNAL_PORT: String(INTERNAL_PORT), HEADLESS_SHELL_PATH: browser, WARM_BROWSERS: "1", ...optOuts },
+    INTERNAL_PORT: String(INTERNAL_PORT),
+    HEADLESS_SHELL_PATH: browser,
+    WARM_BROWSERS: "1",
+    ...optOuts,
   });
   const ask = (path: string) => fetch(`http://127.0.0.1:${INTERNAL_PORT}${path}`);
   const readiness = async () => (await ask("/readyz").catch(() => undefined))?.status;

@@ -35,8 +35,12 @@ beforeAll(async () => {
     startTinyproxy({ login: `ada:${proxyPassword}` }),
   ]);
   service = await startService({
-    ...{ LOG_LEVEL: "trace", SMTP_URL: mailbox.url, TRUSTED_PROXIES: "127.0.0.1" },
-    ...{ EGRESS_ALLOW: "127.0.0.1,::1", PROXY_CHECK: site.host, ...provider.env },
+    LOG_LEVEL: "trace",
+    SMTP_URL: mailbox.url,
+    TRUSTED_PROXIES: "127.0.0.1",
+    EGRESS_ALLOW: "127.0.0.1,::1",
+    PROXY_CHECK: site.host,
+    ...provider.env,
   });
   secrets.add("the developer's key", service.key);
   secrets.add("the password of a proxy", proxyPassword);

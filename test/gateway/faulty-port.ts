@@ -20,8 +20,13 @@ const logged: string[] = [];
 const log = createLog("error", { write: (line) => void logged.push(JSON.parse(line).msg) });
 keepRunning(log);
 const port = new SharedPort({
-  ...{ host: "127.0.0.1", port: 0, tls: undefined, takes: () => true, log },
-  ...{ limits: timeLimits, bodies: new SlowBodies(timeLimits.request) },
+  host: "127.0.0.1",
+  port: 0,
+  tls: undefined,
+  takes: () => true,
+  log,
+  limits: timeLimits,
+  bodies: new SlowBodies(timeLimits.request),
   onRequest: ({ url = "" }, response) => {
     faults[Number(url.slice(1))]?.();
     response.end("served");

@@ -119,9 +119,19 @@ const outcome = ({ status, body }: Answer): unknown[] => [status, body.type?.spl
 
 function logIn(id: string, changes: Partial<LoginPrincipal> = {}): string {
   logins.set(id, {
-    ...{ kind: "login", loginId: id, tokenId: id, userId: "usr_ada", name: "ada@example.com" },
-    ...{ accountId: "acc_ada", tier: "enterprise", overrides: [] },
-    ...{ role: "owner", scopes: new Set(allScopes), hasSecondFactor: false, steppedUpAt: undefined, ...changes },
+    kind: "login",
+    loginId: id,
+    tokenId: id,
+    userId: "usr_ada",
+    name: "ada@example.com",
+    accountId: "acc_ada",
+    tier: "enterprise",
+    overrides: [],
+    role: "owner",
+    scopes: new Set(allScopes),
+    hasSecondFactor: false,
+    steppedUpAt: undefined,
+    ...changes,
   });
   return `phl_${id}`;
 }
@@ -169,9 +179,12 @@ test("an audited method writes its entry, or fails with an internal error", asyn
   expect(status).toBe(201);
   expect(written).toMatchObject([
     {
-      ...{ action: "api_key.create", subject: "key_made", data: { name: "CI" } },
+      action: "api_key.create",
+      subject: "key_made",
+      data: { name: "CI" },
       call: {
-        ...{ principal: { kind: "login", userId: "usr_ada" }, clientAddress: "127.0.0.1" },
+        principal: { kind: "login", userId: "usr_ada" },
+        clientAddress: "127.0.0.1",
         requestId: headers.get("x-request-id"),
       },
     },

@@ -96,7 +96,9 @@ async function expectRefusal(door: DoorName, refusal: Refusal): Promise<void> {
   const { status, title } = errorTable[slug];
   expect(refused.headers.get("content-type")).toBe("application/problem+json");
   expect(refused.answer).toMatchObject({
-    ...{ status, title, type: `${gateway.app.config.errorsBase}/${slug}` },
+    status,
+    title,
+    type: `${gateway.app.config.errorsBase}/${slug}`,
     instance: refused.headers.get("x-request-id"),
   });
 }

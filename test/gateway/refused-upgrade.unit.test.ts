@@ -14,9 +14,12 @@ test.each(["plain", "TLS"])("a refused upgrade followed by bytes leaves no open 
   const { key, cert } = makeSelfSigned();
   let open = 0;
   const port = new SharedPort({
-    ...{ host: "127.0.0.1", port: 0, log: createLog("silent") },
+    host: "127.0.0.1",
+    port: 0,
+    log: createLog("silent"),
     tls: kind === "TLS" ? { key: Buffer.from(key), cert: Buffer.from(cert) } : undefined,
-    ...{ limits: timeLimits, bodies: new SlowBodies(timeLimits.request) },
+    limits: timeLimits,
+    bodies: new SlowBodies(timeLimits.request),
     takes: (socket) => {
       open += 1;
       socket.once("close", () => (open -= 1));

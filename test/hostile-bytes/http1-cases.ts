@@ -23,7 +23,11 @@ export const oddHosts = [
     localhost:99999 | localhost:-1 | localhost: | :80 | [::1 | [::1]:99999 | [ | ] | @ | a@localhost | localhost/ | localhost?
     localhost# | % | %00 | %zz | localhost%2f | a b | \xff\xfe | 127.0.0.1. | 0x7f.1 | 1.2.3.4.5 | xn--a | localhost, localhost
     http://localhost | 127.1.2.3:080 | localhost:8e1 | ::1 | [::ffff:1.2.3.4%25lo]`),
-  ...["", " ", "a\tb", "\\", "a".repeat(300)],
+  "",
+  " ",
+  "a\tb",
+  "\\",
+  "a".repeat(300),
 ];
 
 export const oddPaths = [
@@ -33,7 +37,10 @@ export const oddPaths = [
     http://localhost:99999/v1/status | http://[/v1/status | https://x@y:z/ | x: | localhost:80 | /constructor | /__proto__
     /pilothouse.v1.StatusService/Get?% | //pilothouse.v1.StatusService/Get | /pilothouse.v1.StatusService/%47et
     /v1/sessions/__proto__ | /v1/sessions/ses_%F0%9F%98%80 | /v1/status/subscribe/confirm?token=%00 | /metrics?% | ?`),
-  ...["", "\\v1\\status", `/${"a".repeat(9_000)}`, `/v1/status?${"a=1&".repeat(3_000)}`],
+  "",
+  "\\v1\\status",
+  `/${"a".repeat(9_000)}`,
+  `/v1/status?${"a=1&".repeat(3_000)}`,
 ];
 
 const oddHeaders = [
@@ -52,7 +59,10 @@ const oddHeaders = [
     Content-Encoding: gzip | Content-Encoding: \xff | Accept: \xff | __proto__: x | constructor: x | Range: bytes=-1
     Host: localhost\r\nHost: evil | Host: \xff | Trailer: Content-Length | Keep-Alive: timeout=-1 | Proxy-Connection: x
     Forwarded: for=\xff | If-None-Match: \xff | X-Forwarded-Host: [ | Sec-WebSocket-Protocol: bearer.\xff, ,`),
-  ...["X: a\nb", " X: a", `X: ${"a".repeat(20_000)}`, "A: b\r\n".repeat(3_000)],
+  "X: a\nb",
+  " X: a",
+  `X: ${"a".repeat(20_000)}`,
+  "A: b\r\n".repeat(3_000),
 ];
 
 const oddLines = listed(`
@@ -66,7 +76,10 @@ const bodies = [
   ...listed(`
     1\r\na\r\n0\r\n\r\n | 1\r\na | Z\r\n | -1\r\n | 1;x=y\r\na\r\n0\r\nX: y\r\n\r\n | 0\r\n | FFFFFFFFFFFFFFFFF\r\n
     0\r\nContent-Length: 5\r\n\r\n | 5\r\nab\r\n | 0\r\n\xff: \0\r\n\r\n | 2\r\n{}\r\n0\r\n\r\n`),
-  ...["", "1\na\n0\n\n", "\r\n", `1;${"x".repeat(20_000)}\r\na\r\n0\r\n\r\n`],
+  "",
+  "1\na\n0\n\n",
+  "\r\n",
+  `1;${"x".repeat(20_000)}\r\na\r\n0\r\n\r\n`,
 ];
 
 const webSocketKey =

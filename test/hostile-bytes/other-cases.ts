@@ -41,7 +41,9 @@ const targets = [
     : | :80 | localhost | localhost:0 | localhost:65536 | localhost:080 | localhost:-1 | [::1]:80 | [::1:80 | 1.2.3.4:80:80
     a b:80 | \xff:80 | %:80 | user@host:80 | http://localhost:80 | / | * | 0:1 | 0x7f.1:80 | 169.254.169.254:80
     [::ffff:127.0.0.1]:22 | xn--:80 | a..b:80 | .:80 | localhost.:80 | \0:80 | 127.0.0.1:22`),
-  ...["", "a".repeat(256), `${"a".repeat(300)}:80`],
+  "",
+  "a".repeat(256),
+  `${"a".repeat(300)}:80`,
 ];
 
 function relayCases({ site }: Facts): Case[] {

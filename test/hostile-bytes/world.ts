@@ -229,7 +229,9 @@ export async function startEmbedded(): Promise<World> {
         },
       },
       ...(["control", "gateway", "worker"] as const).map((name) => ({
-        ...{ name, pid: () => findPid(service.dataDir, name), output: () => "" },
+        name,
+        pid: () => findPid(service.dataDir, name),
+        output: () => "",
         // The supervisor restarts these processes.
         restart: async () => undefined,
       })),

@@ -39,7 +39,10 @@ function makeIntake(room = Number.POSITIVE_INFINITY) {
   };
   const intake = new InputIntake({ inputQueue, control, ended: ended.signal, onInput: () => undefined });
   return {
-    ...{ intake, played, control, ended },
+    intake,
+    played,
+    control,
+    ended,
     /** Accepts more keys. */
     ease(more: number) {
       left += more;

@@ -79,7 +79,8 @@ test("uid 1000 with the documented profile runs with namespace and sandbox", { t
   const rights = ["--user", "1000:1000", "--cap-drop", "all", "--security-opt", "no-new-privileges"];
   const { said } = runContained([...rights, "--security-opt", `seccomp=${await writeProfile(directory)}`], {
     ...common,
-    ...{ CONTROL: `127.0.0.1:${running.app.fleet?.port}`, WORKER_LISTEN: `127.0.0.1:${LISTEN}` },
+    CONTROL: `127.0.0.1:${running.app.fleet?.port}`,
+    WORKER_LISTEN: `127.0.0.1:${LISTEN}`,
     INTERNAL_PORT: String(INTERNAL_PORT),
   });
   const health = () =>

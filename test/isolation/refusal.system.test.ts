@@ -14,8 +14,11 @@ async function runWorker(behind: readonly string[], env: Record<string, string> 
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
   const socket = `unix:${join(dataDir, "worker.sock")}`;
   const own = {
-    ...{ DATA_DIR: dataDir, CONTROL: `unix:${join(dataDir, "fleet.sock")}`, WORKER_LISTEN: socket },
-    ...{ WORKER_TOKEN: "0123456789abcdef", WORKER_SLOTS: "1" },
+    DATA_DIR: dataDir,
+    CONTROL: `unix:${join(dataDir, "fleet.sock")}`,
+    WORKER_LISTEN: socket,
+    WORKER_TOKEN: "0123456789abcdef",
+    WORKER_SLOTS: "1",
   };
   const [command = "", ...parameters] = [...behind, process.execPath, "workers/main.ts"];
   const options = { env: { ...process.env, ...own, ...env }, timeout: patience };

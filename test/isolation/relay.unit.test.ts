@@ -230,18 +230,20 @@ test("keeps the newest 256 refusals", async () => {
 });
 
 const spellings = [
-  ...[
-    "127.0.0.1",
-    "127.0.0.1.",
-    "127.1",
-    "2130706433",
-    "0x7f.1",
-    "0x7f000001",
-    "0177.0.0.1",
-    "localhost",
-    "LocalHost.",
-  ],
-  ...["[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "media.example"],
+  "127.0.0.1",
+  "127.0.0.1.",
+  "127.1",
+  "2130706433",
+  "0x7f.1",
+  "0x7f000001",
+  "0177.0.0.1",
+  "localhost",
+  "LocalHost.",
+  "[::ffff:127.0.0.1]",
+  "[::ffff:7f00:1]",
+  "[0:0:0:0:0:ffff:127.0.0.1]",
+  "[64:ff9b::7f00:1]",
+  "media.example",
 ];
 
 test.each(spellings)("refuses the media server as %s even if its network is allowed", async (host) => {

@@ -19,14 +19,21 @@ export const isRoot = process.getuid?.() === 0;
 
 /** Prefix that runs a command in a user namespace without the right to create further namespaces. */
 export const withoutNamespaces: readonly string[] = [
-  ...["unshare", "--user", "--map-current-user", ...(isRoot ? [] : ["--keep-caps"]), "sh", "-c"],
+  "unshare",
+  "--user",
+  "--map-current-user",
+  ...(isRoot ? [] : ["--keep-caps"]),
+  "sh",
+  "-c",
   'echo 0 > /proc/sys/user/max_net_namespaces; echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"',
   "sh",
 ];
 
 /** Prefix that runs a command of root without a capability, such as `sys_admin`. */
 export const withoutCapability = (name: string): readonly string[] => [
-  ...["setpriv", `--bounding-set=-${name}`, `--inh-caps=-${name}`],
+  "setpriv",
+  `--bounding-set=-${name}`,
+  `--inh-caps=-${name}`,
 ];
 
 /** Log that records its messages. */

@@ -28,7 +28,11 @@ type Numbered = { readonly number: number };
 function kindOf(options: Partial<JobKind<Numbered>>): JobKind<Numbered> {
   kinds += 1;
   return defineJob({
-    ...{ kind: `test-${kinds}`, width: 1, schedule: [], timeout: 60_000, run: async () => undefined },
+    kind: `test-${kinds}`,
+    width: 1,
+    schedule: [],
+    timeout: 60_000,
+    run: async () => undefined,
     ...options,
   });
 }

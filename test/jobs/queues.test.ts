@@ -20,7 +20,11 @@ type Numbered = { readonly number: number };
 function kindOf(options: Partial<JobKind<Numbered>>): JobKind<Numbered> {
   kinds += 1;
   return defineJob({
-    ...{ kind: `queues-${kinds}`, width: 8, schedule: [], timeout: 60_000, run: async () => undefined },
+    kind: `queues-${kinds}`,
+    width: 8,
+    schedule: [],
+    timeout: 60_000,
+    run: async () => undefined,
     ...options,
   });
 }

@@ -22,7 +22,10 @@ afterAll(async () => {
 test("a job added by one gateway starts immediately on another, notified over Redis", async () => {
   let begin = (_at: number): void => undefined;
   const kind = defineJob<{ readonly round: number }>({
-    ...{ kind: "wake", width: 1, schedule: [], timeout: 60_000 },
+    kind: "wake",
+    width: 1,
+    schedule: [],
+    timeout: 60_000,
     run: async () => begin(performance.now()),
   });
   const adder = createJobQueues({ bus: await connectBus(redis), clock: systemClock });

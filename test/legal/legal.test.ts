@@ -22,7 +22,7 @@ afterAll(() => gateway?.[Symbol.asyncDispose]());
 /** Publishes terms as the operator, effective in a number of days. */
 const publish = (revision: string, days: number): Promise<string> => {
   const effective = new Date(gateway.now() + days * day).toISOString();
-  return gateway.admin("publish-terms", ...["--revision", revision, "--url", url, "--effective", effective]);
+  return gateway.admin("publish-terms", "--revision", revision, "--url", url, "--effective", effective);
 };
 
 test("there are no terms until the operator publishes some, 14 days ahead", async () => {

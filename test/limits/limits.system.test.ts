@@ -29,7 +29,13 @@ async function customer(account: string, tier: string): Promise<[Rest, Rest]> {
 
 const override = (account: string, limit: string, value: number, ...more: readonly string[]) =>
   deployment.admin(
-    ...["override", "--account", account, "--limit", limit, "--value", String(value)],
+    "override",
+    "--account",
+    account,
+    "--limit",
+    limit,
+    "--value",
+    String(value),
     ...(more.includes("--until") ? more : ["--until", "1h", ...more]),
   );
 
@@ -51,7 +57,10 @@ describe("rate limits", () => {
     const [here, there] = await customer("Plain", "free");
     const { body } = await here("/v1/account/rate-limits");
     const sizes = body.buckets.map((bucket: Record<string, unknown>) => [
-      ...[bucket.name, bucket.capacity, bucket.refill_per_minute, bucket.override],
+      bucket.name,
+      bucket.capacity,
+      bucket.refill_per_minute,
+      bucket.override,
     ]);
     expect([body.tier, sizes]).toEqual([
       "free",
@@ -81,7 +90,9 @@ describe("rate limits", () => {
     }
     expect(performance.now() - arranged).toBeLessThan(5_000);
     expect(await bucketOf(there, "global")).toMatchObject({
-      ...{ capacity: 500, refill_per_minute: 6_000, override: { reason: "a trade fair" } },
+      capacity: 500,
+      refill_per_minute: 6_000,
+      override: { reason: "a trade fair" },
     });
     // Expires in 6 s from now, regardless of the duration of the command and the checks above.
     const until = new Date(Date.now() + 6_000);
@@ -148,7 +159,8 @@ describe("session minutes", () => {
     await expect.poll(async () => (await ended()).length, { timeout: 20_000, interval: 100 }).toBe(11);
     const told = (await quotaEvents("Metered")).map((event) => `${event.type} ${event.limit}`);
     expect(told.slice(2).toSorted()).toEqual([
-      ...["quota.exceeded 0", "quota.warning_80pct 0"],
+      "quota.exceeded 0",
+      "quota.warning_80pct 0",
       ...(used >= 96_000 ? ["quota.warning_80pct 2"] : []),
     ]);
   }, 90_000);

@@ -5,7 +5,12 @@ import type { TierName } from "../../src/limits/tiers.ts";
 const at = (text: string): number => Date.parse(`${text}T00:00:00Z`);
 const fresh = { leftMs: null, runningSince: null, until: null, endedAt: null } as const;
 const block = (id: string, tier: TierName, months: number, createdAt: number): PaidGrant => ({
-  ...{ id, kind: "block", tier, months, createdAt, ...fresh },
+  id,
+  kind: "block",
+  tier,
+  months,
+  createdAt,
+  ...fresh,
 });
 
 test.each([

@@ -52,7 +52,18 @@ async function join(opened: Opened, name: string, control = true): Promise<Page>
 
 /** Parts of the page from left to right. */
 const parts = [
-  ...["alert", "confirm", "prompt", "leave", "loop", "huge", "too-huge", "file", "files", "send", "land", "download"],
+  "alert",
+  "confirm",
+  "prompt",
+  "leave",
+  "loop",
+  "huge",
+  "too-huge",
+  "file",
+  "files",
+  "send",
+  "land",
+  "download",
 ] as const;
 
 /** Clicks a part of the session's page in the picture. */

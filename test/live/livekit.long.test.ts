@@ -87,7 +87,9 @@ testLive(
   async () => {
     const media = { ...scene.server.env, EGRESS_ALLOW: "127.0.0.0/8" };
     await using deployment = await Deployment.start({
-      ...{ workers: 1, slots: 1, gatewayEnv: media },
+      workers: 1,
+      slots: 1,
+      gatewayEnv: media,
       workerEnv: { EGRESS_ALLOW: "127.0.0.0/8", LIVEKIT_URL: scene.server.url, CLOSE_AT_CPU: "100" },
     });
     const [ending, other] = [deployment.gateway(0), deployment.gateway(1)];
@@ -261,7 +263,9 @@ testLive(
     expect(await present()).toEqual(["viewer", "viewer", "worker"]);
     const permissions = (await scene.rooms.listParticipants(roomOf(session))).map(({ identity, permission }) => ({
       who: identity.split(":")[0],
-      ...{ publishes: permission?.canPublish, speaks: permission?.canPublishData, hears: permission?.canSubscribe },
+      publishes: permission?.canPublish,
+      speaks: permission?.canPublishData,
+      hears: permission?.canSubscribe,
     }));
     expect(permissions).toContainEqual({ who: "viewer", publishes: false, speaks: false, hears: true });
     expect(permissions).toContainEqual({ who: "worker", publishes: true, speaks: false, hears: false });

@@ -100,7 +100,8 @@ testLive(
     };
     const figures = () => ({
       rounds: press.ms.length,
-      ...{ inputMs: Math.round(median(press.ms.splice(0))), pictureMs: Math.round(median(press.pictureMs.splice(0))) },
+      inputMs: Math.round(median(press.ms.splice(0))),
+      pictureMs: Math.round(median(press.pictureMs.splice(0))),
     });
     for (const end = Date.now() + aloneMs; Date.now() < end; ) await steer();
     const alone = figures();

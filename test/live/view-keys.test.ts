@@ -27,8 +27,14 @@ async function makeLink(keyExpiresAt?: Date, forOne: { client_id?: string; opens
   const token = { id: app.ids.next("vln"), secret: viewKeyText.newSecret() };
   await app.db.transaction((tx) =>
     insertViewLink(tx, {
-      ...{ id: token.id, session_id: sessionId, made_by: keyId, secret_hash: hashSecret(token.secret) },
-      ...{ name: "Ada", control: true, expires_at: new Date(madeAt + minute), ...forOne },
+      id: token.id,
+      session_id: sessionId,
+      made_by: keyId,
+      secret_hash: hashSecret(token.secret),
+      name: "Ada",
+      control: true,
+      expires_at: new Date(madeAt + minute),
+      ...forOne,
     }),
   );
   return { bearer: scene.bearers.read(`Bearer ${viewKeyText.write(token)}`), sessionId, keyId };

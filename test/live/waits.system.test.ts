@@ -48,8 +48,12 @@ function stubBrowser(): void {
   };
   const document = { hidden: false, addEventListener: nothing, createElement: element, getElementById: element };
   const globals = {
-    ...{ window: globalThis, location: { origin: "http://localhost" }, addEventListener: nothing },
-    ...{ document: { ...document, head: new StubElement() }, HTMLUListElement: StubElement, WebSocket: StubSocket },
+    window: globalThis,
+    location: { origin: "http://localhost" },
+    addEventListener: nothing,
+    document: { ...document, head: new StubElement() },
+    HTMLUListElement: StubElement,
+    WebSocket: StubSocket,
   };
   for (const [name, value] of Object.entries(globals)) vi.stubGlobal(name, value);
   onTestFinished(() => void vi.unstubAllGlobals());

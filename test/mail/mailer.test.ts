@@ -51,7 +51,9 @@ test("a mail is sent if its transaction commits, and not if it is rolled back", 
   await send({ ...plain, to, button: { label: "Press", url } });
   const { subject, text, html, links, parsed } = await mailbox.next(to);
   expect({ subject, links, from: parsed.from?.text }).toEqual({
-    ...{ subject: "Hello", links: [url], from: '"Pilot" <pilot@a.example>' },
+    subject: "Hello",
+    links: [url],
+    from: '"Pilot" <pilot@a.example>',
   });
   expect(text).toContain("One.\n\nTwo.\n\nPress:\n");
   expect(html).toContain("<p>One.</p>");

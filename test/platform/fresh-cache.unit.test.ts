@@ -121,7 +121,8 @@ const sessionId = createIds(systemClock).next("ses");
 
 const uses: Readonly<Record<string, Use>> = {
   bearers: {
-    ...{ freshFor: 5_000, staleFor: 60_000 },
+    freshFor: 5_000,
+    staleFor: 60_000,
     make(clock, load) {
       const credential = {
         principal: {},
@@ -142,7 +143,8 @@ const uses: Readonly<Record<string, Use>> = {
     },
   },
   "routes of sessions": {
-    ...{ freshFor: 5_000, staleFor: 60_000 },
+    freshFor: 5_000,
+    staleFor: 60_000,
     make(clock, load) {
       const row = { account_id: "acc_1", placement_epoch: "1", control_epoch: "1" };
       const routes = createSessionRoutes({
@@ -154,14 +156,16 @@ const uses: Readonly<Record<string, Use>> = {
     },
   },
   "terms of service": {
-    ...{ freshFor: 5_000, staleFor: 60_000 },
+    freshFor: 5_000,
+    staleFor: 60_000,
     make(clock, load) {
       const terms = createTerms({ db: databaseOf(load), clock });
       return async () => [await terms.outstanding("acc_1")];
     },
   },
   "days of components": {
-    ...{ freshFor: 60_000, staleFor: 1e12 },
+    freshFor: 60_000,
+    staleFor: 1e12,
     make(clock, load) {
       // Cast: the test implements only the members that are used.
       const feed = { now: { components: [{ component: "api" }], isAway: false } } as unknown as Feed;

@@ -66,9 +66,21 @@ const kinds: Readonly<Record<string, (app: SessionsApp["app"]) => KeptRows>> = {
       app.db.sql
         .insertInto("crypto_orders")
         .values({
-          ...{ id, account_id: accountId, status: "quoted", tier: "personal", months: 1, currency: "USD" },
-          ...{ amount_cents: 1, crypto_currency: "btc", crypto_amount: "1", exchange_rate: "1" },
-          ...{ created_at: at, updated_at: at, quote_expires_at: at, livemode: false, sandbox: true },
+          id,
+          account_id: accountId,
+          status: "quoted",
+          tier: "personal",
+          months: 1,
+          currency: "USD",
+          amount_cents: 1,
+          crypto_currency: "btc",
+          crypto_amount: "1",
+          exchange_rate: "1",
+          created_at: at,
+          updated_at: at,
+          quote_expires_at: at,
+          livemode: false,
+          sandbox: true,
         })
         .execute(),
     findIds: () => app.db.sql.selectFrom("crypto_orders").select("id").execute(),
@@ -84,8 +96,15 @@ const kinds: Readonly<Record<string, (app: SessionsApp["app"]) => KeptRows>> = {
       app.db.sql
         .insertInto("status_incidents")
         .values({
-          ...{ id, origin: "operator", title: "A disk", health: "degraded", components: ["api"] },
-          ...{ started_at: at, resolved_at: at, changed_at: at, told_at: at },
+          id,
+          origin: "operator",
+          title: "A disk",
+          health: "degraded",
+          components: ["api"],
+          started_at: at,
+          resolved_at: at,
+          changed_at: at,
+          told_at: at,
         })
         .execute(),
     findIds: () => app.db.sql.selectFrom("status_incidents").select("id").execute(),
@@ -107,8 +126,13 @@ const kinds: Readonly<Record<string, (app: SessionsApp["app"]) => KeptRows>> = {
       db.sql
         .insertInto("status_subscribers")
         .values({
-          ...{ ...subscriber, id, email: id, end_hash: Buffer.from(id) },
-          ...{ confirm_until: new Date(0), confirmed_at: at, ended_at: at },
+          ...subscriber,
+          id,
+          email: id,
+          end_hash: Buffer.from(id),
+          confirm_until: new Date(0),
+          confirmed_at: at,
+          ended_at: at,
         })
         .execute(),
     findIds: () => db.sql.selectFrom("status_subscribers").select("id").where("ended_at", "is not", null).execute(),

@@ -235,7 +235,8 @@ const waits: Readonly<Record<string, Wait>> = {
   },
   // A connection without data for 5 s is replaced.
   "a Redis that responds again after an outage": {
-    ...{ ms: 1_000, slack: 500 },
+    ms: 1_000,
+    slack: 500,
     async begin(end) {
       const redis = await hangRedis();
       while (redis.isUp) await Promise.all([redis.ask("bus", (client) => client.echo("")), pass(50)]);
@@ -250,8 +251,14 @@ const waits: Readonly<Record<string, Wait>> = {
       const program = join(dataDir, "idle.js");
       await writeFile(program, "setInterval(() => undefined, 1_000)");
       const worker = createEmbeddedWorker({
-        ...{ dataDir, program, workerToken: "", env: {}, leaseMs: 1_000 },
-        ...{ log: createLog("error", { write: end }), heartbeats: () => 0, onDeath: () => undefined },
+        dataDir,
+        program,
+        workerToken: "",
+        env: {},
+        leaseMs: 1_000,
+        log: createLog("error", { write: end }),
+        heartbeats: () => 0,
+        onDeath: () => undefined,
       });
       onTestFinished(() => {
         vi.useRealTimers();

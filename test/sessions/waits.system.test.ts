@@ -81,14 +81,16 @@ async function navigate(end: () => void, changes: Partial<Call> = {}): Promise<v
 
 const waits: Readonly<Record<string, Wait>> = {
   "a launch": {
-    ...{ ms: 32_000, slack: 1_000 },
+    ms: 32_000,
+    slack: 1_000,
     async begin(end) {
       launches = "silent";
       await untilAsked(running.sessions.create(call(), blank), end);
     },
   },
   "the check of a proxy": {
-    ...{ ms: 12_000, slack: 1_000 },
+    ms: 12_000,
+    slack: 1_000,
     begin: (end) => untilAsked(running.sessions.create(call(), proxied), end),
   },
   "a command": { ms: 602_000, begin: (end) => navigate(end) },

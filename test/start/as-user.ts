@@ -51,7 +51,10 @@ async function runAsUser(directory: string, command: readonly string[]): Promise
   const child = spawn("setpriv", [...identity, ...command], {
     cwd: directory,
     env: {
-      ...{ PATH: `${bin}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TMPDIR: temporary, NO_COLOR: "1" },
+      PATH: `${bin}:/usr/local/bin:/usr/bin:/bin`,
+      HOME: home,
+      TMPDIR: temporary,
+      NO_COLOR: "1",
       NODE_COMPILE_CACHE: join(directory, ".cache/compiled"),
     },
     stdio: ["ignore", "pipe", "pipe"],

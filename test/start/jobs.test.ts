@@ -32,10 +32,13 @@ async function liveTenMinutes(role: string): Promise<void> {
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const config = readConfig({
     ...Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)])),
-    ...{ ROLE: role, HOST: "127.0.0.1", DATA_DIR: directory },
+    ROLE: role,
+    HOST: "127.0.0.1",
+    DATA_DIR: directory,
     DATABASE_URL: database.url,
     REDIS_URL: redis.url,
-    ...{ SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" },
+    SECRETS_KEYS: testSecretsKeys,
+    SIGNUP: "closed",
   });
   const clock = createTestClock();
   const app = createApp(config, { half: "gateway", log: silentLog, clock });
@@ -53,14 +56,14 @@ test.each([
   await db
     .insertInto("idempotency_keys")
     .values({
-      ...{
-        account_id: accountId,
-        key: "kept for too long",
-        caller: "key_1",
-        request_hash: Buffer.alloc(32),
-        seed: "s",
-      },
-      ...{ answer: null, failure: null, created_at: sql<Date>`now() - interval '25 hours'` },
+      account_id: accountId,
+      key: "kept for too long",
+      caller: "key_1",
+      request_hash: Buffer.alloc(32),
+      seed: "s",
+      answer: null,
+      failure: null,
+      created_at: sql<Date>`now() - interval '25 hours'`,
     })
     .execute();
   await liveTenMinutes(role);

@@ -63,8 +63,11 @@ test("an incident opens with its components, changes with them, and closes when 
   const { incidents } = await board();
   expect(incidents).toHaveLength(1);
   expect(incidents[0]).toMatchObject({
-    ...{ title: "Sessions fail to start", health: "major_outage", components: ["api", "sessions"] },
-    ...{ startedAt: begin + 20_000, resolvedAt: begin + 70_000 },
+    title: "Sessions fail to start",
+    health: "major_outage",
+    components: ["api", "sessions"],
+    startedAt: begin + 20_000,
+    resolvedAt: begin + 70_000,
   });
   expect(incidents[0]?.updates.map(({ text }) => text)).toEqual([
     "The problem is resolved.",
@@ -116,8 +119,14 @@ const announce = (from: number, to: number) =>
     insertIncident(
       tx,
       {
-        ...{ id: ids.next("inc"), origin: "maintenance", health: "maintenance", title: "A move", text: "We move." },
-        ...{ components: ["sessions"], from: new Date(begin + from * 1_000), to: new Date(begin + to * 1_000) },
+        id: ids.next("inc"),
+        origin: "maintenance",
+        health: "maintenance",
+        title: "A move",
+        text: "We move.",
+        components: ["sessions"],
+        from: new Date(begin + from * 1_000),
+        to: new Date(begin + to * 1_000),
       },
       new Date(begin),
     ),
@@ -207,8 +216,16 @@ test("an incident is listed for 90 days after its end", async () => {
   const feed = createFeed();
   const look = async () => ({ components: [], findings: [], outcomes: [] });
   const sampler = createSampler({
-    ...{ db, ids, feed, bus: createLocalBus(), clock: systemClock, log: silentLog, metrics: new Registry() },
-    ...{ sources: { ...createSources(), look }, pace: paceOf(), countsAbsence: false },
+    db,
+    ids,
+    feed,
+    bus: createLocalBus(),
+    clock: systemClock,
+    log: silentLog,
+    metrics: new Registry(),
+    sources: { ...createSources(), look },
+    pace: paceOf(),
+    countsAbsence: false,
   });
   await sampler.start?.();
   await sampler.stop?.();

@@ -42,10 +42,18 @@ beforeAll(async () => {
   between = await PostgresBetween.start(database);
   const { url, secret } = processor;
   gateway = await startPeopleGateway({
-    ...{ DATABASE_URL: between.url, SECRETS_KEYS: testSecretsKeys, HOST: "127.0.0.1" },
-    ...{ WORKER_TOKEN: workerToken, ...liveKit.env },
-    ...{ STRIPE_URL: url, STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone", STRIPE_WEBHOOK_SECRET: secret },
-    ...{ BTCPAY_URL: url, BTCPAY_STORE: sandboxStore, BTCPAY_API_KEY: sandboxKey, BTCPAY_WEBHOOK_SECRET: secret },
+    DATABASE_URL: between.url,
+    SECRETS_KEYS: testSecretsKeys,
+    HOST: "127.0.0.1",
+    WORKER_TOKEN: workerToken,
+    ...liveKit.env,
+    STRIPE_URL: url,
+    STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone",
+    STRIPE_WEBHOOK_SECRET: secret,
+    BTCPAY_URL: url,
+    BTCPAY_STORE: sandboxStore,
+    BTCPAY_API_KEY: sandboxKey,
+    BTCPAY_WEBHOOK_SECRET: secret,
   });
   await startWorker();
   const isWell = async () => Object.keys(await amiss()).length === 0;

@@ -24,12 +24,19 @@ beforeAll(async () => {
   ]);
   const { url, secret } = processor;
   deployment = await Deployment.start({
-    ...{ gateways: [{}, {}], workers: 1, slots: 4 },
+    gateways: [{}, {}],
+    workers: 1,
+    slots: 4,
     workerEnv: { EGRESS_ALLOW: site.host, CLOSE_AT_CPU: "100", WARM_BROWSERS: "1" },
     gatewayEnv: {
       WEBHOOK_ALLOW: "127.0.0.1",
-      ...{ STRIPE_URL: url, STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone", STRIPE_WEBHOOK_SECRET: secret },
-      ...{ BTCPAY_URL: url, BTCPAY_STORE: sandboxStore, BTCPAY_API_KEY: sandboxKey, BTCPAY_WEBHOOK_SECRET: secret },
+      STRIPE_URL: url,
+      STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone",
+      STRIPE_WEBHOOK_SECRET: secret,
+      BTCPAY_URL: url,
+      BTCPAY_STORE: sandboxStore,
+      BTCPAY_API_KEY: sandboxKey,
+      BTCPAY_WEBHOOK_SECRET: secret,
     },
   });
 }, 120_000);

@@ -98,7 +98,10 @@ test("a month ends by the calendar, and percentages are rounded down", () => {
 test("degraded time is up, maintenance does not count, and time before the first measurement is ignored", () => {
   const at = (text: string): number => Date.parse(`2026-11-${text}:00:00Z`);
   const span = (health: Health, from: string, to: string): Span => ({
-    ...{ component: "sessions", health, from: at(from), to: at(to) },
+    component: "sessions",
+    health,
+    from: at(from),
+    to: at(to),
   });
   const spans = [span("degraded", "10T00", "11T00"), span("maintenance", "11T00", "12T00")];
   const [month] = reportMonths([...spans, span("major_outage", "12T00", "12T06")], monthsUntil(at("12T06"), 3));

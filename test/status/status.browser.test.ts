@@ -94,7 +94,11 @@ describe.each(doors)("over %s", (door) => {
     const words = (status: string): string => status.toLowerCase().replace("health_", "");
     expect(words(answer.status)).toBe("operational");
     expect(answer.components.map(({ name }: { name: string }) => name)).toEqual([
-      ...["api", "sessions", "agent_sessions", "live_view", "webhooks"],
+      "api",
+      "sessions",
+      "agent_sessions",
+      "live_view",
+      "webhooks",
     ]);
     expect(Date.now() - Date.parse(answer.updated_at)).toBeLessThan(60_000);
     const followed = await gateway.call(door, watch, {});
@@ -296,7 +300,7 @@ test("delayed deliveries degrade webhooks", async () => {
 async function declare(title: string, component: ComponentName, health: Health, text = "It is slow.") {
   const id = createIds({ now: Date.now }).next("inc");
   const now = new Date();
-  const incident = { ...{ id, title, health, text }, components: [component], origin: "operator", from: now } as const;
+  const incident = { id, title, health, text, components: [component], origin: "operator", from: now } as const;
   await database.db.transaction(async (tx) => insertIncident(tx, incident, now));
   const end = () =>
     database.db.transaction(async (tx) => changeIncident(tx, id, "It is over.", new Date(), { resolved: true }));

@@ -122,7 +122,12 @@ export async function startOwnDatabase(): Promise<OwnDatabase> {
   const db = openDatabase({ url }, silentLog);
   await db.migrate(migrations);
   return {
-    ...{ url, name: "postgres", socketDirectory, directory, postgres, db },
+    url,
+    name: "postgres",
+    socketDirectory,
+    directory,
+    postgres,
+    db,
     async [Symbol.asyncDispose]() {
       await close(db);
       await postgres.stop();

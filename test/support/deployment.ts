@@ -160,15 +160,15 @@ export class Deployment implements AsyncDisposable {
     const control = new DeployedProcess({
       program: "gateway/main.ts",
       env: {
-        ...{
-          DATABASE_URL: DATABASE_URL ?? "",
-          REDIS_URL: REDIS_URL ?? "",
-          WORKER_TOKEN: token,
-          ...env,
-          ROLE: "control",
-        },
-        ...{ HOST: "127.0.0.1", DATA_DIR: join(this.dataDir, "control") },
-        ...{ INTERNAL_PORT: String(ports.INTERNAL_PORT), FLEET_PORT: String(ports.FLEET_PORT) },
+        DATABASE_URL: DATABASE_URL ?? "",
+        REDIS_URL: REDIS_URL ?? "",
+        WORKER_TOKEN: token,
+        ...env,
+        ROLE: "control",
+        HOST: "127.0.0.1",
+        DATA_DIR: join(this.dataDir, "control"),
+        INTERNAL_PORT: String(ports.INTERNAL_PORT),
+        FLEET_PORT: String(ports.FLEET_PORT),
       },
       internalPort: ports.INTERNAL_PORT,
     });

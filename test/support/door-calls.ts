@@ -74,7 +74,8 @@ async function callRest(url: string, method: DescMethod, request: JsonValue, hea
   const over = new AbortController();
   const response = await fetch(`${url}${path}`, {
     method: route.verb,
-    ...{ headers, signal: over.signal },
+    headers,
+    signal: over.signal,
     ...(route.hasBody && bodyOf(method, fields, headers)),
   });
   const { headers: received } = response;

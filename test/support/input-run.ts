@@ -47,8 +47,11 @@ export async function acknowledgedAll(stream: InputStream, timeoutMs = 60_000): 
 /** Returns the page's name for an event. */
 function heardAs({ kind, key, x, y }: InputJson): string {
   const names: Readonly<Record<string, string>> = {
-    ...{ pointer_move: "mousemove", pointer_down: "mousedown", pointer_up: "mouseup" },
-    ...{ key_down: "keydown", key_up: "keyup" },
+    pointer_move: "mousemove",
+    pointer_down: "mousedown",
+    pointer_up: "mouseup",
+    key_down: "keydown",
+    key_up: "keyup",
   };
   return `${names[kind]} ${key ?? `${x},${y}`}`;
 }

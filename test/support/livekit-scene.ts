@@ -57,7 +57,10 @@ export async function startLiveKitScene(env: Record<string, string> = {}): Promi
   const sights = sightsOf(scene);
   return {
     ...scene,
-    ...{ server, browser, rooms, sights },
+    server,
+    browser,
+    rooms,
+    sights,
     async openRed() {
       const session = await scene.open({ runtime: "chromium" });
       onTestFinished(async () => void (await scene.rest(session, undefined, { method: "DELETE" })));

@@ -115,7 +115,8 @@ function openaiClient(origin: string): LlmClient {
           item.type === "function_call" ? { id: item.call_id, name: item.name, input: JSON.parse(item.arguments) } : [],
         ),
         usage: {
-          ...{ input: usage?.input_tokens ?? 0, output: usage?.output_tokens ?? 0 },
+          input: usage?.input_tokens ?? 0,
+          output: usage?.output_tokens ?? 0,
           cached: usage?.input_tokens_details.cached_tokens ?? 0,
         },
       };
@@ -157,7 +158,8 @@ function chatClient(origin: string): LlmClient {
             : [],
         ),
         usage: {
-          ...{ input: usage?.prompt_tokens ?? 0, output: usage?.completion_tokens ?? 0 },
+          input: usage?.prompt_tokens ?? 0,
+          output: usage?.completion_tokens ?? 0,
           cached: usage?.prompt_tokens_details?.cached_tokens ?? 0,
         },
       };
@@ -201,7 +203,8 @@ function googleClient(baseUrl: string): LlmClient {
           call ? { id: call.id, name: call.name ?? "", input: call.args } : [],
         ),
         usage: {
-          ...{ input: usage?.promptTokenCount ?? 0, output: usage?.candidatesTokenCount ?? 0 },
+          input: usage?.promptTokenCount ?? 0,
+          output: usage?.candidatesTokenCount ?? 0,
           cached: usage?.cachedContentTokenCount ?? 0,
         },
       };

@@ -90,7 +90,9 @@ export class LlmProvider implements AsyncDisposable {
     const isStream = dialect.isStream(request.url ?? "", body);
     const { text, calls = [], usage = { input: 100, output: 10 } } = "cut" in said ? { text: "And so" } : said;
     const answer: WireAnswer = {
-      ...{ model, usage: { cached: 0, ...usage }, ...(text !== undefined && { text }) },
+      model,
+      usage: { cached: 0, ...usage },
+      ...(text !== undefined && { text }),
       calls: calls.map((call, n) => ({ id: `call_${index}_${n}`, ...call })),
     };
     if (!isStream) {

@@ -19,14 +19,19 @@ export async function startPeopleDeployment(): Promise<PeopleDeployment> {
   const deployment = await Deployment.start({
     workers: 0,
     gatewayEnv: {
-      ...{ SMTP_URL: mailbox.url, MAIL_FROM: "Pilothouse <mail@example.com>", TRUSTED_PROXIES: "127.0.0.1" },
+      SMTP_URL: mailbox.url,
+      MAIL_FROM: "Pilothouse <mail@example.com>",
+      TRUSTED_PROXIES: "127.0.0.1",
       SIGNUP: "open",
     },
   });
   const worker = await deployment.fakeWorker(0, { slots: 40 });
   const urls = [deployment.gateway(0).url, deployment.gateway(1).url] as const;
   return {
-    ...{ deployment, mailbox, worker, urls },
+    deployment,
+    mailbox,
+    worker,
+    urls,
     async person(tier) {
       const somebody = await signUp(urls[0], mailbox);
       if (tier !== undefined) await deployment.admin("set-tier", "--account", somebody.accountId, "--tier", tier);

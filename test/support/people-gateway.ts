@@ -57,7 +57,11 @@ export async function startPeopleGateway(
   const { now, advance: pass } = clock;
   const call = createDoorCall({ url, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
   return {
-    ...{ url, app, mailbox, now, pass },
+    url,
+    app,
+    mailbox,
+    now,
+    pass,
     call: (door, method, request, shown = {}) => call(door, method, request, headersOf(shown)),
     signUp: (choice) => signUp(url, mailbox, choice),
     admin: (...args) => admin({ DATABASE_URL: database?.url ?? "", DATA_DIR: dataDir }, ...args),

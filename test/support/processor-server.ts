@@ -39,8 +39,13 @@ export interface ProcessorServer extends AsyncDisposable {
 /** Environment of a gateway that uses this server for payments. */
 export function processorEnv({ url, secret }: ProcessorServer): Record<string, string> {
   return {
-    ...{ STRIPE_URL: url, STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone", STRIPE_WEBHOOK_SECRET: secret },
-    ...{ BTCPAY_URL: url, BTCPAY_STORE: sandboxStore, BTCPAY_API_KEY: sandboxKey, BTCPAY_WEBHOOK_SECRET: secret },
+    STRIPE_URL: url,
+    STRIPE_SECRET_KEY: "sk_test_of_the_tests_alone",
+    STRIPE_WEBHOOK_SECRET: secret,
+    BTCPAY_URL: url,
+    BTCPAY_STORE: sandboxStore,
+    BTCPAY_API_KEY: sandboxKey,
+    BTCPAY_WEBHOOK_SECRET: secret,
   };
 }
 
@@ -82,11 +87,19 @@ export async function startProcessorServer(now: () => number): Promise<Processor
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
   const sandbox = createSandbox({
-    ...{ store, clock: clockAt(now), pagesUrl: `${url}/sandbox`, secret },
+    store,
+    clock: clockAt(now),
+    pagesUrl: `${url}/sandbox`,
+    secret,
     notify: async (processor, headers, body) => void notices.push({ processor, headers, body }),
   });
   const made: ProcessorServer = {
-    ...{ url, secret, sandbox, asked, requests, notices: () => notices.splice(0) },
+    url,
+    secret,
+    sandbox,
+    asked,
+    requests,
+    notices: () => notices.splice(0),
     answer: (_, body) => body,
     deliver: async () => undefined,
     invoice: (id) => store.get(id),

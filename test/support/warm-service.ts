@@ -89,7 +89,11 @@ async function enter({ dataDir, ports }: NotedService): Promise<WarmService> {
   const key = await admin({ DATABASE_URL: database }, "create-key", ...account);
   const url = `http://127.0.0.1:${ports.PORT}`;
   return {
-    ...{ url, internalUrl, key, dataDir, databaseUrl: database },
+    url,
+    internalUrl,
+    key,
+    dataDir,
+    databaseUrl: database,
     grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`,
     async stop() {
       const rest = restClient({ url, key });

@@ -106,14 +106,16 @@ describe.each(doors)("over %s", (door) => {
       ),
       byKey: await slugOf(leave, {}, gateway.app.developerKey),
     }).toEqual({
-      ...{
-        invitedTwice: "conflict",
-        byMember: "forbidden",
-        byNobody: "unauthorized",
-        unknownToken: "invalid-auth-token",
-      },
-      ...{ unknownInvite: "not-found", anothersMember: "not-found", lastOwnerLeaves: "conflict" },
-      ...{ lastOwnerRemoved: "conflict", lastOwnerDemoted: "conflict", byKey: "forbidden" },
+      invitedTwice: "conflict",
+      byMember: "forbidden",
+      byNobody: "unauthorized",
+      unknownToken: "invalid-auth-token",
+      unknownInvite: "not-found",
+      anothersMember: "not-found",
+      lastOwnerLeaves: "conflict",
+      lastOwnerRemoved: "conflict",
+      lastOwnerDemoted: "conflict",
+      byKey: "forbidden",
     });
   }, 60_000);
 });
@@ -360,7 +362,11 @@ test("a new role applies to the next request, and each change is in the audit lo
   const { body } = await owner.rest("/v1/account/audit-log?limit=100");
   const actions: string[] = body.data.map(({ action }: { action: string }) => action);
   expect(actions.filter((action) => action.startsWith("team_")).toReversed()).toEqual([
-    ...["team_invite.create", "team_invite.accept", "team_member.update", "team_invite.create"],
-    ...["team_member.update", "team_member.remove"],
+    "team_invite.create",
+    "team_invite.accept",
+    "team_member.update",
+    "team_invite.create",
+    "team_member.update",
+    "team_member.remove",
   ]);
 }, 60_000);

@@ -81,7 +81,9 @@ test("deactivating an endpoint abandons its pending deliveries, which can be rep
   await untilCounted(id, { failed: 30 });
   const setActive = (active: boolean) =>
     rest(`/v1/webhooks/${id}`, undefined, {
-      ...{ method: "PATCH", body: JSON.stringify({ active }), headers: { "content-type": "application/json" } },
+      method: "PATCH",
+      body: JSON.stringify({ active }),
+      headers: { "content-type": "application/json" },
     });
   // The response reflects the change.
   expect((await setActive(false)).body.delivery_counts).toMatchObject({ failed: 0, dlq: 30 });
@@ -127,7 +129,10 @@ test("a test delivery is attempted once and not counted", async () => {
   const { body } = await rest(`/v1/webhooks/${id}/test`, {});
   const logged = async () => (await readLog(rest, id))[0];
   await expect.poll(logged, { timeout: 20_000 }).toMatchObject({
-    ...{ id: body.delivery_id, status: "dlq", response_status: 500, response_body: "answered with 500" },
+    id: body.delivery_id,
+    status: "dlq",
+    response_status: 500,
+    response_body: "answered with 500",
   });
   expect(endpoints.at(path)).toMatchObject([{ type: "test.ping", eventId: body.event_id }]);
   expect((await rest(`/v1/webhooks/${id}`)).body).toMatchObject({

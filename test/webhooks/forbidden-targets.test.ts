@@ -148,7 +148,8 @@ describe("through the API", () => {
     const { body: sent } = await door.rest(`/v1/webhooks/${id}/test`, {});
     const logged = async () => (await readLog(door.rest, id))[0];
     await expect.poll(logged, { timeout: 20_000 }).toMatchObject({
-      ...{ id: sent.delivery_id, status: "dlq" },
+      id: sent.delivery_id,
+      status: "dlq",
       attempts: [{ number: 1, response_status: null, error: "address_not_allowed" }],
     });
     expect(receiver.connections()).toBe(0);

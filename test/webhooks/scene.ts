@@ -49,7 +49,9 @@ export async function startEndpoints(answer: Respond = () => 200): Promise<Endpo
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", 4_096, resolve));
   const { port } = server.address() as AddressInfo;
   const endpoints: Endpoints = {
-    ...{ port, arrivals, answer },
+    port,
+    arrivals,
+    answer,
     at: (path) => arrivals.filter((arrival) => arrival.path === path),
     url: (path) => `http://127.0.0.1:${port}${path}`,
     async [Symbol.asyncDispose]() {

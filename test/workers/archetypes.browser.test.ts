@@ -82,7 +82,13 @@ describe.each([...both, ...some])("in %s, %s", (runtime, archetype) => {
       expect(Object.hasOwn(word, "hints"), name).toBe(Object.hasOwn(page, "hints"));
     }
     expect(Object.keys(others).sort()).toEqual([
-      ...["frame", "otherFrame", "otherPopup", "popup", "service", "shared", "worker"],
+      "frame",
+      "otherFrame",
+      "otherPopup",
+      "popup",
+      "service",
+      "shared",
+      "worker",
     ]);
     expectHeaders(page);
   });

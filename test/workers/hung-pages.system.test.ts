@@ -104,7 +104,11 @@ const context = create(CommandContextSchema);
 
 /** A command as a worker receives it. */
 const received = <Request>(request: Request): ReceivedCommand<Request> => ({
-  ...{ context, request, bytes: new Uint8Array(), caller: signal, onReplay: () => undefined },
+  context,
+  request,
+  bytes: new Uint8Array(),
+  caller: signal,
+  onReplay: () => undefined,
 });
 
 /** The commands of a session whose page hangs. */

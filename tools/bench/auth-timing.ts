@@ -48,7 +48,8 @@ export const authTiming: Bench = {
 function asFault({ what, verdict, ...sides }: Row): Row {
   const isTold = verdict.endsWith(missed);
   return {
-    ...{ ...sides, what: `${what}, without the decoy's hash` },
+    ...sides,
+    what: `${what}, without the decoy's hash`,
     verdict: isTold ? `detected, as expected: ${verdict.replace(missed, "")}` : `NOT DETECTED: ${verdict}${missed}`,
   };
 }

@@ -208,13 +208,16 @@ async function onceLeft(scene: Scene, scale: Scale): Promise<Row[]> {
   }
   const what = `${scene.way}: 15 s after the viewer has left, beside one never watched`;
   const row = (unit: string, values: readonly number[], bar: number): Row => ({
-    ...{ what: `${what}, ${unit}`, bare: "" },
+    what: `${what}, ${unit}`,
+    bare: "",
     ours: `${median(values).toFixed(1)} (${Math.min(...values).toFixed(1)} to ${percentile(values, 1).toFixed(1)})`,
     verdict: boundVerdict(median(values), bar, "more"),
   });
   return [
     {
-      ...{ what: `${scene.way}: from the opening of a link to its first picture`, ours: spread(firsts), bare: "" },
+      what: `${scene.way}: from the opening of a link to its first picture`,
+      ours: spread(firsts),
+      bare: "",
       verdict: boundVerdict(median(firsts), bars.firstMs, "ms (p50)"),
     },
     row("percent of a core", cpu, bars.idlePercent),

@@ -52,7 +52,8 @@ export async function startWebhookSite(slots: number): Promise<WebhookSite> {
   const worker = await deployment.fakeWorker(0, { slots });
   const base = `http://127.0.0.1:${await port.promise}`;
   return {
-    ...{ deployment, arrivals },
+    deployment,
+    arrivals,
     url: (path) => `${base}${path}`,
     async until(count, patience = 120_000) {
       const hasCome = () => arrivals.size >= count;

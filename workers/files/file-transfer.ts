@@ -28,7 +28,10 @@ export async function openUpload(commands: AsyncIterable<PutFileCommand>): Promi
   if (done || !head.context) throw failFields("validation-failed", { context: "is required" });
   const { context, name, announcedBytes, source } = head;
   return {
-    ...{ context, name, announcedBytes: Number(announcedBytes), data: dataOf(head, messages) },
+    context,
+    name,
+    announcedBytes: Number(announcedBytes),
+    data: dataOf(head, messages),
     source: source || FileSource.UPLOAD,
   };
 }

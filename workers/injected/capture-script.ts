@@ -49,7 +49,10 @@ async function begin({ targetId, width, height }: ShownTab): Promise<MediaStream
     chromeMediaSource: "tab",
     chromeMediaSourceId: await chrome.tabCapture.getMediaStreamId({ targetTabId: tabId }),
     // Any other size would be scaled, which costs a CPU core.
-    ...{ minWidth: width, maxWidth: width, minHeight: height, maxHeight: height },
+    minWidth: width,
+    maxWidth: width,
+    minHeight: height,
+    maxHeight: height,
     maxFrameRate: rate,
   };
   // Constraints of Chromium outside of any standard.

@@ -119,10 +119,25 @@ export function look(wish: SnapshotOptions): DocumentSnapshot {
   const found = find === "" ? undefined : search(find, beganAt + 0.75 * wish.timeMs);
   let seen: ReadonlySet<Element> | undefined;
   const walk: Walk = {
-    ...{ kept, wish, find, endsAt: beganAt + wish.timeMs, lines: [], frames: [], holders: found?.holders, viewport },
-    ...{ seen: () => (seen ??= seenIn(clip)), told: new Set(), around: [], doubtful: [...(found?.doubtful ?? [])] },
-    ...{ found: new Map(), isInView: wish.find === "", text: "", textNode: undefined },
-    ...{ visited: 0, room: wish.room, isCut: false },
+    kept,
+    wish,
+    find,
+    endsAt: beganAt + wish.timeMs,
+    lines: [],
+    frames: [],
+    holders: found?.holders,
+    viewport,
+    seen: () => (seen ??= seenIn(clip)),
+    told: new Set(),
+    around: [],
+    doubtful: [...(found?.doubtful ?? [])],
+    found: new Map(),
+    isInView: wish.find === "",
+    text: "",
+    textNode: undefined,
+    visited: 0,
+    room: wish.room,
+    isCut: false,
   };
   walkThrough(walk, clip);
   if (walk.isInView && wish.isWhole && !walk.isCut) {
@@ -133,8 +148,14 @@ export function look(wish: SnapshotOptions): DocumentSnapshot {
   lastFound = walk.found;
   const page = document.scrollingElement ?? document.documentElement;
   return {
-    ...{ epoch: kept.epoch, lines: walk.lines, frames: walk.frames, isCut: walk.isCut, doubtful: walk.doubtful.length },
-    ...{ title: visibility.title(), scroll: { x: scrollX, y: scrollY }, height: page?.scrollHeight ?? 0 },
+    epoch: kept.epoch,
+    lines: walk.lines,
+    frames: walk.frames,
+    isCut: walk.isCut,
+    doubtful: walk.doubtful.length,
+    title: visibility.title(),
+    scroll: { x: scrollX, y: scrollY },
+    height: page?.scrollHeight ?? 0,
   };
 }
 
@@ -208,7 +229,11 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   const hides = style.overflowX !== "visible" || style.overflowY !== "visible";
   const scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
   const inner: Place = {
-    ...{ nodes: roles.childrenOf(element), index: 0, isHidden, isBlock, depth: place.depth },
+    nodes: roles.childrenOf(element),
+    index: 0,
+    isHidden,
+    isBlock,
+    depth: place.depth,
     clip: hides && isBlock && !clips.isRoot(element) ? clips.overlap(box, clip) : clip,
     edge: hides && !scrolls && isBlock && !clips.isRoot(element) ? clips.overlap(box, place.edge) : place.edge,
     isTold: place.isTold,

@@ -20,8 +20,13 @@ export function coverFields(): boolean {
     if (field instanceof HTMLInputElement && field.value !== "") keepSecret(field);
   const grey = "#808080";
   const look = {
-    ...{ color: grey, webkitTextFillColor: grey, caretColor: grey, backgroundColor: grey, backgroundImage: "none" },
-    ...{ textShadow: "none", filter: "contrast(0)" },
+    color: grey,
+    webkitTextFillColor: grey,
+    caretColor: grey,
+    backgroundColor: grey,
+    backgroundImage: "none",
+    textShadow: "none",
+    filter: "contrast(0)",
   };
   // An animation leaves the document unchanged and overrides all page styles that are not `!important`.
   const cover = (field: Element) =>

@@ -49,7 +49,8 @@ export class SelectPopups {
       onNavigated: (_frame, isMain) => {
         if (isMain) close();
       },
-      ...{ onCrashed: close, onClosed: close },
+      onCrashed: close,
+      onClosed: close,
     });
   }
 

@@ -236,7 +236,13 @@ export class BrowserPool {
     const onFault = (error: unknown) =>
       log.error({ err: error, slot: slot.index }, "failed to handle a browser message");
     const launching = WarmBrowser.launch(slot, {
-      ...{ runtime, device, extraFlags, mediaServer, signal, profile, onFault },
+      runtime,
+      device,
+      extraFlags,
+      mediaServer,
+      signal,
+      profile,
+      onFault,
     });
     try {
       return await raceSignal(launching, signal);

@@ -102,12 +102,19 @@ export class Session {
       },
     });
     this.input = new InputIntake({
-      ...{ inputQueue: this.#inputQueue, control: this.#control, ended: this.#ended.signal },
+      inputQueue: this.#inputQueue,
+      control: this.#control,
+      ended: this.#ended.signal,
       onInput: () => this.#idleClock.touch(),
     });
     this.commands = new CommandRunner({
-      ...{ browser: this.#browser, queue: this.#queue, idleClock: this.#idleClock, pause: this.#pause },
-      ...{ control: this.#control, ended: this.#ended.signal, showRemedy: options.showRemedy },
+      browser: this.#browser,
+      queue: this.#queue,
+      idleClock: this.#idleClock,
+      pause: this.#pause,
+      control: this.#control,
+      ended: this.#ended.signal,
+      showRemedy: options.showRemedy,
       variables: this.#variables,
     });
     this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));

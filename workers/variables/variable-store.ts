@@ -75,7 +75,8 @@ export class VariableStore {
     const { slug, extensions, detail, errors, retryAfter, cause } = thrown;
     const told = this.mask({ extensions: { ...extensions }, detail, errors: errors.map((each) => ({ ...each })) });
     return restoreFailure(slug, told.extensions, {
-      ...{ errors: told.errors, cause },
+      errors: told.errors,
+      cause,
       ...(told.detail !== undefined && { detail: told.detail }),
       ...(retryAfter !== undefined && { retryAfter }),
     });

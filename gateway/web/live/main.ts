@@ -130,7 +130,10 @@ function attach(): void {
   attachTouch({ ...parts, canvas, picture, onPress: focusKeys });
   attachKeyboard({
     ...parts,
-    ...{ field, command, copy: clipboard.copy, paste: clipboard.paste },
+    field,
+    command,
+    copy: clipboard.copy,
+    paste: clipboard.paste,
     leave: () => wheel.focus(),
   });
   canvas.addEventListener("click", () => {

@@ -30,7 +30,10 @@ export async function testKey(
   const took = () => Math.round(performance.now() - begun);
   try {
     await generateText({
-      ...{ model: await models.of(credential, model), prompt: "Hi", maxOutputTokens: fewestTokens, maxRetries: 0 },
+      model: await models.of(credential, model),
+      prompt: "Hi",
+      maxOutputTokens: fewestTokens,
+      maxRetries: 0,
       abortSignal: AbortSignal.any([signal, AbortSignal.timeout(patience)]),
     });
     return { model, durationMs: took() };

@@ -8,7 +8,10 @@ interface ModelPrice extends LlmPrice {
 }
 
 const price = (input: number, cachedInput: number, output: number, cacheWrite = input): LlmPrice => ({
-  ...{ input, cachedInput, output, cacheWrite },
+  input,
+  cachedInput,
+  output,
+  cacheWrite,
 });
 
 /** Anthropic charges 25 % more for writing to its five-minute cache. */

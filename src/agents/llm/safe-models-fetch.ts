@@ -18,7 +18,8 @@ export function asFetch(safe: SafeFetch): typeof fetch {
       headers: Object.fromEntries(new Headers(headers)),
       body,
       signal: signal ?? new AbortController().signal,
-      ...{ times, maxBytes },
+      times,
+      maxBytes,
     });
     return toResponse(answer);
   };

@@ -90,9 +90,16 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
     if (baseUrl !== undefined) await models.check(baseUrl);
     return db.transaction(async (tx) => {
       const row = await putLlmKey(tx, {
-        ...{ account_id: accountId, provider, base_url: baseUrl ?? null, model: model ?? null },
-        ...{ api_key: sealLlmKey(sealer, accountId, apiKey), key_suffix: apiKey.slice(-suffixLength) },
-        ...{ created_at: new Date(clock.now()), tested_at: null, test_ok: null, last_used_at: null },
+        account_id: accountId,
+        provider,
+        base_url: baseUrl ?? null,
+        model: model ?? null,
+        api_key: sealLlmKey(sealer, accountId, apiKey),
+        key_suffix: apiKey.slice(-suffixLength),
+        created_at: new Date(clock.now()),
+        tested_at: null,
+        test_ok: null,
+        last_used_at: null,
       });
       call.audit(tx, { subject: accountId, data: { provider, ...(baseUrl !== undefined && { base_url: baseUrl }) } });
       return toLlmKeyMessage(row);
@@ -106,7 +113,8 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
     const { model, durationMs, fault } = await testKey(models, openLlmKey(sealer, row), row.model, call.signal);
     await noteTest(db, row, new Date(clock.now()), !fault);
     return create(TestByokLlmKeyResponseSchema, {
-      ...{ ok: !fault, durationMs },
+      ok: !fault,
+      durationMs,
       ...(model !== undefined && { model }),
       ...(fault && { error: fault.message, reason: fault.kind }),
     });
@@ -125,8 +133,12 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
     const isUsable = bundled !== undefined && settings.consent && used < cap;
     const next = key ? LlmCredentialSource.BYOK : isUsable ? LlmCredentialSource.BUNDLED : undefined;
     return create(BundledLlmStatusSchema, {
-      ...{ available: bundled !== undefined, bundledLlmConsent: settings.consent, monthlyCapCents: cap },
-      ...{ usedCents: used, remainingCents: Math.max(0, cap - used), currency: "usd" },
+      available: bundled !== undefined,
+      bundledLlmConsent: settings.consent,
+      monthlyCapCents: cap,
+      usedCents: used,
+      remainingCents: Math.max(0, cap - used),
+      currency: "usd",
       ...(bundled && { model: bundled.model }),
       ...(next !== undefined && { nextCredential: next }),
       resetsAt: timestampFromMs(month.endsAt),

@@ -91,7 +91,10 @@ export async function planRecipe(db: Queryable, wish: RecipeRequest): Promise<Re
   const { steps, startUrl } = fill(request, readValues(request, wish), variables);
   const { name, description, allowedDomains } = request;
   return create(RecipeSchema, {
-    ...{ id, name, steps, allowedDomains },
+    id,
+    name,
+    steps,
+    allowedDomains,
     ...(description !== undefined && { description }),
     ...(startUrl !== undefined && { startUrl }),
   });

@@ -16,7 +16,10 @@ export function toRecipeMessage({ id, contents, created_at: createdAt }: RecipeR
 
 export function toRecipeSummary(row: ListedRecipe): RecipeSummary {
   return create(RecipeSummarySchema, {
-    ...{ id: row.id, name: row.name, stepCount: row.step_count, createdAt: timestampFromDate(row.created_at) },
+    id: row.id,
+    name: row.name,
+    stepCount: row.step_count,
+    createdAt: timestampFromDate(row.created_at),
     ...(row.description !== null && { description: row.description }),
   });
 }

@@ -51,8 +51,13 @@ export function createRecipeService({ db, clock }: RecipeServiceParts): ServiceI
         throw fail("tier-limit", { current_recipes: count, limit: most.recipes }, { detail });
       }
       const row = await insertRecipe(tx, {
-        ...{ id, account_id: accountId, name, description, contents },
-        ...{ step_count: steps.length, created_at: new Date(clock.now()) },
+        id,
+        account_id: accountId,
+        name,
+        description,
+        contents,
+        step_count: steps.length,
+        created_at: new Date(clock.now()),
       });
       call.audit(tx, { subject: id, data: { name } });
       return toRecipeMessage(row);

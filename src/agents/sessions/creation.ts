@@ -41,8 +41,14 @@ export interface CreationParts {
 
 /** Fields that configure a new browser, and so cannot be set for a running browser session. */
 const browserFields = {
-  ...{ archetype: "archetype", profileId: "profile_id", proxy: "proxy", timeoutSeconds: "timeout_seconds" },
-  ...{ idleTimeoutSeconds: "idle_timeout_seconds", locale: "locale", timezone: "timezone", viewport: "viewport" },
+  archetype: "archetype",
+  profileId: "profile_id",
+  proxy: "proxy",
+  timeoutSeconds: "timeout_seconds",
+  idleTimeoutSeconds: "idle_timeout_seconds",
+  locale: "locale",
+  timezone: "timezone",
+  viewport: "viewport",
 } as const satisfies Partial<Record<keyof CreateAgentSessionRequest, string>>;
 
 /** Generated clients send the documented defaults, so these values count as unset. */
@@ -99,7 +105,13 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
     const { accountId } = call.principal;
     const { mode, instructions, model, recipeId, labels, limits } = request;
     const row = await insertAgentSession(tx, {
-      ...{ ...session, accountId, mode: toStoredMode(mode), instructions, model, recipeId, labels },
+      ...session,
+      accountId,
+      mode: toStoredMode(mode),
+      instructions,
+      model,
+      recipeId,
+      labels,
       limits: limits && toStoredLimits(limits),
       variableNames: Object.keys(request.variables).sort(),
       variables: sealVariables(sealer, accountId, request.variables),
@@ -117,8 +129,13 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
     const own = { id, ownsSession: true, allowedDomains };
     let answer: AgentSession | undefined;
     const maker: SessionMaker = {
-      ...{ principal: call.principal, signal: call.signal, deadline: call.deadline, requestId: call.requestId },
-      ...{ traceparent: call.traceparent, ids: call.ids, resumes: call.resumes },
+      principal: call.principal,
+      signal: call.signal,
+      deadline: call.deadline,
+      requestId: call.requestId,
+      traceparent: call.traceparent,
+      ids: call.ids,
+      resumes: call.resumes,
       charge: () => call.charge(),
       audit: (tx, { subject, data }) => void call.audit(tx, { subject: id, data: { ...data, session_id: subject } }),
       async commit<Answer extends Message>(run: (tx: Tx) => Promise<Answer | Failure>): Promise<Answer> {
@@ -181,7 +198,8 @@ function browserOf(request: CreateAgentSessionRequest) {
   const { archetype, profileId, proxy, timeoutSeconds, idleTimeoutSeconds } = request;
   const { locale, timezone, viewport, labels, onChallenge } = request;
   return {
-    ...{ labels, onChallenge },
+    labels,
+    onChallenge,
     ...(archetype !== undefined && { archetype }),
     ...(profileId !== undefined && { profileId }),
     ...(proxy && { proxy }),

@@ -25,7 +25,11 @@ export async function insertAgentSession(tx: Tx, session: NewAgentSession): Prom
   await tx.sql
     .insertInto("agent_sessions")
     .values({
-      ...{ id, account_id: accountId, session_id: sessionId, owns_session: session.ownsSession, mode: session.mode },
+      id,
+      account_id: accountId,
+      session_id: sessionId,
+      owns_session: session.ownsSession,
+      mode: session.mode,
       instructions: session.instructions ?? null,
       model: session.model ?? null,
       recipe_id: session.recipeId ?? null,

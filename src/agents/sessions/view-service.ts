@@ -53,10 +53,15 @@ export function createAgentViewService(parts: AgentViewParts): ServiceImplementa
     await db.transaction(async (tx) => {
       await judgeGrant(tx, principal, { scopes: scopesOfLink(true, true) });
       await insertViewLink(tx, {
-        ...{ id: token.id, session_id: sessionId, control: true, name: clientId, expires_at: sessionEnd },
+        id: token.id,
+        session_id: sessionId,
+        control: true,
+        name: clientId,
+        expires_at: sessionEnd,
         made_by: principal.kind === "key" ? principal.keyId : principal.loginId,
         secret_hash: hashSecret(token.secret),
-        ...{ client_id: clientId, opens_until: opensUntil },
+        client_id: clientId,
+        opens_until: opensUntil,
       });
       call.audit(tx, { subject: id, data: { link_id: token.id, client_id: clientId, session_id: sessionId } });
     });

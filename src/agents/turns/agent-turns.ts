@@ -52,7 +52,8 @@ const firstStep: RecipeProgress = { step: 0, attempt: 0, isBroken: false };
 const failed: TurnEnd = { status: "failed", reason: "internal", failure: fail("internal") };
 
 const keyLost: TurnEnd = {
-  ...{ status: "failed", reason: "byok-llm-required" },
+  status: "failed",
+  reason: "byok-llm-required",
   failure: fail(
     "byok-llm-required",
     {},
@@ -65,7 +66,10 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   const run = createTurnRunner(parts);
 
   const jobKind = defineJob<TurnJob>({
-    ...{ kind: "agent_turn", width: 1, schedule, timeout: longest },
+    kind: "agent_turn",
+    width: 1,
+    schedule,
+    timeout: longest,
     async run({ data, attempt }, signal) {
       try {
         await run(data.turnId, signal);
@@ -105,9 +109,18 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
       const { account_id: accountId, session_id } = agent;
       const now = new Date(clock.now());
       const row = await insertTurn(tx, {
-        ...{ id, agent_session_id: agent.id, account_id: accountId, session_id, status: "queued", created_at: now },
-        ...{ credential: "none", provider: "", model: "", limits: limitsOf(agent) },
-        ...{ recipe: JSON.stringify(firstStep), recipe_plan: sealPlan(parts.sealer, accountId, recipe) },
+        id,
+        agent_session_id: agent.id,
+        account_id: accountId,
+        session_id,
+        status: "queued",
+        created_at: now,
+        credential: "none",
+        provider: "",
+        model: "",
+        limits: limitsOf(agent),
+        recipe: JSON.stringify(firstStep),
+        recipe_plan: sealPlan(parts.sealer, accountId, recipe),
       });
       const content = {
         case: "text" as const,

@@ -71,8 +71,11 @@ export async function askModel(models: Models, question: ModelRequest, signal: A
       model: await models.of(credential, model),
       instructions: instructionsOf(question),
       messages: withCachePoint(messages),
-      ...{ tools: toolsOf(question), maxOutputTokens: longestAnswer, maxRetries: 0 },
-      ...{ abortSignal: signal, providerOptions: callOptions },
+      tools: toolsOf(question),
+      maxOutputTokens: longestAnswer,
+      maxRetries: 0,
+      abortSignal: signal,
+      providerOptions: callOptions,
       onError: ({ error }) => {
         fault ??= error;
       },

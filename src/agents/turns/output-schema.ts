@@ -6,10 +6,32 @@ import { Ajv, type ErrorObject } from "ajv";
  * `pattern`, `format`, `uniqueItems` and references are excluded, because tenants could make them slow.
  */
 const words: ReadonlySet<string> = new Set([
-  ...["type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "allOf"],
-  ...["minProperties", "maxProperties", "minItems", "maxItems", "minLength", "maxLength", "multipleOf"],
-  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
-  ...["$schema", "title", "description", "default", "examples"],
+  "type",
+  "enum",
+  "const",
+  "properties",
+  "required",
+  "additionalProperties",
+  "items",
+  "anyOf",
+  "oneOf",
+  "allOf",
+  "minProperties",
+  "maxProperties",
+  "minItems",
+  "maxItems",
+  "minLength",
+  "maxLength",
+  "multipleOf",
+  "minimum",
+  "maximum",
+  "exclusiveMinimum",
+  "exclusiveMaximum",
+  "$schema",
+  "title",
+  "description",
+  "default",
+  "examples",
 ]);
 
 /** Limits of a schema: characters of JSON, number of subschemas, nesting depth. */

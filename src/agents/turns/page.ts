@@ -98,9 +98,12 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
       ]);
       const { pageId, url, title, viewport, scroll, height, truncated, snapshot } = shown;
       const head = {
-        ...{ page_id: pageId, url: url.slice(0, 500), title: short(title) },
+        page_id: pageId,
+        url: url.slice(0, 500),
+        title: short(title),
         view: {
-          ...{ width: viewport?.width, height: viewport?.height },
+          width: viewport?.width,
+          height: viewport?.height,
           top: Math.round(scroll?.y ?? 0),
           of: Math.round(height),
         },

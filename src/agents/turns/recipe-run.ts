@@ -103,7 +103,10 @@ export async function takeRecipeStep(
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
     const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
     const value = {
-      ...{ name: step.do.case ?? "", arguments: shownOf(step), durationMs, ...(error && { error }) },
+      name: step.do.case ?? "",
+      arguments: shownOf(step),
+      durationMs,
+      ...(error && { error }),
       // Other steps are not steps of the session, so no screenshot precedes them.
       ...((step.do.case === "navigate" || step.do.case === "interact") && { screenshotPath }),
     };

@@ -115,14 +115,16 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       const payer = await choose();
       const now = new Date(clock.now());
       const row = await insertTurn(tx, {
-        ...{ id: turnId, agent_session_id: id, account_id: accountId, session_id: agent.session_id },
-        ...{ status: "queued", ...payer },
-        ...{
-          limits: limitsOf(agent),
-          created_at: now,
-          beat_at: header === undefined ? null : now,
-          output_schema: outputSchema && JSON.stringify(outputSchema),
-        },
+        id: turnId,
+        agent_session_id: id,
+        account_id: accountId,
+        session_id: agent.session_id,
+        status: "queued",
+        ...payer,
+        limits: limitsOf(agent),
+        created_at: now,
+        beat_at: header === undefined ? null : now,
+        output_schema: outputSchema && JSON.stringify(outputSchema),
       });
       await say(tx, row, text);
       turns.begin(tx, row, header);

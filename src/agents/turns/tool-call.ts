@@ -151,7 +151,10 @@ async function act(
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
     const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
     const value = {
-      ...{ name: call.name, arguments: call.shown, durationMs, ...(error && { error }) },
+      name: call.name,
+      arguments: call.shown,
+      durationMs,
+      ...(error && { error }),
       // A look is not a step of the session, so no screenshot precedes it.
       ...(call.name !== "look" && { screenshotPath }),
     };
@@ -198,7 +201,8 @@ async function readCut({ db }: TurnParts, { id }: TurnRow, { signal }: Run, erro
 }
 
 const failed = ({ slug, message }: Failure): Done => ({
-  ...{ outcome: `failed: ${slug}: ${defuse(message)}`, seen: undefined },
+  outcome: `failed: ${slug}: ${defuse(message)}`,
+  seen: undefined,
 });
 
 /** Converts an error of an action into a failure for the model. Rethrows errors that end the turn. */

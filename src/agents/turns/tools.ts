@@ -21,7 +21,10 @@ const texts = (description: string) => ({ type: "array", items: { type: "string"
 const number = (description: string) => ({ type: "number", description }) as const;
 
 const schema = (properties: Record<string, object>, required = Object.keys(properties)) => ({
-  ...{ type: "object", properties, required, additionalProperties: false },
+  type: "object",
+  properties,
+  required,
+  additionalProperties: false,
 });
 
 const place = {
@@ -35,8 +38,21 @@ const actionProperties = {
   kind: {
     type: "string",
     enum: [
-      ...["tap", "type", "key", "select", "scroll", "hover", "drag", "swipe", "upload"],
-      ...["back", "forward", "reload", "activate_page", "close_page", "open_page"],
+      "tap",
+      "type",
+      "key",
+      "select",
+      "scroll",
+      "hover",
+      "drag",
+      "swipe",
+      "upload",
+      "back",
+      "forward",
+      "reload",
+      "activate_page",
+      "close_page",
+      "open_page",
     ],
   },
   ...place,
@@ -76,7 +92,8 @@ export const tools = {
       "Shows what is in view; with whole, the rest of the page, too; with find, only what contains this text; with picture, also a picture of the view, for what has no ref.",
     input: schema(
       {
-        ...{ whole: { type: "boolean" }, picture: { type: "boolean" } },
+        whole: { type: "boolean" },
+        picture: { type: "boolean" },
         find: text("text in a name or a value, anywhere on the page"),
       },
       [],

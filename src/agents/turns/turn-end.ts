@@ -43,12 +43,18 @@ export function endOfAnswer({ recipe }: TurnRow, text: string): TurnEnd {
 
 /** A problem without a type of its own (RFC 9457, section 4.2.1): the `reason` of the turn names the cause. */
 const modelProblem = (detail: string, turnId: string): JsonObject => ({
-  ...{ type: "about:blank", title: "Bad Gateway", status: 502, detail, instance: turnId },
+  type: "about:blank",
+  title: "Bad Gateway",
+  status: 502,
+  detail,
+  instance: turnId,
 });
 
 /** Owner of the transcript entries of a turn. */
 export const ownerOf = (turn: TurnRow) => ({
-  ...{ accountId: turn.account_id, sessionId: turn.session_id, agentSessionId: turn.agent_session_id },
+  accountId: turn.account_id,
+  sessionId: turn.session_id,
+  agentSessionId: turn.agent_session_id,
 });
 
 /** Fields common to the transcript entries of a turn. */
@@ -62,7 +68,12 @@ export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, 
     ? problemJson(toProblem(failure, config.errorsBase, turn.id))
     : modelFault !== undefined && modelProblem(modelFault, turn.id);
   const ended = await updateTurn(tx, turn.id, {
-    ...{ status, reason, answer: text, waits_until: null, beat_at: null, ended_at: now },
+    status,
+    reason,
+    answer: text,
+    waits_until: null,
+    beat_at: null,
+    ended_at: now,
     recipe_plan: null,
     ...(output && { output: JSON.stringify(output) }),
     ...(problem && { error: JSON.stringify(problem) }),

@@ -24,7 +24,10 @@ export const takenBy = ({ tokens, cost }: TurnRow) => ({
 
 export function toTurnMessage(row: TurnRow): Turn {
   return create(TurnSchema, {
-    ...{ turnId: row.id, status: statuses[row.status], steps: row.steps, ...takenBy(row) },
+    turnId: row.id,
+    status: statuses[row.status],
+    steps: row.steps,
+    ...takenBy(row),
     ...(row.answer !== null && { text: row.answer }),
     ...(row.output !== null && { output: row.output }),
     ...(row.reason !== null && { reason: row.reason }),

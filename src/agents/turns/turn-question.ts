@@ -41,7 +41,8 @@ function endOf({ kind, message }: ModelFault): TurnEnd {
 }
 
 const withoutCredential: TurnEnd = {
-  ...{ status: "failed", reason: "byok-llm-required" },
+  status: "failed",
+  reason: "byok-llm-required",
   failure: fail(
     "byok-llm-required",
     {},

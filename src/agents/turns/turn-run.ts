@@ -34,9 +34,16 @@ export function createTurnRunner(parts: TurnParts) {
     let position = 0;
     let mark = performance.now();
     return {
-      ...{ signal, header, page: createPage(parts.sessions, turn.session_id) },
+      signal,
+      header,
+      page: createPage(parts.sessions, turn.session_id),
       caller: (stepId) => ({
-        ...{ principal, signal, deadline: Number.POSITIVE_INFINITY, requestId: turn.id, traceparent: "", variables },
+        principal,
+        signal,
+        deadline: Number.POSITIVE_INFINITY,
+        requestId: turn.id,
+        traceparent: "",
+        variables,
         ...(stepId !== undefined && { stepId }),
       }),
       write: (run) =>

@@ -9,8 +9,16 @@ function toCredential(row: AccessRow): Credential {
   const role = row.role ?? "member";
   return {
     principal: {
-      ...{ kind: "login", loginId: row.login_id, tokenId: row.id, userId: row.user_id, name: row.email },
-      ...{ accountId: row.account_id, tier: row.tier, overrides: row.overrides, role, scopes: scopesOfRole(role) },
+      kind: "login",
+      loginId: row.login_id,
+      tokenId: row.id,
+      userId: row.user_id,
+      name: row.email,
+      accountId: row.account_id,
+      tier: row.tier,
+      overrides: row.overrides,
+      role,
+      scopes: scopesOfRole(role),
       hasSecondFactor: row.has_second_factor,
       steppedUpAt: row.stepped_up_at?.getTime(),
     },

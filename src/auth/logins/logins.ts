@@ -104,9 +104,14 @@ export function createLogins(parts: {
     const until = (lifetime: number): Date => new Date(Math.min(of.now + lifetime, of.endsAt.getTime()));
     const [expiresAt, refreshExpiresAt] = [until(lifetimes.access), until(lifetimes.refresh)];
     await insertPair(tx, {
-      ...{ id: of.id, login_id: of.loginId, account_id: of.accountId, stepped_up_at: of.steppedUpAt },
-      ...{ access_hash: hashSecret(secrets.access), refresh_hash: hashSecret(secrets.refresh) },
-      ...{ access_expires_at: expiresAt, refresh_expires_at: refreshExpiresAt },
+      id: of.id,
+      login_id: of.loginId,
+      account_id: of.accountId,
+      stepped_up_at: of.steppedUpAt,
+      access_hash: hashSecret(secrets.access),
+      refresh_hash: hashSecret(secrets.refresh),
+      access_expires_at: expiresAt,
+      refresh_expires_at: refreshExpiresAt,
     });
     return { tokens: writePair(of.id, secrets), expiresAt, refreshExpiresAt, accountId: of.accountId };
   }
@@ -127,7 +132,9 @@ export function createLogins(parts: {
     if (!seed || !next || next.spent_at) return undefined;
     return {
       tokens: writePair(next.id, nextSecrets(spent, seed)),
-      ...{ expiresAt: next.access_expires_at, refreshExpiresAt: next.refresh_expires_at, accountId: next.account_id },
+      expiresAt: next.access_expires_at,
+      refreshExpiresAt: next.refresh_expires_at,
+      accountId: next.account_id,
     };
   }
 
@@ -171,8 +178,13 @@ export function createLogins(parts: {
       const loginId = ids.next("lgn");
       const endsAt = new Date(now + lifetimes.login);
       await insertLogin(tx, {
-        ...{ id: loginId, user_id: user.id, created_at: new Date(now), last_used_at: new Date(now), ends_at: endsAt },
-        ...{ client_address: client.address, user_agent: client.userAgent },
+        id: loginId,
+        user_id: user.id,
+        created_at: new Date(now),
+        last_used_at: new Date(now),
+        ends_at: endsAt,
+        client_address: client.address,
+        user_agent: client.userAgent,
       });
       const { isFirst, isNew } = await noteDevice(tx, { userId: user.id, ...client }, new Date(now));
       const of = { id: ids.next("tok"), loginId, accountId: account.accountId, endsAt, steppedUpAt: null, now };

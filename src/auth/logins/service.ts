@@ -26,8 +26,12 @@ export function createLoginService({ db, logins }: LoginServiceParts): ServiceIm
       const { rows, position } = cutPage(found, limit);
       const data = rows.map((row) =>
         create(OpenLoginSchema, {
-          ...{ id: row.id, current: row.id === own.loginId, ipAddress: row.client_address, userAgent: row.user_agent },
-          ...{ createdAt: timestampFromDate(row.created_at), lastUsedAt: timestampFromDate(row.last_used_at) },
+          id: row.id,
+          current: row.id === own.loginId,
+          ipAddress: row.client_address,
+          userAgent: row.user_agent,
+          createdAt: timestampFromDate(row.created_at),
+          lastUsedAt: timestampFromDate(row.last_used_at),
           endsAt: timestampFromDate(row.ends_at),
         }),
       );

@@ -74,13 +74,19 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
       await judgeGrant(tx, principal, { scopes });
       tx.send(tx.sql.insertInto("key_tokens").values(row));
       audit.record(tx, {
-        ...{ accountId: principal.accountId, actor: { kind: "key", id: client.id, name: principal.name }, call },
-        ...{ action: "key_token.create", subject: id, data: { scopes } },
+        accountId: principal.accountId,
+        actor: { kind: "key", id: client.id, name: principal.name },
+        call,
+        action: "key_token.create",
+        subject: id,
+        data: { scopes },
       });
     });
     return create(TokenResponseSchema, {
-      ...{ accessToken: writeKeyToken({ id, secret }), tokenType: "Bearer" },
-      ...{ expiresIn: Math.floor((ends - now) / 1_000), scope: scopes.join(" ") },
+      accessToken: writeKeyToken({ id, secret }),
+      tokenType: "Bearer",
+      expiresIn: Math.floor((ends - now) / 1_000),
+      scope: scopes.join(" "),
     });
   }
 
@@ -94,8 +100,10 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
     const id = parseAccessToken(issued.tokens.access)?.id ?? "";
     const scopes = (await access.find([id])).get(id)?.principal.scopes ?? [];
     return create(TokenResponseSchema, {
-      ...{ accessToken: issued.tokens.access, tokenType: "Bearer", refreshToken: issued.tokens.refresh },
-      ...{ expiresIn: Math.max(0, Math.floor((issued.expiresAt.getTime() - clock.now()) / 1_000)) },
+      accessToken: issued.tokens.access,
+      tokenType: "Bearer",
+      refreshToken: issued.tokens.refresh,
+      expiresIn: Math.max(0, Math.floor((issued.expiresAt.getTime() - clock.now()) / 1_000)),
       scope: [...scopes].join(" "),
     });
   }

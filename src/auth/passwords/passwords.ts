@@ -21,10 +21,18 @@ const mostJudged = 64;
 
 /** Texts of zxcvbn's warnings. */
 const warnings: Readonly<Record<string, string>> = {
-  ...{ topTen: "it is one of the most common", topHundred: "it is one of the most common", common: "it is common" },
-  ...{ similarToCommon: "it is like a common one", wordByItself: "it is a single word", sequences: "it is a sequence" },
-  ...{ straightRow: "its keys are neighbours", keyPattern: "its keys are neighbours", dates: "it is a date" },
-  ...{ simpleRepeat: "it repeats itself", extendedRepeat: "it repeats itself", recentYears: "it is a year" },
+  topTen: "it is one of the most common",
+  topHundred: "it is one of the most common",
+  common: "it is common",
+  similarToCommon: "it is like a common one",
+  wordByItself: "it is a single word",
+  sequences: "it is a sequence",
+  straightRow: "its keys are neighbours",
+  keyPattern: "its keys are neighbours",
+  dates: "it is a date",
+  simpleRepeat: "it repeats itself",
+  extendedRepeat: "it repeats itself",
+  recentYears: "it is a year",
   userInputs: "it is like your e-mail address",
 };
 

@@ -58,9 +58,13 @@ function toInvoice(json: Json): Invoice {
   const seconds: unknown = json?.expirationTime;
   if (!status || typeof seconds !== "number") throw new Error("the payment processor returned no valid invoice");
   return {
-    ...{ id: text(json.id, "id"), storeId: text(json.storeId, "store"), status },
-    ...{ amount: decimal(json.amount, "amount"), currency: text(json.currency, "currency") },
-    ...{ checkoutLink: text(json.checkoutLink, "checkout link"), expiresAt: seconds * 1_000 },
+    id: text(json.id, "id"),
+    storeId: text(json.storeId, "store"),
+    status,
+    amount: decimal(json.amount, "amount"),
+    currency: text(json.currency, "currency"),
+    checkoutLink: text(json.checkoutLink, "checkout link"),
+    expiresAt: seconds * 1_000,
   };
 }
 
@@ -74,8 +78,10 @@ function toPayment(json: Json, crypto: string): InvoicePayment {
   const payments: Json[] = Array.isArray(method.payments) ? method.payments.slice(0, 100) : [];
   const ids = payments.map(({ id }) => transactionOf(text(id, "payment")));
   return {
-    ...{ address: text(method.destination, "address"), uri: text(method.paymentLink, "link") },
-    ...{ paid: decimal(method.paymentMethodPaid, "sum"), transactionIds: [...new Set(ids)] },
+    address: text(method.destination, "address"),
+    uri: text(method.paymentLink, "link"),
+    paid: decimal(method.paymentMethodPaid, "sum"),
+    transactionIds: [...new Set(ids)],
   };
 }
 
@@ -103,10 +109,15 @@ export function createGreenfield(options: { store: string; apiKey: string; trans
     createInvoice: async ({ id, amount, crypto, redirectUrl }) =>
       toInvoice(
         await ask("POST", "/invoices", {
-          ...{ amount, currency: crypto.toUpperCase(), metadata: { orderId: id } },
+          amount,
+          currency: crypto.toUpperCase(),
+          metadata: { orderId: id },
           checkout: {
-            ...{ expirationMinutes: minutes.open, monitoringMinutes: minutes.monitored, paymentTolerance: 0 },
-            ...{ paymentMethods: [`${crypto.toUpperCase()}-CHAIN`], redirectURL: redirectUrl },
+            expirationMinutes: minutes.open,
+            monitoringMinutes: minutes.monitored,
+            paymentTolerance: 0,
+            paymentMethods: [`${crypto.toUpperCase()}-CHAIN`],
+            redirectURL: redirectUrl,
           },
         }),
       ),

@@ -26,7 +26,10 @@ const maxBytes = 1_048_576;
 export function httpTransport(base: string, timeoutMs = wholeMs): Transport {
   return async ({ method, path, headers, body }) => {
     const response = await fetch(`${base}${path}`, {
-      ...{ method, headers, redirect: "error", signal: AbortSignal.timeout(timeoutMs) },
+      method,
+      headers,
+      redirect: "error",
+      signal: AbortSignal.timeout(timeoutMs),
       ...(body !== "" && { body }),
     });
     const parts: Uint8Array[] = [];

@@ -64,10 +64,21 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
       throw new SandboxRefusal(400, `no payment method for ${currency}`);
     const id = nextId("inv");
     const invoice = {
-      ...{ id, object: "btc_invoice", storeId: sandboxStore, amount, currency, metadata, status: "New" },
-      ...{ additionalStatus: "None", checkoutLink: `${pagesUrl}/${id}`, redirectURL: checkout.redirectURL },
-      ...{ createdTime: seconds(), expirationTime: seconds() + (checkout.expirationMinutes ?? 15) * 60 },
-      ...{ address: `sandbox1q${id.slice(-24)}`, paid: "0", payments: [] },
+      id,
+      object: "btc_invoice",
+      storeId: sandboxStore,
+      amount,
+      currency,
+      metadata,
+      status: "New",
+      additionalStatus: "None",
+      checkoutLink: `${pagesUrl}/${id}`,
+      redirectURL: checkout.redirectURL,
+      createdTime: seconds(),
+      expirationTime: seconds() + (checkout.expirationMinutes ?? 15) * 60,
+      address: `sandbox1q${id.slice(-24)}`,
+      paid: "0",
+      payments: [],
     };
     await store.put("btc_invoice", invoice);
     return invoice;
@@ -75,8 +86,15 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
 
   const methodsOf = ({ currency, address, amount, paid, payments }: Thing): Thing[] => [
     {
-      ...{ paymentMethodId: `${currency}-CHAIN`, currency, destination: address, rate: "1", amount },
-      ...{ paymentLink: paymentLinks[currency]?.(address, amount), paymentMethodPaid: paid, totalPaid: paid, payments },
+      paymentMethodId: `${currency}-CHAIN`,
+      currency,
+      destination: address,
+      rate: "1",
+      amount,
+      paymentLink: paymentLinks[currency]?.(address, amount),
+      paymentMethodPaid: paid,
+      totalPaid: paid,
+      payments,
     },
   ];
 
@@ -136,8 +154,11 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
     if (status === "Processing") return { settle: "Confirm the payment", fail: "Fail the payment" };
     if (status === "New")
       return {
-        ...{ pay: "Pay", over: "Pay twice as much", little: "Pay too little" },
-        ...{ expire: "Let the invoice expire", fail: "Fail the invoice" },
+        pay: "Pay",
+        over: "Pay twice as much",
+        little: "Pay too little",
+        expire: "Let the invoice expire",
+        fail: "Fail the invoice",
       };
     return { pay: "Pay after the end" };
   }
@@ -155,7 +176,8 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
           `Status: ${status}${additionalStatus === "None" ? "" : ` (${additionalStatus})`}. Paid so far: ${paid} ${currency}.`,
           "This is a sandbox: no money moves.",
         ],
-        ...{ actions: actionsOf(invoice), backUrl: redirectURL },
+        actions: actionsOf(invoice),
+        backUrl: redirectURL,
       };
     },
     async act(id, action) {

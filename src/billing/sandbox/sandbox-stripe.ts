@@ -57,8 +57,17 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     const id = nextId("cs");
     const { customer, mode, success_url, cancel_url } = form;
     return make("checkout.session", "cs", {
-      ...{ id, customer, mode, success_url, cancel_url, price: price.id, subscription: null, status: "open" },
-      ...{ payment_status: "unpaid", url: `${pagesUrl}/${id}`, expires_at: seconds() + openFor },
+      id,
+      customer,
+      mode,
+      success_url,
+      cancel_url,
+      price: price.id,
+      subscription: null,
+      status: "open",
+      payment_status: "unpaid",
+      url: `${pagesUrl}/${id}`,
+      expires_at: seconds() + openFor,
     });
   }
 
@@ -68,11 +77,21 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     const amount = Math.round(unit_amount * share);
     const { customer, id } = subscription;
     const charge = await make("charge", "ch", {
-      ...{ customer, amount, currency, paid, refunded: false, amount_refunded: 0, disputed: false },
+      customer,
+      amount,
+      currency,
+      paid,
+      refunded: false,
+      amount_refunded: 0,
+      disputed: false,
     });
     const intent = nextId("pi");
     const made = await make("invoice", "in", {
-      ...{ customer, currency, amount_due: amount, amount_paid: paid ? amount : 0, status: paid ? "paid" : "open" },
+      customer,
+      currency,
+      amount_due: amount,
+      amount_paid: paid ? amount : 0,
+      status: paid ? "paid" : "open",
       parent: { type: "subscription_details", subscription_details: { subscription: id } },
     });
     await change("charge", charge, { payment_intent: intent });
@@ -91,8 +110,12 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
   async function subscribe(checkout: Thing): Promise<void> {
     const price = await need(checkout.price, "price");
     const made = await make("subscription", "sub", {
-      ...{ customer: checkout.customer, status: "active", cancel_at_period_end: false, ended_at: null },
-      ...{ currency: price.currency, items: items(price, seconds()) },
+      customer: checkout.customer,
+      status: "active",
+      cancel_at_period_end: false,
+      ended_at: null,
+      currency: price.currency,
+      items: items(price, seconds()),
     });
     const subscription = await invoice(made, true);
     const paid = { status: "complete", payment_status: "paid", subscription: subscription.id };
@@ -286,13 +309,17 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
       ],
       actions: {
         ...(ends ? { resume: "Resume the subscription" } : { cancel: "Cancel at the end of the paid period" }),
-        ...{ renew: "Make the next payment succeed", fail: "Make the next payment fail" },
+        renew: "Make the next payment succeed",
+        fail: "Make the next payment fail",
         ...((await priceBeside(subscription, true)) && {
-          ...{ raise: "Change to a higher tier", raise_declined: "Change to a higher tier, and decline the card" },
+          raise: "Change to a higher tier",
+          raise_declined: "Change to a higher tier, and decline the card",
         }),
         ...((await priceBeside(subscription, false)) && { lower: "Change to a lower tier" }),
         ...(invoiced !== "paid" && { settle: "Pay the open invoice" }),
-        ...{ refund: "Refund the last payment", dispute: "Lose the last payment in a dispute", end: "Cancel at once" },
+        refund: "Refund the last payment",
+        dispute: "Lose the last payment in a dispute",
+        end: "Cancel at once",
       },
     };
   }
@@ -304,7 +331,8 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     if (action === "raise" || action === "raise_declined") await raise(subscription, action === "raise");
     if (action === "lower")
       await change("subscription", subscription, {
-        ...{ next_price: await priceBeside(subscription, false), schedule: nextId("sub_sched") },
+        next_price: await priceBeside(subscription, false),
+        schedule: nextId("sub_sched"),
       });
     if (action === "settle") await settle(subscription);
     if (action === "refund") await refund(subscription);

@@ -52,7 +52,9 @@ export class SandboxRefusal extends Error {
 }
 
 const json = (status: number, body: unknown): ProcessorAnswer => ({
-  ...{ status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) },
+  status,
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify(body),
 });
 
 /** Creates a transport from a request handler. */

@@ -11,7 +11,13 @@ function toCredential(row: KeyRow): Credential {
   const allowsAddress = compileAddresses(row.addresses);
   return {
     principal: {
-      ...{ kind: "key", keyId: id, name, accountId, tier, overrides, scopes: new Set(scopes) },
+      kind: "key",
+      keyId: id,
+      name,
+      accountId,
+      tier,
+      overrides,
+      scopes: new Set(scopes),
       ...(userId !== null && { userId }),
       ...(role && { role }),
       ...(allowsAddress && { allowsAddress }),

@@ -16,7 +16,11 @@ import type { Migrations, Schema } from "./schema.ts";
 
 /** Milliseconds. Statements normally take a few, so longer ones are stuck and must not block clients. */
 const timeouts = {
-  ...{ connect: 3_000, statement: 10_000, lock: 5_000, idleInTransaction: 3_000, query: 12_000 },
+  connect: 3_000,
+  statement: 10_000,
+  lock: 5_000,
+  idleInTransaction: 3_000,
+  query: 12_000,
   /** Wait for a pooled connection, including connecting. With 500 concurrent requests, the last waits for seconds. */
   turn: 10_000,
 };

@@ -76,7 +76,13 @@ function toPrincipal(row: SessionTokenRow, scope: string): Principal {
   };
   if (addresses) return { kind: "key", keyId: madeBy, ...caller, allowsAddress: compileAddresses(addresses) };
   return {
-    ...{ kind: "login", loginId: madeBy, tokenId: row.id, userId: userId ?? "", role: role ?? "member", ...caller },
-    ...{ hasSecondFactor: false, steppedUpAt: undefined },
+    kind: "login",
+    loginId: madeBy,
+    tokenId: row.id,
+    userId: userId ?? "",
+    role: role ?? "member",
+    ...caller,
+    hasSecondFactor: false,
+    steppedUpAt: undefined,
   };
 }

@@ -27,7 +27,9 @@ export interface ControlNotifierParts {
 export function createControlNotifier({ sessions, ids }: ControlNotifierParts): JobKind<ControlNotification> {
   return defineJob({
     ...controlNotificationJob,
-    ...{ width: 1, timeout: 5 * second, schedule: [second, 5 * second, 30 * second] },
+    width: 1,
+    timeout: 5 * second,
+    schedule: [second, 5 * second, 30 * second],
     async run({ data: { sessionId, accountId } }, signal) {
       const caller: SessionCaller = {
         principal: { accountId, tier: "free", overrides: [] },

@@ -94,7 +94,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
 
   /** Fields of a new session for the audit log. */
   const auditedFields = ({ runtime, archetype, profile_id: profileId, proxy_server: proxy }: SessionRow) => ({
-    ...{ runtime, archetype },
+    runtime,
+    archetype,
     ...(profileId !== null && { profile_id: profileId }),
     ...(proxy !== null && { proxy_server: proxy }),
   });

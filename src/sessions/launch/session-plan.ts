@@ -127,14 +127,12 @@ export function planSession(request: CreateSessionRequest, tier: Tier): SessionP
   const chosen = request.timezone === undefined ? undefined : canonicalTimezone(request.timezone);
   const { locale = defaultDevice.locale } = request;
   const browser = create(BrowserPlanSchema, {
-    ...{
-      runtime,
-      archetype: archetype.name,
-      viewport,
-      locale,
-      timezone: chosen ?? defaultDevice.timezone,
-      idleTimeoutSeconds,
-    },
+    runtime,
+    archetype: archetype.name,
+    viewport,
+    locale,
+    timezone: chosen ?? defaultDevice.timezone,
+    idleTimeoutSeconds,
     onChallenge: request.onChallenge || OnChallenge.PAUSE,
     ...(request.proxy && { proxy: planProxy(request.proxy) }),
     ...(profileId !== undefined && { profileId }),

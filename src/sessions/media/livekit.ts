@@ -85,10 +85,14 @@ export function createParticipants({
           );
         });
         const viewer = new AccessToken(key, secret, { identity, ttl: joinWithin });
-        viewer.addGrant({ ...{ room, roomJoin: true, canSubscribe: true }, ...noPublishing });
+        viewer.addGrant({ room, roomJoin: true, canSubscribe: true, ...noPublishing });
         const worker = new AccessToken(key, secret, { identity: `worker:${sessionId}`, ttl: publishWithin });
         worker.addGrant({
-          ...{ room, roomJoin: true, canSubscribe: false, canPublish: true, canPublishData: false },
+          room,
+          roomJoin: true,
+          canSubscribe: false,
+          canPublish: true,
+          canPublishData: false,
           canPublishSources: [TrackSource.SCREEN_SHARE],
         });
         const tokens = { token: await viewer.toJwt(), publishToken: await worker.toJwt() };

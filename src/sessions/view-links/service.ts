@@ -60,7 +60,11 @@ export function createViewLinkService(parts: ViewLinkServiceParts): ServiceImple
     return call.commit(async (tx) => {
       await judgeGrant(tx, principal, { scopes: scopesOfLink(control) });
       const row = await insertViewLink(tx, {
-        ...{ id: token.id, session_id: sessionId, control, name, expires_at: expiresAt },
+        id: token.id,
+        session_id: sessionId,
+        control,
+        name,
+        expires_at: expiresAt,
         made_by: principal.kind === "key" ? principal.keyId : principal.loginId,
         secret_hash: hashSecret(token.secret),
       });

@@ -30,7 +30,11 @@ interface ViewKeyRow extends SessionTokenRow {
 }
 
 const findStatement = findTokens("view-key-find", "view_links", [
-  ...["name as link_name", "control", "expires_at", "client_id", "opens_until"],
+  "name as link_name",
+  "control",
+  "expires_at",
+  "client_id",
+  "opens_until",
 ]);
 
 /** A link expires no later than its creator, and loses control when its creator does. */

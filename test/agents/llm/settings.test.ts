@@ -19,7 +19,8 @@ const workerToken = "a token of the tests alone";
 const keyPath = "/v1/account/me/byok-llm-key";
 const settingsPath = "/v1/account/me/bundled-llm-settings";
 const bundled = {
-  ...{ BUNDLED_LLM_API_KEY: "good-operators-own", BUNDLED_LLM_MODEL: "claude-bundled" },
+  BUNDLED_LLM_API_KEY: "good-operators-own",
+  BUNDLED_LLM_MODEL: "claude-bundled",
   BUNDLED_LLM_PRICE: "3/0.3/15",
 };
 
@@ -71,7 +72,9 @@ test.each(["anthropic", "openai", "google"])(
     expect((await rest(keyPath)).body).toMatchObject({ test_ok: false, tested_at: expect.any(String) });
     await put({ provider: name, api_key: "good-key-x7Qa", model: "unknown-model" });
     expect((await rest(`${keyPath}/test`, {})).body).toMatchObject({
-      ...{ ok: false, reason: "model_refused", model: "unknown-model" },
+      ok: false,
+      reason: "model_refused",
+      model: "unknown-model",
     });
     await put({ provider: name, api_key: "good-key-x7Qa" });
     expect((await rest(`${keyPath}/test`, {})).body).toMatchObject({ ok: true, error: null, reason: null });
@@ -104,12 +107,20 @@ test("the bundled LLM requires consent, yields to a stored key, and stops at the
   await rest(keyPath, undefined, { method: "DELETE" });
   const status = async () => (await rest("/v1/account/me/bundled-llm-status")).body;
   expect(await status()).toMatchObject({
-    ...{ available: true, bundled_llm_consent: false, model: "claude-bundled", next_credential: null },
-    ...{ monthly_cap_cents: 2_000, used_cents: 0, remaining_cents: 2_000, currency: "usd" },
+    available: true,
+    bundled_llm_consent: false,
+    model: "claude-bundled",
+    next_credential: null,
+    monthly_cap_cents: 2_000,
+    used_cents: 0,
+    remaining_cents: 2_000,
+    currency: "usd",
   });
   expect((await patch({ bundled_llm_consent: null })).status).toBe(400);
   expect((await patch({ bundled_llm_consent: true, monthly_cap_cents: 50 })).body).toMatchObject({
-    ...{ bundled_llm_consent: true, monthly_cap_cents: 50, consented_at: expect.any(String) },
+    bundled_llm_consent: true,
+    monthly_cap_cents: 50,
+    consented_at: expect.any(String),
   });
   expect((await status()).next_credential).toBe("bundled");
   const [account] = await gateway.app.db.sql.selectFrom("llm_settings").select("account_id").execute();

@@ -32,7 +32,9 @@ const waitFor = (condition: object, more: object = {}) => ({ do: { kind: "wait",
 
 test("a recipe is created, fetched, listed and deleted, and a repeated request creates no second one", async () => {
   const request = {
-    ...{ name: "Order tickets", description: "Two of them", start_url: "https://example.com/{{city}}" },
+    name: "Order tickets",
+    description: "Two of them",
+    start_url: "https://example.com/{{city}}",
     parameters: [
       { name: "city", description: "Where to" },
       { name: "count", value: "2" },
@@ -57,7 +59,8 @@ test("a recipe is created, fetched, listed and deleted, and a repeated request c
   const older = (await scene.rest(`/v1/recipes?limit=1&cursor=${newest.next_cursor}`)).body;
   expect(older).toEqual({
     data: [{ id, name, description, step_count: 3, created_at }],
-    ...{ has_more: false, next_cursor: null },
+    has_more: false,
+    next_cursor: null,
   });
   expect(slugOf(await scene.rest("/v1/recipes?cursor=nonsense"))).toBe("validation-failed");
   expect((await scene.rest(`/v1/recipes/${id}`, undefined, { method: "DELETE" })).status).toBe(204);
@@ -300,16 +303,12 @@ test("a model repairs a step, and the recipe continues with the next one", async
     expect(provider.asked[2]?.results.at(-1)).toContain("a whole number from 1 to 5");
     expect((await scene.rest(`${session}/files`)).body.data).toMatchObject([{ name: "plain.pdf", source: "capture" }]);
     expect((await entries()).map(({ role, content }) => [role, content.name ?? ""])).toEqual([
-      ...[
-        ["system", ""],
-        ["system", "navigate"],
-        ["system", "interact"],
-      ],
-      ...[
-        ["agent", "navigate"],
-        ["system", "wait"],
-        ["system", "capture"],
-      ],
+      ["system", ""],
+      ["system", "navigate"],
+      ["system", "interact"],
+      ["agent", "navigate"],
+      ["system", "wait"],
+      ["system", "capture"],
     ]);
     const { body } = await scene.rest(`${agent}/message`, { text: "Again?", wait_ms: 30_000 });
     expect(body).toMatchObject({ status: "done", text: "failed: no recipe waits for you" });
@@ -372,7 +371,9 @@ test("a recipe continues after a person has had control, and the model answers t
 test("a run rejects parameters that do not fit the recipe, and a recipe of another account", async () => {
   const places = "{{a}}".repeat(1_000);
   const { body } = await make({
-    ...{ name: "Places", start_url: "{{a}}", parameters: [{ name: "a" }, { name: "b", value: "" }] },
+    name: "Places",
+    start_url: "{{a}}",
+    parameters: [{ name: "a" }, { name: "b", value: "" }],
     steps: [type("#a", places), type("#b", "{{b}}")],
   });
   const attempt = async (request: object) => {

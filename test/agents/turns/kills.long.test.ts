@@ -47,7 +47,9 @@ const tap = ({ results }: Asked): Said => {
 /** The model's answers by the number of results. A repeated request has the same answer. */
 const steps = (asked: Asked): readonly Said[] => [
   { calls: [{ name: "navigate", input: { url: site.url } }] },
-  ...[tap(asked), tap(asked), tap(asked)],
+  tap(asked),
+  tap(asked),
+  tap(asked),
   { calls: [{ name: "done", input: { text: "Three times." } }] },
 ];
 

@@ -26,7 +26,9 @@ test.each([
 
 const schema = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
-  ...{ type: "object", required: ["price"], additionalProperties: false },
+  type: "object",
+  required: ["price"],
+  additionalProperties: false,
   properties: { price: { type: "number", minimum: 0 }, tags: { type: "array", items: { enum: ["a", "b"] } } },
 };
 

@@ -85,7 +85,8 @@ test.each(["anthropic", "openai", "google"])(
       say(
         call("navigate", { url: scene.site.url("/trip.html") }),
         (asked) => ({
-          ...{ text: "I type.", ...act({ kind: "type", ref: refOf(asked, 'textbox "Name"'), text: "Ada" }) },
+          text: "I type.",
+          ...act({ kind: "type", ref: refOf(asked, 'textbox "Name"'), text: "Ada" }),
         }),
         act({ kind: "tap", ref: "s9e9" }),
         call("act", { actions: "nonsense" }),
@@ -105,17 +106,13 @@ test.each(["anthropic", "openai", "google"])(
       expect(results[4]).toContain("no_such_tool");
       const told = await entries();
       expect(told.map(({ role, content }) => [role, content.text ?? content.name])).toEqual([
-        ...[
-          ["user", "Fill it in."],
-          ["agent", "navigate"],
-          ["agent", "I type."],
-          ["agent", "act"],
-        ],
-        ...[
-          ["agent", "act"],
-          ["agent", "act"],
-          ["agent", "It is written."],
-        ],
+        ["user", "Fill it in."],
+        ["agent", "navigate"],
+        ["agent", "I type."],
+        ["agent", "act"],
+        ["agent", "act"],
+        ["agent", "act"],
+        ["agent", "It is written."],
       ]);
       const shown = { kind: "type", ref: expect.stringMatching(/^s\d+e\d+$/), element: 'textbox "Name"' };
       expect(told[3].content.arguments).toEqual({ actions: [shown] });
@@ -367,7 +364,8 @@ test("a provider error ends the turn with a reason or is retried", async () => {
     expect((await message("Hi")).body).toMatchObject({ status: "done", text: "At last." });
     provider.script = () => ({ status: 400, message: "prompt is too long" });
     expect((await message("Hi")).body).toMatchObject({
-      ...{ status: "failed", reason: "provider_refused" },
+      status: "failed",
+      reason: "provider_refused",
       error: { type: "about:blank", title: "Bad Gateway", detail: "prompt is too long" },
     });
     provider.script = () => ({ status: 401 });
@@ -478,7 +476,9 @@ test("the transcript has the action that was pending when its turn was cancelled
 }, 60_000);
 
 const train = {
-  ...{ type: "object", required: ["price", "stops"], additionalProperties: false },
+  type: "object",
+  required: ["price", "stops"],
+  additionalProperties: false,
   properties: { price: { type: "number", minimum: 1 }, stops: { type: "array", items: { type: "string" } } },
 };
 
@@ -685,7 +685,11 @@ test("`npm run agent` prints the steps of a turn, and a link to watch it", async
   say(call("navigate", { url: scene.site.url("/plain.html") }), call("done", { text: "It is plain." }));
   const lines: string[] = [];
   const run = {
-    ...{ service: scene.service.url, key: scene.service.key, text: "Look.", model: undefined, llmKey: undefined },
+    service: scene.service.url,
+    key: scene.service.key,
+    text: "Look.",
+    model: undefined,
+    llmKey: undefined,
     print: (line: string) => void lines.push(line),
   };
   expect(await runAgent(run, AbortSignal.timeout(30_000))).toBe(true);

@@ -194,7 +194,10 @@ test("the operator removes a lost second factor a day after a mail, unless it is
   const told = data.map(({ action, actor }: { action: string; actor: { type: string } }) => `${actor.type} ${action}`);
   // The operator's clock differs from the test's, so the log has another order.
   expect(told.filter((each: string) => each.includes("totp.")).toSorted()).toEqual([
-    ...["operator totp.order_delete", "system totp.delete", "user totp.begin", "user totp.create"],
+    "operator totp.order_delete",
+    "system totp.delete",
+    "user totp.begin",
+    "user totp.create",
   ]);
   await expect(gateway.admin("remove-mfa", "--user", loser.email)).rejects.toThrow("has no second factor");
 }, 120_000);

@@ -39,7 +39,10 @@ export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]
     const { app, url, mailbox, now } = gateway;
     let published = 0;
     scene = {
-      ...{ url, mailbox, now, key: app.developerKey ?? "" },
+      url,
+      mailbox,
+      now,
+      key: app.developerKey ?? "",
       async publishTerms() {
         published += 1;
         const [id, publishedAt] = [`revision ${published}`, new Date(now())];
@@ -74,7 +77,9 @@ export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]
         const { data } = (await (await log())("/v1/account/audit-log?limit=20")).body;
         expect(data.filter((entry: { request_id: string }) => entry.request_id === requestId)).toEqual([
           expect.objectContaining({
-            ...{ action, ip_address: from, user_agent: "walker/1" },
+            action,
+            ip_address: from,
+            user_agent: "walker/1",
             actor: {
               type: expect.stringMatching(/^(user|api_key)$/),
               id: expect.any(String),

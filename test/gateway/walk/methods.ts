@@ -26,7 +26,9 @@ const ends: readonly string[] = ["TeamService.Leave", "AuthService.LogOut"];
 export const walkedMethods: readonly WalkedMethod[] = builtServices
   .flatMap(({ methods }) => methods)
   .map((served) => ({
-    ...{ name: served.name, served, needs: new Set<string>(rows[served.name]) },
+    name: served.name,
+    served,
+    needs: new Set<string>(rows[served.name]),
     variables: variablesOf(served),
   }))
   .toSorted((one, other) => ends.indexOf(one.name) - ends.indexOf(other.name));

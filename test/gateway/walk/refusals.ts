@@ -44,7 +44,8 @@ const quarter = 900_000;
 const someCount = expect.stringMatching(/^[1-9]\d*$/);
 
 const withToken = (token: string | undefined, method: DescMethod = listProfiles, request = {}): Refused => ({
-  ...{ method, request },
+  method,
+  request,
   shown: { token },
 });
 const withoutToken = (method: DescMethod, request: object): Refused => ({ method, request });

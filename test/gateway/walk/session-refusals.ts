@@ -68,7 +68,8 @@ export function failingWorker(options: Pick<FakeWorkerOptions, "control" | "toke
 }
 
 const as = ({ accessToken: token }: Person, method: DescMethod, request: object): Refused => ({
-  ...{ method, request },
+  method,
+  request,
   shown: { token },
 });
 

@@ -299,14 +299,24 @@ export const writes: Readonly<Record<string, Prepare>> = {
 
 /** Methods refused without a media server and an LLM, regardless of the caller. */
 export const refusedEverywhere: readonly string[] = [
-  ...["AgentTurnService.SendMessage", "AgentTurnService.CancelTurn", "AgentViewService.CreateMediaToken"],
+  "AgentTurnService.SendMessage",
+  "AgentTurnService.CancelTurn",
+  "AgentViewService.CreateMediaToken",
   "LlmSettingsService.TestByokLlmKey",
 ];
 
 /** Methods without audit entries: page actions, requested or cancelled mails, and refreshed logins. */
 export const unlogged: readonly string[] = [
-  ...["SessionService.Navigate", "SessionService.Interact", "SessionService.Wait", "SessionService.Capture"],
-  ...["SessionService.Observe", "AgentInputService.SendInput"],
-  ...["AuthService.SignUp", "AuthService.RequestMagicLink", "AuthService.RequestPasswordReset", "AuthService.Refresh"],
-  ...["StatusService.Subscribe", "StatusService.UnsubscribeOneClick"],
+  "SessionService.Navigate",
+  "SessionService.Interact",
+  "SessionService.Wait",
+  "SessionService.Capture",
+  "SessionService.Observe",
+  "AgentInputService.SendInput",
+  "AuthService.SignUp",
+  "AuthService.RequestMagicLink",
+  "AuthService.RequestPasswordReset",
+  "AuthService.Refresh",
+  "StatusService.Subscribe",
+  "StatusService.UnsubscribeOneClick",
 ];

@@ -18,8 +18,13 @@ const workerToken = "a token of the tests alone";
 
 /** Methods that grant what the request proves, methods only for users, and streams that end with the bearer. */
 const otherwise: readonly string[] = [
-  ...["AuthService.LogIn", "AuthService.ConsumeMagicLink", "AuthService.Refresh", "OAuthService.Token"],
-  ...["MfaService.EnrolTotp", "TeamService.AcceptInvite", "LiveService.Join"],
+  "AuthService.LogIn",
+  "AuthService.ConsumeMagicLink",
+  "AuthService.Refresh",
+  "OAuthService.Token",
+  "MfaService.EnrolTotp",
+  "TeamService.AcceptInvite",
+  "LiveService.Join",
 ];
 
 /** A request that grants something, and the scopes that it requires. */

@@ -83,13 +83,18 @@ test("transfers control to a person, refuses commands meanwhile, and returns con
     expect(refused.body.in_doubt).toBeUndefined();
   }
   expect((await other.rest(`${session}/state`)).body.control).toMatchObject({
-    ...{ state: "human_control", holder_client_id: "anna", lapses_at: expect.any(String) },
+    state: "human_control",
+    holder_client_id: "anna",
+    lapses_at: expect.any(String),
   });
   expect((await other.rest(`${session}/capture`, { kind: "screenshot" })).status).toBe(200);
   expect((await take("anna", other)).body.control_epoch).toBe(taken.body.control_epoch);
   expect((await take("ben", other)).body).toMatchObject({ status: 409, winner_client_id: "anna" });
   expect((await giveBack("ben", other)).body).toMatchObject({
-    ...{ status: 409, from: "human_control", transition: "handback", holder_client_id: "anna" },
+    status: 409,
+    from: "human_control",
+    transition: "handback",
+    holder_client_id: "anna",
   });
   const held = await one.rest(`${agent}/mode`, { mode: "agent" });
   expect(held.body).toMatchObject({ status: 409, from: "human_control", transition: "mode" });
@@ -183,7 +188,9 @@ test("accepts input in order from the holder, and drops the input of others", as
   expect((await input("ben", click, other)).body).toEqual({ accepted: 0, dropped: 3, reason: "no_control" });
   const stale = { client_id: "anna", control_epoch: again.control_epoch - 1, events: click };
   expect((await one.rest(`${agent}/input-event`, stale)).body).toEqual({
-    ...{ accepted: 0, dropped: 3, reason: "stale_control" },
+    accepted: 0,
+    dropped: 3,
+    reason: "stale_control",
   });
   const resize = [{ kind: "viewport", width: 800, height: 600 }, ...press("b")];
   expect((await input("anna", resize)).body).toEqual({ accepted: 2, dropped: 1, reason: "viewport_fixed" });
@@ -238,11 +245,14 @@ test("accepts input over a WebSocket, reports the holder, and releases held inpu
     socket.send(JSON.stringify({ client_id: "anna", sequence, events }));
   send(1, press("d"));
   await eventually(() => heard.find(({ acknowledgement }) => acknowledgement)?.acknowledgement).toEqual({
-    ...{ sequence: 1, accepted: 0, dropped: 2 },
+    sequence: 1,
+    accepted: 0,
+    dropped: 2,
   });
   await take("anna");
   await eventually(() => heard.filter(({ control }) => control).at(-1)?.control).toMatchObject({
-    ...{ state: "human_control", holder_client_id: "anna" },
+    state: "human_control",
+    holder_client_id: "anna",
   });
   for (let sequence = 2; sequence < 40; sequence += 1) send(sequence, press("e"));
   send(40, [{ kind: "key_down", key: "f" }]);

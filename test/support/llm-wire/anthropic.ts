@@ -49,8 +49,14 @@ const most = {
 
 /** Statuses and their names: platform.claude.com/docs/en/api/errors#http-errors. */
 const kinds: Readonly<Record<number, string>> = {
-  ...{ 400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error" },
-  ...{ 413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 504: "timeout_error" },
+  400: "invalid_request_error",
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  500: "api_error",
+  504: "timeout_error",
   529: "overloaded_error",
 };
 
@@ -131,18 +137,26 @@ export const anthropic: Dialect = {
       .filter(({ type }: Body) => type === "tool_result")
       .map(({ content }: Body) => asText(content)),
   fault: ({ status, message }) => ({
-    ...{ type: "error", error: { type: kinds[status] ?? "api_error", message }, request_id: "req_1" },
+    type: "error",
+    error: { type: kinds[status] ?? "api_error", message },
+    request_id: "req_1",
   }),
   whole: ({ model, text, calls, usage }) => ({
-    ...{ id: "msg_1", type: "message", role: "assistant", model, stop_sequence: null },
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model,
+    stop_sequence: null,
     content: [
       ...(text === undefined ? [] : [{ type: "text", text }]),
       ...calls.map(({ id, name, input }) => ({ type: "tool_use", id, name, input })),
     ],
     stop_reason: calls.length > 0 ? "tool_use" : "end_turn",
     usage: {
-      ...{ input_tokens: usage.input - usage.cached, output_tokens: usage.output },
-      ...{ cache_read_input_tokens: usage.cached, cache_creation_input_tokens: 0 },
+      input_tokens: usage.input - usage.cached,
+      output_tokens: usage.output,
+      cache_read_input_tokens: usage.cached,
+      cache_creation_input_tokens: 0,
     },
   }),
   stream(answer) {

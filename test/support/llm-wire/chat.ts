@@ -68,13 +68,18 @@ export const chat: Dialect = {
   resultsOf: ({ messages }) =>
     messages.filter(({ role }: Body) => role === "tool").map(({ content }: Body) => asText(content)),
   whole: ({ model, text, calls, usage }) => ({
-    ...{ id: "chatcmpl_1", object: "chat.completion", created: 1, model },
+    id: "chatcmpl_1",
+    object: "chat.completion",
+    created: 1,
+    model,
     choices: [
       {
         index: 0,
         logprobs: null,
         message: {
-          ...{ role: "assistant", content: text ?? null, refusal: null },
+          role: "assistant",
+          content: text ?? null,
+          refusal: null,
           ...(calls.length > 0 && { tool_calls: calls.map(toCall) }),
         },
         finish_reason: calls.length > 0 ? "tool_calls" : "stop",
@@ -100,9 +105,13 @@ export const chat: Dialect = {
 };
 
 const toCall = ({ id, name, input }: WireAnswer["calls"][number]) => ({
-  ...{ id, type: "function", function: { name, arguments: JSON.stringify(input) } },
+  id,
+  type: "function",
+  function: { name, arguments: JSON.stringify(input) },
 });
 const toUsage = ({ input, output, cached }: WireAnswer["usage"]) => ({
-  ...{ prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+  prompt_tokens: input,
+  completion_tokens: output,
+  total_tokens: input + output,
   prompt_tokens_details: { cached_tokens: cached },
 });

@@ -13,7 +13,13 @@ import {
 
 /** Fields of a request: ai.google.dev/api/generate-content#request-body. Nested ones are of the client's types. */
 const knownOfRequest = new Set([
-  ...["contents", "systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings", "cachedContent"],
+  "contents",
+  "systemInstruction",
+  "generationConfig",
+  "tools",
+  "toolConfig",
+  "safetySettings",
+  "cachedContent",
 ]);
 const known = {
   content: fieldsOf<Content>("role", "parts"),
@@ -84,8 +90,13 @@ function check(body: Body): WireFault | undefined {
 
 /** Statuses and their names: ai.google.dev/gemini-api/docs/troubleshooting#error-codes. */
 const kinds: Readonly<Record<number, string>> = {
-  ...{ 400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED" },
-  ...{ 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED" },
+  400: "INVALID_ARGUMENT",
+  403: "PERMISSION_DENIED",
+  404: "NOT_FOUND",
+  429: "RESOURCE_EXHAUSTED",
+  500: "INTERNAL",
+  503: "UNAVAILABLE",
+  504: "DEADLINE_EXCEEDED",
 };
 
 /** ai.google.dev/api/generate-content */
@@ -93,7 +104,8 @@ export const google: Dialect = {
   name: "google",
   wrongKey: { status: 400, message: "API key not valid. Please pass a valid API key.", code: "API_KEY_INVALID" },
   unknownModel: (model) => ({
-    ...{ status: 404, message: `models/${model} is not found for API version v1beta` },
+    status: 404,
+    message: `models/${model} is not found for API version v1beta`,
   }),
   keyOf: (headers) => String(headers["x-goog-api-key"] ?? ""),
   modelOf: (path) => /models\/([^:]+):/.exec(path)?.[1] ?? "",
@@ -107,7 +119,9 @@ export const google: Dialect = {
       ),
   fault: ({ status, message, code }) => ({
     error: {
-      ...{ code: status, message, status: kinds[status] ?? "UNKNOWN" },
+      code: status,
+      message,
+      status: kinds[status] ?? "UNKNOWN",
       ...(code !== undefined && {
         details: [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: code }],
       }),
@@ -123,11 +137,14 @@ export const google: Dialect = {
             ...calls.map(({ name, input }) => ({ functionCall: { name, args: input } })),
           ],
         },
-        ...{ finishReason: "STOP", index: 0 },
+        finishReason: "STOP",
+        index: 0,
       },
     ],
     usageMetadata: {
-      ...{ promptTokenCount: usage.input, candidatesTokenCount: usage.output, cachedContentTokenCount: usage.cached },
+      promptTokenCount: usage.input,
+      candidatesTokenCount: usage.output,
+      cachedContentTokenCount: usage.cached,
       totalTokenCount: usage.input + usage.output,
     },
     modelVersion: model,

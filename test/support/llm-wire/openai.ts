@@ -46,7 +46,9 @@ const most = {
 };
 
 const refused = (message: string, code?: string): WireFault => ({
-  ...{ status: 400, message, ...(code !== undefined && { code }) },
+  status: 400,
+  message,
+  ...(code !== undefined && { code }),
 });
 
 /** Checks the total size of a request. */
@@ -92,7 +94,8 @@ export const openai: Dialect = {
   name: "openai",
   wrongKey: { status: 401, message: "Incorrect API key provided" },
   unknownModel: (model) => ({
-    ...{ status: 404, message: `The model '${model}' does not exist or you do not have access to it.` },
+    status: 404,
+    message: `The model '${model}' does not exist or you do not have access to it.`,
     code: "model_not_found",
   }),
   keyOf: bearer,
@@ -107,25 +110,43 @@ export const openai: Dialect = {
     error: { message, type: kindOf(status), param: null, code },
   }),
   whole: ({ model, text, calls, usage }) => ({
-    ...{ id: "resp_1", object: "response", created_at: 1, status: "completed", model, error: null },
-    ...{ incomplete_details: null, instructions: null, tools: [], tool_choice: "auto", parallel_tool_calls: true },
+    id: "resp_1",
+    object: "response",
+    created_at: 1,
+    status: "completed",
+    model,
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    tools: [],
+    tool_choice: "auto",
+    parallel_tool_calls: true,
     output: [
       ...(text === undefined
         ? []
         : [
             {
-              ...{ type: "message", id: "msg_1", status: "completed", role: "assistant" },
+              type: "message",
+              id: "msg_1",
+              status: "completed",
+              role: "assistant",
               content: [{ type: "output_text", text, annotations: [] }],
             },
           ]),
       ...calls.map(({ id, name, input }) => ({
-        ...{ type: "function_call", id: `fc_${id}`, call_id: id, name, status: "completed" },
+        type: "function_call",
+        id: `fc_${id}`,
+        call_id: id,
+        name,
+        status: "completed",
         arguments: JSON.stringify(input),
       })),
     ],
     usage: {
-      ...{ input_tokens: usage.input, input_tokens_details: { cached_tokens: usage.cached } },
-      ...{ output_tokens: usage.output, output_tokens_details: { reasoning_tokens: 0 } },
+      input_tokens: usage.input,
+      input_tokens_details: { cached_tokens: usage.cached },
+      output_tokens: usage.output,
+      output_tokens_details: { reasoning_tokens: 0 },
       total_tokens: usage.input + usage.output,
     },
   }),

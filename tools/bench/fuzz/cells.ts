@@ -50,7 +50,10 @@ export function cellsOf(target: Target): Cell[] {
 function headCells({ doors, key }: Target, path: string): Cell[] {
   return heads.flatMap((head) =>
     (["http1", "http2"] as const).map((door) => ({
-      ...{ who: whoOf(key), door, target: path, shape: head.name },
+      who: whoOf(key),
+      door,
+      target: path,
+      shape: head.name,
       run: repeat(() =>
         doors[door]({ verb: "GET", path: head.path(path), headers: { ...bearer(key), ...head.headers } }),
       ),
@@ -60,7 +63,10 @@ function headCells({ doors, key }: Target, path: string): Cell[] {
 
 function queryCells({ doors, key }: Target, target: string, path: string): Cell[] {
   return queries.map((head) => ({
-    ...{ who: whoOf(key), door: "REST", target, shape: head.name },
+    who: whoOf(key),
+    door: "REST",
+    target,
+    shape: head.name,
     run: repeat(() => doors.http1({ verb: "GET", path: head.path(path), headers: bearer(key), endless: true })),
   }));
 }
@@ -192,7 +198,10 @@ function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): 
     const path = vary(rules.websocket);
     for (const { name: shape, bytes } of [...jsonShapes(most), ...jsonFieldShapes(method.input, omit, most)]) {
       cells.push({
-        ...{ who: whoOf(key), door: "WebSocket", target: name, shape },
+        who: whoOf(key),
+        door: "WebSocket",
+        target: name,
+        shape,
         run: (times) => doors.webSocket(path, key, bytes(), times),
       });
     }

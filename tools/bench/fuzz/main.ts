@@ -94,7 +94,9 @@ async function findService(): Promise<Aim & AsyncDisposable> {
     return { ...service, [Symbol.asyncDispose]: () => service.stop() };
   }
   return {
-    ...{ dataDir, url: `http://127.0.0.1:${PORT}`, grpcAddress: `127.0.0.1:${GRPC_PORT}` },
+    dataDir,
+    url: `http://127.0.0.1:${PORT}`,
+    grpcAddress: `127.0.0.1:${GRPC_PORT}`,
     key: (await readFile(join(dataDir, "dev-api-key"), "utf8")).trim(),
     pidOf: (process) => pidOf(dataDir, process),
     [Symbol.asyncDispose]: async () => undefined,

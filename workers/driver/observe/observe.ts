@@ -44,8 +44,11 @@ export async function observe(scene: ObserveScene, wish: Wish): Promise<Observat
   const { scope, find = "", maxBytes: room = mostBytes, screenshot } = wish;
   const mask = find === "" ? undefined : scene.secrets.textMask();
   const pageWish = {
-    ...{ isWhole: scope === ObserveScope.PAGE, find, room: mask ? mostFound : room },
-    ...{ timeMs: find === "" ? lookMs : searchMs, mask },
+    isWhole: scope === ObserveScope.PAGE,
+    find,
+    room: mask ? mostFound : room,
+    timeMs: find === "" ? lookMs : searchMs,
+    mask,
   };
   try {
     const [look, picture] = await Promise.all([
@@ -57,7 +60,12 @@ export async function observe(scene: ObserveScene, wish: Wish): Promise<Observat
     const snapshot = lines.join("\n");
     const seen = { pageId: sessionPage.id, url: sessionPage.address, title: shownText(look.title) };
     return create(ObservationSchema, {
-      ...{ ...seen, snapshot, truncated: isCut, viewport, scroll, height },
+      ...seen,
+      snapshot,
+      truncated: isCut,
+      viewport,
+      scroll,
+      height,
       ...(picture && { picture }),
     });
   } catch (thrown) {
