@@ -185,7 +185,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
         if (served.kind !== "server_streaming") throw new Error(`${served.name} is not a server stream`);
         const messages = served.run(call, readMessage(served, request));
         if (!isBroadcast(messages)) throw new Error(`${served.name} does not broadcast`);
-        const leave = await streams.seat(call, end);
+        const leave = await streams.slot(call, end);
         const over = (): void => {
           leave();
           metrics.end(call);

@@ -35,7 +35,7 @@ export interface OpenStreams {
    * Counts a public stream that its transport writes. Throws if the client address has too many. Calls `end` when the
    * gateway stops. Resolves with a function that releases the stream.
    */
-  seat(call: GatewayCall, end: () => void): Promise<() => void>;
+  slot(call: GatewayCall, end: () => void): Promise<() => void>;
   /** Ends unbounded streams. Subscriptions end at once; streams driven by clients finish the messages already read. */
   stop(): void;
 }
@@ -73,25 +73,25 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     }
   }
 
-  async function takeSeat(whose: keyof typeof most, owner: string): Promise<() => void> {
+  async function takeSlot(whose: keyof typeof most, owner: string): Promise<() => void> {
     const limit = most[whose];
-    const seat = await parts.seats.take(owner, limit);
-    if (seat.isGranted) return seat.release;
-    const detail = `the ${whose} has ${seat.taken} open streams, the maximum: close one first`;
-    throw fail("tier-limit", { current_streams: seat.taken, limit }, { detail });
+    const slot = await parts.streamSlots.take(owner, limit);
+    if (slot.isGranted) return slot.release;
+    const detail = `the ${whose} has ${slot.taken} open streams, the maximum: close one first`;
+    throw fail("tier-limit", { current_streams: slot.taken, limit }, { detail });
   }
 
-  async function takeSeatOfAddress({ clientAddress }: GatewayCall): Promise<() => void> {
+  async function takeSlotOfAddress({ clientAddress }: GatewayCall): Promise<() => void> {
     const network = networkOf(clientAddress, { v4: 32, v6: 64 });
-    const seat = await parts.seats.take(`address ${network}`, most.address);
-    if (seat.isGranted) return seat.release;
-    const detail = `your address has ${seat.taken} open streams, the maximum: close one first`;
+    const slot = await parts.streamSlots.take(`address ${network}`, most.address);
+    if (slot.isGranted) return slot.release;
+    const detail = `your address has ${slot.taken} open streams, the maximum: close one first`;
     throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });
   }
 
   /** Counts a public stream for the address of its client. */
   function countOfAddress(call: GatewayCall, end: AbortController) {
-    const isCounted = takeSeatOfAddress(call);
+    const isCounted = takeSlotOfAddress(call);
     isCounted.catch((refusal) => end.abort(refusal));
     return {
       isCounted,
@@ -110,21 +110,21 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   function count(call: GatewayCall, { end }: Stream): { isCounted: Promise<unknown>; forget(): void } {
     if (call.served.rules.public) return countOfAddress(call, end);
     const { accountId } = call.principal;
-    const isCounted = takeSeat("account", accountId);
+    const isCounted = takeSlot("account", accountId);
     isCounted.catch((refusal) => end.abort(refusal));
-    const seats = new Map([["", isCounted]]);
+    const streamSlots = new Map([["", isCounted]]);
     call.joinWith(async (sessionId) => {
       // The key includes the account because the method has not yet verified who owns the session.
-      if (!seats.has(sessionId)) seats.set(sessionId, takeSeat("session", `${accountId} ${sessionId}`));
-      await Promise.all(seats.values());
+      if (!streamSlots.has(sessionId)) streamSlots.set(sessionId, takeSlot("session", `${accountId} ${sessionId}`));
+      await Promise.all(streamSlots.values());
     });
     return {
       isCounted,
       forget() {
         // The method may still be about to join a session.
         call.joinWith(undefined);
-        for (const seat of seats.values())
-          seat.then(
+        for (const slot of streamSlots.values())
+          slot.then(
             (release) => release(),
             () => undefined,
           );
@@ -153,8 +153,8 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
         call.cancel();
       }
     },
-    async seat(call, end) {
-      const release = await takeSeatOfAddress(call);
+    async slot(call, end) {
+      const release = await takeSlotOfAddress(call);
       const { name } = call.served;
       all.add(end);
       openStreams.inc({ method: name });

@@ -12,7 +12,7 @@ export type MethodOption = Exclude<keyof MethodRules, "$typeName" | "$unknown">;
 
 /** Dependencies of policies. */
 export interface PolicyParts
-  extends Pick<App, "apiKeys" | "audit" | "bearers" | "buckets" | "seats" | "clock" | "legal" | "limits"> {
+  extends Pick<App, "apiKeys" | "audit" | "bearers" | "buckets" | "streamSlots" | "clock" | "legal" | "limits"> {
   readonly addresses: AddressBucket;
   readonly runOnce: RunOnce;
 }

@@ -20,13 +20,13 @@ export function documentAdmission(door: Door): (request: FastifyRequest, reply: 
     if (method !== "GET" && method !== "HEAD") return true;
     const { clientAddress } = peerOf(raw, door);
     if (isClosed(reply.raw)) return false;
-    const seat = unread.take(networkOf(clientAddress, { v4: 32, v6: 64 }), mostUnread);
-    if (!seat.isGranted) {
+    const slot = unread.take(networkOf(clientAddress, { v4: 32, v6: 64 }), mostUnread);
+    if (!slot.isGranted) {
       reply.hijack();
       raw.socket.destroy();
       return false;
     }
-    reply.raw.once("close", seat.release);
+    reply.raw.once("close", slot.release);
     const state = door.gate.drawForDocument(clientAddress);
     if (!state.allowed) {
       // The header must name one of the four public buckets, which do not include `documents`.

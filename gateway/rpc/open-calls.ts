@@ -25,7 +25,7 @@ interface OpenCallOptions {
  * that reaches no method. A message is read after the client has taken the previous response.
  */
 export function limitOpenCalls({ door, openMs, statusOf }: OpenCallOptions) {
-  const seats = createStreamSlots();
+  const streamSlots = createStreamSlots();
 
   return (inner: ServerInterceptingCallInterface): ServerInterceptingCall => {
     boundMessages(inner, longestMessage);
@@ -50,12 +50,12 @@ export function limitOpenCalls({ door, openMs, statusOf }: OpenCallOptions) {
           onReceiveMetadata: (metadata, deliver) => {
             const peer = peerOfCall(inner, metadata, door);
             requestId = peer.requestId;
-            const seat = seats.take(networkOf(peer.clientAddress, { v4: 32, v6: 64 }), mostOfAddress);
-            if (!seat.isGranted) {
-              refuse(rateLimited(`your address has ${seat.taken} such calls open`));
+            const slot = streamSlots.take(networkOf(peer.clientAddress, { v4: 32, v6: 64 }), mostOfAddress);
+            if (!slot.isGranted) {
+              refuse(rateLimited(`your address has ${slot.taken} such calls open`));
               return;
             }
-            stream.once("close", seat.release);
+            stream.once("close", slot.release);
             door.gate
               .drawForNoMethod(peer)
               .then(({ state, whose }) => {

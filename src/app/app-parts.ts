@@ -44,7 +44,7 @@ export interface AppParts {
   readonly db: Database;
   readonly bus: Bus;
   readonly buckets: Buckets;
-  readonly seats: StreamSlots;
+  readonly streamSlots: StreamSlots;
   readonly sealer: Sealer;
   readonly events: EventLog;
   readonly limits: Limits;

@@ -106,14 +106,14 @@ function endProcess(): void {
 
 /** Creates the state that gateways share through Redis, or in memory for a single gateway. */
 function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, registry: Registry, localBus: Bus) {
-  const own = { bus: localBus, buckets: createBuckets(), seats: createStreamSlots(), parts: [] };
+  const own = { bus: localBus, buckets: createBuckets(), streamSlots: createStreamSlots(), parts: [] };
   if (redisUrl === undefined) return own;
   const redis = createRedis({ url: redisUrl, log, registry });
   const bus = createRedisBus(redis);
   // A process without requests must not count as sharing the buckets.
   if (role === "jobs") return { ...own, bus, parts: [redis] };
-  const seats = createRedisStreamSlots({ redis, clock, log });
-  return { bus, buckets: createRedisBuckets({ redis }), seats, parts: [redis, seats] };
+  const streamSlots = createRedisStreamSlots({ redis, clock, log });
+  return { bus, buckets: createRedisBuckets({ redis }), streamSlots, parts: [redis, streamSlots] };
 }
 
 /** Creates the parts for sign-up, login and proofs of identity. */
@@ -133,7 +133,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const ids = createIds(clock);
   const metrics = createMetrics();
   const shared = createSharedState(config, clock, log, metrics, localBus);
-  const { bus, buckets, seats } = shared;
+  const { bus, buckets, streamSlots } = shared;
   const { database, onFatal = endProcess } = options;
   const target = database ?? databaseTarget(config);
   const readying = half === "all" ? "migrate" : "await";
@@ -208,7 +208,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     db,
     bus,
     buckets,
-    seats,
+    streamSlots,
     sealer,
     events,
     limits,

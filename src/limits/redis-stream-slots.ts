@@ -58,18 +58,18 @@ export function createRedisStreamSlots({ redis, life = defaultLife, ...parts }: 
   return {
     ...createRepeatedJob({ run: renew, every: life / renewals, complaint: "failed to renew slots" }, parts),
     async take(owner, most) {
-      const seat = local.take(owner, most);
-      if (!seat.isGranted) return seat;
-      const taken = await add(owner, most, [seat.id]);
+      const slot = local.take(owner, most);
+      if (!slot.isGranted) return slot;
+      const taken = await add(owner, most, [slot.id]);
       if (taken !== undefined && taken >= most) {
-        seat.release();
+        slot.release();
         return { isGranted: false, taken };
       }
       return {
-        ...seat,
+        ...slot,
         release() {
-          seat.release();
-          void redis.ask("seats", (client) => client.zRem(keyOf(owner), seat.id));
+          slot.release();
+          void redis.ask("seats", (client) => client.zRem(keyOf(owner), slot.id));
         },
       };
     },

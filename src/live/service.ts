@@ -55,7 +55,7 @@ function endedOf(thrown: unknown): JoinResponse {
 
 export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
   const { ids, sessions, controlHeartbeats, config } = parts;
-  const seats = config.liveKit && createParticipants(config.liveKit);
+  const participants = config.liveKit && createParticipants(config.liveKit);
 
   const refusalOf = (call: Call, thrown: unknown) => toProblem(asFailure(thrown), config.errorsBase, call.requestId);
 
@@ -72,7 +72,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   /** Executes control messages of a viewer, and yields the others for the worker. */
   async function* controlRequests(
     call: Call,
-    { control, seat }: Place,
+    { control, participant }: Place,
     messages: AsyncIterable<JoinRequest>,
     outbox: Outbox,
   ): AsyncGenerator<ViewerMessage> {
@@ -84,8 +84,8 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     async function* subscribe(request: JoinRequest): AsyncGenerator<ViewerMessage> {
       const { media, shown } = request.subscribe ?? {};
       if (media !== "livekit" || shown) return yield { request };
-      const admission = seat
-        ? seat.admit()
+      const admission = participant
+        ? participant.admit()
         : Promise.reject(fail("feature-unavailable", {}, { detail: noMediaServer }));
       await tell(admission.then(({ url, token }) => ({ room: { url, token } })));
       const admitted = await admission.catch(() => undefined);
@@ -110,7 +110,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   /** Adds what the worker does not know: that an agent has the session. */
   async function complete(call: Call, id: string, response: JoinResponse): Promise<JoinResponse> {
     const { control } = response.state ?? {};
-    if (response.hello && !seats) response.hello.media = "frames";
+    if (response.hello && !participants) response.hello.media = "frames";
     if (control?.state === "api" && (await sessions.agentOf(call, id)) !== null) control.state = "agent_control";
     return response;
   }
@@ -124,13 +124,13 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
         outbox.push(create(JoinResponseSchema, { input: { accepted, dropped } })),
       onFailed: async (thrown) => outbox.push(create(JoinResponseSchema, { refused: refusalOf(call, thrown) })),
     });
-    const seat = seats?.(id, viewer.id);
+    const participant = participants?.(id, viewer.id);
     async function watch(): Promise<void> {
       for await (const response of sessions.view(
         call,
         id,
         viewer,
-        controlRequests(call, { control, seat }, messages, outbox),
+        controlRequests(call, { control, participant }, messages, outbox),
       )) {
         control.hear(response.state?.control);
         await outbox.push(await complete(call, id, response));
@@ -144,10 +144,10 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       yield* outbox;
     } catch (thrown) {
       const ended = endedOf(thrown);
-      seat?.close();
+      participant?.close();
       yield ended;
     } finally {
-      seat?.leave();
+      participant?.leave();
       await control.letGo();
     }
   }
@@ -192,7 +192,7 @@ type Told = MessageInitShape<typeof JoinResponseSchema>;
 /** Control handle of a viewer, and the viewer's participant in the session's room. */
 interface Place {
   readonly control: ControlHandle;
-  readonly seat: Participant | undefined;
+  readonly participant: Participant | undefined;
 }
 
 const noMediaServer = "this deployment has no media server: subscribe to frames";

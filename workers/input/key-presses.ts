@@ -12,9 +12,9 @@ export function* keyPressesOf(text: string): Generator<KeyPress> {
 }
 
 /** Performs a key press. Resolves when the page has handled it. */
-export function dispatchKeyPress(keyboard: Keyboard, stroke: KeyPress): Promise<unknown> {
-  if ("text" in stroke) return keyboard.compose(stroke.text);
-  return keyboard.press(stroke.key, stroke.withShift ? ["Shift"] : []);
+export function dispatchKeyPress(keyboard: Keyboard, keyPress: KeyPress): Promise<unknown> {
+  if ("text" in keyPress) return keyboard.compose(keyPress.text);
+  return keyboard.press(keyPress.key, keyPress.withShift ? ["Shift"] : []);
 }
 
 /** Whether a text is one grapheme. */

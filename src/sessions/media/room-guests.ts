@@ -42,14 +42,14 @@ export interface RoomGuests {
 }
 
 export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsParts): RoomGuests {
-  const seats = config.liveKit && createParticipants(config.liveKit);
+  const participants = config.liveKit && createParticipants(config.liveKit);
   const all = new Set<AbortController>();
 
   /** Starts publishing a session, and returns the credentials and the stream of session messages. */
   async function show(
     call: Call,
     { sessionId, name }: RoomGuest,
-    seat: Participant,
+    participant: Participant,
     id: string,
     over: AbortController,
   ) {
@@ -68,7 +68,7 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
         {},
         { detail: "the session is not published as video: watch through a view link" },
       );
-    const admission = await seat.admit();
+    const admission = await participant.admit();
     say({ subscribe: { media: "livekit", shown: true } }, admission.publishToken);
     say({ visibility: { hidden: false } });
     return { admission, told };
@@ -76,12 +76,12 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
 
   return {
     async invite(call, guest) {
-      if (!seats) {
+      if (!participants) {
         const detail = "this deployment has no media server: watch through a view link";
         throw fail("feature-unavailable", {}, { detail });
       }
       const id = ids.next("vwr");
-      const seat = seats(guest.sessionId, id);
+      const participant = participants(guest.sessionId, id);
       const over = new AbortController();
       all.add(over);
       const unwatch = bearers.watch(bearers.read(call.header("authorization")), (verdict) => {
@@ -91,12 +91,12 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
         unwatch();
         all.delete(over);
         over.abort();
-        seat.leave();
+        participant.leave();
       };
       try {
-        const { admission, told } = await show(call, guest, seat, id, over);
-        void lookAfter(seat, admission.joinsWithin, over);
-        void hearOut(seat, told).finally(end);
+        const { admission, told } = await show(call, guest, participant, id, over);
+        void lookAfter(participant, admission.joinsWithin, over);
+        void hearOut(participant, told).finally(end);
         return admission;
       } catch (thrown) {
         end();
@@ -110,21 +110,21 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
 }
 
 /** Consumes the session's messages; the end of the session closes the room. */
-async function hearOut(seat: Participant, told: AsyncIterator<JoinResponse>): Promise<void> {
+async function hearOut(participant: Participant, told: AsyncIterator<JoinResponse>): Promise<void> {
   try {
     while (!(await told.next()).done);
   } catch (thrown) {
-    if (thrown instanceof Failure && thrown.slug === "session-destroyed") seat.close();
+    if (thrown instanceof Failure && thrown.slug === "session-destroyed") participant.close();
   }
 }
 
 /** Aborts `over` when the guest is gone. */
-async function lookAfter(seat: Participant, joinsWithin: number, over: AbortController): Promise<void> {
+async function lookAfter(participant: Participant, joinsWithin: number, over: AbortController): Promise<void> {
   const mayComeUntil = performance.now() + joinsWithin;
   let missed = 0;
   try {
     for await (const _ of every(lookEvery, undefined, { signal: over.signal, ref: false })) {
-      missed = (await seat.isTaken()) ? 0 : missed + 1;
+      missed = (await participant.isTaken()) ? 0 : missed + 1;
       if (missed > 1 && performance.now() > mayComeUntil) over.abort();
     }
   } catch {

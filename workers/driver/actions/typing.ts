@@ -75,11 +75,11 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
       ahead = isQuick && delayMs === 0 ? Math.min(ahead * 2, mostAhead) : Math.max(ahead >> 1, 1);
     }
   };
-  const strokes = [...keyPressesOf(text)];
+  const keyPresses = [...keyPressesOf(text)];
   const sendAll = async () => {
-    for (const [index, stroke] of strokes.entries()) {
+    for (const [index, keyPress] of keyPresses.entries()) {
       // A closing page may not acknowledge the keys that it handled. All others are awaited before the last key.
-      await hearUntil(index === strokes.length - 1 ? 0 : ahead - 1);
+      await hearUntil(index === keyPresses.length - 1 ? 0 : ahead - 1);
       if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
       if (progress.isOver) {
         await hearUntil(0);
@@ -91,7 +91,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
           },
         );
       }
-      const answer = dispatchKeyPress(keyboard, stroke);
+      const answer = dispatchKeyPress(keyboard, keyPress);
       // If an earlier key fails, this answer is never awaited.
       answer.catch(() => undefined);
       sent.push({ at: performance.now(), answer });
