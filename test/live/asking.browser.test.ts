@@ -269,7 +269,7 @@ test.each(runtimes)(
     const same = [1_000, 2_000].map((size) => ({ name: "photo.jpg", buffer: randomBytes(size) }));
 
     await clickOn(page, "file");
-    await asks(page, /Asking asks you for a file\.\s+It is for \.txt,image\/\*\./);
+    await asks(page, /Asking asks you for a file\.\s+Accepted types: \.txt,image\/\*\./);
     expect(await opened.dialogs()).toMatchObject([{ kind: "file_chooser", answer: "pending" }]);
     await choose(page, [one]);
     await titled(opened, "change Grüße _ 1.txt:3000000");
@@ -326,16 +326,16 @@ test("the viewer in control may decline a file, and a request ends with its docu
   const page = await join(opened, "Ada");
   await takeControl(page);
   await clickOn(page, "file");
-  await asks(page, "asks for one of your files");
+  await asks(page, "asks you for a file");
   await page.keyboard.press("Escape");
   await titled(opened, "cancel");
   await asksNothing(page);
   expect(await opened.dialogs()).toMatchObject([{ answer: "dismissed" }]);
   // A second request replaces the first.
   await clickOn(page, "file");
-  await asks(page, "asks for one of your files");
+  await asks(page, "asks you for a file");
   await clickOn(page, "files");
-  await asks(page, "asks for your files");
+  await asks(page, "asks you for files");
   expect(await opened.dialogs()).toMatchObject([{}, { answer: "dismissed" }, { answer: "pending" }]);
   await page.getByRole("button", { name: "Reload" }).click();
   await asksNothing(page);
@@ -343,7 +343,7 @@ test("the viewer in control may decline a file, and a request ends with its docu
   // The title is set before the page's elements exist.
   await expect.poll(async () => (await opened.state()).loading, patient).toBe(false);
   await clickOn(page, "files");
-  await asks(page, "asks for your files");
+  await asks(page, "asks you for files");
   await handBack(page);
   await asksNothing(page);
   await clickOn(page, "files");

@@ -72,7 +72,7 @@ const slot = { storage: "/nonexistent" } as Slot;
 /** A browser that never answers. */
 function hungBrowser(): BrowserProcess {
   const browserSession = scriptSession();
-  const process = { browserSession, wire: { root: browserSession }, targets: {}, exited: never(), ended: never() };
+  const process = { browserSession, connection: { root: browserSession }, targets: {}, exited: never(), ended: never() };
   return process as unknown as BrowserProcess;
 }
 
@@ -147,7 +147,7 @@ const rows: Readonly<Record<string, Begin>> = {
     await vi.waitUntil(() => link.isRegistered);
     await link.handOver({ pending: async () => [placement] } as unknown as ProfileStore);
   },
-  "cdp-proxy/lent-client.ts pauseMs": (onOver) => {
+  "cdp-proxy/cdp-client.ts pauseMs": (onOver) => {
     const user = { send: onOver } as unknown as ConnectionUser;
     new CdpClient(user, { isHeld: () => false } as ConstructorParameters<typeof CdpClient>[1]);
     const members = Buffer.from('"params":{"sessionId":"S","waitingForDebugger":true}');
@@ -168,7 +168,7 @@ const rows: Readonly<Record<string, Begin>> = {
     await (await WarmBrowser.launch(slot, launch)).adopt(device);
   },
   "profiles/session-profile.ts closeMs": async () => {
-    const profile = new SessionProfile({ shelf: { expect: () => undefined } } as unknown as SessionProfileOptions);
+    const profile = new SessionProfile({ profileStore: { expect: () => undefined } } as unknown as SessionProfileOptions);
     await profile.close(hungBrowser());
   },
   "session/session-table.ts launchMs": () => {
@@ -263,9 +263,9 @@ test("removes unfinished files older than a minute when the profile store starts
 
 test("closes a browser that does not return its cookies", async () => {
   const record = join(await makeDirectory(), "0.launch");
-  const shelf = { expect: () => undefined, owner: { dataDir: "/nonexistent", index: 0 } };
+  const profileStore = { expect: () => undefined, owner: { dataDir: "/nonexistent", index: 0 } };
   const profile = { ...placement, profileId: "prof_1", version: 0n, engine: "chromium" };
-  const options = { shelf, slot: { ready: Promise.resolve({ record }) }, profile, browserMajor: 150, log: silent };
+  const options = { profileStore, slot: { ready: Promise.resolve({ record }) }, profile, browserMajor: 150, log: silent };
   const ofSession = new SessionProfile(options as unknown as SessionProfileOptions);
   const closed = Promise.withResolvers<void>();
   const browserSession = scriptSession({ "Browser.close": () => closed.resolve() });
