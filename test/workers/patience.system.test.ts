@@ -72,7 +72,13 @@ const slot = { storage: "/nonexistent" } as Slot;
 /** A browser that never answers. */
 function hungBrowser(): BrowserProcess {
   const browserSession = scriptSession();
-  const process = { browserSession, connection: { root: browserSession }, targets: {}, exited: never(), ended: never() };
+  const process = {
+    browserSession,
+    connection: { root: browserSession },
+    targets: {},
+    exited: never(),
+    ended: never(),
+  };
   return process as unknown as BrowserProcess;
 }
 
@@ -168,7 +174,9 @@ const rows: Readonly<Record<string, Begin>> = {
     await (await WarmBrowser.launch(slot, launch)).adopt(device);
   },
   "profiles/session-profile.ts closeMs": async () => {
-    const profile = new SessionProfile({ profileStore: { expect: () => undefined } } as unknown as SessionProfileOptions);
+    const profile = new SessionProfile({
+      profileStore: { expect: () => undefined },
+    } as unknown as SessionProfileOptions);
     await profile.close(hungBrowser());
   },
   "session/session-table.ts launchMs": () => {
@@ -265,7 +273,13 @@ test("closes a browser that does not return its cookies", async () => {
   const record = join(await makeDirectory(), "0.launch");
   const profileStore = { expect: () => undefined, owner: { dataDir: "/nonexistent", index: 0 } };
   const profile = { ...placement, profileId: "prof_1", version: 0n, engine: "chromium" };
-  const options = { profileStore, slot: { ready: Promise.resolve({ record }) }, profile, browserMajor: 150, log: silent };
+  const options = {
+    profileStore,
+    slot: { ready: Promise.resolve({ record }) },
+    profile,
+    browserMajor: 150,
+    log: silent,
+  };
   const ofSession = new SessionProfile(options as unknown as SessionProfileOptions);
   const closed = Promise.withResolvers<void>();
   const browserSession = scriptSession({ "Browser.close": () => closed.resolve() });
