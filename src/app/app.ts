@@ -59,7 +59,7 @@ import { migrations } from "./migrations.ts";
 
 /** The service without its transports. */
 export interface App extends AppParts {
-  /** Services of all features. Any other service returns `not-found`. */
+  /** Services of all features. Calls to other services return `not-found`. */
   readonly services: readonly ServedService[];
   /** Workers, if this process manages them. */
   readonly fleet: Fleet | undefined;
@@ -84,13 +84,13 @@ export interface AppOptions {
   readonly bus?: Bus | undefined;
   /** Secret part of the outbox address. Default: random at each start. */
   readonly linkSecret?: string | undefined;
-  /** Replaces the configured database: embedded mode with a running server. */
+  /** Replaces the configured database in embedded mode, if its server is already running. */
   readonly database?: DatabaseTarget | undefined;
   /** Replaces name resolution for webhooks and LLM providers. */
   readonly resolve?: Resolve;
   /** Program of the embedded worker, or null for none. */
   readonly workerProgram?: string | null;
-  /** Environment of which the embedded worker gets a part. */
+  /** Environment, of which the embedded worker receives selected variables. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Called if the process must exit because another gateway has taken the database. */
   readonly onFatal?: () => void;
@@ -110,7 +110,7 @@ function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, r
   if (redisUrl === undefined) return own;
   const redis = createRedis({ url: redisUrl, log, registry });
   const bus = createRedisBus(redis);
-  // A process without requests must not count as sharing the buckets.
+  // A process without requests must not reduce the other processes' shares of the buckets.
   if (role === "jobs") return { ...own, bus, parts: [redis] };
   const streamSlots = createRedisStreamSlots({ redis, clock, log });
   return { bus, buckets: createRedisBuckets({ redis }), streamSlots, parts: [redis, streamSlots] };

@@ -31,8 +31,8 @@ export const workerProgramOf = ({ embedded }: Config): string | undefined =>
   embedded ? bundledWorkerProgram : undefined;
 
 /**
- * Registers workers, renews and sweeps leases, ends sessions by deadline, and migrates the database. Client requests
- * never delay it, so leases are renewed in time.
+ * Registers workers, renews and sweeps leases, ends sessions by deadline, and migrates the database. Serves no client
+ * requests, which could delay the renewal of leases.
  */
 export interface ControlPlane {
   readonly fleet: Fleet;

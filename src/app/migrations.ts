@@ -32,7 +32,10 @@ import { statusMigrations } from "../status/tables.ts";
 import { teamMigrations } from "../teams/tables.ts";
 import { webhookMigrations } from "../webhooks/tables.ts";
 
-/** Migrations of all folders with tables. Separate from the features, because the control process needs only these. */
+/**
+ * Migrations of all folders with tables. Separate from the features, because the control process needs only the
+ * migrations.
+ */
 const lists: readonly Migrations[] = [
   groundMigrations,
   peopleMigrations,

@@ -63,7 +63,7 @@ const jsonl: FileFormat = {
   line: (entry) => `${JSON.stringify(writeEntry(entry))}\n`,
 };
 
-/** Returns a format. Default: CSV. */
+/** Returns the file format of a request. Default: CSV. */
 export function formatOf(format: ExportFormat): FileFormat {
   return format === ExportFormat.JSONL ? jsonl : csv;
 }
@@ -83,7 +83,7 @@ export async function* writeFile(
     const rows = await readAuditEntries(db, filter, { after, last: newest.id, limit: pageSize });
     yield Buffer.from(start + rows.map((row) => line(toEntryMessage(row))).join(""));
     start = "";
-    // If the remaining entries were deleted during the export, it ends here.
+    // Ends the export if the remaining entries were deleted meanwhile.
     after = rows.at(-1)?.id ?? newest.id;
   }
   if (!newest) yield Buffer.from(start);

@@ -55,7 +55,9 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
     }
   }
 
-  /** Refreshes the account's bearers in every gateway, and ends its sessions if it is closed. */
+  /**
+   * Makes every gateway reload the account's bearers. Schedules the check that ends the sessions of a closed account.
+   */
   function settle(tx: Tx, accountId: string): void {
     lookBy(tx, accountId, clock.now());
     tx.afterCommit(() => bus.publish("bearer-changed", accountId));
@@ -72,7 +74,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
     const deletesAt = new Date(now + validFor["account-restore"]);
     await db.transaction(async (tx) => {
       const isClosed = await closeAccount(tx, accountId, { now: new Date(now), deletesAt });
-      // A concurrent request closed the account or removed this owner.
+      // A concurrent request may have closed the account or removed this owner.
       const member = await findMember(tx, accountId, { userId });
       if (!isClosed || member?.role !== "owner")
         throw fail("revoked-key", {}, { detail: "the account was closed, or you are no longer its owner" });

@@ -26,7 +26,7 @@ import {
   type WorkerEventKey,
 } from "./store.ts";
 
-/** Account and subject of an event. `workerKey` is set if a worker reported it. */
+/** Account and subject of an event. `workerKey` is set if a worker reported the event. */
 export interface EventOwner {
   readonly accountId: string;
   readonly subject: string;
@@ -100,7 +100,10 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
   /** Consumers with a stored cursor. */
   const begun = new Set<string>();
 
-  /** Returns the number to start after. Numbers all committed events first, so that only later events count as new. */
+  /**
+   * Returns the event number to start after. Numbers all committed events first, so that only later events count as
+   * new.
+   */
   async function startOf({ after, accountId, subject }: WatchOptions): Promise<bigint> {
     await number();
     if (after === undefined) return readEnd(db);

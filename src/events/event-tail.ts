@@ -5,7 +5,7 @@ import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-j
 import type { Numbering } from "./numbering.ts";
 import { readEnd, readEvents, type StoredEvent } from "./store.ts";
 
-/** Milliseconds. Polling finds what the bus lost, and events that a dead gateway left unnumbered. */
+/** Milliseconds. Polling finds events whose bus message was lost, and events that a dead gateway left unnumbered. */
 const pollEvery = 1_000;
 const batch = 500;
 

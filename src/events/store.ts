@@ -153,7 +153,7 @@ export async function listEvents(db: Queryable, query: EventListQuery): Promise<
   return rows.map(toEvent);
 }
 
-/** Returns the highest number. */
+/** Returns the highest event number. */
 export async function readEnd(db: Queryable): Promise<bigint> {
   const [row] = await db.named<{ number: string }>(endStatement, []);
   return BigInt(row?.number ?? 0);
@@ -207,7 +207,7 @@ export async function takeEvents(tx: Tx, consumer: string, limit: number): Promi
   return (await tx.named<EventRow>(takeStatement, [consumer, limit])).map(toEvent);
 }
 
-/** Advances a consumer. */
+/** Advances the cursor of a consumer. */
 export function moveCursor(tx: Tx, consumer: string, number: bigint): void {
   const moved = { number, moved_at: sql<Date>`app_now()` };
   tx.send(tx.sql.updateTable("event_cursors").set(moved).where("consumer", "=", consumer));

@@ -7,7 +7,10 @@ import { createSilence } from "../platform/silence.ts";
 import { StartRefused } from "../platform/start-refused.ts";
 import { createSupervisor } from "../platform/supervisor.ts";
 
-/** Milliseconds until the first heartbeat. The worker first tests its browsers and creates its isolation slots. */
+/**
+ * Maximum number of milliseconds until the first heartbeat. The worker first tests its browsers and creates its
+ * isolation slots.
+ */
 const comingUpMs = 60_000;
 
 /** SIGTERM lets the worker end its sessions. SIGKILL then ends its whole process group. */
@@ -25,13 +28,13 @@ const passedOn =
 
 /** Supervises the only worker of embedded mode. */
 export interface EmbeddedWorker {
-  /** Adopts a surviving worker or starts one. Replaces it if it dies or stops sending heartbeats. */
+  /** Adopts a surviving worker or starts one. Replaces a worker that dies or stops sending heartbeats. */
   start(): Promise<void>;
   /** Stops the worker and its sessions. */
   stop(): Promise<void>;
   /**
-   * Resolves at the first heartbeat or when stopped. If the worker exits with a failure before, rejects and does not
-   * restart it.
+   * Resolves at the first heartbeat or when stopped. If the worker exits with a failure before its first heartbeat,
+   * rejects and does not restart the worker.
    */
   readonly up: Promise<void>;
   /** Process id of the running worker. */

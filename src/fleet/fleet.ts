@@ -49,7 +49,7 @@ export function createFleet(parts: FleetParts): Fleet {
   let server: FleetServer | undefined;
   let worker: EmbeddedWorker | undefined;
 
-  /** The embedded worker has certainly ended, so its sessions need not wait for the lease. */
+  /** Ends the sessions of the embedded worker without waiting for its lease, because the worker has ended. */
   async function endSessions(end: WorkerEnd): Promise<void> {
     await sweep
       .endAll(end)

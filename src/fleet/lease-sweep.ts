@@ -68,7 +68,7 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
       workersLost.inc(await endLost(tx, { reason: "worker_lost", detail: "the lease of the worker expired" }));
       const overdue = await keeper.endOverdue(tx);
       if (overdue > 0) log.warn({ sessions: overdue }, "ended sessions past their deadline");
-      // A long sweep must not look like an outage to the next one.
+      // A long sweep must not look like an outage to the next sweep.
       await noteSweep(tx);
       tx.afterCommit(() => bus.publish("capacity", ""));
     });

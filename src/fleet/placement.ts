@@ -20,7 +20,7 @@ export interface PlacementOptions {
 /**
  * Chooses the least loaded live worker with a free slot, preferring workers whose launches succeed. Locks the worker
  * until the transaction inserts the session's row and so takes the slot. Only one worker is locked per transaction,
- * since two could deadlock.
+ * because two locks could deadlock.
  */
 export async function place(tx: Tx, { runtime, except }: PlacementOptions): Promise<PlacementResult> {
   const alive = await findCandidates(tx);

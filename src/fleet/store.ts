@@ -92,8 +92,8 @@ export interface LeaseRenewal {
 }
 
 /**
- * Renews a lease. Returns false if the worker restarted since. A lost worker returns without sessions. Only short
- * statements of the control process (registrations, sweeps) lock the row.
+ * Renews a lease. Returns false if the worker has restarted since. The lease of a lost worker is renewed too, but its
+ * sessions have ended. Only short statements of the control process (registrations, sweeps) lock the row.
  */
 export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<boolean> {
   const { id, incarnation, draining, closedBy, launchesFail } = renewal;
@@ -116,7 +116,7 @@ export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<
 
 /**
  * Returns whether the incarnation is current, and locks it until the transaction ends. Registrations lock the same row
- * of `workers`. The lease stays unlocked, since a report may wait for a session.
+ * of `workers`. The row of the lease stays unlocked, so that a report waiting for a session does not block heartbeats.
  */
 export async function holdIncarnation(tx: Tx, id: string, incarnation: bigint): Promise<boolean> {
   tx.send(tx.sql.selectFrom("workers").select("id").where("id", "=", id).forKeyShare());
@@ -180,7 +180,7 @@ export async function releaseAllSlots(tx: Tx, workerId: string): Promise<void> {
 
 const isAlive: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > app_now()`;
 
-/** The worker is neither draining nor closed by resource pressure. */
+/** Condition for new sessions: the worker is neither draining nor closed by resource pressure. */
 const takesSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_by is null`;
 
 /** Returns the live workers with their runtimes, least loaded first. */
@@ -253,7 +253,7 @@ export async function renewAllLeases(tx: Tx): Promise<void> {
     .execute();
 }
 
-/** Milliseconds for which the sweep revisits a lost worker, because rows may have been locked. */
+/** Milliseconds for which the sweep revisits a lost worker, because rows of its sessions may have been locked. */
 const lostOfLateMs = 60_000;
 
 export const lostOfLate = (db: Queryable) =>

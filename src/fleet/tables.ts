@@ -10,7 +10,7 @@ export interface WorkersTable {
   slots: number;
   /** `namespace`, or `flags` for browser flags only. */
   isolation: string;
-  /** Browsers run without Chromium's sandbox. */
+  /** Whether browsers run without Chromium's sandbox. */
   unsandboxed: Generated<boolean>;
   boot_id: string;
   registered_at: Stamp;
@@ -26,7 +26,7 @@ export interface WorkerLeasesTable {
   draining: Generated<boolean>;
   /** Pressure that closes the worker to new sessions (`memory`, `memory_stall`, `cpu`), or null. */
   closed_by: string | null;
-  /** The last prelaunched browser failed to start. Placement avoids the worker. */
+  /** Whether the last prelaunched browser failed to start. If so, placement avoids the worker. */
   launches_fail: Generated<boolean>;
   lease_until: Stamp;
   /** Time of the last accepted heartbeat. */

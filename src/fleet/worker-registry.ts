@@ -40,7 +40,7 @@ import {
 /** 5 bits per character: 200 random bits. */
 const secretLength = 40;
 
-/** Milliseconds that a heartbeat waits for PostgreSQL. The worker waits for 2 s. */
+/** Milliseconds that a heartbeat waits for PostgreSQL. The worker's own timeout is 2 s. */
 const patience = 1_000;
 
 /** Milliseconds for which an inactive worker stays cached. */
@@ -158,7 +158,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     if (!(await renewLease(db, { id, incarnation, draining, closedBy, launchesFail }))) throw superseded();
     const held = sessions.map(({ sessionId }) => sessionId);
     const freed = await releaseSlots(db, { id, incarnation }, held);
-    // Wakes creates that wait for a slot.
+    // Wakes session creates that wait for a slot.
     if (freed > 0 || isFirst) bus.publish("capacity", "");
     caller.heard = incarnation;
   }
@@ -174,7 +174,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     return caller.noting;
   }
 
-  /** Stores one heartbeat at a time, then only the latest, so that heartbeats do not pile up if PostgreSQL hangs. */
+  /** Stores one heartbeat at a time. Of the waiting ones, stores only the latest, so that they do not pile up. */
   async function noteInTurn(caller: Caller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     caller.latest = request;
     await caller.noting?.catch(() => undefined);

@@ -7,7 +7,7 @@ interface Waiting<Value> {
 }
 
 /**
- * Creates a loader that runs one query at a time. Ids requested during a query share the next one. A flood of unknown
+ * Creates a loader that runs one query at a time. Ids requested during a query share the next query. A flood of unknown
  * bearers therefore occupies only one connection to PostgreSQL.
  */
 export function createBatchLoader<Value>(

@@ -9,7 +9,7 @@ import type { Bearer } from "./bearer.ts";
 /** Milliseconds between readings. Limits the delay if the bus lost a message. */
 const every = 2_000;
 
-/** Result of a request made with the bearer now. */
+/** Principal of a bearer, or the failure of a request made with the bearer now. */
 export type BearerState = { readonly principal: Principal } | { readonly failure: Failure };
 
 /** Rereads the bearers of open streams periodically, in one query per kind. */

@@ -1,6 +1,6 @@
 import type { BearerKind, BearerToken } from "../kernel/bearer-kind.ts";
 
-/** A bearer of a kind that this service has. */
+/** A bearer with its kind. */
 export interface Bearer extends BearerToken {
   readonly kind: BearerKind;
 }

@@ -30,7 +30,7 @@ export interface Bearers {
   peek(bearer: Bearer): Principal | undefined;
   /** Returns the principal. Throws `invalid-key`, `revoked-key` or `expired-key`. */
   lookUp(bearer: Bearer): Promise<Principal>;
-  /** Like `lookUp`, but bypasses the cache, for refusals that must not rest on old data. */
+  /** Like `lookUp`, but bypasses the cache, for refusals that must not depend on cached data. */
   lookUpAfresh(bearer: Bearer): Promise<Principal>;
   /** Reports the state of a bearer every 2 s, and after changes, until the returned function is called. */
   watch(bearer: Bearer, hear: (verdict: BearerState) => void): () => void;
@@ -74,7 +74,7 @@ export function readBearer<Kind extends Pick<BearerKind, "prefix" | "parse">>(
   return { kind, id: token.id, secret: token.secret };
 }
 
-/** Throws if a bearer is not valid, in the documented order. Checks the secret first, so as not to inform strangers. */
+/** Throws if a bearer is not valid. Checks the secret first, so that other errors require a correct secret. */
 function assertUsable(
   credential: Credential | undefined,
   { secret }: BearerToken,
@@ -85,7 +85,7 @@ function assertUsable(
   if (credential.expiresAt && credential.expiresAt.getTime() <= now) throw fail("expired-key", {}, { detail: expired });
 }
 
-/** Makes what looks up the bearers of a gateway. */
+/** Creates the bearer lookup of a gateway. */
 export function createBearers({ kinds, bus, clock, log, registry }: BearersParts): Bearers {
   const lookups = new Counter({
     name: "pilothouse_bearer_lookups_total",
@@ -131,7 +131,7 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
     void watch.runNow();
   }
 
-  /** Like `judge`, for a request that may open a stream. */
+  /** Like `judge`, but also throws if the bearer can no longer open streams. */
   function judgeAtDoor(bearer: Bearer, credential: Credential | undefined): Principal {
     const principal = judge(bearer, credential);
     const { opensUntil } = credential ?? {};

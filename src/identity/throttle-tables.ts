@@ -1,6 +1,6 @@
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** Throttled attempts of the last hour. */
+/** Attempts of the last hour, by throttle. */
 interface ThrottlesTable {
   /** Name of the throttle, including its subject. */
   name: string;

@@ -22,11 +22,11 @@ export interface CountedTry {
  * are counted before they run, so concurrent ones cannot exceed the limit.
  */
 export interface Throttles {
-  /** Counts an attempt on the first throttle below its limit. Returns undefined if none is. */
+  /** Counts an attempt on the first throttle below its limit. Returns undefined if all limits are reached. */
   count(throttles: readonly Throttle[]): Promise<CountedTry | undefined>;
   /** Like `count`, but throws `rate-limited` if all limits are reached. `what` is a plural noun for the error. */
   take(throttles: readonly Throttle[], what: string): Promise<CountedTry>;
-  /** Removes an attempt that was no guess. */
+  /** Removes a counted attempt that was not a guess. */
   giveBack(counted: CountedTry): Promise<void>;
   /** Deletes expired attempts. */
   sweep(): Promise<void>;

@@ -20,7 +20,7 @@ export interface TokenText {
   parse(text: string): BearerToken | undefined;
 }
 
-/** Lets scanners for leaked secrets distinguish tokens from similar texts. */
+/** Returns the checksum, by which scanners for leaked secrets distinguish tokens from similar texts. */
 const checksumOf = (text: string): string => toBase32(BigInt(crc32(text)), checksumLength);
 
 /**

@@ -70,7 +70,7 @@ export function createDueJobs(held: HeldQueue, { db, clock, width }: DueJobsPart
       for (;;) {
         const job = take(running());
         if (job || isExhausted(running())) return job;
-        // Running jobs may end during the read.
+        // The loop rereads `running`, because jobs may end during the read.
         await read(running());
       }
     },

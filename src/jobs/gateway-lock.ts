@@ -4,12 +4,14 @@ import type { Log } from "../platform/log.ts";
 import type { DatabaseTarget } from "../platform/postgres/database.ts";
 import { createLoneLock } from "../platform/postgres/lone-lock.ts";
 
-/** Lower numbers belong to locks with a fixed meaning. */
+/** Lower numbers are reserved for locks with a fixed meaning. */
 const firstNumber = 1 << 16;
 
 /** Lock that marks a gateway as running. When PostgreSQL releases the lock, other gateways take over its jobs. */
 export interface GatewayLock extends Part {
-  /** Returns the number of the lock, or 0 if it is not held. Other gateways then wait until leases expire. */
+  /**
+   * Returns the number of the lock, or 0 if not held. Without the lock, other gateways wait until the leases expire.
+   */
   gateway(): number;
 }
 

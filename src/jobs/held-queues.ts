@@ -2,7 +2,7 @@ import type { Database } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-job.ts";
 import { type ClaimedQueue, renewLeases } from "./store.ts";
 
-/** Milliseconds. When the lease expires, another gateway may claim the queue. */
+/** Duration of a lease, and the age at which it is renewed, in milliseconds. */
 const leaseMs = 8_000;
 const renewAfter = 2_000;
 
@@ -45,7 +45,7 @@ interface Entry {
   close(): void;
 }
 
-/** Treats the queue as lost a second before another gateway may claim it. */
+/** Creates an entry. The queue counts as lost a second before another gateway may claim it. */
 function makeEntry(queue: ClaimedQueue, askedAt: number): Entry {
   const lease = new AbortController();
   const lose = (): void => lease.abort(new Error("the lease of the job queue has expired"));

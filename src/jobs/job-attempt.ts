@@ -13,7 +13,7 @@ const longestComplaint = 500;
 /** Milliseconds between retries of a settlement while PostgreSQL is down. */
 const settleEvery = 200;
 
-/** JobOutcome of an attempt. `lost`: the gateway was stopped, or another gateway claimed the queue. */
+/** Outcome of an attempt. `lost`: the gateway was stopped, or another gateway claimed the queue. */
 export type JobOutcome = "done" | "failed" | "dead" | "lost";
 
 interface AttemptParts {
@@ -28,7 +28,7 @@ interface AttemptParts {
 
 interface End {
   readonly failure?: unknown;
-  /** The failure was thrown, not returned. */
+  /** Set if the failure was thrown, not returned. */
   readonly isThrown?: true;
   readonly write?: Settlement["write"];
 }
@@ -76,7 +76,7 @@ function failureOf(error: unknown, wait: number | undefined, now: number): Faile
 
 class NotOurs extends Error {}
 
-/** The job's own update, and writes of the same transaction. Both are skipped if the job changed hands. */
+/** The job's own update, and writes of the same transaction. Both are rolled back if another gateway has the job. */
 interface Settling {
   readonly note: (on: Queryable) => Promise<boolean>;
   readonly write?: Settlement["write"] | undefined;

@@ -13,14 +13,14 @@ export interface NewJob<Data> {
   readonly order?: string;
 }
 
-/** Kind of a job by name. */
+/** A job kind, identified by name. */
 type Named = Pick<JobKind<unknown>, "kind">;
 
-/** Adds jobs that any gateway runs once their transaction has committed. */
+/** Adds jobs, which any gateway runs after the commit of their transaction. */
 export interface JobQueues {
   /**
-   * Adds a job to the transaction of its cause. Call it last, because the queue stays locked until the commit. To avoid
-   * deadlocks, add jobs for several queues together or in the order of their keys.
+   * Adds a job to the transaction of its cause. Must be the last call in a transaction, because the queue stays locked
+   * until the commit. To avoid deadlocks, add jobs for several queues together or in the order of their keys.
    */
   enqueue<Data>(tx: Tx, jobKind: Named, job: NewJob<Data>): void;
   /** Adds many jobs with one statement. Keeps the given order within a queue. */

@@ -16,7 +16,7 @@ const freeEvery = 1_000;
 /** Maximum concurrent settlement writes of slow and failing queues. Leaves the other connections to healthy ones. */
 const slowWrites = 4;
 
-/** Milliseconds for running jobs to end at shutdown. Afterwards another gateway takes them. */
+/** Milliseconds for running jobs to end at shutdown. Afterwards, they are left to another gateway. */
 const stopPatience = 5_000;
 
 export interface JobRunnerParts extends HeldQueuesParts {

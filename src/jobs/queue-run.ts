@@ -9,7 +9,7 @@ import { attempt, type JobOutcome } from "./job-attempt.ts";
 import type { JobSlot } from "./job-slots.ts";
 import { failingFrom, type StoredJob } from "./store.ts";
 
-/** Milliseconds after which a busy queue releases its slot. A queue in a slow slot keeps it. */
+/** Milliseconds after which a busy queue releases its slot. A queue in a slow slot keeps its slot. */
 const turnMs = 10_000;
 
 /** Milliseconds after which an attempt is slow. Its queue moves to a slow slot and stops delaying quick queues. */

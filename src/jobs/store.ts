@@ -94,7 +94,7 @@ const claimChosen = (gateway: string, lease: string, more: string): string => `c
       order by due_at, id limit 1
     ) as first on true`;
 
-/** Cost does not depend on the number of due queues. */
+/** Claims queues by name. The cost does not depend on the number of due queues. */
 const claimNamedStatement: NamedStatement = {
   name: "job-claim-named",
   text: `with chosen as (
@@ -300,7 +300,7 @@ export async function deleteJobs(db: Queryable, kind: string, queue: string, lim
   return (await db.named<{ data: unknown }>(dropStatement, [kind, queue, limit])).map(({ data }) => data);
 }
 
-/** Result of a failed attempt: the time of the next attempt, or of the job's death. */
+/** Result of a failed attempt: the time of the next attempt, or the time at which the job became a dead letter. */
 export interface FailedAttempt {
   readonly complaint: string;
   readonly dueAt?: Date;
@@ -354,7 +354,7 @@ const unclaimedStatement: NamedStatement = {
 
 /**
  * Returns the due time of the oldest unclaimed or orphaned job. Considers only queues without recent failures whose
- * owner has nothing running.
+ * owner has no running queue.
  */
 export async function findOldestUnclaimed(db: Queryable, kind: string, now: Date): Promise<Date | undefined> {
   const [row] = await db.named<{ since: Date }>(unclaimedStatement, [kind, now]);

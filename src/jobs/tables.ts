@@ -1,7 +1,9 @@
 import type { Generated, JSONColumnType } from "kysely";
 import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/** Queues: the jobs with one key are claimed together. A row exists while the queue has jobs or is failing. */
+/**
+ * Queues of jobs with the same key, which are claimed together. A row exists while the queue has jobs or is failing.
+ */
 interface JobQueuesTable {
   kind: string;
   queue: string;

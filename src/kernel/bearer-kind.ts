@@ -2,7 +2,7 @@ import type { Principal } from "./call.ts";
 
 /** A bearer read from a request, before verification. */
 export interface BearerToken {
-  /** Identifier of its row, such as `key_...`. The prefix identifies the kind. */
+  /** Identifier of the bearer's row, such as `key_...`. */
   readonly id: string;
   readonly secret: string;
 }
@@ -11,11 +11,11 @@ export interface BearerToken {
 export interface Credential {
   readonly principal: Principal;
   readonly secretHash: Buffer;
-  /** Whether it was revoked, directly or with its owner. */
+  /** Whether the bearer or its owner was revoked. */
   readonly isRevoked: boolean;
   /** Expiry of the bearer and of everything opened with it. */
   readonly expiresAt: Date | null;
-  /** Time until which the bearer can open streams. They may stay open until `expiresAt`. */
+  /** Time until which the bearer can open streams. Open streams may continue until `expiresAt`. */
   readonly opensUntil?: Date;
   /** Identifiers of owners (account, user) whose change affects the bearer. */
   readonly belongsTo: readonly string[];
@@ -23,7 +23,7 @@ export interface Credential {
 
 /** A kind of bearer, contributed by a feature through `bearers`. */
 export interface BearerKind {
-  /** Prefix of its bearers, such as `phk_`. */
+  /** Prefix of bearers of this kind, such as `phk_`. */
   readonly prefix: string;
   /** Parses a bearer with this prefix. Returns undefined if malformed. */
   parse(text: string): BearerToken | undefined;

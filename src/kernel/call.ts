@@ -13,7 +13,9 @@ interface Caller extends Entitlement {
   readonly scopes: ReadonlySet<string>;
   /** Returns whether calls from an address are allowed. Default: all addresses. */
   readonly allowsAddress?: ((address: string) => boolean) | undefined;
-  /** Limits the caller to one session, by methods with the option `session_bearer`. Default: the account's sessions. */
+  /**
+   * The only session that the caller may use, by methods with the option `session_bearer`. Default: any of the account.
+   */
   readonly sessionId?: string;
   /** Whether a view link permits control of its session. */
   readonly mayControl?: boolean;
@@ -27,7 +29,7 @@ interface KeyPrincipal extends Caller {
   readonly keyId: string;
   /** User who created the key, directly or through another key. Operator keys have none. */
   readonly userId?: string;
-  /** Current role of that user, which limits the scopes. */
+  /** Current role of the creator, which limits the scopes. */
   readonly role?: Role;
   /** Expiry, if the bearer is a token of the key (OAuthService). */
   readonly tokenExpiresAt?: Date;
@@ -37,12 +39,12 @@ interface KeyPrincipal extends Caller {
 export interface LoginPrincipal extends Caller {
   readonly kind: "login";
   readonly loginId: string;
-  /** Pair of tokens in use. A step-up is bound to the pair and its successors. */
+  /** Identifier of the token pair in use. A step-up is bound to the pair and its successors. */
   readonly tokenId: string;
   readonly userId: string;
   /** Role of the user in the account. */
   readonly role: Role;
-  /** Whether the user has a second factor. Only then can a step-up be required. */
+  /** Whether the user has a second factor, without which no step-up can be required. */
   readonly hasSecondFactor: boolean;
   /** Time of the last step-up of this login, in Unix milliseconds. */
   readonly steppedUpAt: number | undefined;
@@ -54,22 +56,24 @@ export const steppedUpFor = 600_000;
 /** Authenticated caller. */
 export type Principal = KeyPrincipal | LoginPrincipal;
 
-/** Returns the login that calls a method. The option `login_only` must have rejected API keys. */
+/** Returns the login that calls a method with the option `login_only`. Throws for API keys. */
 export function loginOf({ principal }: Pick<Call, "principal">): LoginPrincipal {
   if (principal.kind !== "login")
     throw new Error("expected a login, got an API key: the method lacks the option login_only");
   return principal;
 }
 
-/** One execution of a changing method. A request retried with its Idempotency-Key may need several. */
+/** One execution of a method with effects. A request with an Idempotency-Key may need several. */
 export interface MethodAttempt {
-  /** Generates identifiers. A later attempt gets the same ones in the same order. */
+  /** Generates identifiers: the same, in the same order, for every attempt at a request. */
   readonly ids: Ids;
-  /** Whether the gateway of an earlier attempt died. Rows that the attempt committed have identifiers of `ids`. */
+  /**
+   * Whether the gateway of an earlier attempt died. Rows committed by the earlier attempt have identifiers of `ids`.
+   */
   readonly resumes: boolean;
   /**
-   * Commits the change with its response, which retries receive. Must be called once, as the last step. Returning a
-   * Failure commits both it and the change; throwing rolls back.
+   * Commits the change with its response, which retries receive. Must be called once, as the last step. If `run`
+   * returns a Failure, the Failure and the change are committed. If `run` throws, the change is rolled back.
    */
   commit<Answer extends Message>(run: (tx: Tx) => Promise<Answer | Failure>): Promise<Answer>;
 }
@@ -143,11 +147,11 @@ export interface AuditedCall extends AuditEntry, Pick<AuditRecord, "action"> {
   readonly call: Pick<Call, "principal" | "requestId" | "clientAddress" | "header">;
 }
 
-/** Audit log. Entries are sent with the next statement of their transaction, and errors fail the commit. */
+/** Audit log. Entries are inserted without waiting for the result. Errors fail the commit. */
 export interface AuditLog {
   /** Adds the entry of a call and returns its identifier. Methods use `call.audit`. */
   append(tx: Tx, entry: AuditedCall): string;
-  /** Adds any other entry and returns its identifier. */
+  /** Adds an entry without an audited call and returns its identifier. */
   record(tx: Tx, entry: AuditRecord): string;
   /** Deletes an entry written before its change, if the change was refused. */
   withdraw(id: string): Promise<void>;
@@ -161,6 +165,8 @@ export interface OutstandingTerms {
 
 /** Terms that accounts have to accept. */
 export interface LegalTerms {
-  /** Returns the revision to accept. Returns undefined synchronously if none is known to be outstanding. */
+  /**
+   * Returns the revision to accept. Returns undefined, without a promise, if no revision is known to be outstanding.
+   */
   outstanding(accountId: string): Promise<OutstandingTerms | undefined> | undefined;
 }

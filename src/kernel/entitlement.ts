@@ -1,4 +1,4 @@
-/** An operator override of a tier's limit, until it expires. */
+/** A limit that the operator changed for an account, until `expiresAt`. */
 export interface Override {
   /** Name of a rate-limit bucket or of a quota, such as `global` or `session_minutes`. */
   readonly limit: string;

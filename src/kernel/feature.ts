@@ -9,11 +9,11 @@ import { type ServedService, type ServiceImplementation, serve } from "./registr
 
 /** A feature as listed in src/app/features.ts. `Parts` are its dependencies. */
 export interface Feature<Parts> {
-  /** Service that it implements, which can be described without an app. */
+  /** Service that the feature implements. Available without an app, to describe the API. */
   readonly service?: DescService;
-  /** Kind of bearer that it adds. */
+  /** Kind of bearer that the feature adds. */
   readonly bearers?: (db: Database) => BearerKind;
-  /** Creates its parts for a gateway. */
+  /** Creates the feature's parts for a gateway. */
   readonly create?: (parts: Parts) => CreatedFeature;
 }
 
@@ -22,7 +22,7 @@ export interface CreatedFeature {
   readonly served?: ServedService;
   /** Repeated jobs. They run in every process unless ROLE is `api`, and must tolerate concurrency. */
   readonly jobs?: readonly RepeatedTask[];
-  /** Kinds of leased jobs that it handles. They run unless ROLE is `api`. */
+  /** Kinds of leased jobs that the feature handles. They run unless ROLE is `api`. */
   readonly jobKinds?: readonly JobKind<unknown>[];
   /** Long-running parts. They run unless ROLE is `api`. */
   readonly background?: readonly Part[];

@@ -12,8 +12,8 @@ export interface Job<Data> {
 
 /**
  * A kind of job. A job runs once, and again only if it fails or its gateway dies. Gateways claim queues. Jobs of a
- * queue start in commit order, except that failed jobs do not block the others. With the same order key, a first
- * attempt waits for the previous job's first attempt to end.
+ * queue start in commit order, except that failed jobs do not block the others. Among jobs with the same order key, a
+ * first attempt waits for the previous job's first attempt to end.
  */
 export interface JobKind<Data> {
   /** Lower case. Used in the database, in logs and in metrics. */
@@ -48,7 +48,9 @@ export function defineJob<Data>(jobKind: JobKind<Data>): JobKind<Data> {
   return jobKind;
 }
 
-/** Every further attempt would fail: the job becomes a dead letter, and its queue does not count as failing. */
+/**
+ * Thrown if every further attempt would fail. The job becomes a dead letter, and its queue does not count as failing.
+ */
 export class Hopeless extends Error {
   override readonly name = "Hopeless";
 }

@@ -58,13 +58,13 @@ export type ServiceImplementation<S> =
 interface Served<Kind, Method extends DescMethod> {
   readonly kind: Kind;
   readonly method: Method;
-  /** Such as `SessionService.Create`, for display. */
+  /** Display name, such as `SessionService.Create`. */
   readonly name: string;
   readonly rules: MethodRules;
   readonly route: HttpRoute | undefined;
   /** Whether responses are stored for an Idempotency-Key: for POST methods that change an account's data. */
   readonly keepsAnswers: boolean;
-  /** Whether responses may contain a secret, which is only stored sealed. */
+  /** Whether responses may contain a secret. Such responses are stored sealed. */
   readonly answersSecrets: boolean;
   /** Request field with the event after which a watch continues. */
   readonly resumesAfter: DescField | undefined;
@@ -93,7 +93,7 @@ export function serve<Methods extends GenServiceMethods>(
   service: GenService<Methods>,
   implementation: ServiceImplementation<GenService<Methods>>,
 ): ServedService {
-  // Erases the per-method types. Only here are descriptor and implementation known to match.
+  // Erases the per-method types. The parameters ensure that descriptor and implementation match.
   const implementations = implementation as unknown as Record<string, (call: Call, input: unknown) => unknown>;
   const methods = service.methods.map((method) => {
     const run = implementations[method.localName];

@@ -25,7 +25,7 @@ export interface Arrangements {
   /** Sets the operator's tier, which applies unless a higher tier is paid for. Returns the previous tier. */
   setTier(tx: Tx, accountId: string, tier: TierName): Promise<string>;
   /**
-   * Applies a change of grants and recomputes the effective tier: the highest of the arranged and the paid ones.
+   * Applies a change of grants and recomputes the effective tier: the highest of the arranged and the paid tiers.
    * Returns the grants.
    */
   serve(tx: Tx, accountId: string, change?: PaidChange): Promise<readonly PaidGrant[]>;
@@ -41,7 +41,7 @@ const noChange: PaidChange = { sandbox: false, apply: (time) => time };
 
 export function createArrangements({ clock, bus }: { readonly clock: Clock; readonly bus: Bus }): Arrangements {
   function tell(tx: Tx, accountId: string): void {
-    // The remaining minutes of running sessions may have changed.
+    // Schedules a quota check, because the remaining minutes of running sessions may have changed.
     lookBy(tx, accountId, clock.now());
     tx.afterCommit(() => bus.publish("bearer-changed", accountId));
   }
@@ -67,7 +67,7 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
     const before = tiers.get((await readArrangedTier(tx, accountId)) ?? served).name;
     const stored = await listGrants(tx, accountId);
     const now = clock.now();
-    // Applies grants that have ended since, before the change.
+    // Ends grants that have run out, before the change is applied.
     const { arranged, tier, grants } = advance(change(advance({ arranged: before, grants: stored }, now)), now);
     for (const grant of grants) {
       const old = stored.find(({ id }) => id === grant.id);
@@ -89,7 +89,7 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
     },
     endOverride: (tx, accountId, limit) => replace(tx, accountId, limit, []),
     async setDisabled(tx, accountId, isDisabled) {
-      // Waits for a concurrent create, which has then inserted its session or finds the account disabled.
+      // Waits for a concurrent session create. A later create finds the account disabled.
       await lockAccount(tx, accountId);
       const isChanged = await setDisabled(tx, accountId, isDisabled ? new Date(clock.now()) : null);
       if (isChanged) tell(tx, accountId);

@@ -50,7 +50,7 @@ interface Level {
   fullAt: number;
 }
 
-/** Buckets checked for being full per update. Bounds memory without a timer. */
+/** Number of buckets that each update checks, to delete full ones. Bounds memory without a timer. */
 const sweptPerTake = 2;
 
 /** Returns the state of a bucket. */

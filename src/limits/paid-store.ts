@@ -46,7 +46,7 @@ export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: Pa
   );
 }
 
-/** Lists up to 100 accounts with grants to end. With `endsSandbox`, all grants of a payment sandbox must end. */
+/** Lists up to 100 accounts with grants to end. With `endsSandbox`, these include all grants of a payment sandbox. */
 export async function findDueAccounts(db: Queryable, now: Date, endsSandbox: boolean): Promise<string[]> {
   const rows = await db.sql
     .selectFrom("tier_grants")

@@ -27,7 +27,7 @@ export interface PaidTime {
   readonly grants: readonly PaidGrant[];
 }
 
-/** Tiers of an account at a later time, with the effective tier. */
+/** Tiers of an account with the effective tier. */
 export interface Served extends PaidTime {
   readonly tier: TierName;
 }
@@ -88,7 +88,7 @@ function serveFrom(time: PaidTime, at: number): Served {
   return { ...time, tier, grants };
 }
 
-/** Advances to a later time. Each grant ends at its own time, and the next one starts there. */
+/** Advances to a later time. Each grant ends at its own time, at which the next grant starts. */
 export function advance(time: PaidTime, now: number): Served {
   let served = time;
   for (;;) {

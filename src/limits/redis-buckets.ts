@@ -15,11 +15,10 @@ const assumedGateways = 2;
 const keptWhenFull = 1_000;
 
 /**
- * Draws one token from each key, or none if any is empty. A draw of -1 refunds one, 0 only reads. ARGV: time in
+ * Draws one token from each key, or none if any is empty. A draw of -1 refunds a token, and 0 only reads. ARGV: time in
  * milliseconds or "", draw, then capacity and refill per second of each key. Returns 1 or 0, and the tokens of each
- * key.
- * Uses the time of Redis: a gateway with a fast clock would fill every bucket, and then block the others. Levels keep
- * six digits, because whole numbers would lose the refill between draws of a bucket of 90 per second.
+ * key. Uses the time of Redis: a gateway with a fast clock would fill every bucket, and then block the others. Levels
+ * keep six digits, because whole numbers would lose the refill between draws of a bucket of 90 per second.
  */
 const runScript = createScript(`
 local now = tonumber(ARGV[1])

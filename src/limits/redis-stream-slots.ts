@@ -5,7 +5,7 @@ import { createScript } from "../platform/redis/redis-script.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
 import { createStreamSlots, type StreamSlots } from "./stream-slots.ts";
 
-/** Milliseconds after which a slot that is not renewed expires, such as those of a dead gateway. */
+/** Milliseconds after which a slot that is not renewed expires, such as that of a dead gateway. */
 const defaultLife = 10_000;
 
 /** Renewals within the lifetime of a slot: two may fail. */
@@ -13,8 +13,8 @@ const renewals = 3;
 
 /**
  * Adds slots to a sorted set by expiry, unless the maximum is reached. Existing slots are renewed. ARGV: lifetime in
- * milliseconds, maximum, ids. Returns the number of slots before. Uses the time of Redis, because clocks of gateways
- * differ.
+ * milliseconds, maximum, ids. Returns the number of slots before the call. Uses the time of Redis, because clocks of
+ * gateways differ.
  */
 const addSeats = createScript(`
 local time = redis.call("TIME")

@@ -21,7 +21,7 @@ export interface Tier {
   readonly monthlySessionMinutes: number;
   readonly profiles: number;
   readonly profileStorageBytes: number;
-  /** The storage limit only causes warnings. */
+  /** Whether the storage limit only causes warnings. */
   readonly profileStorageIsSoft: boolean;
   readonly apiKeys: number;
   readonly longestSessionSeconds: number;

@@ -2,7 +2,7 @@ import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { dayAt, type Month, splitByDay } from "./month.ts";
 import { readUsage, type StoredUsage, type UsageDay, upsertUsage } from "./store.ts";
 
-/** Metered time of a session: from live to its end. */
+/** Metered time of a session, from going live to its end. */
 export interface MeteredSpan {
   readonly accountId: string;
   readonly from: number;

@@ -8,7 +8,7 @@ export class Allowance {
     this.#perSecond = perSecond;
   }
 
-  /** Consumes `amount` and returns the milliseconds to wait before more. `now` is in milliseconds. */
+  /** Consumes `amount` and returns the milliseconds to wait before the next use. `now` is in milliseconds. */
   use(amount: number, now: number): number {
     const regained = ((now - this.#at) * this.#perSecond) / 1_000;
     this.#at = now;

@@ -1,4 +1,4 @@
-/** Limits from which writers must wait. */
+/** Limits at which writers must wait. */
 export interface QueueBounds<T> {
   readonly items: number;
   /** Maximum total weight. Default: unlimited. */

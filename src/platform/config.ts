@@ -51,7 +51,7 @@ export type ProcessRole = "all" | "api" | "jobs" | "control";
 
 /** Configuration of a gateway, read from the environment. */
 export interface Config {
-  /** No DATABASE_URL: the service runs its own PostgreSQL and worker. */
+  /** Whether the service runs its own PostgreSQL and worker, because DATABASE_URL is not set. */
   readonly embedded: boolean;
   readonly host: string;
   readonly port: number;
@@ -92,7 +92,7 @@ export interface Config {
   readonly bundledLlm: BundledLlmConfig | undefined;
   /** Keys that seal secrets, newest first. If empty (embedded mode only), a key in DATA_DIR is used. */
   readonly secretsKeys: readonly SecretsKey[];
-  /** SMTP server. Without one, embedded mode keeps mails in the outbox. */
+  /** SMTP server. If undefined, embedded mode keeps mails in the outbox. */
   readonly smtpUrl: string | undefined;
   readonly mailFrom: string;
   /** Recipient of mails that need a person's attention, such as an underpaid order. */
@@ -193,7 +193,7 @@ function readProxyCheck(read: EnvironmentReader, publicUrl: string): string {
   return isPrivate ? "example.com:443" : `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
-/** Reads the role. On a single machine, no other process could take the remaining roles. */
+/** Reads the role. A single machine needs `all`, because no other process would take the remaining roles. */
 function readRole(read: EnvironmentReader, hasOthers: boolean): ProcessRole {
   const role = read.oneOf("ROLE", ["all", "api", "jobs", "control"], "all");
   if (role !== "all" && !hasOthers) throw new ConfigError("ROLE", `accepts \`${role}\` only with REDIS_URL`);
@@ -254,9 +254,9 @@ export function readConfig(
   const port = readPort(read, "PORT", 8080);
   const tls = readTls(read);
   const publicUrl = read.url("PUBLIC_URL", ["http:", "https:"]) ?? `${tls ? "https" : "http"}://localhost:${port}`;
-  // Matches the uids available to a worker (workers/isolation/uid-range.ts).
+  // The maximum is the number of uids available to a worker (workers/isolation/uid-range.ts).
   read.integer("WORKER_SLOTS", { min: 1, max: 256, absent: 0 });
-  // Only the embedded worker uses it, but an invalid value is reported here, where it is seen.
+  // Used by the embedded worker only, but checked here, so that the gateway reports an invalid value.
   read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException);
   return {
     embedded,

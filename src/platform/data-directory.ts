@@ -15,12 +15,14 @@ export function dataDirectory({ env, uid, home }: DataOwner): string {
   return join(env.XDG_DATA_HOME || join(home, ".local", "share"), "pilothouse");
 }
 
-/** Creates a directory if missing. Others may traverse it, because PostgreSQL and browsers use it as other users. */
+/** Creates a directory if missing. Other users may traverse it, because PostgreSQL and browsers run as other users. */
 export async function makePassableDirectory(path: string): Promise<void> {
   if (await makeDirectory(path)) await chmod(path, 0o711);
 }
 
-/** Creates a directory and its parents. Returns whether it is new. Node's `recursive` never ends below /proc. */
+/**
+ * Creates a directory and its parents. Returns whether it is new. Node's option `recursive` loops forever below /proc.
+ */
 async function makeDirectory(path: string): Promise<boolean> {
   try {
     await mkdir(path);

@@ -1,6 +1,6 @@
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A variable has an invalid value. */
+/** Thrown if a variable has an invalid value. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly variable: string;

@@ -62,7 +62,10 @@ export class Failure extends Error {
   }
 }
 
-/** Fields of a failure. Every failure needs a `detail` (expected, received, next step). The table has that of `internal`. */
+/**
+ * Arguments of a failure. All need a `detail` (expected, received, next step) except `internal`, whose text is in the
+ * table.
+ */
 type FailArguments<S extends ErrorSlug> = S extends "internal"
   ? [extensions?: ExtensionsFor<S>, details?: FailureDetails]
   : [extensions: ExtensionsFor<S>, details: FailureDetails & { readonly detail: string }];
@@ -103,7 +106,10 @@ export function failFields(
 /** Maximum number of listed faults. */
 export const maxFaults = 50;
 
-/** Creates a failure from a list of faults. `detail` names the first. A fault without a field concerns the body. */
+/**
+ * Creates a failure from a list of faults. `detail` describes the first fault. A fault without a field concerns the
+ * body.
+ */
 export function failFaults(slug: "bad-request" | "validation-failed", faults: readonly FieldFault[]): Failure {
   const errors = faults.slice(0, maxFaults).map(({ field, message }) => ({ field: field || "body", message }));
   const [first] = errors;

@@ -7,14 +7,14 @@ export type OnFault = (error: unknown) => void;
 const owner = new AsyncLocalStorage<OnFault>();
 let uncaught = 0;
 
-/** Runs `work`. Reports errors that later escape from it to `onFault`. */
+/** Runs `work`. Uncaught errors of its asynchronous operations are reported to `onFault`. */
 export function ownFaults(onFault: OnFault, work: () => void): void {
   owner.run(onFault, work);
 }
 
 /**
- * Keeps the process running after uncaught errors. Each is passed to its owner, or logged. Failed writes to stdout and
- * stderr are ignored, since logging them would fail again.
+ * Keeps the process running after uncaught errors. Each is passed to the handler set by `ownFaults`, or logged. Failed
+ * writes to stdout and stderr are ignored, since logging them would fail again.
  */
 export function keepRunning(log: { error(fields: object, message: string): void }): void {
   const report: OnFault = (error) => {

@@ -11,7 +11,7 @@ export function createLimiter(atOnce: number): Limiter {
     try {
       return await run();
     } finally {
-      // The slot passes directly to the next in the queue.
+      // The slot passes directly to the next waiting call.
       const next = waiting.shift();
       if (next) next();
       else free += 1;

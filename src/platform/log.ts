@@ -38,7 +38,7 @@ export interface LogDestination {
   readonly isTTY?: boolean;
 }
 
-/** Creates the log. Writes to standard error, which keeps standard output for the program. */
+/** Creates the log, which writes to standard error by default. */
 export function createLog(level: LogLevel, output: LogDestination = process.stderr): Log {
   const destination = output.isTTY ? { write: (line: string) => output.write(shortLine(line)) } : output;
   return pino({ level, base: null, redact: { paths: redactionPaths(), censor: "[redacted]" } }, destination);

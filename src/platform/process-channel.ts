@@ -8,12 +8,12 @@ export interface BusPost {
   readonly message: BusMessages[BusChannel];
 }
 
-/** Starts the work of a process. */
+/** Notifies a process that it may start. */
 export interface Beginning {
   readonly kind: "begin";
   /** Port of the demo page. With 0, the serving process chooses. */
   readonly demoPort: number;
-  /** Secret part of links to the demo and the outbox, which need no password until the service stops. */
+  /** Secret part of links to the demo and the outbox, which are valid until the service stops. */
   readonly linkSecret: string;
 }
 
@@ -25,7 +25,7 @@ export interface ProcessReady {
   readonly welcome?: string;
 }
 
-/** Request of a supervisor. The response to `alive` is empty, to `ready` it is `ready` or empty. */
+/** Request of a supervisor. The response to `alive` is empty. The response to `ready` is `ready` or empty. */
 export type ProcessRequest = "alive" | "ready" | "metrics";
 
 /** Message from a supervisor to its process. */
@@ -66,9 +66,11 @@ export function createPostOffice(send: Send): (post: BusPost) => void {
 export interface SupervisorLink {
   /** Bus to the other processes of the service. */
   readonly bus: Bus;
-  /** Resolves when the process may start its work. */
+  /** Resolves when the process may start. */
   readonly begun: Promise<Beginning>;
-  /** Notifies the supervisor that the process is ready. Its health and metrics are available from then on. */
+  /**
+   * Notifies the supervisor that the process is ready. From then on, the supervisor can request its health and metrics.
+   */
   tellReady(readiness: Omit<ProcessReady, "kind">, health: ProcessHealth): void;
 }
 
@@ -104,7 +106,7 @@ export function linkToSupervisor(): SupervisorLink | undefined {
     else if (message.kind === "ask") void reply(message.id, message.question);
     else local.publish(message.channel, message.message as never);
   });
-  // The supervisor has ended. The next one starts its own processes on the same ports.
+  // The supervisor has ended. The next supervisor starts its own processes on the same ports.
   process.once("disconnect", () => process.exit(1));
   return {
     bus: {

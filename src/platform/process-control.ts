@@ -35,8 +35,8 @@ export async function endProcess(pid: number, steps: readonly EndingStep[]): Pro
 }
 
 /**
- * Returns the start time of a process, to detect a reused pid, or an empty text if there is none. On Linux, returns
- * ticks since boot, because `ps` computes times from an adjustable clock.
+ * Returns the start time of a process, to detect a reused pid, or an empty text if the process does not exist. On
+ * Linux, returns ticks since boot, because `ps` computes times from an adjustable clock.
  */
 export async function startTime(pid: number): Promise<string> {
   if (process.platform !== "linux") return askPs(pid, "lstart=");

@@ -1,4 +1,4 @@
-/** The service cannot start. The message gives the reason and the remedy. */
+/** Thrown if the service cannot start. The message gives the reason and the remedy. */
 export class StartRefused extends Error {
   override readonly name = "StartRefused";
 }

@@ -42,7 +42,7 @@ export function readPrices(read: EnvironmentReader): Prices {
     return [name, Number(amount)] as const;
   });
   const currency = read.text("PRICE_CURRENCY") ?? "usd";
-  // Amounts are in cents, so other currencies are not supported.
+  // Amounts are in cents, so currencies without cents are not supported.
   if (!/^(usd|eur|gbp|chf|cad|aud|nzd|sek|nok|dkk|pln|czk)$/.test(currency))
     throw new ConfigError("PRICE_CURRENCY", "accepts a currency with cents in lower case, such as `usd` or `eur`");
   return { currency, cents: { ...table, ...Object.fromEntries(given) } };

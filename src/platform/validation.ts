@@ -62,7 +62,7 @@ function messageOf({ field: path, ruleId, forKey, message }: Violation, whole: R
       return "is required";
     case "field":
       if (!isMissing(path, last, whole)) return askedBy(ruleId, last) ?? message;
-      // A missing list is an empty one.
+      // Protobuf cannot distinguish a missing list from an empty one.
       return last.fieldKind === "list" ? "must have at least one item" : "is required";
     default: {
       const holder = path.findLast((element) => element.kind === "field");

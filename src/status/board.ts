@@ -71,7 +71,7 @@ function settled(states: States): States {
   return Object.fromEntries(Object.entries(states).map(([name, { health }]) => [name, { health }]));
 }
 
-/** Maintenance starts by the clock, without an update. */
+/** Returns whether an incident began since the last judgement. Planned maintenance begins without an update. */
 function hasBegun(incidents: readonly IncidentRow[], { judgedAt = 0 }: StoredBoard, at: number): boolean {
   return incidents.some(({ started_at: from }) => from.getTime() > judgedAt && from.getTime() <= at);
 }
@@ -96,7 +96,7 @@ function moveSpans(tx: Tx, before: readonly OpenSpan[], after: readonly OpenSpan
   return ended.length + begun.length > 0;
 }
 
-/** Ends open spans at the last sample. The time since is recorded as an outage, except during announced maintenance. */
+/** Ends open spans at the last sample. Records the time since as an outage, except for maintenance. */
 async function noteAbsence(
   tx: Tx,
   { judgedAt = 0 }: StoredBoard,

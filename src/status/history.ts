@@ -10,7 +10,7 @@ import { readSpans } from "./store.ts";
 
 /** Recent days of the components, cached by this gateway. */
 export interface History {
-  /** Returns the history. While PostgreSQL is down, returns the last known one. */
+  /** Returns the history. While PostgreSQL is down, returns the last known history. */
   read(): Promise<ReadonlyMap<ComponentName, DayHistory>>;
 }
 

@@ -19,7 +19,7 @@ export interface Pace {
   readonly worseAfter: number;
   /** Duration without a fault after which its end is shown. */
   readonly betterAfter: number;
-  /** Age of the last sample after which a gateway is silent. If all are, the time counts as absence. */
+  /** Age of the last sample after which a gateway is silent. If all gateways are silent, the time counts as absence. */
   readonly silentAfter: number;
   /** Age of the last sample after which a gateway is considered removed. */
   readonly forgetAfter: number;
@@ -32,7 +32,7 @@ export function paceOf(every = usualEvery): Pace {
   return {
     every,
     probe: 3_000,
-    // Timers may be some milliseconds late, or one early.
+    // Timers may fire some milliseconds late or a millisecond early.
     worseAfter: 0.9 * every,
     betterAfter: 1.9 * every,
     silentAfter: 30_000,
@@ -70,8 +70,8 @@ export function lookOf(component: ComponentName, all: readonly Facts[], silentGa
 }
 
 /**
- * Applies a sample to a component's state. A change takes effect once it has lasted. Of the values seen meanwhile, the
- * one nearest to the current health applies.
+ * Applies a sample to a component's state. A change takes effect once it has lasted as long as `pace` requires. Of the
+ * values seen meanwhile, the one nearest to the current health applies.
  */
 export function step(before: ComponentState | undefined, look: Health, at: number, pace: Pace): ComponentState {
   const { health, pending } = before ?? { health: "operational" };

@@ -36,7 +36,7 @@ export interface SamplerParts {
 
 /**
  * Samples all sources periodically. While PostgreSQL is down, the gateway judges by its own samples and stores them
- * later. Otherwise the time would count as absence.
+ * later. Without these samples, the time would count as absence.
  */
 export function createSampler(parts: SamplerParts): Part {
   const { db, bus, clock, ids, log, metrics, sources, feed, pace } = parts;

@@ -8,7 +8,7 @@ import type { BoardReading, StoredIncident } from "./store.ts";
 /** Status at a moment. */
 export interface Snapshot {
   readonly at: number;
-  /** PostgreSQL is down. Shows the last known status with this gateway's own findings. */
+  /** Whether PostgreSQL is down. If so, shows the last known status with this gateway's own findings. */
   readonly isAway: boolean;
   readonly components: readonly {
     readonly component: ComponentName;

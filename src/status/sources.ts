@@ -15,9 +15,9 @@ export interface Source {
   readonly failing?: Health;
 }
 
-/** Registry of probes and counters. Components without either are not shown. */
+/** Registry of probes and counters. Components without a probe or counter are not shown. */
 export interface Sources {
-  /** Adds a probe. Features add their dependencies when created. */
+  /** Adds a probe. Features call this when they are created. */
   watch(source: Source): void;
   /** Returns the counter of a component's successes and failures. */
   tally(component: ComponentName): Tally;

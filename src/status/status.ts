@@ -32,7 +32,7 @@ export interface Status extends Part {
   readonly subscriptions: Subscriptions;
   /** Reports the latest months, newest first. */
   reportSla(months: number): Promise<MonthReport[]>;
-  /** Notifications of subscribers. */
+  /** Mails to subscribers about incidents. */
   readonly mails: ReturnType<typeof createIncidentMails>;
   readonly pace: Pace;
 }

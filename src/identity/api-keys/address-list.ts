@@ -13,7 +13,7 @@ interface Network {
 /** Parses an IPv6 address in any notation. */
 function bitsOfIpv6(text: string): bigint {
   const { address } = new SocketAddress({ address: text, family: "ipv6" });
-  // A trailing IPv4 address stands for two groups.
+  // Replaces a trailing IPv4 address by two groups.
   const plain = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_all, ...bytes: string[]) =>
     [0, 2].map((at) => (Number(bytes[at]) * 256 + Number(bytes[at + 1])).toString(16)).join(":"),
   );
@@ -35,7 +35,7 @@ function readAddress(text: string): { readonly width: number; readonly bits: big
   return bits >> 32n === 0xffffn ? { width: 32, bits: bits & 0xffff_ffffn } : { width: 128, bits };
 }
 
-/** Parses a network such as `203.0.113.0/24`, or an address; undefined if it is invalid. */
+/** Parses a network such as `203.0.113.0/24`, or an address. Returns undefined if invalid. */
 function readNetwork(text: string): Network | undefined {
   const [, address = "", length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const read = readAddress(address);
@@ -68,7 +68,7 @@ export function areWithin(inner: readonly string[], outer: readonly string[]): b
   return inner.length > 0 && readNetworks(inner).every((one) => networks.some((other) => holds(other, one)));
 }
 
-/** Compiles a list into a predicate on addresses; undefined for an empty list, which allows all. */
+/** Compiles a list into a predicate on addresses. Returns undefined for an empty list, which allows all. */
 export function compileAddresses(texts: readonly string[]): ((address: string) => boolean) | undefined {
   if (texts.length === 0) return undefined;
   const networks = readNetworks(texts);

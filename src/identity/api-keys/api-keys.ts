@@ -16,7 +16,7 @@ const times = {
   uses: 60_000,
 };
 
-/** A new key; the token is shown only now. */
+/** A new key. The token cannot be read again. */
 export interface CreatedKey {
   readonly id: string;
   readonly token: string;

@@ -17,7 +17,7 @@ export interface GrantedRights {
   readonly role?: Role;
 }
 
-/** The most a caller may grant, and the grantor recorded with the grant. */
+/** The most that a caller may grant, and the identity recorded with the grant. */
 export interface Grantor extends Required<GrantedRights> {
   readonly scopes: readonly string[];
   /** The user, or the creator of the key; null for a key created by the operator. */
@@ -81,8 +81,8 @@ function assertWithin(grantor: Grantor, { scopes = [], expiresAt, addresses, rol
 
 /**
  * Checks a grant of a method with the option `grants`. Throws `forbidden` if the grant exceeds the caller's scopes,
- * expiry, addresses or role. A function computes the grant from the caller's rights. Returns the grantor, for the
- * record.
+ * expiry, addresses or role. If `grant` is a function, it computes the grant from the caller's rights. Returns the
+ * grantor to record.
  */
 export async function judgeGrant(
   tx: Tx,

@@ -6,17 +6,17 @@ import type { ApiKeyRow, KeyStatus } from "./store.ts";
 
 const { toMessage, toStored } = storedNames(ApiKeyStatus);
 
-/** Status filter of a list; undefined if unspecified. */
+/** Converts the status filter of a list. Returns undefined if unspecified. */
 export const toKeyStatus = toStored;
 
-/** Status of a key at a time. */
+/** Returns the status of a key at a time. */
 export function keyStatusOf(row: ApiKeyRow, now: number): KeyStatus {
   if (row.revoked_at) return "revoked";
   if (row.expires_at && row.expires_at.getTime() <= now) return "expired";
   return row.rotated_to === null ? "active" : "expiring";
 }
 
-/** Prefix that identifies a key to people. */
+/** Returns the start of a key's text, which identifies the key to people. */
 export function keyPrefixOf(id: string): string {
   return `phk_${id.slice("key_".length, "key_".length + 12)}`;
 }

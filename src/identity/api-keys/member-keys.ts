@@ -8,7 +8,7 @@ import { type KeyMakerId, lockKeysMadeBy, passKey } from "./store.ts";
 export interface MemberKeys {
   /** Revokes the keys that a user created, with an event each. Returns their identifiers. */
   revoke(tx: Tx, maker: KeyMakerId, by: Principal): Promise<string[]>;
-  /** Transfers the keys to another user, limited to that user's scopes. Returns their identifiers. */
+  /** Transfers the keys of a user to the caller, limited to the caller's scopes. Returns their identifiers. */
   pass(tx: Tx, maker: KeyMakerId, to: Principal): Promise<string[]>;
 }
 

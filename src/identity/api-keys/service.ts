@@ -42,7 +42,7 @@ const grace = 24 * 3_600_000;
 
 const keyId = idPattern("key");
 
-/** Bounds of a new key; omitted fields default to those of its creator. */
+/** Returns the bounds of a new key. Omitted fields default to those of its creator. */
 function readBounds({ scopes, expiresAt, addresses }: CreateApiKeyRequest, maker: Grantor) {
   const wanted = scopes.length > 0 ? scopes : maker.scopes;
   return {
@@ -125,7 +125,7 @@ export function createApiKeyService(parts: ApiKeyServiceParts): ServiceImplement
         const { row, token } = await makeKey(tx, { id, accountId, name, maker, ...bounds });
         const graceEnds = new Date(Math.min(now + grace, expiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
         await retireKey(tx, oldId, { id, graceEnds });
-        // Gateways that have cached the old key learn its new expiry.
+        // Makes gateways reload the old key with its new expiry.
         parts.apiKeys.changed(tx, oldId);
         call.audit(tx, { subject: oldId, data: { name, new_key_id: id } });
         return create(RotateApiKeyResponseSchema, {
@@ -157,7 +157,7 @@ function principalId({ principal }: Call): string {
   return principal.kind === "key" ? principal.keyId : principal.userId;
 }
 
-/** Bounds of a new key, for the audit log. */
+/** Formats the bounds of a new key for the audit log. */
 function auditedBounds({ scopes, expiresAt, addresses }: ReturnType<typeof readBounds>) {
   return {
     scopes,

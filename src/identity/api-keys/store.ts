@@ -13,9 +13,9 @@ export interface KeyRow
   readonly overrides: Override[];
   readonly addresses: string[];
   readonly created_by: string | null;
-  /** Current role of its creator in the account; null for an operator's key. */
+  /** Current role of the creator in the account; null for an operator's key. */
   readonly role: Role | null;
-  /** The account is disabled, or the creator is no longer a member. */
+  /** Whether the account is disabled or the creator is no longer a member. */
   readonly is_orphaned: boolean;
 }
 
@@ -46,7 +46,7 @@ export function findKeys(db: Database, ids: readonly string[]): Promise<KeyRow[]
   return db.named<KeyRow>(findStatement, [ids]);
 }
 
-/** Inserts a key; undefined if the identifier exists. */
+/** Inserts a key. Returns undefined if the identifier exists. */
 export async function insertKey(tx: Tx, key: NewKey): Promise<ApiKeyRow | undefined> {
   return tx.sql
     .insertInto("api_keys")
@@ -121,7 +121,7 @@ export async function listKeys(db: Queryable, query: KeyListQuery): Promise<ApiK
   return select.orderBy("id", "desc").limit(query.limit).execute();
 }
 
-/** A user whose keys are meant, in one account or in all. */
+/** Creator of keys, in one account or in all. */
 export interface KeyMakerId {
   readonly accountId?: string;
   readonly userId: string;

@@ -13,13 +13,13 @@ export interface ApiKeysTable {
   revoked_at: Date | null;
   /** The user who created the key, directly or by another key; null for a key created by the operator. */
   created_by: string | null;
-  /** The key that created it, if any. */
+  /** The key that created this key, if any. */
   created_by_key: Generated<string | null>;
   /** Networks from which the key can be used; empty allows all. */
   addresses: Generated<string[]>;
-  /** Accurate to a minute. */
+  /** Last use, accurate to a minute. */
   last_used_at: Date | null;
-  /** The key that replaced it. */
+  /** The key that replaced this key. */
   rotated_to: string | null;
 }
 

@@ -9,5 +9,5 @@ export const newKeySecret = keyText.newSecret;
 /** Formats a key: `phk_<id>_<secret>`. */
 export const writeToken = keyText.write;
 
-/** Parses a key; undefined if the text is not a key. */
+/** Parses a key. Returns undefined if malformed. */
 export const parseToken = keyText.parse;

@@ -67,7 +67,7 @@ interface IdempotencyParts {
   readonly wait?: number;
 }
 
-/** Another gateway took over the attempt. */
+/** Thrown if another gateway took over the attempt. */
 class Superseded extends Error {
   override readonly name = "Superseded";
 }

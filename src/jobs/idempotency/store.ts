@@ -17,7 +17,7 @@ export interface RequestClaim {
   readonly key: string;
   readonly epoch: string;
   readonly seed: string;
-  /** An earlier attempt was taken over. */
+  /** Whether this attempt takes over from an earlier one. */
   readonly resumes: boolean;
 }
 
@@ -33,8 +33,8 @@ const keptFor = sql`interval '24 hours'`;
 const silentFor = sql`interval '10 seconds'`;
 
 /**
- * Claims a request that is new, expired, or whose gateway stopped sending heartbeats; in the last case with the first
- * attempt's seed. Returns undefined if another attempt holds it.
+ * Claims a request that is new, expired, or whose gateway stopped sending heartbeats. In the last case, the seed of the
+ * first attempt is kept. Returns undefined if another attempt holds the request.
  */
 export async function claimRequest(
   db: Database,

@@ -5,7 +5,7 @@ import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
 interface IdempotencyKeysTable {
   account_id: string;
   key: string;
-  /** Key or user of the first request. Other callers never receive its response. */
+  /** Key or user of the first request. Other callers never receive the response. */
   caller: Generated<string>;
   /** SHA-256 of method, path and body. */
   request_hash: Buffer;
@@ -15,7 +15,7 @@ interface IdempotencyKeysTable {
   epoch: ColumnType<string, undefined, string>;
   /** Last heartbeat of the running attempt. */
   beat_at: Stamp;
-  /** Response message in binary. Null with `failure` while an attempt is running. */
+  /** Response message in binary. Null, like `failure`, while an attempt is running. */
   answer: Buffer | null;
   /** JSON of a permanent failure. */
   failure: Buffer | null;

@@ -28,9 +28,9 @@ interface RuntimePlaces {
   variable: string;
   /** Name of Playwright's directories, without revision. */
   playwrightName: string;
-  /** Executables in such a directory, per platform. */
+  /** Possible paths of the executable in these directories, which differ between platforms. */
   playwrightFiles: string[];
-  /** Real binaries only. Debian's wrapper scripts do not exec, so killing one leaves the browser running. */
+  /** Binaries of the system. Excludes Debian's wrapper scripts: killing a script leaves its browser running. */
   system: string[];
 }
 
@@ -91,7 +91,10 @@ export const realDisk: DiskLookup = {
   },
 };
 
-/** Returns the directory of Playwright's browsers. Isolation slots can read DATA_DIR, but not private homes. */
+/**
+ * Returns the directory of Playwright's browsers. The default is in DATA_DIR, because isolation slots cannot read
+ * private homes.
+ */
 export function playwrightDirectory({ env, dataDirectory }: Pick<BrowserSearch, "env" | "dataDirectory">): string {
   return env.PLAYWRIGHT_BROWSERS_PATH || join(dataDirectory, "browsers");
 }

@@ -23,7 +23,7 @@ import {
 } from "../../gen/pilothouse/v1/session_pb.ts";
 import type { TypedMethod } from "./grpc-codec.ts";
 
-/** A method of WorkerService, and the message that the request of its Command holds. */
+/** A method of WorkerService, and the type of the request in its Command. */
 export interface FleetCommand<Kind, Request extends DescMessage, Response extends DescMessage> {
   readonly method: TypedMethod<Kind, typeof CommandSchema, Response> & DescMethod;
   readonly request: Request;
@@ -31,7 +31,7 @@ export interface FleetCommand<Kind, Request extends DescMessage, Response extend
 
 const { method } = WorkerService;
 
-/** All commands to a session that are one message. */
+/** Commands to a session whose request is a single message. */
 export const fleetCommands = {
   create: { method: method.create, request: LaunchRequestSchema },
   navigate: { method: method.navigate, request: NavigateRequestSchema },

@@ -73,12 +73,12 @@ const linkLimits = {
   "grpc.keepalive_timeout_ms": 20_000,
 };
 
-/** Creates a grpc-js server for gateways and workers. By default, grpc-js sets no such limits. */
+/** Creates a grpc-js server with the limits above, which grpc-js does not set by default. */
 export function createLinkServer(): Server {
   return createGrpcServer(linkLimits);
 }
 
-/** Part of a grpc-js server that rejects streams which are no calls. */
+/** Private method of a grpc-js server that rejects streams which are not gRPC calls. */
 interface StreamCheck {
   _verifyContentType(stream: Http2Stream, headers: IncomingHttpHeaders): boolean;
 }
@@ -210,7 +210,7 @@ interface ServedCall extends EventEmitter {
   readonly cancelled: boolean;
 }
 
-/** A call as seen by handlers. Creates the signal on first use, which takes 3 us. */
+/** A call as seen by handlers. Creates the signal only on first use, because it takes 3 us. */
 class SeenCall implements GrpcCall {
   readonly metadata: Metadata;
   readonly trailer = new Metadata();

@@ -9,7 +9,7 @@ export interface FleetTlsFiles {
   readonly ca: string;
 }
 
-/** Reads the TLS files. Undefined: connections are in clear text. */
+/** Reads the TLS files. Returns undefined if connections are in clear text. */
 export function readFleetTls(read: EnvironmentReader): FleetTlsFiles | undefined {
   const files = read.together("FLEET_TLS_CERT", "FLEET_TLS_KEY", "FLEET_TLS_CA");
   return files && { cert: files.FLEET_TLS_CERT, key: files.FLEET_TLS_KEY, ca: files.FLEET_TLS_CA };
@@ -28,7 +28,7 @@ export function fleetServerCredentials(tls: FleetTlsFiles | undefined): ServerCr
   return ServerCredentials.createSsl(readFileSync(tls.ca), [pair], true);
 }
 
-/** Returns channel options for dialling an address with the certificate of `name`. */
+/** Returns channel options for an address whose certificate is issued for `name`. */
 export function dialledAs(name: string): ChannelOptions {
   return { "grpc.ssl_target_name_override": name, "grpc.default_authority": name };
 }

@@ -78,13 +78,13 @@ export function callUnary<Input extends DescMessage, Output extends DescMessage>
       else resolve(answer);
     },
   );
-  // Status arrives in the tick in which the call settles, before its promise does.
+  // The status event arrives before the promise settles, so the trailer is known to the caller in time.
   call.on("status", ({ metadata }) => options.onTrailer?.(metadata));
   const release = cancelOnAbort(options.signal, () => call.cancel());
   return promise.finally(release);
 }
 
-/** Makes a server-streaming call. Leaving the loop over it cancels the call. */
+/** Makes a server-streaming call. Leaving the loop over the responses cancels the call. */
 export async function* callServerStreaming<Input extends DescMessage, Output extends DescMessage>(
   client: Client,
   method: TypedMethod<"server_streaming", Input, Output> & DescMethod,
@@ -226,7 +226,7 @@ function toCallOptions({ timeoutMs }: GrpcCallOptions): CallOptions {
 
 /**
  * Cancels a call some microtasks after the signal. In the tick that starts a call, grpc-js 1.14 cancels only locally:
- * the request is still sent, and the server works until the deadline (300 times of 300).
+ * the request is still sent, and the server works until the deadline (in 300 of 300 trials).
  */
 function cancelOnAbort(signal: AbortSignal | undefined, cancel: () => void): () => void {
   if (!signal) return () => undefined;

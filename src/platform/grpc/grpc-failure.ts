@@ -12,8 +12,8 @@ const problemTrailer = "problem-bin";
 const retryTrailer = "retry-after";
 
 /**
- * A call reached another process than intended, because another worker took over the address. Callers see an
- * unreachable worker.
+ * Thrown if a call reached the wrong process, because another worker took over the address. The caller receives the
+ * error of an unreachable worker.
  */
 export class WrongAddressee extends Error {
   override readonly name = "WrongAddressee";
@@ -33,8 +33,8 @@ export function failureToStatus(thrown: unknown): Partial<StatusObject> {
 }
 
 /**
- * Converts a call's error back to the failure thrown by the other side. Without one, a passed deadline becomes
- * `session-timeout`, an unreachable worker `capacity-unavailable`, and anything else `internal`.
+ * Converts a call's error back to the failure thrown by the other side. If the other side sent no failure, a passed
+ * deadline becomes `session-timeout`, an unreachable worker `capacity-unavailable`, and anything else `internal`.
  */
 export function statusToFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;

@@ -27,7 +27,7 @@ const refusedIpv4 = [
 const refusedIpv6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 const publicIpv6 = ["2000::/3"];
 
-/** Networks with an IPv4 address in the last 32 bits, which decides: IPv4-mapped, and NAT64's well-known prefix. */
+/** IPv6 networks whose last 32 bits are an IPv4 address, which is checked instead: IPv4-mapped, and NAT64's prefix. */
 const carriesIpv4 = ["::ffff:0:0/96", "64:ff9b::/96"];
 
 const loopbackNetworks = ["127.0.0.0/8", "::1"];
@@ -35,7 +35,7 @@ const loopbackNetworks = ["127.0.0.0/8", "::1"];
 /** Addresses of cloud metadata services, which reveal credentials. */
 const metadataNetworks = ["168.63.129.16", "169.254.0.0/16", "fd00:ec2::254", "fd20:ce::254", "100.100.100.200"];
 
-/** Maximum length of host names (RFC 1035), and longer than any address. */
+/** Maximum length of host names (RFC 1035). IP addresses are shorter. */
 const maxHost = 255;
 
 const refused = networks([...refusedIpv4, ...refusedIpv6]);
@@ -64,8 +64,8 @@ export interface AddressRulesOptions {
   /** Exceptions by the operator: networks (`10.1.0.0/16`, `10.1.2.3`) and targets (`intranet.example:8443`). */
   allow?: readonly string[];
   /**
-   * Addresses of this machine. They are refused even if public or in an allowed network. Only an allowed target or
-   * loopback network opens them.
+   * Addresses of this machine. Refused even if public or in an allowed network, unless an allowed target or loopback
+   * network permits them.
    */
   ownAddresses?: () => Iterable<string>;
 }

@@ -1,4 +1,6 @@
-/** Reason of a failed request. The first is a rule of this service, the others concern the other side. */
+/**
+ * Reason of a failed request. `address_not_allowed` is a rule of this service. The others are faults of the other side.
+ */
 export type FetchFaultReason =
   | "address_not_allowed"
   | "name_not_resolved"

@@ -5,13 +5,13 @@ import { createSecureContext } from "node:tls";
 import { unlessLate } from "../deadline.ts";
 import { createLimiter } from "../limiter.ts";
 
-/** Milliseconds to keep an idle connection. Most servers close idle ones after 5 s. */
+/** Milliseconds to keep an idle connection. Most servers close idle connections after 5 s. */
 const keepMs = 4_000;
 
 /** Maximum numbers of idle connections. A TLS connection takes about 50 KiB. */
 const idle = { perHost: 8, inAll: 128 };
 
-/** Excludes the hybrid with ML-KEM, whose larger first message would keep another 16 KiB per connection (of 60). */
+/** Key exchange without ML-KEM, whose larger first message would keep another 16 KiB per connection. */
 const ecdhCurve = "X25519:P-256:P-384";
 
 /**
@@ -49,7 +49,7 @@ export function keepConnections(ca: string | undefined): KeptConnections {
   return {
     of(protocol) {
       if (protocol !== "https:") return plain;
-      // Shared context, because each contains all certificate authorities.
+      // One context for all connections, because each context contains all certificate authorities.
       secure ??= bounded(
         takingTurns(new https.Agent({ ...options, secureContext: createSecureContext({ ecdhCurve, ca }) })),
       );

@@ -30,7 +30,7 @@ export interface FetchRequest {
   readonly maxBytes: number;
 }
 
-/** A response with received headers. Read the body to its end or cancel it. */
+/** A response whose headers have arrived. Callers must read the body to its end or call `cancel`. */
 export interface FetchAnswer {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
@@ -87,7 +87,7 @@ export class SafeFetch implements Disposable {
     await this.#locate(address);
   }
 
-  /** Sends a request. Resolves at the response headers. Rejects with a FetchFault or the signal's reason. */
+  /** Sends a request. Resolves when the response headers arrive. Rejects with a FetchFault or the signal's reason. */
   async send(address: string, request: FetchRequest): Promise<FetchAnswer> {
     const time = new RequestTime(request.times, request.signal);
     try {
@@ -123,7 +123,7 @@ export class SafeFetch implements Disposable {
     } catch (thrown) {
       outgoing.destroy();
       if (!outgoing.reusedSocket || !isReset(thrown) || !isWhole(request.body)) throw thrown;
-      // The server closed a reused connection just now. Retrying ends with a new connection, because few are kept.
+      // The server closed a kept connection. Retries use the few other kept connections, then a new one.
       return this.#answer(destination, request, time);
     }
   }
@@ -193,7 +193,7 @@ function headOf(
   time.signal.addEventListener("abort", () => outgoing.destroy(), { once: true });
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
   outgoing.once("response", resolve);
-  // Stays registered: errors after the headers appear in the body.
+  // Stays registered, because errors may follow the headers. The body reports them.
   outgoing.on("error", reject);
   outgoing.once("socket", (socket) => {
     if (outgoing.reusedSocket) time.begin("head");
@@ -248,7 +248,7 @@ async function* readBody(
   }
 }
 
-/** After an abort, any error is a consequence of the abort. */
+/** Returns the abort reason if the signal aborted, because the error then follows from the abort. */
 function faultOf(thrown: unknown, signal: AbortSignal): unknown {
   return signal.aborted ? signal.reason : asFault(thrown);
 }

@@ -51,7 +51,7 @@ const dnsMs = 1_500;
 
 /**
  * Creates a resolver that queries name servers directly, without the hosts file. The system's resolver blocks a thread
- * while a name server is silent: four such names would block file access. Default: name servers of the machine.
+ * while a name server is silent: four such lookups would block file access. Default: name servers of the machine.
  */
 export function createDnsResolve(servers?: readonly string[]): Resolve {
   const open = (): Resolver => {

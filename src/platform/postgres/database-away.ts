@@ -1,7 +1,7 @@
 import pg from "pg";
 import { Failure } from "../errors.ts";
 
-/** PostgreSQL is unreachable or refuses connections. */
+/** Cause of a failure if PostgreSQL is unreachable or refuses connections. */
 export class DatabaseAway extends Error {
   override readonly name = "DatabaseAway";
 
@@ -10,7 +10,7 @@ export class DatabaseAway extends Error {
   }
 }
 
-/** Returns whether PostgreSQL is unreachable, so that cached data may be used longer. */
+/** Returns whether an error was caused by unreachable PostgreSQL. Cached data may then be used longer. */
 export function isDatabaseAway(error: unknown): boolean {
   return error instanceof Failure && error.cause instanceof DatabaseAway;
 }

@@ -14,14 +14,17 @@ import type { Log } from "../log.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
 import type { Migrations, Schema } from "./schema.ts";
 
-/** Milliseconds. Statements normally take a few, so longer ones are stuck and must not block clients. */
+/** Milliseconds. Normal statements take a few. Stuck ones must not block clients. */
 const timeouts = {
   connect: 3_000,
   statement: 10_000,
   lock: 5_000,
   idleInTransaction: 3_000,
   query: 12_000,
-  /** Wait for a pooled connection, including connecting. With 500 concurrent requests, the last waits for seconds. */
+  /**
+   * Wait for a pooled connection, including connecting. With 500 concurrent requests, the last request waits for
+   * seconds.
+   */
   turn: 10_000,
 };
 
@@ -120,7 +123,7 @@ export function isTaken(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === "23505";
 }
 
-/** Converts errors with a documented failure. Rethrows others. */
+/** Converts errors that have a documented failure. Rethrows others. */
 function rethrow(error: unknown): never {
   if (isUnstorable(error))
     throw failFields("validation-failed", { request: "contains U+0000, which cannot be stored" });
@@ -154,7 +157,7 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
     },
     async close() {
       await sql.destroy();
-      // Kysely closes the pool only after having used it.
+      // Kysely does not close a pool that it has never used.
       if (!pool.ending) await pool.end();
     },
   };
@@ -215,7 +218,7 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
     send({ text: "begin" });
     result = await run(tx);
     const [{ command }] = await Promise.all([query({ text: "commit" }), ...sent]);
-    // A commit after a failed statement returns another command.
+    // After a failed statement, PostgreSQL answers COMMIT with ROLLBACK.
     if (command !== "COMMIT") throw failed ?? new Error(`expected COMMIT, got ${command}`);
   } catch (error) {
     await connection.query({ text: "rollback" }).catch(() => undefined);

@@ -40,7 +40,9 @@ export interface EmbeddedPostgres {
   leave(): void;
 }
 
-/** Returns the user `nobody`, which initdb finds in every passwd file, or the current user if it is not root. */
+/**
+ * Returns `nobody` instead of root, because initdb finds this user in every passwd file. Otherwise, the current user.
+ */
 function serverUser(): ServerUser {
   return process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 }
@@ -51,7 +53,7 @@ const endingSteps: readonly EndingStep[] = [
   { signal: "SIGKILL", patience: times.immediateShutdown },
 ];
 
-/** Program of the server in a data directory. */
+/** PostgreSQL server of a data directory, as a supervised program. */
 class Server implements SupervisedProgram {
   readonly name = "PostgreSQL";
   readonly endingSteps = endingSteps;

@@ -7,7 +7,7 @@ import { connectionOptions, type DatabaseTarget } from "./database.ts";
 /** First key of the service's advisory locks: "pilo". */
 export const lockClass = 0x70696c6f;
 
-/** Milliseconds. After a kill, the connection and its lock are released sooner. */
+/** Milliseconds to wait for the lock. PostgreSQL releases the lock of a killed process sooner. */
 const patience = 3_000;
 const retryEvery = 100;
 
@@ -29,7 +29,7 @@ export interface LoneLockOptions {
   onLost(): void;
 }
 
-/** Creates the lock. If its connection is lost (PostgreSQL restarts), acquires it again as soon as possible. */
+/** Creates the lock. Acquires it again if its connection is lost, as when PostgreSQL restarts. */
 export function createLoneLock({ target, log, number, onLost }: LoneLockOptions): LoneLock {
   let holder: pg.Client | undefined;
   let released = false;

@@ -69,7 +69,7 @@ async function copyOnce(from: string, to: string): Promise<void> {
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { recursive: true });
   await cp(join(from, "native"), join(unfinished, "native"), { recursive: true, verbatimSymlinks: true });
-  // Independent of the umask, because another user runs the files.
+  // Sets the modes independently of the umask, because another user runs the files.
   await chmod(unfinished, 0o755);
   await chmod(join(unfinished, "native"), 0o755);
   await rename(unfinished, to);

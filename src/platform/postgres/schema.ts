@@ -1,7 +1,7 @@
 import type { ColumnType } from "kysely";
 
 /**
- * Tables after all migrations. Each feature adds its own in `tables.ts` by `declare module
+ * Tables after all migrations. Each feature adds its own tables in `tables.ts` by `declare module
  * "../platform/postgres/schema.ts" { interface Schema { ... } }`.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: the features fill it.

@@ -12,9 +12,9 @@ import type { Migrations } from "./schema.ts";
 
 /** Milliseconds. */
 const times = {
-  /** For running statements at shutdown. */
+  /** Maximum wait for running statements at shutdown. */
   close: 5_000,
-  /** Until PostgreSQL responds and migrations are applied. */
+  /** Maximum wait until PostgreSQL responds and migrations are applied. */
   ready: 60_000,
   /** Polling interval. */
   look: 50,
@@ -27,7 +27,7 @@ export const databaseTarget = ({ databaseUrl, dataDir }: Config): DatabaseTarget
 export interface DatabaseServerOptions {
   readonly config: Config;
   readonly log: Log;
-  /** Called if another service has taken the database, so that this one must exit. */
+  /** Called if another service has taken the database, so that this process must exit. */
   readonly onFatal: () => void;
   /** Replaces the configured database by a running one. */
   readonly database?: DatabaseTarget | undefined;
@@ -37,7 +37,7 @@ export interface DatabaseServerOptions {
 export function createDatabaseServer({ config, log, onFatal, database }: DatabaseServerOptions): Part {
   const isGiven = database !== undefined || config.databaseUrl !== undefined;
   const postgres = isGiven ? undefined : createEmbeddedPostgres(config.dataDir, log);
-  // Without Redis, two services could not notify each other of changes.
+  // Without Redis, a second service would miss changes, so a lock excludes it.
   const target = database ?? databaseTarget(config);
   const lock = config.redisUrl === undefined ? createLoneLock({ target, log, number: 1, onLost: onFatal }) : undefined;
   let isOurs = false;
@@ -92,7 +92,7 @@ export function openStorage(
 
   const findAbsence = (): Promise<undefined> => db.named({ name: "ready", text: "select 1" }, []).then(() => undefined);
 
-  /** Describes a missing migration. Accepts migrations of later releases, which are safe for this one. */
+  /** Describes a missing migration. Accepts migrations of later releases, which are safe for this release. */
   async function findMissingMigration(): Promise<string | undefined> {
     const applied = await db.appliedMigrations();
     const missing = Object.keys(migrations).filter((name) => !applied.has(name));

@@ -6,8 +6,8 @@ import type { Redis } from "./redis.ts";
 const redisChannel = "pilothouse:bus";
 
 /**
- * Creates a bus between gateways. Local subscribers receive messages directly, also while Redis is down. Other gateways
- * then find changes by polling (events, within a second) or by cache expiry (keys and sessions, within 5 s).
+ * Creates a bus between gateways. Local subscribers receive messages directly. While Redis is down, other gateways find
+ * changes by polling (events, within a second) or by cache expiry (keys and sessions, within 5 s).
  */
 export function createRedisBus(redis: Redis): Bus {
   const local = createLocalBus();

@@ -8,7 +8,7 @@ const times = {
   /** Maximum delay of a request if Redis hangs. Normal responses take less than 1 ms. */
   command: 50,
   connect: 2_000,
-  /** Detects that a slow Redis responds again. */
+  /** Interval of pings, which detect that a slow Redis responds again. */
   ping: 1_000,
   /** A connection without traffic for this long, including pings, is dead. */
   silence: 5_000,
@@ -26,16 +26,16 @@ const longestQueue = 10_000;
 
 export type RedisClient = ReturnType<typeof makeClient>;
 
-/** Feature that had to work without Redis. */
+/** Use of Redis, as labelled in the metrics. */
 export type RedisUse = "bus" | "buckets" | "seats";
 
-/** Redis connection that may be down. Callers then proceed without Redis immediately. */
+/** Redis connection. While Redis is down, callers continue without it immediately. */
 export interface Redis {
   /** False from the first failed command, or the third consecutive timeout, until Redis responds again. */
   readonly isUp: boolean;
   /** Runs a command. Resolves with undefined if Redis is down or does not respond within 50 ms. */
   ask<T>(use: RedisUse, command: (client: RedisClient) => Promise<T>): Promise<T | undefined>;
-  /** Counts a request that worked without Redis. */
+  /** Counts a request that was served without Redis. */
   missed(use: RedisUse): void;
   /** Calls the listener with every message of a channel until `stop`. */
   listen(channel: string, listener: (message: string) => void): void;
@@ -72,7 +72,7 @@ function makeMetrics(registry: Registry) {
   };
 }
 
-/** Redis did not respond in time. */
+/** Thrown if Redis does not respond in time. */
 class RedisTimeout extends Error {
   override readonly name = "RedisTimeout";
 }
@@ -118,7 +118,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     downSince = undefined;
   }
 
-  /** Subscribes to new channels. The client restores subscriptions after reconnecting by itself. */
+  /** Subscribes to new channels. After reconnecting, the client itself restores earlier subscriptions. */
   async function subscribe(): Promise<void> {
     for (const [channel, listener] of listeners) {
       if (subscribed.has(channel)) continue;

@@ -3,7 +3,7 @@ import { type FieldFault, maxFaults } from "../errors.ts";
 // Longer field names are truncated, because clients may send names of any length.
 const longestName = 200;
 
-/** Adds a fault, unless the maximum number is reached. A function creates its message only when needed. */
+/** Adds a fault, unless the maximum number is reached. If `message` is a function, it is called only when needed. */
 export function addFault(faults: FieldFault[], field: string, message: string | (() => string)): void {
   if (faults.length >= maxFaults) return;
   faults.push({ field: field.slice(0, longestName), message: typeof message === "string" ? message : message() });

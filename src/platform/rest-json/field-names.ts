@@ -1,6 +1,6 @@
 import { type DescEnum, type DescField, type DescMessage, type DescOneof, ScalarType } from "@bufbuild/protobuf";
 
-/** Maps an enum's numbers to JSON names: without prefix, in lower case, without zero. */
+/** Maps an enum's numbers, except zero, to JSON names: in lower case and without prefix. */
 export function enumNames(desc: DescEnum): Map<number, string> {
   const prefix = desc.sharedPrefix ?? "";
   return new Map(

@@ -48,7 +48,7 @@ function wordsOf(error: unknown, text: string): string {
 /** Minimum characters of a key with colon, value and comma, and of an element with comma. */
 const shortest = { key: 4, element: 2 };
 
-/** Returns the limit that a text exceeds, if it is JSON. Takes 1 ns per character. */
+/** Returns the limit that a JSON text exceeds, or undefined. Takes 1 ns per character. */
 export function excessOf(text: string, bounds: JsonBounds): string | undefined {
   if (text.length < Math.min(bounds.keys * shortest.key, bounds.elements * shortest.element)) return undefined;
   let keys = 0;
@@ -142,7 +142,7 @@ function keyOf(literal: string): string {
 }
 
 function pathOf(open: readonly Open[]): string {
-  // Messages are never nested this deep. Deeper values are rejected at their start.
+  // Truncated, because no valid message is nested deeper.
   return open
     .slice(0, 32)
     .map(({ keys, key, index }) => (keys ? key : `[${index}]`))

@@ -22,7 +22,7 @@ import { suggestion } from "./suggestion.ts";
 /** Reads JSON into a new message. Adds faults with paths relative to the value. */
 export type MessageReader = (json: unknown, faults: FieldFault[]) => Message;
 
-/** Reads the texts of a request for one field into its message. Adds faults. */
+/** Reads a field's path or query texts into the field of `target`. Adds faults. */
 export type TextReader = (texts: readonly string[], target: Message, faults: FieldFault[]) => void;
 
 /** Returns undefined for an invalid value. Messages are always returned, so that their rules can be checked. */
@@ -282,7 +282,7 @@ const readString: ValueReader = (json, faults) => {
 function textFault(text: string): string | undefined {
   // A lone surrogate has no UTF-8 encoding, so protobuf could not transfer it.
   if (!text.isWellFormed()) return "must be well-formed Unicode";
-  // The only character that PostgreSQL cannot store.
+  // U+0000 is the only character that PostgreSQL cannot store.
   return text.includes("\0") ? "must not contain U+0000" : undefined;
 }
 
@@ -315,7 +315,7 @@ function isDay(year: number, month: number, day: number): boolean {
 // protobuf implementations limit nesting to 100, and each Struct level takes three.
 const deepest = 32;
 
-/** A Struct contains plain JSON. */
+/** Reads a Struct, which contains plain JSON. */
 const readStruct: ValueReader = (json, faults) => {
   const fault = isObject(json) ? plainJsonFault(json, deepest) : "must be an object";
   if (fault === undefined) return json;

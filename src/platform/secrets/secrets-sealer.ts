@@ -7,7 +7,7 @@ export interface SecretContext {
   readonly purpose: string;
 }
 
-/** Key of one secret in parts. Parts cannot be omitted, repeated or reordered. */
+/** Key of a secret that is sealed in parts. Parts cannot be omitted, repeated or reordered. */
 export interface DataKey {
   /** Seals a part. Each index must be used once. */
   sealPart(index: number, isLast: boolean, data: Uint8Array): Buffer;
@@ -27,7 +27,7 @@ export interface Sealer {
   /** Creates a data key for a secret in parts, and its sealed form to store. */
   makeDataKey(context: SecretContext): { readonly dataKey: DataKey; readonly sealed: Buffer };
   openDataKey(sealed: Uint8Array, context: SecretContext): DataKey;
-  /** Reseals a secret or data key by the newest key. Returns undefined if it already is. */
+  /** Reseals a secret or data key by the newest key. Returns undefined if the newest key already seals it. */
   rewrap(sealed: Uint8Array, context: SecretContext): Buffer | undefined;
 }
 
