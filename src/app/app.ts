@@ -61,7 +61,7 @@ import { migrations } from "./migrations.ts";
 export interface App extends AppParts {
   /** Services of all features. Calls to other services return `not-found`. */
   readonly services: readonly ServedService[];
-  /** Workers, if this process manages them. */
+  /** Fleet, if this process manages the workers. */
   readonly fleet: Fleet | undefined;
   /** Key of the developer account in embedded mode, after `start`. */
   readonly developerKey: string | undefined;

@@ -32,10 +32,7 @@ import { statusMigrations } from "../status/tables.ts";
 import { teamMigrations } from "../teams/tables.ts";
 import { webhookMigrations } from "../webhooks/tables.ts";
 
-/**
- * Migrations of all folders with tables. Separate from the features, because the control process needs only the
- * migrations.
- */
+/** Migrations of all folders with tables. Separate from the features, which the control process does not load. */
 const lists: readonly Migrations[] = [
   groundMigrations,
   peopleMigrations,

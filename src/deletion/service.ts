@@ -55,9 +55,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
     }
   }
 
-  /**
-   * Makes every gateway reload the account's bearers. Schedules the check that ends the sessions of a closed account.
-   */
+  /** Makes gateways reload the account's bearers, and schedules the check that ends a closed account's sessions. */
   function settle(tx: Tx, accountId: string): void {
     lookBy(tx, accountId, clock.now());
     tx.afterCommit(() => bus.publish("bearer-changed", accountId));

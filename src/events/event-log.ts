@@ -100,10 +100,7 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
   /** Consumers with a stored cursor. */
   const begun = new Set<string>();
 
-  /**
-   * Returns the event number to start after. Numbers all committed events first, so that only later events count as
-   * new.
-   */
+  /** Returns the event number to start after. Numbers committed events first, so that only later ones count as new. */
   async function startOf({ after, accountId, subject }: WatchOptions): Promise<bigint> {
     await number();
     if (after === undefined) return readEnd(db);

@@ -8,8 +8,8 @@ import { StartRefused } from "../platform/start-refused.ts";
 import { createSupervisor } from "../platform/supervisor.ts";
 
 /**
- * Maximum number of milliseconds until the first heartbeat. The worker first tests its browsers and creates its
- * isolation slots.
+ * Milliseconds within which the first heartbeat is due. Before it, the worker tests browsers and creates isolation
+ * slots.
  */
 const comingUpMs = 60_000;
 

@@ -27,7 +27,7 @@ export async function place(tx: Tx, { runtime, except }: PlacementOptions): Prom
   const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
   if (alive.length > 0 && able.length === 0) return { kind: "not-integrated" };
   const open = able.filter((worker) => worker.open && worker.id !== except);
-  // If launches fail on every worker, one is still tried, so that its error is reported.
+  // If launches fail on every worker, a worker is still tried, so that its error is reported.
   const sound = open.filter((worker) => !worker.launches_fail);
   const candidate = (sound.length > 0 ? sound : open).find(({ held, slots }) => held < slots);
   if (!candidate) return { kind: "full" };

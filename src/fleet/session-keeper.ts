@@ -15,7 +15,7 @@ export interface WorkerEnd {
 
 /** Session operations that the fleet depends on. */
 export interface SessionKeeper {
-  /** Ends all running sessions of a restarted worker, with their events. Returns their number. */
+  /** Ends all running sessions of a restarted worker and adds their events. Returns their number. */
   endAllOf(tx: Tx, workerId: string, end: WorkerEnd): Promise<number>;
   /** Ends the sessions of recently lost workers. Skips rows locked by other transactions. Returns their number. */
   endOrphaned(tx: Tx, end: WorkerEnd): Promise<number>;
@@ -25,6 +25,8 @@ export interface SessionKeeper {
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: () => number): Promise<void>;
   /** Returns the sessions of a worker that ended or were placed elsewhere. */
   unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
-  /** Requests the save of pending profiles. Returns those the worker can drop: saved, failed or outdated. */
+  /**
+   * Requests the save of pending profiles. Returns the profiles that the worker can drop: saved, failed or outdated.
+   */
   settledProfiles(workerId: string, pending: readonly PendingProfile[]): Promise<HeldSession[]>;
 }

@@ -73,13 +73,13 @@ const findStatement: NamedStatement = {
   text: "select queue from job_queues where kind = $1 and queue = any($2)",
 };
 
-/*
- * Commits without waiting for the disk. If a crash loses the commit, jobs run again at worst. The upper half of a
- * claim's number is that of its gateway. The lower half is random, because a sequence would issue lost numbers again.
- */
+/** Commits without waiting for the disk. If a crash loses the commit, jobs run again at worst. */
 const commitAsynchronously = "set_config('synchronous_commit', 'off', true)";
 
-/** Claims the chosen queues of kind $1 and reads the first job of each that is due at $2. */
+/**
+ * Claims the chosen queues of kind $1 and reads the first job of each that is due at $2. The upper half of a claim's
+ * number is the gateway's. The lower half is random, because a sequence would issue numbers of lost commits again.
+ */
 const claimChosen = (gateway: string, lease: string, more: string): string => `claimed as (
       update job_queues
       set claim = (${gateway}::bigint << 32) + (random() * 4294967295)::bigint, leased_until = app_now() + ${lease} * interval '1 millisecond'
@@ -223,8 +223,9 @@ export interface QueueClaim extends ClaimTerms {
   /** Running queues, counted by `<is failing> <owner>`. */
   readonly busy: Readonly<Record<string, number>>;
   readonly failing: number;
-  /** Healthy queues: the total, and how many of them may belong to owners that already run one. */
+  /** Healthy queues. */
   readonly sound: number;
+  /** Healthy queues of owners that already run a queue. */
   readonly second: number;
 }
 
@@ -288,8 +289,8 @@ export function readDueJobs(db: Queryable, { kind, queue }: ClaimedQueue, which:
 }
 
 /**
- * Deletes a completed job, even if another gateway has claimed the queue since: this avoids another run. Returns
- * whether the job existed.
+ * Deletes a completed job, even if another gateway has claimed the queue since, to avoid another run. Returns whether
+ * the job existed.
  */
 export async function deleteDoneJob(db: Queryable, { kind, queue }: ClaimedQueue, id: string): Promise<boolean> {
   return (await db.named(doneStatement, [id, kind, queue])).length > 0;

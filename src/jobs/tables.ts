@@ -1,9 +1,7 @@
 import type { Generated, JSONColumnType } from "kysely";
 import type { Migrations, Stamp } from "../platform/postgres/schema.ts";
 
-/**
- * Queues of jobs with the same key, which are claimed together. A row exists while the queue has jobs or is failing.
- */
+/** Jobs with the same key, which are claimed together. A row exists while the queue has jobs or is failing. */
 interface JobQueuesTable {
   kind: string;
   queue: string;
@@ -112,7 +110,7 @@ export const jobMigrations: Migrations = {
     "create index work_lanes_free on work_lanes (kind, due_at) where claim is null",
     "create index work_lanes_held on work_lanes (claim) where claim is not null",
     "drop index work_lanes_due",
-    // Jobs are only looked up by queue. The planner would prefer this index and scan all due jobs.
+    // Jobs are only looked up by queue. With this index, the planner would scan all due jobs.
     "drop index work_jobs_due",
   ],
   "101-job-queues": [

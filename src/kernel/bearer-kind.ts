@@ -13,7 +13,7 @@ export interface Credential {
   readonly secretHash: Buffer;
   /** Whether the bearer or its owner was revoked. */
   readonly isRevoked: boolean;
-  /** Expiry of the bearer and of everything opened with it. */
+  /** Expiry of the bearer and of the streams opened with it. */
   readonly expiresAt: Date | null;
   /** Time until which the bearer can open streams. Open streams may continue until `expiresAt`. */
   readonly opensUntil?: Date;
@@ -25,7 +25,7 @@ export interface Credential {
 export interface BearerKind {
   /** Prefix of bearers of this kind, such as `phk_`. */
   readonly prefix: string;
-  /** Parses a bearer with this prefix. Returns undefined if malformed. */
+  /** Parses a bearer. Returns undefined if malformed. */
   parse(text: string): BearerToken | undefined;
   /** Reads bearers in one query. Omits unknown ids. */
   find(ids: readonly string[]): Promise<ReadonlyMap<string, Credential>>;

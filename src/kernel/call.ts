@@ -13,9 +13,7 @@ interface Caller extends Entitlement {
   readonly scopes: ReadonlySet<string>;
   /** Returns whether calls from an address are allowed. Default: all addresses. */
   readonly allowsAddress?: ((address: string) => boolean) | undefined;
-  /**
-   * The only session that the caller may use, by methods with the option `session_bearer`. Default: any of the account.
-   */
+  /** The only session that the caller may use, by methods with the option `session_bearer`. Default: any. */
   readonly sessionId?: string;
   /** Whether a view link permits control of its session. */
   readonly mayControl?: boolean;
@@ -67,9 +65,7 @@ export function loginOf({ principal }: Pick<Call, "principal">): LoginPrincipal 
 export interface MethodAttempt {
   /** Generates identifiers: the same, in the same order, for every attempt at a request. */
   readonly ids: Ids;
-  /**
-   * Whether the gateway of an earlier attempt died. Rows committed by the earlier attempt have identifiers of `ids`.
-   */
+  /** Whether the gateway of an earlier attempt died. Rows committed by that attempt have identifiers of `ids`. */
   readonly resumes: boolean;
   /**
    * Commits the change with its response, which retries receive. Must be called once, as the last step. If `run`
@@ -165,8 +161,6 @@ export interface OutstandingTerms {
 
 /** Terms that accounts have to accept. */
 export interface LegalTerms {
-  /**
-   * Returns the revision to accept. Returns undefined, without a promise, if no revision is known to be outstanding.
-   */
+  /** Returns the revision to accept, or undefined (without a promise if no revision is known to be outstanding). */
   outstanding(accountId: string): Promise<OutstandingTerms | undefined> | undefined;
 }

@@ -48,9 +48,7 @@ export function defineJob<Data>(jobKind: JobKind<Data>): JobKind<Data> {
   return jobKind;
 }
 
-/**
- * Thrown if every further attempt would fail. The job becomes a dead letter, and its queue does not count as failing.
- */
+/** Thrown if every further attempt would fail. The job becomes a dead letter. Its queue does not count as failing. */
 export class Hopeless extends Error {
   override readonly name = "Hopeless";
 }

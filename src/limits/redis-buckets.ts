@@ -79,8 +79,9 @@ function readReply(reply: unknown): { drawn: boolean; tokens: number[] } {
  * share: the bucket divided by the last count of gateways. Must be created before Redis is started.
  */
 export function createRedisBuckets({ redis, callersClock = false }: RedisBucketsOptions): Buckets {
-  /** Last known levels of the shared buckets, and of this gateway's shares. */
+  /** Last known levels of the shared buckets. */
   const known = createBuckets();
+  /** Levels of this gateway's shares. */
   const shares = createBuckets();
   let gateways = assumedGateways;
   let countedAt = Number.NEGATIVE_INFINITY;

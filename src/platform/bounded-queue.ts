@@ -19,7 +19,10 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     this.#bounds = bounds;
   }
 
-  /** Adds an item. If the queue is full, returns a promise that resolves when it has room. No effect after the end. */
+  /**
+   * Adds an item. If the queue is full, returns a promise that resolves when the queue has room. No effect after the
+   * end.
+   */
   push(item: T): Promise<void> | undefined {
     if (this.#end) return undefined;
     this.#items.push(item);

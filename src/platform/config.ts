@@ -211,7 +211,7 @@ const isSender = (value: string): boolean => /^([^<>\r\n"]+ )?<[^\s@<>]+@[^\s@<>
 
 const isAddress = (value: string): boolean => /^[^\s@<>,;]{1,64}@[^\s@<>,;]{1,255}$/.test(value);
 
-/** Reads the mail settings. Sign-up needs mails, so without SMTP_URL it must be closed. */
+/** Reads the mail settings. Sign-up needs mails, so sign-up must be closed without SMTP_URL. */
 function readMail(
   read: EnvironmentReader,
   isNeeded: boolean,

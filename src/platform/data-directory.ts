@@ -20,9 +20,7 @@ export async function makePassableDirectory(path: string): Promise<void> {
   if (await makeDirectory(path)) await chmod(path, 0o711);
 }
 
-/**
- * Creates a directory and its parents. Returns whether it is new. Node's option `recursive` loops forever below /proc.
- */
+/** Creates a directory and its parents. Returns whether it is new. Node's `recursive` loops forever below /proc. */
 async function makeDirectory(path: string): Promise<boolean> {
   try {
     await mkdir(path);

@@ -62,10 +62,7 @@ export class Failure extends Error {
   }
 }
 
-/**
- * Arguments of a failure. All need a `detail` (expected, received, next step) except `internal`, whose text is in the
- * table.
- */
+/** Arguments of a failure. All slugs except `internal` need a `detail` (expected, received, next step). */
 type FailArguments<S extends ErrorSlug> = S extends "internal"
   ? [extensions?: ExtensionsFor<S>, details?: FailureDetails]
   : [extensions: ExtensionsFor<S>, details: FailureDetails & { readonly detail: string }];
@@ -106,10 +103,7 @@ export function failFields(
 /** Maximum number of listed faults. */
 export const maxFaults = 50;
 
-/**
- * Creates a failure from a list of faults. `detail` describes the first fault. A fault without a field concerns the
- * body.
- */
+/** Creates a failure from a list of faults. `detail` describes the first. A fault without a field concerns the body. */
 export function failFaults(slug: "bad-request" | "validation-failed", faults: readonly FieldFault[]): Failure {
   const errors = faults.slice(0, maxFaults).map(({ field, message }) => ({ field: field || "body", message }));
   const [first] = errors;

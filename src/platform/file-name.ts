@@ -21,7 +21,7 @@ export function cleanFileName(name: string): string {
   return ["", ".", ".."].includes(clean) ? "download" : assemble(clean, "");
 }
 
-/** Returns the first free name of `name`, `name (1)`, `name (2)` and so on. */
+/** Returns the first name among `name`, `name (1)`, `name (2)` and so on that is not taken. */
 export function freeFileName(name: string, isTaken: (name: string) => boolean): string {
   let free = name;
   for (let count = 1; isTaken(free); count += 1) free = assemble(name, ` (${count})`);

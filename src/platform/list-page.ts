@@ -7,8 +7,8 @@ export interface ListPage<Row> {
 }
 
 /**
- * Decodes a cursor: the identifier of the previous page's last item. Throws `validation-failed` if it belongs to
- * another list.
+ * Decodes a cursor: the identifier of the previous page's last item. Throws `validation-failed` if the identifier
+ * belongs to another list.
  */
 export function readCursor(cursor: string | undefined, identifier: RegExp): string | undefined {
   if (cursor === undefined) return undefined;
@@ -17,7 +17,7 @@ export function readCursor(cursor: string | undefined, identifier: RegExp): stri
   return id;
 }
 
-/** Cuts a page from rows that were read with a limit one higher. */
+/** Cuts a page from rows, of which one more than `limit` was read. */
 export function cutPage<Row extends { readonly id: string }>(found: readonly Row[], limit: number): ListPage<Row> {
   const rows = found.slice(0, limit);
   const last = found.length > limit ? rows.at(-1) : undefined;

@@ -40,7 +40,7 @@ export type FromProcess =
   | BusPost
   | { readonly kind: "answer"; readonly id: number; readonly text: string };
 
-/** Maximum number of bus characters queued for a process that does not read, such as a stopped one. */
+/** Maximum number of characters of bus messages queued for a process that does not read. */
 const longestBacklog = 2 ** 20;
 
 /** Sends a message to the other process. */
@@ -68,9 +68,7 @@ export interface SupervisorLink {
   readonly bus: Bus;
   /** Resolves when the process may start. */
   readonly begun: Promise<Beginning>;
-  /**
-   * Notifies the supervisor that the process is ready. From then on, the supervisor can request its health and metrics.
-   */
+  /** Notifies the supervisor that the process is ready, and answers its requests for health and metrics. */
   tellReady(readiness: Omit<ProcessReady, "kind">, health: ProcessHealth): void;
 }
 

@@ -2,7 +2,10 @@
 export interface Silence {
   /** Restarts the measurement. The first heartbeat may take `firstPatience` milliseconds. */
   begin(firstPatience: number): void;
-  /** Returns whether the process has been silent for too long. Must be called several times a second. */
+  /**
+   * Returns whether the process has been silent for too long. Must be called several times a second, because a call
+   * counts at most one.
+   */
   isTooLong(): boolean;
 }
 

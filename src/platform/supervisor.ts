@@ -12,7 +12,7 @@ export interface SupervisedProgram {
   readonly logFile?: string;
   /** Finds a usable process started by an earlier gateway. */
   findSurvivor(): Promise<number | undefined>;
-  /** Starts a process and returns its pid. Rejects if it fails to start. */
+  /** Starts a process and returns its pid. Rejects if the process fails to start. */
   launch(): Promise<number>;
   readonly endingSteps: readonly EndingStep[];
   /** Returns whether the running process hangs. A hanging process is killed with its group and replaced. */
@@ -21,7 +21,7 @@ export interface SupervisedProgram {
 
 /** Keeps one process running. */
 export interface Supervisor {
-  /** Adopts a running process or starts one, and replaces it whenever it fails. */
+  /** Adopts a running process or starts one, and replaces a process that fails. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Stops supervising the process, and leaves it to another gateway. */
@@ -55,7 +55,7 @@ export function createSupervisor(program: SupervisedProgram, log: Log): Supervis
     return "did not respond and was killed";
   }
 
-  /** Restarts the process, with exponential backoff if it fails early. */
+  /** Restarts the process, with exponential backoff if the process fails early. */
   async function replace(): Promise<void> {
     if (performance.now() - startedAt > times.steady) backoff = times.firstBackoff;
     while (!stopping.signal.aborted) {

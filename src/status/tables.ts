@@ -42,8 +42,9 @@ interface StatusIncidentsTable {
   started_at: Date;
   /** End. For maintenance, the planned end. */
   resolved_at: Date | null;
-  /** Times of the last change to report to subscribers, and of the last mail. */
+  /** Time of the last change to report to subscribers. */
   changed_at: Date;
+  /** Time of the last mail. */
   told_at: Generated<Date | null>;
 }
 
@@ -65,8 +66,9 @@ interface StatusSubscribersTable {
   confirm_used: Generated<boolean>;
   /** Times of the confirmation mails of the last day. */
   asked: Date[];
-  /** Hash of the permanent unsubscribe token, and the sealed token, which each mail contains. */
+  /** Hash of the permanent unsubscribe token. */
   end_hash: Buffer;
+  /** Sealed unsubscribe token, which each mail contains. */
   end_token: Buffer;
   confirmed_at: Date | null;
   ended_at: Date | null;

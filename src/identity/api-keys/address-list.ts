@@ -5,8 +5,9 @@ import { failFields } from "../../platform/errors.ts";
 interface Network {
   /** Address bits: 32 or 128. */
   readonly width: number;
-  /** The common leading bits of all addresses, and how many there are. */
+  /** The leading bits that all addresses share. */
   readonly start: bigint;
+  /** Number of shared bits. */
   readonly prefix: number;
 }
 

@@ -6,9 +6,9 @@ import { type KeyMakerId, lockKeysMadeBy, passKey } from "./store.ts";
 
 /** Handles the keys of users who leave an account. */
 export interface MemberKeys {
-  /** Revokes the keys that a user created, with an event each. Returns their identifiers. */
+  /** Revokes the keys that a user created, with an event each. Returns the keys' identifiers. */
   revoke(tx: Tx, maker: KeyMakerId, by: Principal): Promise<string[]>;
-  /** Transfers the keys of a user to the caller, limited to the caller's scopes. Returns their identifiers. */
+  /** Transfers the keys of `maker` to `to`, limited to the scopes of `to`. Returns the keys' identifiers. */
   pass(tx: Tx, maker: KeyMakerId, to: Principal): Promise<string[]>;
 }
 

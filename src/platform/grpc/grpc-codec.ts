@@ -78,7 +78,7 @@ export function callUnary<Input extends DescMessage, Output extends DescMessage>
       else resolve(answer);
     },
   );
-  // The status event arrives before the promise settles, so the trailer is known to the caller in time.
+  // The status event precedes the settled promise, so callers receive the trailer first.
   call.on("status", ({ metadata }) => options.onTrailer?.(metadata));
   const release = cancelOnAbort(options.signal, () => call.cancel());
   return promise.finally(release);
@@ -185,7 +185,10 @@ export async function* callBidiStreaming<Input extends DescMessage, Output exten
   }
 }
 
-/** Sends requests until they end or the call is over. Then closes the iterator without waiting, because it may hang. */
+/**
+ * Sends requests until they end or the call is over. Then closes the iterator without waiting, because closing may
+ * hang.
+ */
 async function sendAll<Message>(
   call: ClientWritableStream<Message>,
   requests: AsyncIterable<Message>,

@@ -14,9 +14,7 @@ export function domainFaults(domains: readonly string[], field = "allowed_domain
   return domains.flatMap((domain, index) => (readDomain(domain) ? [] : [{ field: `${field}[${index}]`, message }]));
 }
 
-/**
- * Intersects two lists of allowed domains, where an empty list allows all. Returns undefined if they do not overlap.
- */
+/** Intersects two lists of allowed domains, where an empty list allows all. Returns undefined if none overlap. */
 export function bothAllow(one: readonly string[], other: readonly string[]): readonly string[] | undefined {
   if (one.length === 0 || other.length === 0) return [...one, ...other];
   const within = (domains: readonly string[], outer: readonly string[]) => {

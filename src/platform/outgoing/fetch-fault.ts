@@ -1,5 +1,5 @@
 /**
- * Reason of a failed request. `address_not_allowed` is a rule of this service. The others are faults of the other side.
+ * Reason of a failed request: `address_not_allowed` by a rule of this service, the others by a fault of the other side.
  */
 export type FetchFaultReason =
   | "address_not_allowed"

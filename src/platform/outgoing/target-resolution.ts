@@ -17,7 +17,7 @@ export type Resolution = { kind: "reachable"; addresses: readonly LookupAddress[
 /** Resolves a name to all its addresses. */
 export type Resolve = (host: string) => Promise<LookupAddress[]>;
 
-/** Resolves a target. Refuses it if any of its addresses is not allowed. */
+/** Resolves a target. Refuses targets with any address that is not allowed. */
 export async function resolveTarget(
   target: HostPort,
   rules: AddressRules,

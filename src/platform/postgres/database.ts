@@ -21,10 +21,7 @@ const timeouts = {
   lock: 5_000,
   idleInTransaction: 3_000,
   query: 12_000,
-  /**
-   * Wait for a pooled connection, including connecting. With 500 concurrent requests, the last request waits for
-   * seconds.
-   */
+  /** Wait for a pooled connection, including connecting: seconds for the last of 500 concurrent requests. */
   turn: 10_000,
 };
 

@@ -40,9 +40,7 @@ export interface EmbeddedPostgres {
   leave(): void;
 }
 
-/**
- * Returns `nobody` instead of root, because initdb finds this user in every passwd file. Otherwise, the current user.
- */
+/** Returns the current user. For root, returns `nobody`, which initdb finds in every passwd file. */
 function serverUser(): ServerUser {
   return process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 }

@@ -92,7 +92,7 @@ export function openStorage(
 
   const findAbsence = (): Promise<undefined> => db.named({ name: "ready", text: "select 1" }, []).then(() => undefined);
 
-  /** Describes a missing migration. Accepts migrations of later releases, which are safe for this release. */
+  /** Describes missing migrations. Accepts migrations of later releases, which are safe for this release. */
   async function findMissingMigration(): Promise<string | undefined> {
     const applied = await db.appliedMigrations();
     const missing = Object.keys(migrations).filter((name) => !applied.has(name));

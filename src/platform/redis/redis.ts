@@ -21,7 +21,7 @@ const times = {
 /** Consecutive timeouts that indicate a hang. Concurrent timeouts count as one: the machine may have been busy. */
 const timeoutsOfHang = 3;
 
-/** Maximum number of pending commands. Beyond it, Redis counts as down. */
+/** Maximum number of pending commands. If more are pending, Redis counts as down. */
 const longestQueue = 10_000;
 
 export type RedisClient = ReturnType<typeof makeClient>;
@@ -29,7 +29,7 @@ export type RedisClient = ReturnType<typeof makeClient>;
 /** Use of Redis, as labelled in the metrics. */
 export type RedisUse = "bus" | "buckets" | "seats";
 
-/** Redis connection. While Redis is down, callers continue without it immediately. */
+/** Redis connection. While Redis is down, commands return at once, and callers continue without Redis. */
 export interface Redis {
   /** False from the first failed command, or the third consecutive timeout, until Redis responds again. */
   readonly isUp: boolean;

@@ -307,7 +307,7 @@ const readTimestamp: ValueReader = (json, faults) => {
   return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1e6 };
 };
 
-/** Checks the day, because Date.parse accepts 30 February as 2 March. Timestamps start with the year 1. */
+/** Checks the day, because Date.parse accepts 30 February as 2 March. Excludes the first and last year of Timestamp. */
 function isDay(year: number, month: number, day: number): boolean {
   return year > 1 && year < 9999 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
