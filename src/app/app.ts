@@ -76,8 +76,8 @@ export interface AppOptions {
   readonly clock?: Partial<Clock>;
   readonly log?: Log;
   /**
-   * With `gateway`, other processes run the database server, migrations and workers. With `all`, this process does, for
-   * tests and tools.
+   * With `gateway`, other processes run the database server, migrations and workers. With `all` (tests and tools), this
+   * process runs all of these.
    */
   readonly half?: "all" | "gateway";
   /** Bus to the other processes of a single-machine service. */

@@ -31,7 +31,6 @@ export function deletionMail(
   });
 }
 
-/** Creates the mail about a restoration. */
 export function restorationMail(member: MemberRow, { accountName, by }: DeletionNews): Mail {
   const lines = [`${by} restored the account ${accountName}. Its keys and logins work again.`];
   return mailTo(userOf(member), { kind: "security", subject: "Your account was restored", lines });

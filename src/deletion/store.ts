@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** Closes an account until it is restored or deleted. Returns false if it is closed already. */
+/** Closes an account until it is restored or deleted. Returns false if the account is closed already. */
 export async function closeAccount(tx: Tx, id: string, at: { now: Date; deletesAt: Date }): Promise<boolean> {
   const row = await tx.sql
     .updateTable("accounts")

@@ -8,7 +8,7 @@ const atOnce = 100;
 /** Milliseconds to wait after the grace period, since clocks differ and a last-minute restore must find all data. */
 const margin = 3_600_000;
 
-/** Deletes accounts after their grace period. Steps are repeatable, so the next run continues an interrupted one. */
+/** Deletes accounts after their grace period. Steps are repeatable, so the next run continues an interrupted run. */
 export async function sweepDeleted({ db, clock }: { readonly db: Database; readonly clock: Clock }): Promise<void> {
   for (const accountId of await findDueDeletions(db, new Date(clock.now() - margin), atOnce)) {
     await deleteBelongings(db, accountId);

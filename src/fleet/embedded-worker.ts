@@ -7,10 +7,7 @@ import { createSilence } from "../platform/silence.ts";
 import { StartRefused } from "../platform/start-refused.ts";
 import { createSupervisor } from "../platform/supervisor.ts";
 
-/**
- * Milliseconds within which the first heartbeat is due. Before it, the worker tests browsers and creates isolation
- * slots.
- */
+/** Milliseconds until the first heartbeat is due. The worker first tests browsers and creates isolation slots. */
 const comingUpMs = 60_000;
 
 /** SIGTERM lets the worker end its sessions. SIGKILL then ends its whole process group. */

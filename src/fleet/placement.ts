@@ -36,7 +36,7 @@ export async function place(tx: Tx, { runtime, except }: PlacementOptions): Prom
   return { kind: "placed", worker: { id: locked.id, address: locked.address, secretHash: locked.secret_hash } };
 }
 
-/** Returns the worker that a session would be placed on, even if it is full. Reserves nothing. */
+/** Returns the worker that a session would be placed on, even if the worker is full. Reserves nothing. */
 export async function chooseWorker(
   db: Queryable,
   { runtime, except }: PlacementOptions,

@@ -21,12 +21,10 @@ export interface SessionKeeper {
   endOrphaned(tx: Tx, end: WorkerEnd): Promise<number>;
   /** Ends sessions past their deadline to start or to run. */
   endOverdue(tx: Tx): Promise<number>;
-  /** Applies a worker's event once. Ignores stale and repeated events. `agoMs` returns its age in milliseconds. */
+  /** Applies a worker's event once. Ignores stale and repeated events. `agoMs` returns the event's age. */
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: () => number): Promise<void>;
   /** Returns the sessions of a worker that ended or were placed elsewhere. */
   unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
-  /**
-   * Requests the save of pending profiles. Returns the profiles that the worker can drop: saved, failed or outdated.
-   */
+  /** Requests the save of pending profiles. Returns the profiles to drop: saved, failed or outdated ones. */
   settledProfiles(workerId: string, pending: readonly PendingProfile[]): Promise<HeldSession[]>;
 }

@@ -43,8 +43,8 @@ export async function lockRegistered(tx: Tx, id: string, bootId: string) {
 }
 
 /**
- * Writes a worker's row with a new lease. The worker accepts sessions from its first heartbeat: before, it may not have
- * received its secret and would refuse commands.
+ * Writes a worker's row with a new lease. The worker accepts sessions from its first heartbeat. Before that, a worker
+ * may lack its secret and refuse commands.
  */
 export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<void> {
   const values = {

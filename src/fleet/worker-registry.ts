@@ -174,7 +174,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     return caller.noting;
   }
 
-  /** Stores one heartbeat at a time. Of the waiting ones, stores only the latest, so that they do not pile up. */
+  /** Stores one heartbeat at a time. Of waiting heartbeats, stores only the latest, so that they do not pile up. */
   async function noteInTurn(caller: Caller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     caller.latest = request;
     await caller.noting?.catch(() => undefined);

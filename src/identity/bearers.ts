@@ -74,7 +74,7 @@ export function readBearer<Kind extends Pick<BearerKind, "prefix" | "parse">>(
   return { kind, id: token.id, secret: token.secret };
 }
 
-/** Throws if a bearer is not valid. Checks the secret first, so that strangers learn nothing else about it. */
+/** Throws if a bearer is not valid. Checks the secret first, so that strangers learn nothing about the bearer. */
 function assertUsable(
   credential: Credential | undefined,
   { secret }: BearerToken,

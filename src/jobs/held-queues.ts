@@ -76,7 +76,6 @@ export interface HeldQueuesParts extends RepeatedJobParts {
   readonly gateway: () => number;
 }
 
-/** Creates an empty registry of claimed queues. */
 export function createHeldQueues({ db, gateway, ...parts }: HeldQueuesParts): HeldQueues {
   const byName = new Map<string, Entry>();
   const nameOf = (kind: string, queue: string): string => `${kind} ${queue}`;

@@ -17,7 +17,7 @@ interface Caller extends Entitlement {
   readonly sessionId?: string;
   /** Whether a view link permits control of its session. */
   readonly mayControl?: boolean;
-  /** Set for a personal view link: control is held under the name of the first viewer. */
+  /** Set for a single-viewer link, whose viewer takes control as the client `clientId`. */
   readonly person?: { readonly linkId: string; readonly clientId: string };
 }
 

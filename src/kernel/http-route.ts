@@ -7,7 +7,7 @@ export interface HttpRoute {
   readonly template: string;
   /** Whether HEAD is supported: for GET methods without effects. */
   readonly hasHead: boolean;
-  /** Further paths to the same method. Their `{token}` is sent as a bearer. */
+  /** Further paths to the same method. Their `{token}` is used as the bearer. */
   readonly aliases: readonly string[];
   /** Whether the JSON body is the request message, apart from path fields. */
   readonly hasBody: boolean;

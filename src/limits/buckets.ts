@@ -23,7 +23,7 @@ export interface BucketState {
 export interface Buckets {
   /**
    * Draws one token from each bucket of an owner, or none if any is empty. Returns the states in the given order. `now`
-   * is Unix time in milliseconds. Local buckets return synchronously, shared ones a promise.
+   * is Unix time in milliseconds. Local buckets return the states synchronously, shared buckets a promise.
    */
   take(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Returns one token to each bucket, for a request that should be free. Returns the states like `take`. */
@@ -53,7 +53,6 @@ interface Level {
 /** Number of buckets that each update checks, to delete full ones. Bounds memory without a timer. */
 const sweptPerTake = 2;
 
-/** Returns the state of a bucket. */
 export function describeBucket(wish: BucketRequest, tokens: number, allowed: boolean, now: number): BucketState {
   const { bucket, capacity, refillPerSecond } = wish;
   return {
@@ -66,7 +65,7 @@ export function describeBucket(wish: BucketRequest, tokens: number, allowed: boo
   };
 }
 
-/** Creates buckets in memory. A full bucket is deleted, since it equals a missing one. */
+/** Creates buckets in memory. A full bucket is deleted, because a missing bucket counts as full. */
 export function createBuckets(): LocalBuckets {
   const levels = new Map<string, Level>();
   let sweep = levels.entries();

@@ -13,7 +13,6 @@ export interface Month {
 /** Returns the UTC day of a time, such as `2026-11-22`. */
 export const dayAt = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
-/** Returns the month of a time. */
 export function monthAt(time: number): Month {
   const date = new Date(time);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];

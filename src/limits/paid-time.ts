@@ -32,7 +32,7 @@ export interface Served extends PaidTime {
   readonly tier: TierName;
 }
 
-/** Adds calendar months in UTC. If the month lacks the day, returns its last day. */
+/** Adds calendar months in UTC. If the resulting month lacks the day, returns its last day. */
 export function addMonths(time: number, months: number): number {
   const date = new Date(time);
   const day = date.getUTCDate();
@@ -45,7 +45,7 @@ export function addMonths(time: number, months: number): number {
 
 const rank = (tier: TierName): number => tiers.names.indexOf(tier);
 
-/** Returns the end of a grant if nothing else changes. Returns undefined if it is paused or open-ended. */
+/** Returns the end of a grant if nothing else changes. Returns undefined if the grant is paused or open-ended. */
 export function paidTimeEnd({ kind, runningSince, leftMs, until }: PaidGrant): number | undefined {
   if (kind === "card") return until ?? undefined;
   return runningSince === null || leftMs === null ? undefined : runningSince + leftMs;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Part } from "../platform/lifetime.ts";
 
-/** A slot until its release, or the number of taken slots if none is free. */
+/** A granted slot, or the number of taken slots if none is free. */
 export type StreamSlot =
   | { readonly isGranted: true; readonly id: string; release(): void }
   | { readonly isGranted: false; readonly taken: number };

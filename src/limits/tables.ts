@@ -82,7 +82,7 @@ export const limitsMigrations: Migrations = {
     "create index quota_looks_due on quota_looks (look_at)",
   ],
   "070-paid-tiers": [
-    // Tier set by the operator. `tier` is the effective one, which may be paid for.
+    // Tier set by the operator. `tier` is the effective tier, which may be paid for.
     "alter table accounts add column arranged_tier text",
     `create table tier_grants (
       id text primary key,

@@ -97,7 +97,6 @@ export interface Config {
   readonly mailFrom: string;
   /** Recipient of mails that need a person's attention, such as an underpaid order. */
   readonly operatorEmail: string | undefined;
-  /** Whether sign-up is open. */
   readonly signup: "open" | "closed";
   readonly prices: Prices;
   /** Processor of card payments. */

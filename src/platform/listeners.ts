@@ -5,7 +5,6 @@ export interface Listeners<T> {
   tell(key: string, value: T): void;
 }
 
-/** Creates an empty registry. */
 export function createListeners<T>(): Listeners<T> {
   const byKey = new Map<string, Set<(value: T) => void>>();
   return {

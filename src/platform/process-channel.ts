@@ -68,7 +68,7 @@ export interface SupervisorLink {
   readonly bus: Bus;
   /** Resolves when the process may start. */
   readonly begun: Promise<Beginning>;
-  /** Notifies the supervisor that the process is ready, and answers its requests for health and metrics. */
+  /** Notifies the supervisor that the process is ready, and answers the supervisor's requests from `health`. */
   tellReady(readiness: Omit<ProcessReady, "kind">, health: ProcessHealth): void;
 }
 

@@ -21,7 +21,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Sends signals in order until the process has ended. Returns false if it survives all. */
+/** Sends signals in order until the process has ended. Returns false if the process survives all signals. */
 export async function endProcess(pid: number, steps: readonly EndingStep[]): Promise<boolean> {
   for (const { signal, patience, group } of steps) {
     try {

@@ -56,7 +56,6 @@ export function blamedBy(ruleId: string, desc: DescMessage): DescField | undefin
   return desc.fields.find(({ name }) => ruleId.endsWith(`.${name}`));
 }
 
-/** Returns the rules of a field. */
 export function rulesOf(field: DescField): FieldRules {
   return getOption(field, fieldRules);
 }

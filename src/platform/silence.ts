@@ -2,10 +2,7 @@
 export interface Silence {
   /** Restarts the measurement. The first heartbeat may take `firstPatience` milliseconds. */
   begin(firstPatience: number): void;
-  /**
-   * Returns whether the process has been silent for too long. Must be called several times a second, because a call
-   * counts at most one.
-   */
+  /** Returns whether the process has been silent for too long. Must be called several times a second. */
   isTooLong(): boolean;
 }
 

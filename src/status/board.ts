@@ -47,7 +47,7 @@ export async function judgeSample(tx: Tx, gateway: string, { at, facts }: Sample
   const ages = kept.map((row) => ({ age: at - row.sampled_at.getTime(), facts: row.facts }));
   const present = ages.filter(({ age }) => age < pace.silentAfter).map((each) => each.facts);
   const before = isAbsence ? settled(board.states) : board.states;
-  // After an absence or outage, gateways return one after the other, so missing ones are ignored.
+  // After an absence or outage, gateways return one after the other, so missing gateways are ignored.
   const isMissed = ({ age }: { readonly age: number }) => age >= pace.silentAfter && age < pace.forgetAfter;
   const silent = isAbsence || isDown(before.api?.health ?? "operational") ? 0 : ages.filter(isMissed).length;
   const states = stepAll(before, present, silent, at, pace);

@@ -5,9 +5,9 @@ import { looksAlike, type Snapshot, toStatusMessage } from "./snapshot.ts";
 
 /** Current status in the memory of a gateway, and its followers. */
 export interface Feed {
-  /** Latest snapshot. Throws before the first one. */
+  /** Latest snapshot. Throws before the first snapshot. */
   readonly now: Snapshot;
-  /** Publishes a snapshot. Followers are notified if it differs visibly. */
+  /** Publishes a snapshot. Followers are notified if the status differs visibly. */
   show(snapshot: Snapshot): void;
   /** Yields the current status, then every change, until the caller's signal aborts. Followers share the messages. */
   follow(caller: { readonly signal: AbortSignal }): Broadcast<Status>;

@@ -23,7 +23,7 @@ export interface HistoryParts {
 /** Milliseconds. A history may be a minute old, but a change of the current status refreshes it. */
 const times = { freshFor: 60_000, patience: 300 };
 
-/** Creates the history. Reads it at most once a minute, and after each change. */
+/** Creates the history, which is read at most once a minute and after each change. */
 export function createHistory({ db, clock, feed }: HistoryParts): History {
   const cache = createFreshCache<ReadonlyMap<ComponentName, DayHistory>>({
     async load() {

@@ -114,7 +114,7 @@ export function createIncidentMails(parts: IncidentMailsParts): {
     return subscribers.length;
   }
 
-  // If a gateway dies, another one continues after the last committed batch.
+  // If a gateway dies, another gateway continues after the last committed batch.
   const mailing = defineJob<MailingJob>({
     kind: "status-mail",
     width: 1,

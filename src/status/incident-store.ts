@@ -37,7 +37,7 @@ export interface IncidentChange {
   readonly resolved?: boolean;
 }
 
-/** Adds an update to an incident and changes it. */
+/** Changes an incident and adds an update. */
 export function changeIncident(tx: Tx, id: string, text: string, at: Date, change: IncidentChange = {}): void {
   const { components, health, resolved } = change;
   const row = {

@@ -17,7 +17,7 @@ export interface Pace {
   readonly probe: number;
   /** Duration after which a fault is shown: at the second sample that finds it. */
   readonly worseAfter: number;
-  /** Duration without a fault after which its end is shown. */
+  /** Duration without a fault after which the fault's end is shown. */
   readonly betterAfter: number;
   /** Age of the last sample after which a gateway is silent. If all gateways are silent, the time counts as absence. */
   readonly silentAfter: number;

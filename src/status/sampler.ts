@@ -77,7 +77,7 @@ export function createSampler(parts: SamplerParts): Part {
     return true;
   }
 
-  /** Stores pending samples and reads the result. Runs one at a time, and stops waiting for a hanging server. */
+  /** Stores pending samples and reads the result. Calls share one run. Stops waiting for a hanging server. */
   async function settle(): Promise<boolean> {
     writing ??= write().finally(() => {
       writing = undefined;

@@ -25,7 +25,6 @@ export interface Sources {
   look(limit: number): Promise<Facts>;
 }
 
-/** Creates an empty registry. */
 export function createSources(): Sources {
   const sources: Source[] = [];
   const tallies = new Map<ComponentName, Tally>();

@@ -28,7 +28,7 @@ export function sumOf(all: readonly Outcomes[]): Outcomes {
 
 /** Counts successes and failures. */
 export interface Tally {
-  /** Counts an attempt. `by` is the account of the attempt, `ownProbe`, or undefined if it is no witness. */
+  /** Counts an attempt. `by` is the account of the attempt, `ownProbe`, or undefined if there is no witness. */
   note(failed: boolean, by?: string): void;
   /** Returns the counts of the last two samples, and starts a new sample. */
   take(): Outcomes;

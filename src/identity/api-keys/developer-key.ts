@@ -18,7 +18,7 @@ async function readKeyFile(path: string): Promise<BearerToken | undefined> {
   return parseToken(text.trim());
 }
 
-/** Writes the file atomically, readable only by its owner. */
+/** Writes the key file atomically, readable only by its owner. */
 async function writeKeyFile(path: string, token: BearerToken): Promise<void> {
   const unfinished = `${path}.new`;
   const file = await open(unfinished, "w", 0o600);

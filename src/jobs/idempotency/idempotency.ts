@@ -49,10 +49,7 @@ export interface RepeatableRequest extends KeyedRequest {
 export interface Idempotency {
   /** Runs a request without a key. */
   once(work: Work): Promise<Message>;
-  /**
-   * Runs a request, or returns the response of an earlier one with the same key. Waits for an earlier request that is
-   * still running.
-   */
+  /** Runs a request, or returns the response of an earlier request with its key, waiting for it if necessary. */
   repeatable(request: RepeatableRequest, work: Work): Promise<Message>;
   /** Deletes records older than 24 hours. */
   sweep(): Promise<void>;

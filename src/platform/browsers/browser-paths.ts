@@ -12,7 +12,7 @@ export type BrowserPaths = Partial<Record<BrowserRuntime, string>>;
 export interface DiskLookup {
   /** Returns whether the path is an executable file. */
   isExecutable(path: string): boolean;
-  /** Lists a directory. Returns an empty list if it does not exist. */
+  /** Lists a directory. Returns an empty list if the directory does not exist. */
   list(directory: string): string[];
 }
 

@@ -53,7 +53,6 @@ export const fleetCommands = {
   listFiles: { method: method.listFiles, request: FileListRequestSchema },
 } as const;
 
-/** Encodes a command. */
 export function toCommand<Request extends DescMessage>(
   { request: schema }: { readonly request: Request },
   context: MessageInitShape<typeof CommandContextSchema>,

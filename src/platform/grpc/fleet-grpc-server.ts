@@ -197,7 +197,7 @@ async function answerAll(call: ManyAnswers, run: (seen: GrpcCall) => Messages, t
 /** Yields the caller's messages until the caller ends or cancels the call. */
 async function* requestsOf(call: ServerDuplexStream<Message, Message>): AsyncGenerator<Message> {
   try {
-    // The handler may still write to the stream after it stops reading.
+    // Keeps the stream open, because a handler that stops reading may still write.
     yield* call.iterator({ destroyOnReturn: false });
   } catch (thrown) {
     if (!call.cancelled) throw thrown;

@@ -52,7 +52,6 @@ export function statusToFailure(error: unknown): Failure {
   return asFailure(error);
 }
 
-/** Returns whether an error is a ServiceError of grpc-js. */
 export function isServiceError(error: unknown): error is ServiceError {
   return error instanceof Error && "code" in error && "metadata" in error && error.metadata instanceof Metadata;
 }

@@ -14,7 +14,7 @@ export type Stamp = ColumnType<Date, Date | undefined, Date>;
 export type BigInteger = ColumnType<string, bigint | number | string, bigint | number | string>;
 
 /**
- * Statements of migrations by name. Migrations of all features run in the order of their names, so a new one needs the
- * highest number. Migrations are forward-only and safe while the previous release runs.
+ * Statements of migrations by name. Migrations of all features run in the order of their names, so a new migration
+ * needs the highest number. Migrations are forward-only and safe while the previous release runs.
  */
 export type Migrations = Readonly<Record<string, readonly string[]>>;

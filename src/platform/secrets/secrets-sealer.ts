@@ -11,7 +11,7 @@ export interface SecretContext {
 export interface DataKey {
   /** Seals a part. Each index must be used once. */
   sealPart(index: number, isLast: boolean, data: Uint8Array): Buffer;
-  /** Opens a part. Throws if it was not sealed at this position. */
+  /** Opens a part. Throws if the part was not sealed at this position. */
   openPart(index: number, isLast: boolean, sealed: Uint8Array): Buffer;
 }
 
