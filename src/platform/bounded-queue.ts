@@ -20,8 +20,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
   }
 
   /**
-   * Adds an item. If the queue is full, returns a promise that resolves when the queue has room. No effect after the
-   * end.
+   * Adds an item. If the queue is full, returns a promise that resolves when there is room. No effect after the end.
    */
   push(item: T): Promise<void> | undefined {
     if (this.#end) return undefined;

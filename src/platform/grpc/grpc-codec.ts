@@ -185,10 +185,7 @@ export async function* callBidiStreaming<Input extends DescMessage, Output exten
   }
 }
 
-/**
- * Sends requests until they end or the call is over. Then closes the iterator without waiting, because closing may
- * hang.
- */
+/** Sends requests until they end or the call is over. Closes the iterator without waiting, because closing may hang. */
 async function sendAll<Message>(
   call: ClientWritableStream<Message>,
   requests: AsyncIterable<Message>,

@@ -1,6 +1,4 @@
-/**
- * Reason of a failed request: `address_not_allowed` by a rule of this service, the others by a fault of the other side.
- */
+/** Reason of a failed request. Only `address_not_allowed` is a rule of this service. */
 export type FetchFaultReason =
   | "address_not_allowed"
   | "name_not_resolved"

@@ -14,7 +14,7 @@ import type { Log } from "../log.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
 import type { Migrations, Schema } from "./schema.ts";
 
-/** Milliseconds. Normal statements take a few. Stuck ones must not block clients. */
+/** Timeouts in milliseconds, so that stuck statements do not block clients. */
 const timeouts = {
   connect: 3_000,
   statement: 10_000,
