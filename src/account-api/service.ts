@@ -66,7 +66,7 @@ export function createAccountService(parts: AccountServiceParts): ServiceImpleme
     return toMeMessage({ principal, account, quotas, user, memberships, outstanding, now: clock.now() });
   }
 
-  /** Returns the user whose preferences are meant. Throws `not-found`. */
+  /** Returns the user of a principal. Throws `not-found`. */
   async function userOf({ userId }: Principal): Promise<UserRow> {
     const user = userId === undefined ? undefined : await findUser(db, userId);
     if (!user)

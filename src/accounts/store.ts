@@ -19,7 +19,7 @@ interface AccountsTable {
   overrides: JSONColumnType<Override[], string | undefined, string>;
   /** Set when the operator disables the account: credentials are revoked and logging in is rejected. */
   disabled_at: Generated<Date | null>;
-  /** Set when an owner deletes the account, which also disables it. After this time it cannot be restored. */
+  /** Until when the account can be restored. Set when an owner deletes the account, which also disables it. */
   deletes_at: Generated<Date | null>;
 }
 
@@ -49,7 +49,7 @@ export async function findEntitlement(db: Queryable, id: string): Promise<Entitl
 
 /** Entitlement and disabled state of an account. */
 export interface AccountState extends Entitlement {
-  /** When the account was disabled: its credentials are revoked and its sessions ended. */
+  /** When the account was disabled, which revokes its credentials and ends its sessions. */
   readonly disabled_at: Date | null;
 }
 
@@ -128,7 +128,7 @@ export async function setOverrides(tx: Tx, id: string, overrides: readonly Overr
   await tx.sql.updateTable("accounts").set(change).where("id", "=", id).execute();
 }
 
-/** Finds an account by identifier or name, or creates one of that name. Returns "ambiguous" if several match. */
+/** Finds an account by identifier or name, or creates an account of that name. Returns "ambiguous" if several match. */
 export async function ensureAccount(
   tx: Tx,
   account: { id: Id<"acc">; name: string; tier: string },

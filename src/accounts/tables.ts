@@ -15,7 +15,7 @@ export interface UsersTable {
   /** The account to create when the address is verified. */
   pending_account_id: string | null;
   pending_account_name: string | null;
-  /** Hash of the invite to accept instead, if the invite is still open. */
+  /** Hash of the invite to accept instead of creating an account, if the invite is still open. */
   pending_invite: Generated<Buffer | null>;
   /** Revision of the terms that the new account accepts. */
   pending_revision: Generated<string | null>;

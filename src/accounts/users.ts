@@ -61,7 +61,7 @@ export interface NewUser {
   readonly inviteHash?: Buffer;
 }
 
-/** Inserts a sign-up, replacing an expired one. Returns false if the address has a user or a pending sign-up. */
+/** Inserts a sign-up, replacing an expired sign-up. Returns false if the address has a user or a pending sign-up. */
 export async function insertUser(
   tx: Tx,
   { id, email, name, passwordHash, createdAt, account, acceptedRevision, inviteHash }: NewUser,

@@ -17,14 +17,14 @@ export interface AuthMails {
   newDevice(user: Recipient, client: Client): Mail;
   /** Sent to the new address, whose owner is not verified yet. */
   emailChange(user: Recipient, token: string): Mail;
-  /** Sent to the user who has the address that another user wants. */
+  /** Sent to the user who has the address, if another user requests it. */
   emailTaken(user: Recipient): Mail;
   /** Sent to the old address. */
   emailChanged(user: Recipient, newEmail: string, token: string): Mail;
   emailRestored(user: Recipient, token: string): Mail;
 }
 
-/** Creates the mails. User-supplied names are plain text in them. */
+/** Creates the mails. Names supplied by users appear as plain text. */
 export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
   const security = (user: Recipient, mail: Pick<Mail, "subject" | "lines" | "button">) =>
     mailTo(user, { ...mail, kind: "security" });

@@ -17,7 +17,7 @@ export const validFor: Readonly<Record<MailTokenKind, number>> = {
   keys: 4_320 * minute,
 };
 
-/** 5 bits per character: 200 random bits. */
+/** Characters of a token, with 5 random bits each: 200 bits. */
 const tokenLength = 40;
 
 /** The mailbox that a link was sent to. */
@@ -34,7 +34,7 @@ export interface MailTokenOwner {
 export const invalidMailToken = (): Failure =>
   fail("invalid-auth-token", {}, { detail: "the token is malformed, already used or expired: request another mail" });
 
-/** Makes the token of a link. */
+/** Creates the token of a link, and stores its hash. */
 export async function makeMailToken(tx: Tx, kind: MailTokenKind, owner: MailTokenOwner, now: number): Promise<string> {
   const token = randomText(tokenLength);
   const { userId: user_id, email, loginId: login_id = null, accountId: account_id = null } = owner;
@@ -63,7 +63,7 @@ export async function findMailToken(
 }
 
 /**
- * Uses up a token; only one of several concurrent calls succeeds. The others do not wait for its commit, because
+ * Uses up a token; only one of several concurrent calls succeeds. The other calls do not wait for the commit, because
  * hundreds of waiting calls would hold every connection. Throws `invalid-auth-token`.
  */
 export async function useMailToken(tx: Tx, kind: MailTokenKind, token: string, now: number): Promise<MailTokenOwner> {

@@ -17,7 +17,7 @@ export function createPasswordReset(parts: AuthServiceParts) {
   const verify = createVerification(parts);
   return async (call: Call, { token, password }: ConfirmPasswordResetRequest): Promise<Empty> => {
     const now = clock.now();
-    // Guessing tokens must not cost a password hash.
+    // The token is checked first, so that guessed tokens do not cost a password hash.
     const { email } = await findMailToken(db, "password-reset", token, now);
     await passwords.assertStrong(password, email, call.clientAddress);
     const passwordHash = await passwords.hash(password, call.clientAddress);

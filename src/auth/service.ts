@@ -14,7 +14,6 @@ import { validFor } from "./mail-tokens.ts";
 import { createPasswordReset } from "./password-reset.ts";
 import { createSignUp } from "./sign-up.ts";
 
-/** Makes the implementation of AuthService. */
 export function createAuthService(parts: AuthServiceParts): ServiceImplementation<typeof AuthService> {
   const { db, logins, linkRequests } = parts;
 

@@ -58,7 +58,7 @@ export function createSignUp(parts: AuthServiceParts) {
   }
 
   async function hashNew({ clientAddress }: Call, token: string, password: string): Promise<string> {
-    // Guessing tokens must not cost a password hash.
+    // The token is checked first, so that guessed tokens do not cost a password hash.
     const { email } = await findMailToken(db, "verify-email", token, clock.now());
     await passwords.assertStrong(password, email, clientAddress);
     return passwords.hash(password, clientAddress);

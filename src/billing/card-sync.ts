@@ -33,7 +33,7 @@ export const cardJob = { kind: "card-customer" } as const;
 export interface CardJob {
   /** A refunded or disputed charge, which may end a subscription. */
   readonly charge?: string;
-  /** Whether to search for such charges, in case their webhook was lost. */
+  /** Whether to search for refunded and disputed charges, in case a webhook was lost. */
   readonly reconciles?: boolean;
 }
 
@@ -63,7 +63,7 @@ type Status = SubscriptionRow["status"];
 
 const rankOf = (tier: string): number => tiers.names.indexOf(tiers.get(tier).name);
 
-/** Status of a subscription by the processor's data; undefined if it was never paid. */
+/** Status of a subscription by the processor's data; undefined if the subscription was never paid. */
 function statusOf({ status, cancel_at_period_end, cancel_at }: Stripe.Subscription): Status | undefined {
   if (status === "active" || status === "trialing") return cancel_at_period_end || cancel_at ? "cancelling" : "active";
   if (status === "past_due") return "past_due";
@@ -133,7 +133,7 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
 
 /**
  * Metadata key that marks subscriptions cancelled because their account was deleted. Subscriptions that the user
- * cancelled lack it, and stay cancelled.
+ * cancelled lack the key, and stay cancelled.
  */
 const stopMark = "pilothouse_stopped";
 
@@ -218,7 +218,7 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
     return data.filter(({ refunded, disputed }) => refunded || disputed).map(({ id }) => id);
   }
 
-  /** Converts a processor's subscription to a row; undefined if it is not ours. */
+  /** Converts a processor's subscription to a row; undefined if the subscription is not from this service. */
   function toRow(
     { livemode, isSandbox }: CardProcessor,
     found: Stripe.Subscription,

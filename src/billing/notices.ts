@@ -35,8 +35,8 @@ function verified(card: CardProcessor, { headers, body }: Notice, now: number): 
 }
 
 /**
- * Handles a webhook of the card processor. It only names the customer to fetch, so order and number of webhooks do not
- * matter. Returns false if the signature is invalid.
+ * Handles a webhook of the card processor. A webhook only names the customer to fetch, so order and number of webhooks
+ * do not matter. Returns false if the signature is invalid.
  */
 export async function takeCardNotice(
   { db, clock, jobQueues }: CardNoticeParts,

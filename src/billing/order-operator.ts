@@ -39,8 +39,8 @@ const recordOf = ({ id, account_id: accountId }: OrderRow, verb: string): Omit<A
 });
 
 /**
- * Records that the payment of an unsettled order was returned. The order then fails; a gateway changes it, with event
- * and mails. Returns false if the order is not open.
+ * Records that the payment of an unsettled order was returned. A gateway then fails the order, with event and mails.
+ * Returns false if the order is not open.
  */
 export async function returnPayment(
   tx: Tx,
@@ -72,7 +72,7 @@ export async function returnLeftover(
   if (order.status !== "failed" && order.status !== "cancelled") return false;
   if (order.irregularity === null) throw new StartRefused(`${id} has no payment left to return`);
   const now = new Date(clock.now());
-  // A later payment needs another review.
+  // The irregularity is cleared, so that a later payment is reviewed too.
   await changeOrder(tx, id, [order.status], { refunded_at: now, irregularity: null, updated_at: now });
   audit.record(tx, { ...recordOf(order, "refund"), data: { crypto_amount_paid: order.crypto_amount_paid } });
   return true;

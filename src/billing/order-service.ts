@@ -160,7 +160,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     return { order, isNew: false };
   }
 
-  /** Creates the invoice at the processor, unless an earlier attempt did. */
+  /** Creates the invoice at the processor, unless an earlier attempt has created it. */
   async function invoiceFor(
     { greenfield }: CryptoProcessor,
     order: { id: string; crypto_amount: string; crypto_currency: string },
@@ -260,7 +260,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     return found;
   }
 
-  /** A distinct file name per receipt, so that a browser can save several. */
+  /** Sets a distinct file name per receipt, so that a browser can save several receipts. */
   function nameFile(call: Call, { number, revision }: CryptoReceipt, extension: string): void {
     const name = `receipt-${number}${revision > 1 ? `-revision-${revision}` : ""}.${extension}`;
     call.setHeader("content-disposition", `attachment; filename="${name}"`);

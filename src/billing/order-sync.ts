@@ -38,7 +38,7 @@ export const orderJob = { kind: "crypto-order" } as const;
 
 /** A job that fetches the state of an order. */
 export interface OrderJob {
-  /** The operator returned the payment before it settled. */
+  /** Whether the operator has returned the payment before it settled. */
   readonly isReturned?: boolean;
 }
 
@@ -69,14 +69,17 @@ const hour = 60 * minute;
 /** Milliseconds after its expiry until an unpaid order fails by our own clock instead of the processor's. */
 export const expiryMargin = minute;
 
-/** Milliseconds between polls of an open order, and of an ended order that may receive a late payment until `until`. */
+/**
+ * Milliseconds. `open` and `ended`: between polls of an order. `until`: for which an ended order is polled for late
+ * payments.
+ */
 const looks = { open: 5 * minute, ended: 6 * hour, until: 48 * hour };
 
 const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute];
 
 const isOpen = (status: OrderStatus): boolean => openStatuses.some((open) => open === status);
 
-/** Whether the processor must close the invoice to further payments. Payments already made stay there. */
+/** Whether the processor must close the invoice to further payments. Earlier payments stay at the processor. */
 function takesNothing({ status, failure_reason }: OrderRow, invoice: Invoice): boolean {
   if (failure_reason === "refunded") return invoice.status === "New" || invoice.status === "Processing";
   return status === "cancelled" && invoice.status === "New";
@@ -214,7 +217,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
     return row;
   }
 
-  /** Saves the payment, in whatever status the order is, and reports an irregularity once. */
+  /** Saves the payment, whatever the status of the order, and reports an irregularity once. */
   async function keepPayment(tx: Tx, order: OrderRow, { paid, transactionIds }: InvoicePayment): Promise<OrderRow> {
     const irregularity = irregularityOf(order, paid) ?? order.irregularity;
     const isNew = paid !== order.crypto_amount_paid || irregularity !== order.irregularity;

@@ -43,9 +43,9 @@ export interface CryptoOrdersTable {
   paid_at: Date | null;
   refunded_at: Date | null;
   refunded_cents: Generated<number>;
-  /** Receipt data: number, revision, and the name of the buyer when the order was paid. */
   receipt_number: string | null;
   receipt_revision: Generated<number>;
+  /** Name of the buyer when the order was paid. */
   buyer: string | null;
   livemode: boolean;
   sandbox: boolean;

@@ -4,8 +4,8 @@ import type { Source } from "../status/sources.ts";
 import type { Processors } from "./processors.ts";
 
 /**
- * Milliseconds to wait for a response; less than the status check has, so that a processor that responds is still
- * counted.
+ * Milliseconds to wait for a response. Less than the timeout of the status check, so that a silent processor does not
+ * hide the response of the other processor.
  */
 const patience = 2_500;
 

@@ -20,7 +20,7 @@ export interface Notice {
   readonly body: Buffer;
 }
 
-/** Handles a webhook. Returns false if it is not from the processor. */
+/** Handles a webhook. Returns false if the webhook is not from the processor. */
 export type Receive = (notice: Notice) => Promise<boolean>;
 
 /** Processor of card payments. */
@@ -53,7 +53,7 @@ export interface Processors {
   readonly countsSandbox: boolean;
   /** Whether real money moves. */
   readonly livemode: boolean;
-  /** Passes a webhook to its handler. Returns false if it is not from the processor. */
+  /** Passes a webhook to its handler. Returns false if the webhook is not from the processor. */
   receive(processor: ProcessorName, notice: Notice): Promise<boolean>;
   /** Sets the handler of a processor's webhooks. */
   onNotice(processor: ProcessorName, receive: Receive): void;

@@ -73,7 +73,7 @@ const fontFiles = {
 
 let fonts: Promise<Record<keyof typeof fontFiles, Buffer>> | undefined;
 
-/** Reads the fonts once: 11 MB. */
+/** Reads the fonts, 11 MB, only once. */
 function readFonts(): NonNullable<typeof fonts> {
   const read = (name: string) => readFile(fileURLToPath(import.meta.resolve(name)));
   fonts ??= Promise.all([read(fontFiles.plain), read(fontFiles.chinese)]).then(([plain, chinese]) => ({

@@ -108,8 +108,8 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
   }
 
   /**
-   * Closes the other open checkouts of a customer, because two of them could be paid. Throws `conflict` if one was paid
-   * but its subscription is not stored yet.
+   * Closes the other open checkouts of a customer, because two of them could be paid. Throws `conflict` if a checkout
+   * was paid but its subscription is not stored yet.
    */
   async function closeOthers({ client, isSandbox }: CardProcessor, { id, account_id }: Customer): Promise<void> {
     const { sessions } = client.checkout;

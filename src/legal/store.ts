@@ -30,7 +30,7 @@ export async function noteTold(tx: Tx, { id, told_at, effective_at }: RevisionRo
   await tx.sql.updateTable("terms_revisions").set({ told_at, effective_at }).where("id", "=", id).execute();
 }
 
-/** Returns whether an account has accepted a revision with this effective date or a later one. */
+/** Returns whether an account has accepted a revision with this or a later effective date. */
 export async function hasAccepted(db: Queryable, accountId: string, effectiveAt: Date): Promise<boolean> {
   const row = await db.sql
     .selectFrom("terms_acceptances as a")

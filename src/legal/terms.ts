@@ -17,9 +17,9 @@ const mostAccounts = 10_000;
 
 /** Published revisions of the terms. */
 export interface Terms extends LegalTerms {
-  /** Returns the revision in force, or the first upcoming one; undefined if none is published. */
+  /** Returns the revision in force, or else the first upcoming revision; undefined if none is published. */
   current(): Promise<RevisionRow | undefined>;
-  /** Finds a revision that may be accepted: the current one or a later one. */
+  /** Finds a revision that may be accepted: the current or a later revision. */
   acceptable(id: string): Promise<RevisionRow | undefined>;
 }
 

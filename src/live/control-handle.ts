@@ -28,13 +28,10 @@ export interface ControlHandleParts {
   readonly audit: AuditLog;
 }
 
-/**
- * Milliseconds for which commands wait for earlier input. After that they run, so that a hanging page can be left or
- * reloaded.
- */
+/** Maximum milliseconds that commands wait for earlier input, so that a hanging page can still be left or reloaded. */
 const afterInputWithin = 1_000;
 
-/** Actions of one viewer on its session. The session's row and the worker decide whether they are allowed. */
+/** Actions of one viewer on its session. The session's row and the worker decide whether an action is allowed. */
 export interface ControlHandle {
   /** Takes or renews control. Throws `pair-mode-conflict` with the current holder. */
   take(): Promise<void>;
@@ -42,21 +39,21 @@ export interface ControlHandle {
   handBack(): Promise<void>;
   /** Sends input. Returns a promise if the queue is full; it resolves when there is room. */
   send(input: LiveInput): Promise<void> | undefined;
-  /** Runs a page command, replacing one that is still running. Resolves when the command is finished or replaced. */
+  /** Runs a page command, which replaces a running one. Resolves when the command is finished or replaced. */
   command(command: LiveCommand): Promise<void>;
   /** Reads the selected text. */
   copy(): Promise<string>;
   /** Answers a dialog of the page. */
   answer(answer: LiveAnswer): Promise<void>;
-  /** Updates the known control holder, as sent to all viewers. */
+  /** Updates the known control holder from a message of the worker. */
   hear(control: Control | undefined): void;
   /** Records a heartbeat of the viewer, which renews its control. */
   noteLife(): void;
-  /** Ends: sends remaining input and releases pressed keys and buttons. */
+  /** Sends the remaining input, and releases pressed keys and buttons. */
   letGo(): Promise<void>;
 }
 
-/** Creates the actions of a viewer under its client name. The listener is notified about its input. */
+/** Creates the control handle of a viewer. The listener is notified about the viewer's input. */
 export function createControlHandle(
   parts: ControlHandleParts,
   call: Call,

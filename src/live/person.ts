@@ -9,7 +9,7 @@ import { admitPerson, type OneViewerParts } from "../sessions/view-links/one-vie
 /** Scope that allows control of any session of the account; a view link carries its own permission. */
 const controlScope = "sessions:write";
 
-/** Header in which a viewer's separate requests repeat the secret that it joined with. */
+/** Header in which a viewer repeats the secret of its join message, for requests outside its stream. */
 const keyHeader = "x-viewer-key";
 
 /** Returns whether the bearer of a call may take control of the session. */
@@ -28,7 +28,7 @@ export function assertOwnSession({ principal: { sessionId } }: Pick<Call, "princ
   if (sessionId !== undefined && id !== sessionId) throw noSession();
 }
 
-/** Derives the viewer identifier from its secret. The identifier is public and does not disclose the secret. */
+/** Derives the identifier of a viewer from its secret. The identifier is public and does not disclose the secret. */
 export function viewerIdOf(sessionId: string, key: string): string {
   const digest = createHash("sha256").update(`${sessionId} ${key}`).digest("hex");
   return `vwr_${toBase32(BigInt(`0x${digest}`) & ((1n << 130n) - 1n), 26)}`;

@@ -69,7 +69,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     return copy ? { clipboard: { text: await control.copy() } } : {};
   }
 
-  /** Executes control messages of a viewer, and yields the others for the worker. */
+  /** Executes control messages of a viewer, and yields the other messages for the worker. */
   async function* controlRequests(
     call: Call,
     { control, participant }: Place,
@@ -107,7 +107,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     }
   }
 
-  /** Adds what the worker does not know: that an agent has the session. */
+  /** Adds what the worker does not know: whether an agent has the session, and whether there is a media server. */
   async function complete(call: Call, id: string, response: JoinResponse): Promise<JoinResponse> {
     const { control } = response.state ?? {};
     if (response.hello && !participants) response.hello.media = "frames";

@@ -14,7 +14,7 @@ export interface OutboxMail extends Mail {
   readonly html: string;
 }
 
-/** Mails that are read in place instead of sent: in embedded mode without SMTP_URL. */
+/** Mails that are shown instead of sent, in embedded mode without SMTP_URL. */
 export interface MailOutbox {
   /** Key that grants read access, because links in mails are credentials. */
   readonly key: string;

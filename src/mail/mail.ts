@@ -7,7 +7,7 @@ export interface Mail {
   readonly subject: string;
   /** Paragraphs of plain text, escaped so that user-supplied names never become links. */
   readonly lines: readonly string[];
-  /** The only link. */
+  /** The only link of the mail. */
   readonly button?: { readonly label: string; readonly url: string };
   /** Category. Mails about security and about account changes are always sent. */
   readonly kind: "security" | "account" | "status" | OptionalMailKind;

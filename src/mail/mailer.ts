@@ -41,7 +41,7 @@ export interface Mailer extends Part {
    * servers.
    */
   link(page: LinkPage, token: string): string;
-  /** Holds the mails if none are sent. */
+  /** Set only in embedded mode without SMTP_URL. */
   readonly outbox: MailOutbox | undefined;
   readonly jobKinds: readonly JobKind<MailJob>[];
   readonly jobs: readonly RepeatedTask[];

@@ -15,14 +15,14 @@ export interface ProfileRequest {
 }
 
 /**
- * Result of a reservation: the profile, locked until the transaction ends, or the ended session that is still saving
- * it.
+ * Result of a reservation: the profile, locked until the transaction ends, or the ended session that still saves the
+ * profile.
  */
 export type ProfileReservation =
   | { readonly kind: "free"; readonly version: bigint }
   | { readonly kind: "saving"; readonly sessionId: string };
 
-/** The failure for an unknown profile, or one of another account. */
+/** The failure for an unknown profile or a profile of another account. */
 export const noProfile = (): Failure => fail("not-found", {}, { detail: "no profile has this id" });
 
 /** The failure for a profile that another session holds. */

@@ -27,7 +27,7 @@ export interface ProfileRestore {
 /** Transfers profile stores to workers for sessions that are about to be created. */
 export type RestoreProfile = (restore: ProfileRestore) => Promise<void>;
 
-/** Creates the transfer. It does nothing for a profile that was never saved. */
+/** Creates the transfer. A profile that was never saved needs no transfer. */
 export function createProfileRestore({ db, sealer }: { db: Database; sealer: Sealer }): RestoreProfile {
   /** Decrypts one part at a time, as fast as the worker reads. */
   async function* readStore({ accountId, profileId, version, context }: ProfileRestore): AsyncGenerator<ProfileChunk> {

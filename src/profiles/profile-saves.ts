@@ -40,7 +40,7 @@ const times = {
 /** Concurrent saves; each buffers 0.5 MiB. */
 const maxConcurrentSaves = 8;
 
-/** Fetches the saves of ended sessions that are announced on the bus; one gateway per save. */
+/** Fetches the saves of ended sessions that are announced on the bus. Only one gateway fetches each save. */
 export interface ProfileSaves extends Required<Part> {
   readonly jobs: readonly RepeatedTask[];
 }
@@ -79,7 +79,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const tier = limits.of(account);
     const others = await sumStorage(tx, use.account_id, use.profile_id);
     const total = others + sizeBytes;
-    // Also for a rejected save, so that the account learns the reason.
+    // Checked even for a rejected save, so that the account learns the reason.
     await tellThresholds(parts, tx, {
       accountId: use.account_id,
       tier: tier.name,

@@ -9,7 +9,9 @@ import { endUse, findOwing, insertUse, type ProfileUse, settleLateUses, settleUs
 
 /** Milliseconds after the end of a session. */
 const times = {
-  /** For which others wait for a save: the worker closes the browser, packs for at most 5 s, and sends 32 MiB. */
+  /**
+   * For which other sessions wait for a save: the worker closes the browser, packs for at most 5 s, and sends 32 MiB.
+   */
   held: 20_000,
   /** After which a missing save counts as failed; a worker that restarts is back sooner. */
   due: 600_000,
@@ -18,17 +20,17 @@ const times = {
 /** End of a session, as far as it concerns its profile. */
 export interface ProfileSessionEnd {
   readonly sessionId: string;
-  /** The session never became live, so there is nothing to save. */
+  /** Whether the session never became live, so that there is nothing to save. */
   readonly isUnused: boolean;
-  /** The worker is gone, so others do not wait for a save. */
+  /** Whether the worker is lost, so that other sessions do not wait for a save. */
   readonly isWorkerGone: boolean;
 }
 
-/** Uses of profiles by sessions. Each ends once: the save is accepted, or fails with an event. */
+/** Uses of profiles by sessions. Each use ends once: the save is accepted, or fails with an event. */
 export interface ProfileUses {
   /** Starts the use of a reserved profile. Outstanding saves of earlier sessions fail. */
   begin(tx: Tx, use: ProfileUse): Promise<void>;
-  /** Records the end of a session. If its worker will have a save, announces the save to the gateways. */
+  /** Records the end of a session. If the worker has a profile to save, announces the save to the gateways. */
   end(tx: Tx, end: ProfileSessionEnd): Promise<void>;
   /** Records the failure of a session's save, unless the save was already settled. */
   fail(tx: Tx, sessionId: string, detail: string): Promise<void>;
@@ -84,7 +86,7 @@ export function createProfileUses({ db, bus, events, metrics }: ProfileUsesParts
         if (!use || BigInt(use.placement_epoch) !== placementEpoch) settled.push(profile);
         else if (failure !== "")
           await db.transaction((tx) => fail(tx, sessionId, failure)).then(() => settled.push(profile));
-        // Before the session's end is recorded, its report is still on the way.
+        // Without `due_at` the session's end is not recorded yet. Recording it announces the save.
         else if (use.due_at !== null) bus.publish("profile-offered", sessionId);
       }
       return settled;

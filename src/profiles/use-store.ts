@@ -29,7 +29,9 @@ export async function insertUse(tx: Tx, use: ProfileUse): Promise<void> {
   await tx.sql.insertInto("profile_uses").values(use).execute();
 }
 
-/** Records the end of the session, the time until which others wait for its save, and the time at which the save has failed. */
+/**
+ * Records the end of a session: until when other sessions wait for its save, and when a missing save counts as failed.
+ */
 export async function endUse(tx: Tx, sessionId: string, heldForMs: number, dueInMs: number): Promise<void> {
   await tx.sql
     .updateTable("profile_uses")

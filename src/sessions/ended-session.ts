@@ -25,5 +25,5 @@ export function sessionGone(end: EndColumns): Failure {
   });
 }
 
-/** The failure for an unknown session, or one of another account. */
+/** The failure for an unknown session or a session of another account. */
 export const noSession = (): Failure => fail("not-found", {}, { detail: "no session has this id" });

@@ -23,13 +23,13 @@ export interface EndCause {
   readonly reason: StoredEndedReason;
   /** Observed cause of a fault. */
   readonly detail?: string;
-  /** The worker is gone, and cannot hand over the profile. */
+  /** Whether the worker is lost, so that it cannot save the profile. */
   readonly isWorkerGone?: boolean;
 }
 
-/** End of one session, with conditions. */
+/** End of one session, and the conditions for ending it. */
 export interface SessionEndRequest extends EndCause {
-  /** Milliseconds since the end, if it is reported late. */
+  /** Milliseconds since the session ended, if the worker reports the end late. */
   readonly agoMs?: number;
   readonly accountId?: string;
   readonly placementEpoch?: bigint;
@@ -63,7 +63,7 @@ function spanOf({ account_id: accountId, live_at, ended_at }: SessionRow): Meter
   return live_at && ended_at ? [{ accountId, from: live_at.getTime(), to: ended_at.getTime() }] : [];
 }
 
-/** Appends the event, and ends the profile use, of a session whose row has ended. */
+/** Appends the terminal event of an ended session, and ends its use of the profile. */
 async function settleEnd(
   { events, bus, sessionMetrics, profiles }: SessionEndParts,
   tx: Tx,
@@ -78,7 +78,10 @@ async function settleEnd(
   });
 }
 
-/** Ends a session and appends its terminal event. Returns undefined if it had ended or does not meet the conditions. */
+/**
+ * Ends a session and appends its terminal event. Returns undefined if the session has ended already or does not meet
+ * the conditions.
+ */
 export async function endSession(
   parts: SessionEndParts,
   tx: Tx,

@@ -68,7 +68,7 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
   return async function* follow(options) {
     const { caller, id, after } = options;
     const stop = new AbortController();
-    // The client may leave before the first read.
+    // `stop` ends the watch and the transient events when the reader leaves.
     const signal = AbortSignal.any([options.signal, stop.signal]);
     const { accountId } = caller.principal;
     const outbox = new BoundedQueue<Event>({ items: ahead });

@@ -14,8 +14,9 @@ import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { endSessions, type SessionEndParts } from "./session-end.ts";
 
-/** Milliseconds between checks, and maximum accounts per check. */
+/** Milliseconds between checks. */
 const every = 1_000;
+/** Maximum accounts per check. */
 const atOnce = 1_000;
 
 const aMinute = 60_000;
@@ -35,13 +36,13 @@ export interface SessionQuotaParts extends SessionEndParts {
 export interface SessionQuota {
   /**
    * Throws `tier-limit` if the account has no minutes left, and `revoked-key` if it was just disabled. Otherwise
-   * schedules a check of the locked account for when one more session could use up its minutes.
+   * schedules a check for the time at which the account, with one more session, could use up its minutes.
    */
   admit(tx: Tx, accountId: string, account: AccountState): Promise<void>;
   readonly job: RepeatedTask;
 }
 
-/** When the sessions together will have used the next of the amounts; `Infinity` if no amount is ahead. */
+/** Returns when the sessions together will have used the next higher amount; `Infinity` if there is none. */
 function nextCrossing(amounts: readonly number[], usedMs: number, sessions: number, now: number): number {
   const ahead = amounts.filter((amount) => amount > usedMs);
   return Math.min(...ahead.map((amount) => now + Math.ceil((amount - usedMs) / sessions)));
@@ -57,11 +58,11 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
 
   const quotaOf = (account: Entitlement): number => limits.of(account).monthlySessionMinutes * aMinute;
 
-  /** Quota for a session: the limit at its creation still applies if its account's tier is lowered. */
+  /** Quota for a session. If its account's tier is lowered, the limit at the session's creation still applies. */
   const quotaOfSession = (account: Entitlement, { tier }: MonthUsage["running"][number]): number =>
     Math.max(quotaOf(account), tier === null ? 0 : quotaOf({ ...account, tier }));
 
-  /** Until when a forecast holds: the end of the month, or the expiry of an override. */
+  /** Returns until when a forecast holds: the end of the month, or the expiry of an override. */
   function validUntil(account: Entitlement): number {
     const ends = limits.overrides(account).map(({ expiresAt }) => Date.parse(expiresAt));
     return Math.min(monthAt(clock.now()).endsAt, ...ends);
@@ -83,10 +84,10 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
     lookBy(tx, accountId, Math.min(crossing, validUntil(account)));
   }
 
-  /** Ends the sessions of an account that have used up their quota. Returns the others. */
+  /** Ends the sessions of an account that have used up their quota. Returns the sessions that continue. */
   async function endUsedUp(tx: Tx, account: Entitlement, { usedMs, running }: MonthUsage) {
     const isUsedUp = (session: MonthUsage["running"][number]) => usedMs >= quotaOfSession(account, session);
-    // A session that is not live yet has used nothing, and is ended once it is live.
+    // A session that is not live yet has used nothing, and is ended by a check after it is live.
     const ended = running.filter((session) => session.liveAt !== null && isUsedUp(session));
     const ids = ended.map(({ id }) => id);
     await endSessions(parts, tx, ids, { reason: "quota" });

@@ -27,7 +27,7 @@ export const transitions: Readonly<Record<SessionTrigger, Transition>> = {
   failed: { from: runningStatuses, to: "errored" },
 };
 
-/** How a session ends for each reason: cleanly, or by a fault. */
+/** Whether each reason counts as completion or as failure of the session. */
 export const endings: Readonly<Record<StoredEndedReason, "completed" | "failed">> = {
   destroyed: "completed",
   expired: "completed",

@@ -16,8 +16,8 @@ import { isEnded } from "./session-states.ts";
 import { findRunningOf, lockRunning, lockSession, type SessionRow, transition } from "./store.ts";
 
 /**
- * Milliseconds after which a live session that its worker no longer has is ended. By then its own report would have
- * arrived.
+ * Milliseconds that a live session may be missing from its worker before it is ended. If the session has ended on the
+ * worker, the worker's report arrives sooner.
  */
 const missingFor = 6_000;
 
@@ -29,7 +29,7 @@ export interface SessionKeeperParts extends SessionEndParts {
 /** Creates the handler of session ends and changes that the fleet reports. */
 export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
   const { db, clock, events, bus } = parts;
-  /** First time of absence, by session. */
+  /** When a session was first missing from its worker, by session. */
   const missing = new IdleMap<string, number>(10 * missingFor, parts);
 
   /** Applies a worker event to its locked session. */
@@ -69,7 +69,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
         break;
       }
       case undefined:
-        // An event of a later worker release.
+        // Sent only by a worker of a later release.
         return;
       default:
         event satisfies never;

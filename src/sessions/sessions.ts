@@ -33,19 +33,18 @@ export interface SessionsParts extends SessionLaunchParts {
 /** Sessions of all accounts, as used by SessionService and other features. */
 export interface Sessions extends SessionCommands {
   /**
-   * Launches a session, and resolves when it is live. Its pages may reach only `allowedDomains`, or all hosts if that
-   * is empty.
+   * Launches a session, and resolves when it is live. Its pages may reach only `allowedDomains`, or all hosts if the
+   * list is empty.
    */
   launch(caller: SessionMaker, request: CreateSessionRequest, allowedDomains?: readonly string[]): Promise<Session>;
-  /** Returns a running session. Throws `not-found`, or `session-destroyed` with how it ended. */
+  /** Returns a running session. Throws `not-found`, or `session-destroyed` with the reason of the end. */
   find(caller: SessionCaller, id: string): Promise<SessionRow>;
-  /** Throws like `find`, based on a cache of at most 5 s. */
+  /** Throws like `find`, but reads a cache that is at most 5 s old. */
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
-  /** Returns the agent session that drives a session, from the same cache; null if there is none. */
+  /** Returns the agent session that drives a session; null if there is none. Reads the cache of `assertRunning`. */
   agentOf(caller: SessionCaller, id: string): Promise<string | null>;
-  /** Commands on files of sessions. */
   readonly files: FileCommands;
-  /** Follows a session's events until it ends. */
+  /** Follows the events of a session until the session ends. */
   readonly follow: SessionEvents;
   /** Ends sessions whose accounts have no minutes left. */
   readonly quotaJob: RepeatedTask;
@@ -54,14 +53,13 @@ export interface Sessions extends SessionCommands {
 }
 
 /**
- * Milliseconds to wait for the worker after an end is committed. If the worker misses the command, its next heartbeat
- * corrects that.
+ * Milliseconds to wait for the worker after an end is committed. If the worker misses the command, it ends the browser
+ * at its next heartbeat.
  */
 const endPatience = 2_000;
 
 const sessionId = idPattern("ses");
 
-/** Makes the sessions of a gateway. */
 export function createSessions(parts: SessionsParts): Sessions {
   const { db, channels, routes, limits, log } = parts;
   const launch = createSessionLaunch(parts);
@@ -74,7 +72,9 @@ export function createSessions(parts: SessionsParts): Sessions {
     return limits.of(await findEntitlement(db, principal.accountId));
   }
 
-  /** Tells the worker to end the browser. If that fails, the next heartbeat does so. */
+  /**
+   * Commands the worker to end the browser. If the command fails, the worker ends the browser at its next heartbeat.
+   */
   async function tellWorker(caller: SessionCaller, route: SessionRoute): Promise<void> {
     const link = channels.to(route.worker);
     const context = commandContext(caller, route.row.id, route, endPatience);

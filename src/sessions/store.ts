@@ -32,7 +32,7 @@ export interface NewSession {
   readonly timeoutSeconds: number;
   readonly tier: string;
   readonly workerId: string;
-  /** The proxy of its pages, without the password, which is not stored. */
+  /** Proxy of the pages, without its password, which is not stored. */
   readonly proxy?: { readonly server: string; readonly username?: string | undefined } | undefined;
 }
 
@@ -48,13 +48,13 @@ interface SessionCondition {
   readonly placementEpoch?: bigint;
 }
 
-/** Milliseconds that a row may stay provisioning; both attempts of a launch end before. */
+/** Milliseconds that a session may stay provisioning. Both attempts of a launch end within this time. */
 export const provisionWithin = 90_000;
 
-/** Milliseconds after expiry until a session is ended here; its worker should have ended it before. */
+/** Milliseconds after expiry until the service ends a session that its worker has not ended. */
 const expiredFor = 10_000;
 
-/** Time of the statement rather than of the transaction, which may have waited for a lock. */
+/** Time of the statement. The transaction may have started earlier, and then waited for a lock. */
 const rightNow = () => sql<Date>`date_trunc('milliseconds', app_now())`;
 const fromNow = (ms: number) => sql<Date>`date_trunc('milliseconds', app_now()) + ${ms} * interval '1 millisecond'`;
 
@@ -153,10 +153,13 @@ export async function transitionAll(
 /** Columns set when a session becomes live. */
 export const livePatch = () => ({ live_at: rightNow() });
 
-/** Last heartbeat of a session's worker. The actual end of a session on a lost worker is unknown. */
+/**
+ * Last heartbeat of a session's worker. It stands for the end of a session on a lost worker, whose actual time is
+ * unknown.
+ */
 const lastHeard = sql<Date | null>`(select heard_at from worker_leases where worker_leases.worker_id = sessions.worker_id)`;
 
-/** Columns set when a session ends, or ended `agoMs` milliseconds ago. */
+/** Columns set for a session that ended `agoMs` milliseconds ago. */
 export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
   ended_at: sql<Date>`greatest(coalesce(live_at, created_at),
     ${reason === "worker_lost" ? sql`least(${lastHeard}, ${rightNow()})` : fromNow(-agoMs)})`,
@@ -165,8 +168,8 @@ export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
 });
 
 /**
- * Running sessions to end: all or some of a worker, those of lost workers (orphaned), those not live in time (unready),
- * or expired ones.
+ * Selects running sessions to end: by worker, by identifier, on lost workers (orphaned), not live in time (unready), or
+ * expired.
  */
 export type RunningSessions =
   | { readonly workerId: string }
@@ -176,8 +179,8 @@ export type RunningSessions =
   | "expired";
 
 /**
- * Lists and locks running sessions. Only a registration waits for locked rows; sweeps and heartbeats skip them, because
- * they run again and must not be delayed.
+ * Lists and locks running sessions. The query by worker, for a registration, waits for locked rows. Sweeps and
+ * heartbeats skip locked rows, because they run again and must not be delayed.
  */
 export async function lockRunning(tx: Tx, which: RunningSessions): Promise<string[]> {
   const running = tx.sql.selectFrom("sessions").select("id").where("status", "in", runningStatuses);

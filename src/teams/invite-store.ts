@@ -2,7 +2,7 @@ import { type Selectable, sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { InvitesTable } from "./tables.ts";
 
-/** An invite with the rights of its sender. */
+/** An invite, and whether its sender still has the right to send it. */
 export type InviteRow = Selectable<InvitesTable> & {
   /** Whether the sender may still invite to this role. */
   readonly is_covered: boolean;
@@ -17,8 +17,8 @@ export type NewInvite = Omit<InviteRow, "created_at" | "accepted_at" | "revoked_
 };
 
 /**
- * Selects invites with whether their senders still have the right: keys may be revoked or expired, members may have
- * left or been demoted.
+ * Selects invites, and checks whether the sender of each may still invite: keys may be revoked or expired, members may
+ * have left or been demoted.
  */
 const selectInvites = (db: Queryable, now: Date) =>
   db.sql.selectFrom("invites").selectAll().select(isCovered(now).as("is_covered"));
@@ -41,7 +41,7 @@ export function inviteStatusOf(
   return expires_at.getTime() > now ? "pending" : "expired";
 }
 
-/** Lists when an account sent invites since a time, oldest first. */
+/** Lists the times after `since` at which an account sent invites, oldest first. */
 export async function findSends(tx: Tx, accountId: string, since: Date): Promise<Date[]> {
   const { rows } = await sql<{ at: Date }>`
     select at from invites, unnest(sent_at) at where account_id = ${accountId} and at > ${since} order by at`.execute(
@@ -132,8 +132,8 @@ export async function findOpenInvite(
 }
 
 /**
- * Uses up an open invite for an address. Only one of several concurrent calls succeeds, and the others do not wait for
- * its commit.
+ * Uses up an open invite for an address. Only one of several concurrent calls succeeds; the other calls do not wait for
+ * the commit.
  */
 export async function acceptInvite(tx: Tx, { tokenHash, email, now }: ShownInvite): Promise<InviteRow | undefined> {
   return await tx.sql

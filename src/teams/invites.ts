@@ -26,11 +26,12 @@ import { findMember, type MemberRow } from "./member-store.ts";
 
 const day = 86_400_000;
 
-/** Milliseconds for which an invite is valid, and the daily limit of invites per account. */
+/** Milliseconds for which an invite is valid. */
 const goodFor = 7 * day;
+/** Maximum invites that an account sends per day. */
 const mostADay = 20;
 
-/** 5 bits per character: 200 random bits. */
+/** Characters of a token, with 5 random bits each: 200 bits. */
 const tokenLength = 40;
 
 export interface InvitesParts {
@@ -69,7 +70,6 @@ const invalidToken = () =>
     { detail: "the invite is malformed, used, revoked, expired, or for another address: ask for another" },
   );
 
-/** Makes the invites. */
 export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invites {
   async function assertSendsLeft(tx: Tx, accountId: string, now: number): Promise<void> {
     const sends = await findSends(tx, accountId, new Date(now - day));

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Role } from "../kernel/role.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** A member of an account with its user's data. */
+/** A member of an account, with data of the user. */
 export interface MemberRow {
   readonly id: string;
   readonly account_id: string;

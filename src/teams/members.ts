@@ -12,7 +12,7 @@ import { tellActivity } from "./activity.ts";
 import { type InviteRole, lapseInvites } from "./invite-store.ts";
 import { countOwners, deleteMember, findMember, type MemberRow, updateRole } from "./member-store.ts";
 
-/** Invitable roles above each role. */
+/** Roles of invites that exceed the rights of each role. */
 const invitedAbove: Readonly<Record<Role, readonly InviteRole[]>> = { owner: [], admin: [], member: ["admin"] };
 
 /** Changes of the members of an account. */
@@ -45,7 +45,7 @@ const noMember = () => fail("not-found", {}, { detail: "no member has this id" }
 const forbidden = (detail: string) => fail("forbidden", {}, { detail });
 
 export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts): Members {
-  /** Locks the account, so that one of two departing owners stays, and returns a member of it. */
+  /** Locks the account, so that of two owners who leave at once, one stays. Returns a member of the account. */
   async function lock(tx: Tx, by: Principal, id: string): Promise<MemberRow> {
     await lockAccount(tx, by.accountId);
     const [member, { role }] = [await findMember(tx, by.accountId, { id }), await judgeGrant(tx, by, {})];

@@ -10,9 +10,9 @@ export interface InvitesTable {
   email: string;
   role: Exclude<Role, "owner">;
   token_hash: Buffer;
-  /** The user who sent it last, directly or with a key; null for a key created by the operator. */
+  /** The user who sent the invite last, directly or with a key; null for a key created by the operator. */
   invited_by: string | null;
-  /** The key that sent it last, if any. */
+  /** The key with which the invite was sent last, if any. */
   invited_by_key: Generated<string | null>;
   created_at: Date;
   expires_at: Date;

@@ -45,7 +45,7 @@ export function createClosingJob({ db, jobQueues }: Pick<ClosingParts, "db" | "j
   const endSome = (endpointId: string) =>
     db.transaction(async (tx) => {
       const reason = await whyClosed(tx, endpointId);
-      // The endpoint may be active again.
+      // The endpoint may have been activated again since.
       if (!reason) return 0;
       const jobs = await jobQueues.drop<DeliveryJob>(tx, deliveryJob, endpointId, slice);
       giveUp(

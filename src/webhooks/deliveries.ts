@@ -37,7 +37,7 @@ interface Sendable extends DeliveryToSend {
   readonly event_created_at: Date;
 }
 
-/** Returns why a delivery can never be made; undefined if it can. */
+/** Returns why a delivery is impossible; undefined if it is possible. */
 function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
   return closureOf(active) ?? (data === null ? "event_expired" : undefined);
 }
@@ -52,7 +52,7 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
     return sender.send({ url, secrets, event: { id, type, createdAt, body } }, signal);
   }
 
-  /** A test has a single attempt, and does not affect its endpoint's state. */
+  /** Returns what to record after an attempt. A test has a single attempt, and does not affect its endpoint's state. */
   function settlementOf(delivery: DeliveryToSend, number: number, answer: DeliveryResponse): Settlement {
     const { id, endpoint_id: endpointId, is_test: isTest } = delivery;
     const { status = 0, error } = answer;
@@ -77,7 +77,7 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
 
   async function run({ data, attempt }: Job<DeliveryJob>, signal: AbortSignal): Promise<Settlement> {
     const delivery = await readDeliveryToSend(db, data.deliveryId);
-    // Cleared, or settled by an attempt whose gateway crashed before the job was completed.
+    // The delivery was cleared, or settled by an attempt whose gateway crashed before it completed the job.
     if (!delivery || delivery.status === "delivered" || delivery.status === "dlq") return nothing;
     const obstacle = obstacleTo(delivery);
     if (obstacle) return { failure: new Hopeless(obstacle), write: (tx) => giveUp(tx, [delivery.id], obstacle) };

@@ -5,7 +5,7 @@ import { insertDeliveries, type NewDelivery } from "./delivery-store.ts";
 /** Job kind of deliveries. */
 export const deliveryJob = { kind: "webhook" } as const;
 
-/** Data of a delivery job. Its queue partition is the endpoint. */
+/** Data of a delivery job. Each endpoint has its own queue partition. */
 export interface DeliveryJob {
   readonly deliveryId: string;
 }

@@ -53,10 +53,11 @@ export interface DeliveryToSend {
   readonly event_type: string;
   readonly status: DeliveryStatus;
   readonly is_test: boolean;
-  /** Time and `data` of the event; null if the event log no longer has it. */
+  /** Time of the event; null if the event log no longer has the event. */
   readonly event_created_at: Date | null;
+  /** `data` of the event; null if the event log no longer has the event. */
   readonly data: Record<string, never> | null;
-  /** The endpoint; null if it is deleted. */
+  /** Columns of the endpoint; null if the endpoint is deleted. */
   readonly url: string | null;
   readonly active: boolean | null;
   readonly secret: Buffer | null;

@@ -24,7 +24,7 @@ const counts = sql<EndpointRow["counts"]>`(
   from webhook_counts where endpoint_id = webhook_endpoints.id
 )`.as("counts");
 
-/** Counts the endpoints of an account, and its active ones. */
+/** Counts all endpoints and the active endpoints of an account. */
 export async function countEndpoints(db: Queryable, accountId: string): Promise<{ all: number; active: number }> {
   return db.sql
     .selectFrom("webhook_endpoints")
@@ -45,7 +45,7 @@ const selectEndpoints = (db: Queryable) => db.sql.selectFrom("webhook_endpoints"
 const selectEndpoint = (db: Queryable, { id, accountId }: EndpointId) =>
   selectEndpoints(db).where("id", "=", id).where("account_id", "=", accountId);
 
-/** The failure for an unknown endpoint, or one of another account. */
+/** The failure for an unknown endpoint or an endpoint of another account. */
 export const noEndpoint = (): Failure => fail("not-found", {}, { detail: "no webhook has this id" });
 
 export async function findEndpoint(db: Database, endpoint: EndpointId): Promise<EndpointRow | undefined> {
@@ -112,13 +112,13 @@ export function closureOf(active: boolean | null): "endpoint_deleted" | "endpoin
   return active ? undefined : "endpoint_inactive";
 }
 
-/** Like `closureOf`, by identifier. Locks the endpoint against changes. */
+/** Returns the same as `closureOf`, for an identifier. Locks the endpoint against changes. */
 export async function whyClosed(tx: Tx, id: string): Promise<ReturnType<typeof closureOf>> {
   const select = tx.sql.selectFrom("webhook_endpoints").select("active").where("id", "=", id).forShare();
   return closureOf((await select.executeTakeFirst())?.active ?? null);
 }
 
-/** Served by a partial index, because few endpoints fail. */
+/** A partial index serves this condition, because few endpoints fail. */
 const hasFailed = (since: Date, apartMs: number) =>
   sql<boolean>`active and failing_since <= ${since}
     and last_failure_at >= failing_since + ${apartMs} * interval '1 millisecond'`;

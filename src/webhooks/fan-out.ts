@@ -15,7 +15,7 @@ import { queueDeliveries } from "./delivery-queue.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 import { findSubscribers, type Subscriber } from "./endpoint-store.ts";
 
-/** Milliseconds. Bus messages are only a latency hint; polling finds what they miss. */
+/** Milliseconds. Bus messages are only a latency hint; polling finds the events whose message was lost. */
 const pollEvery = 1_000;
 
 /*
@@ -45,11 +45,9 @@ const mostAtOnce = { ofAccount: 16, inAll: 100 };
  */
 const laterFanOutJob = { kind: "webhook-fan-out" } as const;
 
-/**
- * Milliseconds of deferral, and pause between deferred jobs. Both spread the load of bursts until other deliveries have
- * been sent.
- */
+/** Milliseconds for which a burst of deliveries is deferred, so that other deliveries are sent first. */
 const putOffFor = 300;
+/** Milliseconds between deferred jobs, to spread their load. */
 const restBetween = 20;
 
 /** Events of an account in order, each with its subscribed endpoints. */
@@ -103,13 +101,13 @@ function queueNotices({ jobQueues, ids, clock }: FanOutParts, tx: Tx, all: reado
 }
 
 /**
- * Creates the job kind that queues deferred deliveries. It must not fail, because a retry would break the order, so its
- * data is complete.
+ * Creates the job kind that queues deferred deliveries. The job must not fail, because a retry would break the order,
+ * so its data is complete.
  */
 export function createLaterFanOut(parts: FanOutParts): JobKind<PutOff> {
   return defineJob({
     ...laterFanOutJob,
-    // One at a time, to limit the load on PostgreSQL.
+    // One job at a time, to limit the load on PostgreSQL.
     queues: 1,
     width: 1,
     timeout: 60_000,
@@ -137,13 +135,13 @@ export function createFanOut(parts: FanOutParts): Part {
     ]);
     const [now, later]: [Notices[], Notices[]] = [[], []];
     let all = 0;
-    // Accounts with few deliveries first, so that they do not wait for larger ones.
+    // Accounts with few deliveries come first, so that they do not wait for larger accounts.
     for (const own of noticesOf(told, subscribers).toSorted((a, b) => countDeliveries(a) - countDeliveries(b))) {
       const count = countDeliveries(own);
       if (count === 0) continue;
       all += count;
       const isMuch = count > mostAtOnce.ofAccount || all > mostAtOnce.inAll;
-      // Events behind deferred ones are deferred too, to keep the order.
+      // Events behind deferred events of the same account are deferred too, to keep the order.
       (behind.has(own.accountId) || isMuch ? later : now).push(own);
     }
     tx.sendNamed(commitAsynchronously, []);

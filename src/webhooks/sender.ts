@@ -38,7 +38,7 @@ export interface DeliveryResponse {
 
 /** Sends events to endpoints, whose URLs are untrusted. */
 export interface Sender extends Part {
-  /** Throws `bad-request` if the URL is not allowed. A name that does not resolve yet is accepted. */
+  /** Throws `bad-request` if the URL is not allowed. A host name that does not resolve yet is accepted. */
   check(url: string): Promise<void>;
   /** Signs and sends an event once. Throws only the signal's reason. */
   send(attempt: DeliveryAttempt, signal: AbortSignal): Promise<DeliveryResponse>;
@@ -122,7 +122,7 @@ async function readBeginning({ body, cancel }: FetchAnswer): Promise<Pick<Delive
     return text();
   } catch (fault) {
     const error = reasonOf(fault);
-    // Stopped by our own limits, which is not an error.
+    // Our own limits stopped the reading, which is not an error.
     return error === "timeout" || error === "too_large" ? text() : { ...text(), error };
   } finally {
     clearTimeout(enough);

@@ -49,7 +49,7 @@ export interface StoredAttempt {
   readonly error?: string;
 }
 
-/** Deliveries of events to endpoints. Identifiers sort by time, and the log is listed and cleared by them. */
+/** Deliveries of events to endpoints. Their identifiers sort by time, for listing and clearing the log. */
 export interface WebhookDeliveriesTable {
   id: string;
   endpoint_id: string;
@@ -60,7 +60,7 @@ export interface WebhookDeliveriesTable {
   /** Event `data` of a test, which is not in the event log; null: read from the event log. */
   payload: JSONColumnType<Record<string, unknown>> | null;
   status: Generated<DeliveryStatus>;
-  /** At most 6. */
+  /** At most 6 attempts. */
   attempts: JSONColumnType<StoredAttempt[], string | undefined, string>;
   next_attempt_at: Date | null;
   is_test: Generated<boolean>;
@@ -133,7 +133,7 @@ export const webhookMigrations: Migrations = {
     )`,
     "create index webhook_endpoints_account on webhook_endpoints (account_id, id)",
 
-    // Separate from the endpoint, which is read for every event, because counts change with every delivery.
+    // A separate table, because counts change with every delivery, while endpoints are read for every event.
     `create table webhook_counts (
       endpoint_id text primary key references webhook_endpoints (id) on delete cascade,
       pending bigint not null default 0,

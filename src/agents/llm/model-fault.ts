@@ -5,7 +5,7 @@ import { FetchFault } from "../../platform/outgoing/fetch-fault.ts";
 export type ModelFaultKind =
   /** The provider rejects the key. */
   | "wrong_key"
-  /** The provider has no such model, or not for this key. */
+  /** The provider has no such model, or does not offer it to this key. */
   | "model_refused"
   /** The provider does not respond. */
   | "unreachable"
@@ -19,7 +19,7 @@ export interface ModelFault {
   readonly kind: ModelFaultKind;
   /** The provider's message, for people. */
   readonly message: string;
-  /** Milliseconds to wait before a retry, if the provider says so. */
+  /** Milliseconds to wait before a retry, as the provider requests. */
   readonly retryAfter?: number;
 }
 
@@ -48,6 +48,6 @@ function kindOf(thrown: unknown): ModelFault {
     return { kind: "model_refused", message };
   if (status === 403) return { kind: "wrong_key", message };
   if (status === 408 || status === 429 || status >= 500) return { kind: "busy", message, ...retryAfter };
-  // An unreadable response of status 200 was a truncated stream.
+  // An unreadable response of status 200 was a truncated stream, so a retry may succeed.
   return { kind: status >= 400 ? "refused" : "busy", message };
 }

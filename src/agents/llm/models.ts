@@ -9,7 +9,7 @@ import type { StoredProvider } from "./tables.ts";
 export interface LlmCredential {
   readonly provider: StoredProvider;
   readonly apiKey: string;
-  /** Base URL, of `openai_compatible` only. */
+  /** Base URL; set for `openai_compatible` only. */
   readonly baseUrl: string | null;
 }
 
@@ -22,14 +22,14 @@ export interface Models {
   stop(): void;
 }
 
-/** Base URLs of providers; an operator can replace them with a proxy's (`LLM_ADDRESSES`). */
+/** Base URLs of providers; an operator can replace them with those of a proxy (`LLM_ADDRESSES`). */
 const addresses: Readonly<Record<Exclude<StoredProvider, "openai_compatible">, string>> = {
   anthropic: "https://api.anthropic.com/v1",
   openai: "https://api.openai.com/v1",
   google: "https://generativelanguage.googleapis.com/v1beta",
 };
 
-/** Default model and test model: a small one of each provider. */
+/** A small model of each provider, used by default and to test keys. */
 export const defaultModels: Readonly<Record<StoredProvider, string | undefined>> = {
   anthropic: "claude-haiku-4-5",
   openai: "gpt-5-mini",
@@ -47,7 +47,7 @@ export interface ModelsOptions extends Pick<SafeFetchOptions, "resolve"> {
 export function createModels({ config, ...options }: ModelsOptions): Models {
   const safe = new SafeFetch({ allow: config.llmAllow, ...options });
   const fetch = asFetch(safe);
-  // Explicit, because the packages would otherwise read a base URL from the environment.
+  // The base URLs are explicit, because the packages would otherwise read them from the environment.
   const at = { ...addresses, ...config.llmAddresses };
   return {
     // Provider packages are loaded on first use, to keep startup fast.
@@ -72,7 +72,7 @@ export function createModels({ config, ...options }: ModelsOptions): Models {
     async check(baseUrl) {
       await safe.check(baseUrl).catch((fault: unknown) => {
         if (!(fault instanceof FetchFault)) throw fault;
-        // A name that does not resolve now may resolve later.
+        // A host name that does not resolve now may resolve later, so it is accepted.
         if (fault.reason === "address_not_allowed") throw failFields("bad-request", { base_url: fault.message });
       });
     },

@@ -49,7 +49,7 @@ function modelOf(provider: StoredProvider, ...named: readonly (string | null | u
   return model;
 }
 
-/** Chooses what pays for the next turn. Throws if the account has neither a key nor the bundled LLM. */
+/** Chooses the credential that pays for the next turn. Throws if the account has neither a key nor the bundled LLM. */
 export async function choosePayer(
   db: Queryable,
   { clock, config }: PayerParts,

@@ -30,7 +30,7 @@ function toResponse({ status, headers, body, cancel }: FetchAnswer): Response {
     [value ?? []].flat().map((each): [string, string] => [name, each]),
   );
   if (bodiless.has(status)) cancel();
-  // A Response accepts only these status codes.
+  // `Response` throws for other status codes.
   const known = status >= 200 && status <= 599 ? status : 502;
   return new Response(bodiless.has(status) ? null : toStream(body, cancel), { status: known, headers: lines });
 }

@@ -12,13 +12,13 @@ type RecipeContents = Pick<CreateRecipeRequest, "steps" | "startUrl">;
 
 const write = compileWriter(CreateRecipeRequestSchema);
 
-/** JSON of the fields that may contain placeholders, with the names used in faults. */
+/** Converts the fields that may contain placeholders to JSON, with the field names of faults. */
 export function writeContents(request: CreateRecipeRequest): JsonValue {
   const { start_url = null, steps = [] } = write(request);
   return { ...(start_url !== null && { start_url }), steps };
 }
 
-/** Validates URLs and file names. Texts with placeholders are validated only after they are filled in. */
+/** Validates URLs and file names. Texts with placeholders are validated only after the placeholders are filled in. */
 export function findWordFaults({ startUrl, steps }: RecipeContents, isFilled = false): FieldFault[] {
   const words = steps.flatMap(({ do: { case: kind, value } }, index) => {
     const at = `steps[${index}].do`;

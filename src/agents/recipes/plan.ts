@@ -13,7 +13,7 @@ import { findWordFaults, writeContents } from "./contents.ts";
 import { fillText, mapTexts, namesIn } from "./placeholders.ts";
 import { findRecipe } from "./store.ts";
 
-/** The failure for an unknown recipe, or one of another account. */
+/** The failure for an unknown recipe or a recipe of another account. */
 export const noRecipe = (): Failure => fail("not-found", {}, { detail: "no recipe has this id" });
 
 /** Maximum characters inserted by values: a short recipe may use a long value many times. */
@@ -26,11 +26,11 @@ export interface RecipeRequest {
   readonly accountId: string;
   readonly id: string;
   readonly values: Readonly<Record<string, string>>;
-  /** Names of secrets. A parameter of such a name becomes a placeholder that the worker fills in. */
+  /** Names of secrets. A parameter with such a name becomes a placeholder that the worker fills in. */
   readonly variables: readonly string[];
 }
 
-/** Value of each parameter. Throws `validation-failed` for missing or unknown parameters. */
+/** Returns the value of each parameter. Throws `validation-failed` for missing or unknown parameters. */
 function readValues(
   { parameters }: CreateRecipeRequest,
   { values: given, variables }: Pick<RecipeRequest, "values" | "variables">,
@@ -71,7 +71,7 @@ function fill(
     return fillText(text, values);
   });
   const faults: FieldFault[] = [];
-  // The reader of a message type returns that type.
+  // The reader was compiled for this message type.
   const made = read({ name: request.name, ...Object(filled) }, faults) as CreateRecipeRequest;
   if (faults.length === 0) faults.push(...ruleFaults(CreateRecipeRequestSchema, made), ...findWordFaults(made, true));
   if (faults.length === 0) return made;

@@ -12,7 +12,7 @@ import { toReasonMessage, toStatusMessage } from "../../sessions/session-message
 import type { AgentSessionRow } from "./store.ts";
 import type { StoredAgentMode, StoredTurnLimits } from "./tables.ts";
 
-/** Defaults to `pair`. */
+/** Converts a mode to its stored name; unspecified becomes `pair`. */
 export const toStoredMode = (mode: AgentMode): StoredAgentMode => (mode === AgentMode.AGENT ? "agent" : "pair");
 
 export const toModeMessage = (mode: StoredAgentMode): AgentMode =>

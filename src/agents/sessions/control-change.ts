@@ -16,7 +16,7 @@ export interface ControlChange {
   readonly clientId: string;
   /** Commits the change with its response. */
   commit(run: (tx: Tx) => Promise<Control>): Promise<Control>;
-  /** Locks the session and returns it, with its agent session if that was read. */
+  /** Locks the session and returns its row, and the agent session if it was read too. */
   lock(tx: Tx): Promise<{ readonly row: ControlRow; readonly agent?: AgentSessionRow }>;
   /** Records that control has changed. Not called if the client only renewed its control. */
   audit(tx: Tx, row: ControlRow): void;

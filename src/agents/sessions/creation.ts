@@ -21,7 +21,7 @@ import { findVariableFaults, sealVariables } from "./variables.ts";
 /** Runtime of agent sessions: the only runtime that supports live view over WebRTC. */
 const runtime = "chromium";
 
-/** A turn that runs a recipe, before it has started. */
+/** A turn that is to run a recipe. */
 export interface NewRecipeTurn {
   readonly id: string;
   readonly recipe: Recipe;

@@ -57,7 +57,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     const clientId = agentClientId(call, request.clientId);
     const sessionId = await findSessionId(call, request.id);
     const answer = await sessions.sendInput({ ...callerOf(call), clientId }, sessionId, request);
-    // No event at all is a heartbeat.
+    // A request without events is a heartbeat.
     const isHeard = answer.accepted > 0 || answer.dropped === 0;
     if (isHeard) controlHeartbeats.note(sessionId, clientId, answer.accepted > 0);
     return answer;

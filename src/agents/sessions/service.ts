@@ -38,7 +38,6 @@ export interface AgentSessionServiceParts extends CreationParts {
 
 const defaultPage = 20;
 
-/** Makes the implementation of AgentSessionService. */
 export function createAgentSessionService(
   parts: AgentSessionServiceParts,
 ): ServiceImplementation<typeof AgentSessionService> {
@@ -55,7 +54,7 @@ export function createAgentSessionService(
     return create(ListAgentSessionsResponseSchema, { data: rows.map(toAgentSessionMessage), ...position });
   }
 
-  /** Locks the browser session of an agent session, and returns both as of then. */
+  /** Locks the browser session of an agent session, and returns both rows as read after the lock. */
   async function lock(tx: Tx, call: Call, id: string) {
     const { session_id: sessionId } = await findRunning(tx, call, id);
     const row = await controls.lock(tx, sessionId, call.principal.accountId);

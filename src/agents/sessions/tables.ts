@@ -18,7 +18,7 @@ export interface AgentSessionsTable {
   id: string;
   account_id: string;
   session_id: string;
-  /** The browser session was created for the agent session, and ends with it. */
+  /** Whether the browser session was created for the agent session, and ends with it. */
   owns_session: boolean;
   mode: StoredAgentMode;
   instructions: string | null;

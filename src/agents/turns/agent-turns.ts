@@ -25,7 +25,7 @@ export interface AgentTurnsParts extends TurnParts {
 export interface AgentTurns {
   readonly jobKind: JobKind<TurnJob>;
   readonly jobs: readonly RepeatedTask[];
-  /** Starts a turn after the commit; on this gateway if the request header carried the key. */
+  /** Starts a turn after the commit. If the request header carried the key, the turn runs on this gateway. */
   begin(tx: Tx, turn: TurnRow, header: string | undefined): void;
   /** Starts a recipe turn after the commit. */
   beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
@@ -41,7 +41,9 @@ const longest = 7 * 86_400_000;
 /** Milliseconds between attempts after an internal failure. Committed steps are not repeated. */
 const schedule = [500, 2_000, 10_000];
 
-/** Milliseconds. Heartbeat interval of a gateway that holds a turn's key, and age at which the key counts as lost. */
+/**
+ * Milliseconds. `every`: between heartbeats of a gateway that holds a turn's key. `lost`: until the key counts as lost.
+ */
 const beat = { every: 2_000, lost: 8_000 };
 
 /** Milliseconds between sweeps for abandoned turns. */

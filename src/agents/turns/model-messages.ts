@@ -16,7 +16,7 @@ export function sealMessage(sealer: Sealer, accountId: string, message: ModelMes
   return sealer.seal(Buffer.from(JSON.stringify(message)), contextOf(accountId));
 }
 
-/** Opens a message of a conversation. */
+/** Decrypts a message of a conversation. */
 export function openMessage(sealer: Sealer, accountId: string, sealed: Buffer): ModelMessage {
   // The boundary at which JSON written by `sealMessage` is read back.
   return JSON.parse(sealer.open(sealed, contextOf(accountId)).toString()) as ModelMessage;
@@ -84,7 +84,7 @@ const textsOf = ({ role, content }: ModelMessage): string[] => {
   return content.flatMap((part) => (part.type === "tool-result" ? textOfOutput(part.output) : []));
 };
 
-/** Role and name of an element, from the last look that showed it; never its value. */
+/** Role and name of an element, from the last look that showed the element; never its value. */
 export function describeElement(messages: readonly ModelMessage[], ref: string): string | undefined {
   if (!/^s\d+e\d+$/.test(ref)) return undefined;
   const line = new RegExp(`^ *[-*] (\\w+(?: "(?:[^"\\\\]|\\\\.)*")?) ref=${ref}\\b`, "m");
@@ -106,8 +106,9 @@ export function resultMessage({ id, name }: ToolCall, text: string, picture?: Ui
   return { role: "tool", content: [{ type: "tool-result", toolCallId: id, toolName: name, output }] };
 }
 
-/** Estimates: minimum bytes per token of text, and maximum tokens per picture. */
+/** Minimum bytes per token of text (estimate). */
 const bytesPerToken = 3;
+/** Maximum tokens per picture (estimate). */
 const tokensPerPicture = 2_000;
 
 /** Upper bound of the tokens of a value; strings under the key `data` count as pictures. */
@@ -124,7 +125,7 @@ export function tokensOf(sent: unknown): number {
 /** Start of every look at a page. */
 export const lookMark = "<page ";
 
-/** Replaces an old look. */
+/** Text that replaces an old look. */
 const folded = "<page folded: an older look, no longer valid>";
 
 /**

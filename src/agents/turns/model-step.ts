@@ -29,7 +29,7 @@ export type ModelAnswer =
 /** Marks the last message, so that the provider caches everything before the next step. */
 const cachePoint = { anthropic: { cacheControl: { type: "ephemeral" as const } } };
 
-/** For OpenAI: disables storage there, and so references to stored items. */
+/** Disables storage at OpenAI, and so references to stored items. */
 const callOptions = { openai: { store: false } };
 
 /** Converts tool descriptions without `execute`: the turn runs the calls itself and records them. */

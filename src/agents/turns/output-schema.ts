@@ -94,7 +94,7 @@ export function findOutputFault(schema: JsonObject, output: unknown): string | u
   return validate(output) ? undefined : tell(validate.errors);
 }
 
-/** The allowed keywords mean the same in every dialect, and no meta-schema is fetched. */
+/** Removes `$schema`: the allowed keywords mean the same in every dialect, and no meta-schema is fetched. */
 function withoutDialect({ $schema: _, ...schema }: JsonObject): JsonObject {
   return schema;
 }

@@ -24,7 +24,7 @@ export interface Page {
   look(caller: SessionCaller, seen?: Observation): Promise<string>;
   observe(caller: SessionCaller, wish: AgentSnapshotOptions): Promise<Observation>;
   navigate(caller: SessionCaller, url: string): Promise<Done>;
-  /** Runs actions given as REST JSON. Throws `validation-failed` if one is invalid. */
+  /** Runs actions given as REST JSON. Throws `validation-failed` if an action is invalid. */
   act(caller: SessionCaller, actions: readonly unknown[]): Promise<Done>;
 }
 
@@ -128,7 +128,7 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
 function readActions(id: string, [action, ...next]: readonly unknown[]): InteractRequest {
   const faults: FieldFault[] = [];
   const patience = actionPatience.first + actionPatience.next * next.length;
-  // The reader of a message type returns that type.
+  // The reader was compiled for this message type.
   const request = readInteract({ id, action, next, timeout_ms: patience }, faults) as InteractRequest;
   if (faults.length === 0) faults.push(...ruleFaults(InteractRequestSchema, request));
   if (faults.length > 0) throw failFaults("validation-failed", faults.map(placeFault));

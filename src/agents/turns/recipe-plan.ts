@@ -51,7 +51,7 @@ export function shownOf(step: RecipeStep): JsonObject {
   return Object.fromEntries(kept.map(([name, value]) => [name, cut(String(value), 500)]));
 }
 
-/** Maximum characters shown to the model of each step, and of the step to repair. */
+/** Maximum characters of a step that the model sees; `failed` applies to the step to repair. */
 const longest = { step: 200, failed: 4_000 };
 
 /** Message that asks the model to repair a step. */
@@ -67,7 +67,7 @@ export function mendingNote(
   };
   const failed = steps[index];
   const number = index + first;
-  // The cause may quote the page.
+  // Escaped, because the cause may quote the page.
   const cause = defuse(JSON.stringify(why));
   return `[The service tells you] A recipe is running: ${JSON.stringify(name)}${description === undefined ? "" : `: ${description}`}
 Its steps:

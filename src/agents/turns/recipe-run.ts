@@ -83,7 +83,7 @@ export async function takeRecipeStep(
   if (!step) return run.write((tx, locked) => finishRecipe(parts, tx, locked, plan));
   let stepId = "";
   await run.write(async (tx, locked) => {
-    // A step that began before keeps its identifier, so the session does not run it twice.
+    // A resumed step keeps its identifier, so the session does not run it twice.
     stepId = await beginAction(tx, turn.id, `recipe:${progress.step}:${progress.attempt}`, ids.next("evt"));
     return startTurn(parts, tx, locked, epoch);
   });
@@ -149,7 +149,7 @@ async function handOver(parts: TurnParts, tx: Tx, turn: TurnRow, broken: Broken)
   return updateTurn(tx, turn.id, { ...progressOf({ ...progress, isBroken: true }), ...payer });
 }
 
-/** Chooses the payer for a model that the turn now needs, or returns why there is none. */
+/** Chooses the payer for a turn that now needs a model. Returns the failure if there is no payer. */
 async function findPayer(parts: TurnParts, tx: Tx, { account_id: accountId, agent_session_id: id }: TurnRow) {
   const agent = await readAgent(tx, id);
   return choosePayerColumns(tx, parts, agent, { accountId, header: undefined }).catch((error: unknown) => {

@@ -62,7 +62,7 @@ async function assertSchema(schema: JsonObject): Promise<void> {
 export function createTurnService(parts: TurnServiceParts): ServiceImplementation<typeof AgentTurnService> {
   const { db, clock, ids, sealer, events, bus, turns, sessions } = parts;
 
-  /** Waits until a turn has ended or the time is up, and returns its state then. */
+  /** Waits until a turn has ended or the time is up, and returns the turn as of that time. */
   async function follow(turn: Turn, milliseconds: number, signal: AbortSignal): Promise<Turn> {
     const gaveUpAt = performance.now() + milliseconds;
     for (;;) {
@@ -107,7 +107,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
           const detail = `a turn is running: wait until it has ended, or leave ${what} out`;
           throw fail("conflict", { running_turn_id: running.id }, { detail });
         }
-        // A turn that runs a recipe needs a model from now on.
+        // A turn that runs a recipe without a model needs a model to answer the message.
         if (running.credential === "none") await updateTurn(tx, running.id, await choose());
         await say(tx, running, text);
         return toTurnMessage(running);

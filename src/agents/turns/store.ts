@@ -2,10 +2,8 @@ import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
 import type { Database, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { AgentTurnsTable } from "./tables.ts";
 
-/** Row of a turn. */
 export type TurnRow = Selectable<AgentTurnsTable>;
 
-/** Inserts a turn. */
 export async function insertTurn(tx: Tx, turn: Insertable<AgentTurnsTable>): Promise<TurnRow> {
   return tx.sql.insertInto("agent_turns").values(turn).returningAll().executeTakeFirstOrThrow();
 }
@@ -28,7 +26,6 @@ export function lockTurn(tx: Tx, id: string): Promise<TurnRow | undefined> {
   return turn.forUpdate().executeTakeFirst();
 }
 
-/** Changes a turn. */
 export async function updateTurn(tx: Tx, id: string, changes: Updateable<AgentTurnsTable>): Promise<TurnRow> {
   return tx.sql.updateTable("agent_turns").set(changes).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
 }
@@ -69,7 +66,7 @@ export async function hasWaitingMessages(db: Queryable, agentSessionId: string):
   return (await waiting.where("position", "is", null).limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Reads a conversation behind a position, without what waits. Messages are only ever added at its end. */
+/** Reads the messages of a conversation after a position, without waiting messages. New messages are only appended. */
 export function readMessages(db: Queryable, agentSessionId: string, after: number) {
   const messages = db.sql.selectFrom("agent_messages").select(["position", "sealed"]);
   const found = messages.where("agent_session_id", "=", agentSessionId).where("position", ">", after);

@@ -25,7 +25,7 @@ export interface RecipeProgress {
   readonly step: number;
   /** Number of retries so far; part of the step identifier, so that the worker runs each retry as a new step. */
   readonly attempt: number;
-  /** The step failed, and the model is to repair it. */
+  /** Whether the step failed and the model must repair it. */
   readonly isBroken: boolean;
 }
 
@@ -49,8 +49,9 @@ export interface AgentTurnsTable {
   recipe: JSONColumnType<RecipeProgress, string | undefined, string | null> | null;
   /** The recipe with its parameters filled in, encrypted; deleted when the turn ends. */
   recipe_plan: ColumnType<Buffer | null, Buffer | undefined, null>;
-  /** JSON Schema requested for the result, and the result. */
+  /** JSON Schema requested for the result. */
   output_schema: JSONColumnType<JsonObject, string | null | undefined, never> | null;
+  /** Result that matches the schema. */
   output: JSONColumnType<JsonObject, undefined, string> | null;
   /** Number of results that did not match the schema. */
   misfits: Generated<number>;

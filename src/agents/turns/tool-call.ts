@@ -17,8 +17,9 @@ import type { Run, TurnParts } from "./turn-parts.ts";
 /** Seconds to wait for a person: default and maximum. */
 const personWait = { usual: 600, longest: 3_600 };
 
-/** Maximum characters stored of the model's text, and of its search text. */
+/** Maximum characters stored of the model's text. */
 const longestText = 32_768;
+/** Maximum characters stored of a text to find. */
 const longestFind = 200;
 
 /** Maximum number of actions shown of a call; no call runs more. */
@@ -95,7 +96,7 @@ export async function addToolResult(
   return turn;
 }
 
-/** Ends the turn, unless messages of the person wait that the model has not read. */
+/** Ends the turn, unless the person has sent messages that the model has not read. */
 async function finish(parts: TurnParts, schema: JsonObject | null, run: Run, call: ToolCall): Promise<TurnRow> {
   const { text: said, result } = inputOf(call);
   const text = textOf({ text: said }, "text");
@@ -142,7 +143,7 @@ async function act(
   const { ids, events, clock, config } = parts;
   let stepId = "";
   await run.write(async (tx, locked) => {
-    // A step that began before keeps its identifier, so the session does not run it twice.
+    // A resumed step keeps its identifier, so the session does not run it twice.
     stepId = await beginAction(tx, turn.id, call.id, ids.next("evt"));
     return locked;
   });

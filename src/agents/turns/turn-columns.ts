@@ -18,7 +18,7 @@ interface Said {
 /** Limits of a turn: the session's settings over the defaults. */
 export const limitsOf = ({ limits }: Pick<Said, "limits">): string => JSON.stringify({ ...usual, ...limits });
 
-/** Chooses what pays for a turn. Throws if the account has no LLM key and no bundled LLM. */
+/** Chooses the credential that pays for a turn. Throws if the account has no LLM key and no bundled LLM. */
 export async function choosePayerColumns(
   db: Queryable,
   parts: PayerParts,

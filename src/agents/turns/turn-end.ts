@@ -28,7 +28,7 @@ export interface TurnEnd {
   readonly text?: string;
   /** Result, which matches the requested schema. */
   readonly output?: JsonObject;
-  /** Cause of a failure that is in the errors table. */
+  /** Failure with an entry in the errors table. */
   readonly failure?: Failure;
   /** Description of a failure caused by the model. */
   readonly modelFault?: string;
@@ -89,13 +89,13 @@ export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, 
   await events.append(tx, owner, AgentSessionTurnEndedEventSchema, event);
   tx.afterCommit(() => {
     bus.publish("turn-changed", turn.id);
-    // Clients may act on the page again.
+    // Gateways drop the cached route, so that clients may act on the page again.
     bus.publish("session-changed", turn.session_id);
   });
   return ended;
 }
 
-/** Ends a turn if it is running, and returns it; undefined if it had ended. */
+/** Ends a turn and returns it; undefined if the turn has ended already. */
 export async function endTurn(parts: TurnEndParts, id: string, end: TurnEnd): Promise<TurnRow | undefined> {
   return parts.db.transaction(async (tx) => {
     const turn = await lockTurn(tx, id);

@@ -22,7 +22,7 @@ export async function readOutput(schema: JsonObject | null, result: unknown): Pr
   return misfit === undefined ? { output: result as JsonObject } : { misfit };
 }
 
-/** Counts a result that does not match and was reported to the model. Ends the turn after several. */
+/** Counts a result that does not match and was reported to the model. Ends the turn after more than `mostMisfits`. */
 export async function noteMisfit(parts: TurnEndParts, tx: Tx, turn: TurnRow, misfit: string): Promise<TurnRow> {
   const misfits = turn.misfits + 1;
   if (misfits <= mostMisfits) return updateTurn(tx, turn.id, { misfits });

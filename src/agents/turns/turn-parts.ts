@@ -27,7 +27,7 @@ export interface Run {
   caller(stepId?: string): SessionCaller;
   /** Runs a transaction on the turn, which is locked and has not ended. */
   write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
-  /** Reads the conversation, without what waits. Each message is read and opened once in a run. */
+  /** Reads the conversation, without waiting messages. Each message is read and decrypted once in a run. */
   messages(): Promise<readonly ModelMessage[]>;
   /** Frees the memory of the conversation. */
   forget(): void;

@@ -70,7 +70,7 @@ export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch
     hasRecipe: agent.recipe_id !== null,
   };
   const asked = await askPatiently(parts, turn, run, question).catch((error: unknown) => {
-    // Another turn reached the budget.
+    // Another turn has used up the budget meanwhile.
     if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted") return { over: error };
     throw error;
   });
@@ -120,7 +120,7 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
     const answer = await askModel(models, question, run.signal);
     if (!("fault" in answer))
       return { answer: { ...answer, messages: withOwnIds(answer.messages, question.messages) }, reservation };
-    // A response that had started is charged for, but the provider does not report how much.
+    // For a response that had started, the reservation stays: the provider charges an amount that it does not report.
     if (reservation && !answer.isCharged)
       await run.write(async (tx, locked) => {
         await settleReservation(tx, reservation, 0);

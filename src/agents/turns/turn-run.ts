@@ -87,7 +87,7 @@ export function createTurnRunner(parts: TurnParts) {
   async function waitForPerson(turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
     if (turn.status !== "waiting_for_person") {
       const calls = pendingToolCalls(await run.messages());
-      // A person may take long.
+      // The memory is freed, because a person may take long.
       run.forget();
       return run.write(async (tx) => {
         await closeCalls(tx, turn, calls, "not done, or not to its end: a person has taken over");
@@ -100,7 +100,10 @@ export function createTurnRunner(parts: TurnParts) {
     return findTurn(db, turn.id);
   }
 
-  /** Resumes after a person. Answers a waiting `ask_person` with `note`, and closes other open calls as not done. */
+  /**
+   * Resumes after a wait for a person. Answers a waiting `ask_person` with `note`, and closes other open calls as not
+   * done.
+   */
   async function goOn(turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
     const calls = pendingToolCalls(await run.messages());
     const look = await run.page.look(run.caller());
@@ -117,7 +120,7 @@ export function createTurnRunner(parts: TurnParts) {
     });
   }
 
-  /** Waits for or resumes after a person if needed; "go on" if the next step can run. */
+  /** Waits for a person or resumes after the wait, if needed. Returns "go on" if the next step can run. */
   async function besidePerson(turn: TurnRow, run: Run, control: ControlRow): Promise<TurnRow | undefined | "go on"> {
     const { control_holder: holder, control_epoch: epoch } = control;
     if (holder !== null) return waitForPerson(turn, run, "takeover");

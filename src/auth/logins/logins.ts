@@ -26,7 +26,7 @@ import {
 
 const day = 86_400_000;
 
-/** Milliseconds. `repeat`: for which a lost refresh response can be requested again. */
+/** Milliseconds. Within `repeat`, a client can request a lost refresh response again. */
 const lifetimes = { access: 900_000, refresh: 30 * day, login: 180 * day, repeat: 10_000 };
 
 /** Tokens issued to a user who logs in. */
@@ -43,7 +43,7 @@ type IssuedPair = Omit<IssuedTokens, "userId" | "hasSecondFactor">;
 
 export interface OpenedLogin extends IssuedTokens {
   readonly loginId: string;
-  /** The user has logged in before, but never with this program from this network. */
+  /** Whether the user has logged in before, but never with this program from this network. */
   readonly isNewDevice: boolean;
 }
 
@@ -67,7 +67,7 @@ export interface Logins {
   end(tx: Tx, logins: LoginsToEnd): Promise<string[]>;
   /** Lists the active logins of a user, newest first. */
   list(query: { userId: string; before: string | undefined; limit: number }): ReturnType<typeof listLogins>;
-  /** Records a second factor check for a token pair; its successors inherit it. */
+  /** Records a second factor check for a token pair. The pair's successors inherit the check. */
   stepUp(tx: Tx, login: Pick<LoginPrincipal, "tokenId" | "loginId">, at: Date): Promise<void>;
   /** Deletes expired logins and tokens. */
   sweep(): Promise<void>;
@@ -76,7 +76,7 @@ export interface Logins {
 const invalidToken = (): Failure =>
   fail("invalid-auth-token", {}, { detail: "the refresh token is malformed, spent or expired; log in again" });
 
-/** Returns the account of a login: the requested one, or the first enabled one. Throws `forbidden`. */
+/** Returns the account of a login: the requested account, or the first enabled account. Throws `forbidden`. */
 async function findAccount(db: Queryable, userId: string, accountId: string | undefined): Promise<Membership> {
   const all = await listMemberships(db, userId);
   const meant = accountId === undefined ? all : all.filter((membership) => membership.accountId === accountId);
@@ -124,7 +124,7 @@ export function createLogins(parts: {
     return ended;
   }
 
-  /** Returns the pair again that a refresh token was spent for, if the pair is unused and the retry is prompt. */
+  /** Returns the pair for which a refresh token was spent, if the pair is unused and the retry is prompt. */
   async function repeat(spent: string, pair: Pair | undefined, now: number): Promise<IssuedPair | undefined> {
     const { seed, successor_id: id, spent_at: spentAt } = pair ?? {};
     const isFresh = spentAt && now - spentAt.getTime() <= lifetimes.repeat;

@@ -17,15 +17,15 @@ export interface AddressTry {
   /** Attempts per hour of all unknown networks together. */
   readonly strangers: number;
   /**
-   * Additional attempts per hour for each network from which the user logged in within 30 days. Others cannot exhaust
-   * them.
+   * Additional attempts per hour for each network from which the user logged in within 30 days. Other networks cannot
+   * exhaust these attempts.
    */
   readonly knownNetwork: number;
   /** Description of the attempts, for the error text. */
   readonly what: string;
 }
 
-/** Counts an attempt for an address. Throws `rate-limited` if none is left. */
+/** Counts an attempt for an address. Throws `rate-limited` if no attempt is left. */
 export type CountTry = (tried: AddressTry) => Promise<CountedTry>;
 
 /** Creates the throttle of attempts by address and network. */

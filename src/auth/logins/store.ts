@@ -65,7 +65,7 @@ export async function findPair(db: Queryable, id: string) {
     .executeTakeFirst();
 }
 
-/** Spends the refresh token of a pair. Returns its second factor time, or undefined if it was already spent. */
+/** Spends the refresh token of a pair. Returns its second factor time, or undefined if the token was already spent. */
 export async function spendPair(
   tx: Tx,
   id: string,
@@ -90,7 +90,7 @@ export async function touchLogin(tx: Tx, id: string, at: Date): Promise<void> {
   await tx.sql.updateTable("logins").set({ last_used_at: at }).where("id", "=", id).execute();
 }
 
-/** Selects logins to end: one of a user, all, or all but one. */
+/** Selects logins of a user to end: one, all, or all but one. */
 export interface LoginsToEnd {
   readonly userId: string;
   readonly id?: string;

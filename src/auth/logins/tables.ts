@@ -1,6 +1,6 @@
 import type { Migrations } from "../../platform/postgres/schema.ts";
 
-/** Logins. Each is a chain of token pairs, of which only the last can be refreshed. */
+/** Logins. Each login is a chain of token pairs, of which only the last can be refreshed. */
 interface LoginsTable {
   id: string;
   user_id: string;
@@ -17,15 +17,16 @@ interface LoginsTable {
 interface LoginTokensTable {
   id: string;
   login_id: string;
-  /** Account of the pair; a refresh may choose another. */
+  /** Account of the pair; a refresh may choose another account. */
   account_id: string;
   access_hash: Buffer;
   refresh_hash: Buffer;
   access_expires_at: Date;
   refresh_expires_at: Date;
   stepped_up_at: Date | null;
-  /** When the refresh token was used, and for which pair. */
+  /** When the refresh token was used. */
   spent_at: Date | null;
+  /** The pair for which the refresh token was used. */
   successor_id: string | null;
   /** Together with the spent refresh token, recreates the secrets of the successor. */
   seed: Buffer | null;

@@ -12,7 +12,10 @@ export async function beginEnrolment(tx: Tx, userId: string, seed: Buffer, at: D
   return row !== undefined;
 }
 
-/** Completes an enrolment with the code of a time step. Returns false if it was completed or restarted meanwhile. */
+/**
+ * Completes an enrolment with the code of a time step. Returns false if the enrolment was completed or restarted
+ * meanwhile.
+ */
 export async function endEnrolment(
   tx: Tx,
   enrolment: { readonly userId: string; readonly seed: Buffer; readonly counter: number },

@@ -2,8 +2,9 @@ import { createHmac, randomBytes } from "node:crypto";
 import { HOTP, Secret, TOTP } from "otpauth";
 import { randomText } from "../../platform/ids.ts";
 
-/** Seconds of a time step, and digits of a code; all apps use these values (RFC 6238). */
+/** Seconds of a time step; all apps use this value (RFC 6238). */
 const period = 30;
+/** Digits of a code; all apps use this value. */
 const digits = 6;
 
 /** Bytes of a seed: the length of a SHA-1 hash, as RFC 4226 requires. */
@@ -26,8 +27,8 @@ export function describeSeed(seed: Buffer, email: string): { readonly secret: st
 }
 
 /**
- * Returns the time step of a code: the current one, or one step away because of clock skew; undefined if the code is
- * wrong.
+ * Returns the time step of a code, which may differ by one step from the current time because of clock skew; undefined
+ * if the code is wrong.
  */
 export function counterOfCode(seed: Buffer, code: string, now: number): number | undefined {
   const counter = Math.floor(now / 1_000 / period);

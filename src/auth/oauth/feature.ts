@@ -14,7 +14,7 @@ export const oauth = defineService({
     jobs: [
       {
         async run() {
-          // Deleted a day late, so that a token that has just expired is reported as expired.
+          // Tokens are deleted a day late, so that a token that has just expired is reported as expired.
           const before = new Date(parts.clock.now() - 86_400_000);
           await parts.db.sql.deleteFrom("key_tokens").where("expires_at", "<", before).execute();
         },

@@ -12,7 +12,7 @@ const wrongPassword = "no user has this address and this password: try again, or
 
 /** A password to verify, and the client that sent it. */
 export interface PasswordClaim {
-  /** Undefined for an unknown address: the check takes as long and fails. */
+  /** Undefined for an unknown address: the check then takes as long, and fails. */
   readonly user: Pick<UserRow, "id" | "password_hash"> | undefined;
   /** Canonical address. */
   readonly email: string;

@@ -10,13 +10,13 @@ const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** Concurrent hashes per process: leaves a core for other requests, and takes at most 76 MiB. */
 const atOnce = 4;
-/** Limits of the wait queue; the last in it waits about one second. */
+/** Limits of the wait queue; the last waiter in the queue waits about one second. */
 const mostWaiting = { all: 250, ofAddress: 50 };
 
 /** Minimum zxcvbn score; it means more than 10^8 guesses against a stolen hash. */
 const leastScore = 3;
 
-/** Characters that are judged: the time grows faster than their number. */
+/** Maximum characters to judge, because the time grows faster than their number. */
 const mostJudged = 64;
 
 /** Texts of zxcvbn's warnings. */

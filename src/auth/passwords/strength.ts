@@ -22,7 +22,7 @@ const times = {
   idle: 10_000,
 };
 
-/** Limits of the wait queue; the last in it waits about 5 s. */
+/** Limits of the wait queue; the last waiter in the queue waits about 5 s. */
 const mostWaiting = { all: 100, ofAddress: 20 };
 
 /** Megabytes of a thread's heap; 5 are used. */

@@ -16,13 +16,16 @@ export interface ProcessorAnswer {
 /** Sends requests to a processor: over HTTP, or to the sandbox in this process. */
 export type Transport = (request: ProcessorRequest) => Promise<ProcessorAnswer>;
 
-/** Milliseconds for a request: most of them keep a person waiting. */
+/** Milliseconds for a request. A person waits for most requests. */
 const wholeMs = 15_000;
 
 /** Maximum bytes of a response. A list of a customer's subscriptions has some kilobytes. */
 const maxBytes = 1_048_576;
 
-/** Creates an HTTP transport to the operator's processor. Redirects are rejected, as they would receive the keys. */
+/**
+ * Creates an HTTP transport to the operator's processor. Redirects are rejected, because their target would receive the
+ * keys.
+ */
 export function httpTransport(base: string, timeoutMs = wholeMs): Transport {
   return async ({ method, path, headers, body }) => {
     const response = await fetch(`${base}${path}`, {

@@ -43,7 +43,7 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
     await notify("btcpay", { "btcpay-sig": btcPaySignature(secret, body) }, body);
   }
 
-  /** Returns the current state of an invoice, which may have expired. */
+  /** Finds an invoice, and expires it if its time is over. */
   async function find(id: string): Promise<Thing | undefined> {
     const invoice = await store.get(id);
     if (invoice?.object !== "btc_invoice") return undefined;

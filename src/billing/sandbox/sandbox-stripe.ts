@@ -161,7 +161,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     await tell("charge.dispute.closed", await make("dispute", "dp", { charge: charge.id, status: "lost" }));
   }
 
-  /** The next price above or below that of a subscription, of the same interval. */
+  /** Returns the next higher or lower price of the same interval. */
   async function priceBeside({ items: { data } }: Thing, isAbove: boolean): Promise<Thing | undefined> {
     const [{ price }] = data;
     const sold = (await store.list("price")).filter(({ recurring }) => recurring.interval === price.recurring.interval);

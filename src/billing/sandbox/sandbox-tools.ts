@@ -2,7 +2,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { ProcessorAnswer, ProcessorRequest, Transport } from "../processors/transport.ts";
 import type { SandboxStore, Thing } from "./sandbox-store.ts";
 
-/** Content of a sandbox page for something payable. */
+/** Content of a sandbox page on which a person pays. */
 export interface SandboxPage {
   readonly title: string;
   readonly lines: readonly string[];
@@ -18,10 +18,10 @@ export type Notify = (processor: "stripe" | "btcpay", headers: Record<string, st
 export interface SandboxParts {
   readonly store: SandboxStore;
   readonly clock: Clock;
-  /** Base URL of its pages, without a trailing slash. */
+  /** Base URL of the sandbox pages, without a trailing slash. */
   readonly pagesUrl: string;
   readonly notify: Notify;
-  /** Signs webhooks. */
+  /** Key that signs webhooks. */
   readonly secret: string;
 }
 

@@ -4,11 +4,11 @@ import { createSandboxCrypto } from "./sandbox-btcpay.ts";
 import { createSandboxCard } from "./sandbox-stripe.ts";
 import type { SandboxPage, SandboxParts, SandboxTools } from "./sandbox-tools.ts";
 
-/** Replaces both processors if no real one is configured. No money moves. */
+/** Replaces both processors if no real processor is configured. No money moves. */
 export interface PaymentSandbox {
   readonly stripe: Transport;
   readonly btcPay: Transport;
-  /** Describes a page; undefined if there is none for the identifier. */
+  /** Describes a page; undefined if its identifier is unknown. */
   page(id: string): Promise<SandboxPage | undefined>;
   /** Runs the action of a pressed button, and returns the updated page. */
   act(id: string, action: string): Promise<SandboxPage | undefined>;

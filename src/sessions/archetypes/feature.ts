@@ -3,7 +3,7 @@ import { ArchetypeService, ArchetypesSchema } from "../../gen/pilothouse/v1/arch
 import { defineService } from "../../kernel/feature.ts";
 import { archetypes as known } from "../../platform/browsers/archetypes.ts";
 
-/** Device archetypes: a constant of the release. */
+/** Serves the device archetypes, which are constant within a release. */
 export const archetypeFeature = defineService({
   service: ArchetypeService,
   create: () => ({ methods: { list: async () => all } }),

@@ -13,7 +13,7 @@ export const cdpTokenText = tokenText("phc_", "cdp");
 export interface NewCdpToken {
   readonly id: string;
   readonly sessionId: string;
-  /** The key or login that created it. */
+  /** The key or login that created the token. */
   readonly madeBy: string;
   readonly secretHash: Buffer;
   /** Until when the token accepts new connections. */
@@ -59,7 +59,7 @@ export async function sweepCdpTokens(db: Database): Promise<void> {
     .execute();
 }
 
-/** Creates the bearer kind of CDP tokens. They end with the key or login that created them. */
+/** Creates the bearer kind of CDP tokens. A token ends with the key or login that created it. */
 export function cdpTokenBearers(db: Database): BearerKind {
   return {
     prefix: cdpTokenText.prefix,

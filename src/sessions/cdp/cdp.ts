@@ -72,7 +72,7 @@ export function createCdpMethods({ db, bus, clock, sessions, config }: CdpParts)
       await db.transaction(async (tx) => {
         await revokeCdpTokens(tx, sessionId, new Date(clock.now()));
         call.audit(tx, { subject: sessionId });
-        // Tokens of the session belong to it.
+        // The identifier of a session stands for all its tokens.
         tx.afterCommit(() => bus.publish("bearer-changed", sessionId));
       });
       return create(EmptySchema);

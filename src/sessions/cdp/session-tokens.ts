@@ -12,7 +12,7 @@ export interface SessionTokenRow {
   readonly secret_hash: Buffer;
   /** Whether the token is revoked or its creator no longer valid. */
   readonly is_ended: boolean;
-  /** The key or login that created it. */
+  /** The key or login that created the token. */
   readonly made_by: string;
   readonly name: string;
   readonly ends_at: Date | null;

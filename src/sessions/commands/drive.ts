@@ -22,7 +22,7 @@ export function createDrive(sessions: Sessions): Drive {
       throw failFields("validation-failed", { session_id: "is not that of the stream's first message" });
     }
     const { navigate, interact, wait, observe, capture, state, idempotencyKey } = request;
-    // The stream is of one session, whatever the `id` of a command is.
+    // All commands of a stream go to its session; the `id` of a command is ignored.
     const id = sessionId;
     const caller = { ...callerOf(call), idempotencyKey };
     if (navigate) yield { navigate: await sessions.navigate(caller, { ...navigate, id }) };
@@ -38,7 +38,7 @@ export function createDrive(sessions: Sessions): Drive {
     }
   }
 
-  /** Streams the session's events until it ends, retrying after failures. */
+  /** Streams the session's events until the session ends, and retries after failures. */
   async function* tell(caller: Call, id: string, signal: AbortSignal): AsyncGenerator<Answer> {
     let after: string | undefined;
     while (!signal.aborted) {
@@ -49,7 +49,7 @@ export function createDrive(sessions: Sessions): Drive {
         }
         return;
       } catch (error) {
-        // If the session has ended, responses to commands report that, and there is nothing to follow.
+        // If the session has ended, responses to commands report the end, and no more events follow.
         if (asFailure(error).slug !== "internal") return;
       }
       await sleep(retryEvery, signal);

@@ -26,7 +26,7 @@ export interface NewFile {
   readonly source?: FileSource;
 }
 
-/** File commands of a session, whose identifier is `id`. */
+/** File commands of the session `id`. */
 export interface FileCommands {
   /** Uploads a file. Errors of `data` are rethrown, and the file is not stored. */
   put(caller: SessionCaller, id: string, file: NewFile): Promise<PutFileAnswer>;
@@ -37,7 +37,6 @@ export interface FileCommands {
   list(caller: SessionCaller, id: string, page: { limit: number; before: bigint }): Promise<readonly ListedFile[]>;
 }
 
-/** Creates the commands, each a translation of its request. */
 export function createFileCommands(commands: WorkerCommands): FileCommands {
   const { putFile: method } = WorkerService.method;
   return {

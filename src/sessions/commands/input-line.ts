@@ -4,10 +4,10 @@ import type { InputEvent } from "../../gen/pilothouse/v1/agent_input_pb.ts";
 import { within } from "../../platform/deadline.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
 
-/** Maximum input queued for the worker, in units; then the sender must wait. */
+/** Maximum units of input queued for the worker. Beyond this, the sender must wait. */
 const most = 256;
 
-/** Cost in units: one per part, one per event, and one per this many characters of text. */
+/** Characters of text that count as one unit. Each part and each event also counts as one unit. */
 const charactersPerPlace = 4_096;
 
 /** Maximum consecutive broken calls without progress. */
@@ -80,7 +80,7 @@ export class InputLine {
   #streamId = randomUUID();
   /** Number of the last part. */
   #number = 0;
-  /** Totals of earlier streams. */
+  /** Totals of the earlier streams. */
   #before = { accepted: 0, dropped: 0 };
   #taken: InputTaken = { sequence: 0, accepted: 0, dropped: 0 };
   #turn: Turn = { given: 0, isIdle: false };
@@ -110,8 +110,8 @@ export class InputLine {
   }
 
   /**
-   * Sends the remaining input, releases pressed keys and buttons, and resolves when that was taken or after
-   * `closeWithin`.
+   * Sends the remaining input, and releases pressed keys and buttons. Resolves when the worker has taken everything, or
+   * after `closeWithin`.
    */
   async close(): Promise<void> {
     if (this.#usedAt !== undefined) void this.#add({ events: [], release: true }, this.#taken.sequence);
@@ -208,7 +208,7 @@ export class InputLine {
     this.#tellNews();
   }
 
-  /** Starts a new stream, so that parts of the previous one cannot be confused with it. */
+  /** Starts a new stream, so that the worker cannot confuse its parts with parts of the previous stream. */
   #renew(): void {
     this.#streamId = randomUUID();
     this.#number = 0;

@@ -2,7 +2,7 @@ import type { SecretVariable } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { AuditEntry, Call, MethodAttempt, Principal } from "../../kernel/call.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 
-/** Caller of a session command: every client call, and internal callers. */
+/** Caller of a session command: a client's call or an internal caller. */
 export interface SessionCaller {
   readonly principal: Pick<Principal, "accountId" | "tier" | "overrides">;
   /** Aborts when the result is no longer needed. */
@@ -27,10 +27,10 @@ export interface SessionCaller {
   joinSession?(sessionId: string): Promise<void>;
 }
 
-/** A person who commands. */
+/** Caller that acts for a person, and therefore names its client. */
 export type PersonCaller = SessionCaller & Required<Pick<SessionCaller, "clientId">>;
 
-/** Caller that creates a session. The session is created once, however often it is attempted. */
+/** Caller that creates a session. Repeated attempts create only one session. */
 export interface SessionMaker extends SessionCaller, MethodAttempt {
   /** Charges for the launch once the session has a slot, even if the launch then fails. */
   charge?(): void;

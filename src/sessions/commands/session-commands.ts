@@ -39,10 +39,10 @@ import type { PersonCaller, SessionCaller } from "./session-caller.ts";
 import type { SessionRoutes } from "./session-routes.ts";
 import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 
-/** Milliseconds within which a worker's report is applied; usually 20 to 120. */
+/** Milliseconds to wait until a worker's report is stored, which usually takes 20 to 120. */
 const reportPatience = 1_000;
 
-/** The commands of a session. Those of SessionService find the session by the `id` of the request. */
+/** Commands on sessions. A command without a parameter `id` finds the session by the `id` of its request. */
 export interface SessionCommands {
   navigate(caller: SessionCaller, request: NavigateRequest): Promise<NavigateResponse>;
   interact(caller: SessionCaller, request: InteractRequest): Promise<InteractResponse>;
@@ -64,7 +64,7 @@ export interface SessionCommands {
   answerQuestion(caller: SessionCaller, id: string, answer: LiveAnswer): Promise<void>;
   /** Connects a CDP client to the browser. The first response confirms the connection. */
   proxyCdp(caller: SessionCaller, id: string, messages: AsyncIterable<MessagePart>): AsyncIterable<CdpResponse>;
-  /** Shows the session to a viewer, whose first message joins. */
+  /** Shows the session to a viewer. The viewer's first message must be a join request. */
   view(
     caller: SessionCaller,
     id: string,
@@ -82,7 +82,7 @@ export interface MessagePart {
   readonly last: boolean;
 }
 
-/** `closed` is sent only if the client closed its connection. */
+/** Creates the messages to the worker. `closed` is sent only if the client closed its connection. */
 async function* proxyCdpRequests(
   context: CommandContext,
   parts: AsyncIterable<MessagePart>,
@@ -94,7 +94,7 @@ async function* proxyCdpRequests(
   yield create(ProxyCdpRequestSchema, { closed: true });
 }
 
-/** Attaches the command context to the first part, and whenever the control epoch has increased. */
+/** Attaches the command context to the first part, and to each part whose control epoch is higher. */
 async function* inputParts(
   names: Pick<InputPart, "streamId" | "clientId">,
   parts: AsyncIterable<SentPart>,
@@ -131,7 +131,6 @@ async function* headerFirst(parts: AsyncIterable<CaptureStreamResponse>): AsyncG
   }
 }
 
-/** Makes the commands. */
 export function createSessionCommands(
   commands: WorkerCommands,
   { db, routes }: { readonly db: Database; readonly routes: SessionRoutes },
@@ -139,10 +138,10 @@ export function createSessionCommands(
   const { method } = WorkerService;
   const conflictsWithTurn = { conflictsWithTurn: true };
 
-  /** The worker has reported a pause: waits until the row shows it, so that a GET agrees. */
+  /** Waits until the row shows a pause that the worker has reported, so that a GET agrees. */
   async function awaitPause({ principal: { accountId } }: SessionCaller, id: string): Promise<void> {
     const which = { id, accountId, milliseconds: reportPatience };
-    // The navigation has succeeded in any case.
+    // The pause may be missing from the row: the navigation has succeeded in any case.
     await routes.awaitStatus(which, (status) => status !== "live").catch(() => undefined);
   }
 
@@ -166,7 +165,7 @@ export function createSessionCommands(
       const state = await commands.run(caller, id, fleetCommands.getState, { id });
       const { accountId } = caller.principal;
       if (state.control?.state === "human_control") {
-        // The worker knows the control holder, and the row knows the expiry.
+        // The worker reports the control holder, but only the row has the expiry.
         const row = await findSession(db, id, accountId).catch(() => undefined);
         if (row?.control_lapses_at) state.control.lapsesAt = timestampFromDate(row.control_lapses_at);
       } else if (state.control) {
@@ -189,7 +188,7 @@ export function createSessionCommands(
     openInput(caller, id, clientId, listener) {
       const open: OpenInput = (streamId, parts, signal) =>
         commands.exchange({
-          // Input is still sent after its client has left.
+          // Queued input is sent even after its client has left.
           caller: { ...caller, signal, deadline: Number.POSITIVE_INFINITY },
           id,
           method: method.streamInput,

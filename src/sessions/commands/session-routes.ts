@@ -21,11 +21,14 @@ export interface SessionRoute {
   readonly holderClientId: string;
 }
 
-/** Locates sessions. Routes are cached for 5 s, so frequent commands avoid the database. The bus announces ends. */
+/**
+ * Locates sessions. Routes are cached for 5 s, so frequent commands avoid the database. The bus announces when a
+ * session ends.
+ */
 export interface SessionRoutes {
   /** Returns the route of a session, ended or not. Throws `not-found`. */
   find(id: string, accountId: string): Promise<SessionRoute>;
-  /** Returns the route of a running session. Throws `not-found`, or `session-destroyed` with how it ended. */
+  /** Returns the route of a running session. Throws `not-found`, or `session-destroyed` with the reason of the end. */
   findRunning(id: string, accountId: string): Promise<SessionRoute>;
   /** Drops a cached route that may be outdated. */
   forget(id: string): void;
@@ -40,7 +43,7 @@ export interface SessionRoutes {
   stop(): void;
 }
 
-/** Milliseconds. */
+/** Bounds of the route cache: milliseconds, and `capacity` in routes. */
 const freshFor = 5_000;
 const staleFor = 60_000;
 const patience = 300;

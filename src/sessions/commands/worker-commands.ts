@@ -78,13 +78,13 @@ export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMess
 interface CommandTraits {
   /** The command has no time limit, and runs until its session ends or its client leaves. */
   readonly isEndless?: boolean;
-  /** Clients get `conflict` while an agent's turn acts on the page. */
+  /** Clients receive `conflict` while an agent's turn acts on the page. */
   readonly conflictsWithTurn?: boolean;
 }
 
 /** Duration of a streamed response. */
 export interface StreamTraits extends Pick<CommandTraits, "isEndless"> {
-  /** Ends the stream in place of the caller's own signal, when its reader may leave before the client does. */
+  /** Signal that ends the stream in place of the caller's, if the reader may stop before the client leaves. */
   readonly until?: AbortSignal;
   /**
    * Once the response has started, neither the end of the session nor a timeout interrupts it, because its data is
@@ -109,14 +109,14 @@ export function commandContext(
 
 /**
  * Returns whether a call failed without a response of the worker: the worker was unreachable, or the connection broke.
- * A foreign cancellation counts too, because a server that shuts down cancels its calls.
+ * A cancellation by the server counts too, because a server that shuts down cancels its calls.
  */
 export function brokeOnTheWay(error: unknown): boolean {
   const isProblem = !isServiceError(error) || statusToFailure(error).cause !== error;
   return !isProblem && error.code !== status.DEADLINE_EXCEEDED;
 }
 
-/** Refuses what clients do to a page while an agent does something to it. */
+/** Throws `conflict` if a client acts on the page during an agent's turn. */
 function assertNoTurn({ stepId, clientId }: SessionCaller, { row, holderClientId }: SessionRoute): void {
   const { running_turn_id: turn } = row;
   if (stepId !== undefined || clientId !== undefined || turn === null || holderClientId !== "") return;
@@ -155,7 +155,7 @@ class Running {
       this.sessionEnded = true;
       cancel();
     });
-    // gRPC's own deadline cannot be lifted from a running stream.
+    // A timer instead of gRPC's own deadline, which cannot be lifted from a running stream.
     const expire = (): void => {
       this.isLate = true;
       cancel();
@@ -171,7 +171,7 @@ class Running {
     };
   }
 
-  /** Lifts the time limit and the end of the session; only the client leaving still aborts the command. */
+  /** From now on, only its client's leaving aborts the command, not the time limit or the end of the session. */
   settle(): void {
     this.#settle();
   }
@@ -188,7 +188,6 @@ function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, mi
   return sleep(milliseconds, AbortSignal.any([ended.signal, caller.signal])).finally(unlisten);
 }
 
-/** Makes what sends commands. */
 export function createWorkerCommands(routes: SessionRoutes, channels: Channels): WorkerCommands {
   /** Rereads the session. Throws `session-destroyed` if it has ended. */
   async function assertRunning(id: string, { principal }: SessionCaller): Promise<void> {
@@ -232,7 +231,7 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
     if (brokeOnTheWay(error)) return awaitVerdict(caller, id, link);
     const failure = statusToFailure(error);
     if (failure.slug === "session-destroyed") {
-      // The worker learns of the end first, and its report is still in transit.
+      // The worker's report of the end has not arrived yet: waits for the report.
       await assertRunning(id, caller);
       await waitForEnd(routes, id, caller, times.registration);
       await assertRunning(id, caller);

@@ -4,7 +4,7 @@ import type { Database } from "../../platform/postgres/database.ts";
 import { lapse } from "./control.ts";
 import { type ControlHeartbeat, renewControl } from "./store.ts";
 
-/** Milliseconds between renewals of one client's control lease. Other heartbeats and input cause no writes. */
+/** Milliseconds between renewals of one client's control lease. Heartbeats and input in between cause no writes. */
 const renewEvery = 5_000;
 
 export interface ControlHeartbeatsParts {
@@ -26,7 +26,7 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Creates the renewal. The first heartbeat is written at once, later ones at most every `renewEvery`. */
+/** Creates the renewals. The first heartbeat is written at once, later heartbeats at most every `renewEvery`. */
 export function createControlHeartbeats({ db, clock, log }: ControlHeartbeatsParts): ControlHeartbeats {
   const waiting = new Map<string, Waiting>();
 

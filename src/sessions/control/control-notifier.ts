@@ -22,7 +22,8 @@ export interface ControlNotifierParts {
 
 /**
  * Creates the job kind that notifies a session's worker of its control holder. The job is committed with the change.
- * Otherwise a crashed gateway would leave the holder's keys pressed, and viewers with the old holder.
+ * Otherwise, after a crash of the gateway, the previous holder's keys would stay pressed, and viewers would not see the
+ * new holder.
  */
 export function createControlNotifier({ sessions, ids }: ControlNotifierParts): JobKind<ControlNotification> {
   return defineJob({

@@ -12,8 +12,8 @@ import { brokeOnTheWay } from "../commands/worker-commands.ts";
 import { noCapacity, notIntegrated } from "./launch-failure.ts";
 
 /**
- * Milliseconds: for the proxy to respond, margin for its worker, for connecting to the worker, and between checks for a
- * worker.
+ * Milliseconds. `check`: for the proxy to respond. `margin`: for the worker's response. `connect`: for connecting to
+ * the worker. `look`: between attempts to find a worker.
  */
 const times = { check: 10_000, margin: 2_000, connect: 2_000, look: 100 };
 
@@ -57,7 +57,7 @@ export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) =>
 
   async function ask(link: WorkerLink, { proxy, traceparent }: ProxyTrial): Promise<void> {
     const command = create(CheckProxyCommandSchema, { timeoutMs: times.check, traceparent, proxy, target: proxyCheck });
-    // A worker that has just restarted may be chosen before its connection is retried.
+    // After a restart of the worker, its connection is reopened within a second.
     await channels.isBack(link, times.connect);
     const options = { metadata: link.metadata, timeoutMs: times.check + times.margin };
     await callUnary(link.client, WorkerService.method.checkProxy, command, options);

@@ -71,7 +71,7 @@ export interface SessionLaunchParts extends SessionEndParts {
 export interface LaunchOrder {
   readonly caller: SessionMaker;
   readonly plan: SessionPlan;
-  /** The only hosts that its pages may reach; empty allows all. */
+  /** The only hosts that the session's pages may reach; empty allows all. */
   readonly allowedDomains: readonly string[];
 }
 
@@ -100,11 +100,14 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     ...(proxy !== null && { proxy_server: proxy }),
   });
 
-  /** Counts, places and inserts in one transaction, to exceed neither the tier's limit nor a worker's slots. */
+  /**
+   * Counts, places and inserts the session in one transaction, so that neither the tier's limit nor a worker's slots
+   * are exceeded.
+   */
   function tryPlace({ caller, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
     const { accountId } = caller.principal;
     return db.transaction(async (tx) => {
-      // Sent together: PostgreSQL runs the count after the account is locked.
+      // Both statements are sent at once. PostgreSQL counts after it has locked the account.
       const [account, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
       const tier = limits.of(account);
       const limit = tier.concurrentSessions;
@@ -170,7 +173,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     return attempt;
   }
 
-  /** Resumes the launch of a gateway that crashed; undefined if it had not placed the session yet. */
+  /** Resumes a launch whose gateway crashed; undefined if the session had no place on a worker yet. */
   async function takeOver({ caller }: LaunchOrder, id: string): Promise<Placed | undefined> {
     const row = await findSession(db, id, caller.principal.accountId);
     if (!row) return undefined;
@@ -181,7 +184,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const worker = await findWorker(tx, row.worker_id);
       if (!worker) throw new Error(`the worker of the session ${id} does not exist`);
       const profileVersion = await findUsedVersion(tx, id);
-      // The crashed gateway used a part of the lifetime, but the sweep still ends the session in time.
+      // `placedAt` is later than the actual placement, but the sweep still ends the session in time.
       return { row: moved, worker, profileVersion, placedAt: performance.now() };
     });
   }
@@ -191,7 +194,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const attemptEnds = performance.now() + times.attempt;
     const link = channels.to(worker);
     const epochs = { placementEpoch: BigInt(row.placement_epoch), controlEpoch: BigInt(row.control_epoch) };
-    // A worker that has just restarted may be chosen before its connection is retried.
+    // After a restart of the worker, its connection is reopened within a second.
     await channels.isBack(link, times.connect);
     if (row.profile_id !== null) {
       const { profile_id: profileId, account_id: accountId } = row;
@@ -213,8 +216,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
   }
 
   /**
-   * Ends a session that could not be launched, and throws the failure. If its client ended it meanwhile, reports that
-   * instead.
+   * Ends a session that could not be launched, and throws the failure. If its client ended the session meanwhile,
+   * throws `session-destroyed` instead.
    */
   function giveUp({ caller }: LaunchOrder, { row }: Placed, failure: Failure): Promise<Session> {
     const cause = { reason: "failed_to_start", detail: failure.detail ?? failure.slug } as const;

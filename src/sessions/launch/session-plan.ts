@@ -58,8 +58,8 @@ function unknownArchetype(name: string): string {
 }
 
 /**
- * `scheme://user:password@host:port`, the usual form of proxies. The password may contain any character that cannot end
- * it.
+ * `scheme://user:password@host:port`, the usual form of proxies. The credentials may contain all characters except
+ * spaces, `/`, `?` and `#`.
  */
 const proxyAddress =
   /^(?<scheme>https?|socks5):\/\/(?:(?<login>[^\s/?#]*)@)?(?<host>(\[[0-9a-fA-F:.]+\]|[^\s/?#@:[\]]+):\d{1,5})$/;

@@ -2,15 +2,20 @@ import { randomBytes } from "node:crypto";
 import type { LiveKitConfig } from "../../platform/config.ts";
 import { fail } from "../../platform/errors.ts";
 
-/** Seconds: time for a viewer to join, and time for which a worker can join or rejoin with a token. */
+/** Seconds for a viewer to join. */
 const joinWithin = 60;
+/** Seconds for which a worker can join or rejoin with a token. */
 const publishWithin = 600;
 
-/** Seconds for which a room stays open before the first participant joins, and after the last one leaves. */
+/** Seconds for which a room stays open before the first participant joins. */
 const emptyFor = 60;
+/** Seconds for which a room stays open after the last participant leaves. */
 const leftFor = 20;
 
-/** All viewers of a session, its worker, and participants that rejoin before the server notices that they left. */
+/**
+ * Enough for all viewers of a session, its worker, and participants that rejoin before the server notices that they
+ * left.
+ */
 const mostParticipants = 48;
 
 /** Seconds until a request to the media server times out. */
@@ -33,9 +38,9 @@ export interface Participant {
   admit(): Promise<Admission>;
   /** Returns whether the viewer is in the room; true if the server does not respond. */
   isTaken(): Promise<boolean>;
-  /** Removes the viewer from the room, when its access ends. */
+  /** Removes the viewer from the room. Called when the viewer's access ends. */
   leave(): void;
-  /** Closes the room, when the session ends. */
+  /** Closes the room. Called when the session ends. */
   close(): void;
 }
 
@@ -45,7 +50,7 @@ export function createParticipants({
   key,
   secret,
 }: LiveKitConfig): (sessionId: string, viewerId: string) => Participant {
-  // Loaded only if there is a media server, by the first viewer.
+  // Loaded for the first viewer, so that gateways without a media server never load it.
   let loading: ReturnType<typeof load> | undefined;
   async function load() {
     const { AccessToken, RoomServiceClient, TrackSource, TwirpError } = await import("livekit-server-sdk");

@@ -12,7 +12,7 @@ import { callerOf } from "../commands/session-caller.ts";
 import type { SessionCommands, ViewerMessage } from "../commands/session-commands.ts";
 import { type Admission, createParticipants, type Participant } from "./livekit.ts";
 
-/** Milliseconds between checks of a guest, who is gone when absent twice in a row. */
+/** Milliseconds between checks of a guest. A guest that is absent in two checks in a row has left. */
 const lookEvery = 5_000;
 
 export interface RoomGuestsParts {
@@ -128,6 +128,6 @@ async function lookAfter(participant: Participant, joinsWithin: number, over: Ab
       if (missed > 1 && performance.now() > mayComeUntil) over.abort();
     }
   } catch {
-    // Aborted.
+    // `over` was aborted.
   }
 }

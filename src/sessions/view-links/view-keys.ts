@@ -37,7 +37,7 @@ const findStatement = findTokens("view-key-find", "view_links", [
   "opens_until",
 ]);
 
-/** A link expires no later than its creator, and loses control when its creator does. */
+/** A link expires no later than the key or login that created it, and loses control when that key loses the scope. */
 function toCredential(row: ViewKeyRow): Credential {
   const { link_name: name, control, expires_at: ownEnd, ends_at: makersEnd, scopes: makers } = row;
   const { client_id: clientId, opens_until: opensUntil } = row;
@@ -48,7 +48,7 @@ function toCredential(row: ViewKeyRow): Credential {
   return { ...credential, expiresAt, ...(opensUntil && { opensUntil }) };
 }
 
-/** Creates the bearer kind of view links. They end with the key or login that created them. */
+/** Creates the bearer kind of view links. A link ends with the key or login that created it. */
 export function viewKeyBearers(db: Database): BearerKind {
   return {
     prefix: viewKeyText.prefix,
