@@ -29,7 +29,7 @@ declare module "../platform/postgres/schema.ts" {
   }
 }
 
-/** Finds the developer account of embedded mode, or creates it with the given identifier. */
+/** Finds the developer account of embedded mode, or creates the account with the given identifier. */
 export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<string> {
   await tx.sql
     .insertInto("accounts")

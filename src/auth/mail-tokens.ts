@@ -85,7 +85,7 @@ export async function dropVerifications(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).where("kind", "=", "verify-email").execute();
 }
 
-/** Links that let the owner undo a takeover of the user. Further changes must not invalidate them. */
+/** Links that let the owner undo a takeover of the user. Further changes must not invalidate these links. */
 const waysBack: readonly MailTokenKind[] = ["undo-email-change", "account-restore", "keys"];
 
 /** Deletes the unused links of a user, except those that undo a change. */

@@ -61,7 +61,7 @@ export async function returnPayment(
 
 /**
  * Records that a payment of an order that ended unpaid was returned. Returns false if the order has not ended unpaid.
- * Throws StartRefused for the operator.
+ * Throws `StartRefused`.
  */
 export async function returnLeftover(
   tx: Tx,
@@ -78,10 +78,7 @@ export async function returnLeftover(
   return true;
 }
 
-/**
- * Records that the excess payment of a paid order was returned. Changes nothing else. Throws StartRefused for the
- * operator.
- */
+/** Records that the excess payment of a paid order was returned. Changes nothing else. Throws `StartRefused`. */
 export async function returnExcess(
   tx: Tx,
   { clock, audit }: Pick<OrderOperatorParts, "clock" | "audit">,
@@ -97,8 +94,7 @@ export async function returnExcess(
 }
 
 /**
- * Records the refund of a paid order, which ends its prepaid months. Returns the refunded cents. Throws StartRefused
- * for the operator.
+ * Records the refund of a paid order, which ends its prepaid months. Returns the refunded cents. Throws `StartRefused`.
  */
 export async function refundOrder(
   tx: Tx,
@@ -123,7 +119,7 @@ export async function refundOrder(
   return amount;
 }
 
-/** Extends the remaining prepaid months of a paid order. Throws StartRefused for the operator. */
+/** Extends the remaining prepaid months of a paid order. Throws `StartRefused`. */
 export async function extendOrder(
   tx: Tx,
   { audit, arrangements }: OrderOperatorParts,

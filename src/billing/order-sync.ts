@@ -299,6 +299,6 @@ export function createOrders(parts: OrderSyncParts): Orders {
       if (processors.crypto) await sync(processors.crypto, queue, data);
     },
   });
-  // The boundary at which job kinds lose their data types.
+  // Cast: job kinds with different data types share the list.
   return { move, jobKinds: [kind as JobKind<unknown>] };
 }

@@ -52,7 +52,7 @@ const statusNames = storedNames(SubscriptionStatus);
 const isLive = ({ status }: SubscriptionRow): boolean => status !== "ended";
 
 /**
- * Validates a URL that the processor redirects a browser to. Throws `bad-request` unless it is https, or http to
+ * Validates a URL that the processor redirects a browser to. Throws `bad-request` unless the URL is https, or http to
  * localhost.
  */
 function readUrl(field: string, given: string | undefined, absent: string): string {

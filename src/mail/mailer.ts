@@ -85,7 +85,7 @@ export function createMailer({ config, db, clock, ids, sealer, jobQueues, linkSe
   const contextOf = (id: string) => ({ accountId: id, purpose: "mail" });
 
   function open({ id, content }: StoredMail): Mail {
-    // The boundary at which JSON written by `send` below is read back.
+    // Cast: only `send` below writes this JSON.
     return JSON.parse(sealer.open(content, contextOf(id)).toString()) as Mail;
   }
 

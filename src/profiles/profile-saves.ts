@@ -79,7 +79,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const tier = limits.of(account);
     const others = await sumStorage(tx, use.account_id, use.profile_id);
     const total = others + sizeBytes;
-    // Checked even for a rejected save, so that the account learns the reason.
+    // The account is notified even if the save is rejected, so that it learns the reason.
     await tellThresholds(parts, tx, {
       accountId: use.account_id,
       tier: tier.name,

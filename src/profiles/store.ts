@@ -30,7 +30,7 @@ export async function countProfiles(db: Queryable, accountId: string): Promise<n
   return count;
 }
 
-/** Returns the stored bytes of an account's profiles, optionally without one of them. */
+/** Returns the stored bytes of an account's profiles, optionally without one profile. */
 export async function sumStorage(db: Queryable, accountId: string, except = ""): Promise<number> {
   const { bytes } = await db.sql
     .selectFrom("profiles")

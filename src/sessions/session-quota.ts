@@ -35,8 +35,8 @@ export interface SessionQuotaParts extends SessionEndParts {
  */
 export interface SessionQuota {
   /**
-   * Throws `tier-limit` if the account has no minutes left, and `revoked-key` if it was just disabled. Otherwise
-   * schedules a check for the time at which the account, with one more session, could use up its minutes.
+   * Throws `tier-limit` if the account has no minutes left, and `revoked-key` if the account was just disabled.
+   * Otherwise schedules a check for the time at which the account, with one more session, could use up its minutes.
    */
   admit(tx: Tx, accountId: string, account: AccountState): Promise<void>;
   readonly job: RepeatedTask;

@@ -53,8 +53,8 @@ export interface Sessions extends SessionCommands {
 }
 
 /**
- * Milliseconds to wait for the worker after an end is committed. If the worker misses the command, it ends the browser
- * at its next heartbeat.
+ * Milliseconds to wait for the worker after an end is committed. If the command is lost, the worker ends the browser at
+ * its next heartbeat.
  */
 const endPatience = 2_000;
 

@@ -100,7 +100,9 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
     .executeTakeFirstOrThrow();
 }
 
-/** Moves a session that is being launched to another worker; undefined if it has ended or was moved meanwhile. */
+/**
+ * Moves a session that is being launched to another worker; undefined if the session has ended or was moved meanwhile.
+ */
 export async function moveSession(tx: Tx, { id, placementEpoch }: PlacedSession, workerId: string) {
   return tx.sql
     .updateTable("sessions")

@@ -2,7 +2,7 @@ import type { ColumnType, Generated, JSONColumnType } from "kysely";
 import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
 
-/** Browser sessions, including ended ones. */
+/** Browser sessions, both running and ended. */
 export interface SessionsTable {
   id: string;
   account_id: string;

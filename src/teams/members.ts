@@ -12,7 +12,7 @@ import { tellActivity } from "./activity.ts";
 import { type InviteRole, lapseInvites } from "./invite-store.ts";
 import { countOwners, deleteMember, findMember, type MemberRow, updateRole } from "./member-store.ts";
 
-/** Roles of invites that exceed the rights of each role. */
+/** Roles to which a member of each role may not invite. */
 const invitedAbove: Readonly<Record<Role, readonly InviteRole[]>> = { owner: [], admin: [], member: ["admin"] };
 
 /** Changes of the members of an account. */

@@ -81,7 +81,7 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
     if (!delivery || delivery.status === "delivered" || delivery.status === "dlq") return nothing;
     const obstacle = obstacleTo(delivery);
     if (obstacle) return { failure: new Hopeless(obstacle), write: (tx) => giveUp(tx, [delivery.id], obstacle) };
-    // The boundary at which nullable columns of a join become required: the checks above have passed.
+    // Cast: the checks above exclude null columns of the join.
     return settlementOf(delivery, attempt, await send(delivery as Sendable, signal));
   }
 

@@ -19,8 +19,8 @@ const bounds: readonly (readonly [least: number, health: Health])[] = [
 
 /**
  * Creates the status check of the webhook delivery lag. The lag is the age of the oldest event without deliveries, or
- * of the oldest due delivery to a healthy endpoint. Deliveries that wait behind others of their own account do not
- * count.
+ * of the oldest due delivery to a healthy endpoint. Deliveries that wait behind other deliveries of their account do
+ * not count.
  */
 export function createDeliveryLag({ db, clock }: { readonly db: Database; readonly clock: Clock }): Source {
   return {

@@ -121,7 +121,7 @@ export function createLaterFanOut(parts: FanOutParts): JobKind<PutOff> {
   });
 }
 
-/** Creates the fan-out of events to deliveries. It runs on one gateway at a time, for all accounts. */
+/** Creates the fan-out of events to deliveries, which runs on one gateway at a time for all accounts. */
 export function createFanOut(parts: FanOutParts): Part {
   const { events, jobQueues, bus } = parts;
 

@@ -47,7 +47,7 @@ export interface WebhookServiceParts {
 
 const defaultPage = 20;
 
-/** Maximum endpoints of an account: active ones, and all. */
+/** Maximum active endpoints, and maximum endpoints, of an account. */
 const most = { active: 10, all: 100 };
 
 const endpointId = idPattern("whk");

@@ -6,7 +6,7 @@ export interface WebhookEndpointsTable {
   id: string;
   account_id: string;
   url: string;
-  /** Subscribed event types; `{*}`: all of them, including future ones. */
+  /** Subscribed event types; `{*}`: all types, including future types. */
   events: string[];
   description: string | null;
   active: Generated<boolean>;

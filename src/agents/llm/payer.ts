@@ -102,7 +102,7 @@ export async function choosePayer(
 const isFor = (key: LlmKeyRow, provider: StoredProvider | undefined): boolean =>
   provider === undefined || provider === key.provider;
 
-/** Returns the credential of a started turn; undefined if the account no longer has one. */
+/** Returns the credential of a started turn; undefined if the account no longer has a credential. */
 export async function credentialOf(
   db: Queryable,
   { sealer, config }: PayerParts,

@@ -52,8 +52,8 @@ function add(on: Queryable, { accountId, month }: Omit<Reservation, "amount">, a
 }
 
 /**
- * Reserves the maximum cost of a bundled LLM call. It counts as spent at once, so that only one of several concurrent
- * calls can exceed the cap. If the call is never settled, the reservation stays spent. Throws
+ * Reserves the maximum cost of a bundled LLM call. The reservation counts as spent at once, so that only one of several
+ * concurrent calls can exceed the cap. If the call is never settled, the reservation stays spent. Throws
  * `bundled-llm-budget-exhausted`.
  */
 export async function reserve(tx: Tx, clock: Clock, accountId: string, amount: number): Promise<Reservation> {

@@ -16,7 +16,7 @@ export interface ControlChange {
   readonly clientId: string;
   /** Commits the change with its response. */
   commit(run: (tx: Tx) => Promise<Control>): Promise<Control>;
-  /** Locks the session and returns its row, and the agent session if it was read too. */
+  /** Locks the session and returns its row. `agent` is undefined if the lock does not read the agent session. */
   lock(tx: Tx): Promise<{ readonly row: ControlRow; readonly agent?: AgentSessionRow }>;
   /** Records that control has changed. Not called if the client only renewed its control. */
   audit(tx: Tx, row: ControlRow): void;

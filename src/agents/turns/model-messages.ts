@@ -18,7 +18,7 @@ export function sealMessage(sealer: Sealer, accountId: string, message: ModelMes
 
 /** Decrypts a message of a conversation. */
 export function openMessage(sealer: Sealer, accountId: string, sealed: Buffer): ModelMessage {
-  // The boundary at which JSON written by `sealMessage` is read back.
+  // Cast: only `sealMessage` writes this JSON.
   return JSON.parse(sealer.open(sealed, contextOf(accountId)).toString()) as ModelMessage;
 }
 
@@ -42,7 +42,7 @@ export function pendingToolCalls(messages: readonly ModelMessage[]): ToolCall[] 
 
 /**
  * Replaces call identifiers that earlier messages already use. Some providers restart numbering in each response, so a
- * new call could be mistaken for one that has a result.
+ * new call could be mistaken for an earlier call that has a result.
  */
 export function withOwnIds(answer: readonly ModelMessage[], earlier: readonly ModelMessage[]): ModelMessage[] {
   const taken = new Set(

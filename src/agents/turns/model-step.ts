@@ -37,7 +37,7 @@ const toToolSet = (described: Readonly<Record<string, { description: string; inp
   Object.fromEntries(
     Object.entries(described).map(([name, { description, input }]) => [
       name,
-      // The boundary at which our object becomes JSON Schema.
+      // Cast: `input` is JSON Schema, but its type is `object`.
       tool({ description, inputSchema: jsonSchema(input as Parameters<typeof jsonSchema>[0]) }),
     ]),
   );

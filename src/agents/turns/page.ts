@@ -35,7 +35,7 @@ export interface Done {
   readonly seen: Observation | undefined;
 }
 
-/** Part of the page to observe: the viewport, all of it, or elements that contain a text. */
+/** Part of the page to observe: the viewport, the whole page, or elements that contain a text. */
 export interface AgentSnapshotOptions {
   readonly isWhole?: boolean;
   readonly find?: string;

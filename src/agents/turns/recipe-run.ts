@@ -107,7 +107,7 @@ export async function takeRecipeStep(
       arguments: shownOf(step),
       durationMs,
       ...(error && { error }),
-      // Other steps are not steps of the session, so no screenshot precedes them.
+      // A screenshot precedes only navigations and interactions, which are steps of the session.
       ...((step.do.case === "navigate" || step.do.case === "interact") && { screenshotPath }),
     };
     const entry = { id: stepId, ...entryOf(locked), role: TranscriptRole.SYSTEM };

@@ -31,7 +31,7 @@ export function toTurnMessage(row: TurnRow): Turn {
     ...(row.answer !== null && { text: row.answer }),
     ...(row.output !== null && { output: row.output }),
     ...(row.reason !== null && { reason: row.reason }),
-    // The boundary at which a stored problem is read back.
+    // Cast: the column holds only problems that the service has stored.
     ...(row.error !== null && { error: create(ProblemSchema, row.error as MessageInitShape<typeof ProblemSchema>) }),
   });
 }

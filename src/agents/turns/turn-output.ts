@@ -18,7 +18,7 @@ export async function readOutput(schema: JsonObject | null, result: unknown): Pr
   // Loaded on demand, because few turns need a validator.
   const { findOutputFault } = await import("./output-schema.ts");
   const misfit = findOutputFault(schema, result);
-  // The boundary at which a validated value becomes a JSON object.
+  // Cast: the schema has validated that the result is an object.
   return misfit === undefined ? { output: result as JsonObject } : { misfit };
 }
 

@@ -13,7 +13,7 @@ const atOnce = 4;
 /** Limits of the wait queue; the last waiter in the queue waits about one second. */
 const mostWaiting = { all: 250, ofAddress: 50 };
 
-/** Minimum zxcvbn score; it means more than 10^8 guesses against a stolen hash. */
+/** Minimum zxcvbn score; 3 means more than 10^8 guesses against a stolen hash. */
 const leastScore = 3;
 
 /** Maximum characters to judge, because the time grows faster than their number. */

@@ -18,7 +18,7 @@ export interface StrengthAnswer {
 const times = {
   /** Timeout of a judgement: 64 characters take up to 0.5 s of a core. */
   patience: 20_000,
-  /** A thread holds 55 MB, and 12 MB of them are freed when it ends, so it is kept only for consecutive sign-ups. */
+  /** A thread holds 55 MB, of which its end frees 12 MB, so it is kept only for consecutive sign-ups. */
   idle: 10_000,
 };
 

@@ -7,7 +7,7 @@ import {
 } from "../../gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../platform/errors.ts";
 
-/** Collects a streamed capture into one response. Calls `hold` with its size before allocating the memory. */
+/** Collects a streamed capture into one response. Calls `hold` with the capture's size before allocating the memory. */
 export async function collectCapture(
   parts: AsyncIterable<CaptureStreamResponse>,
   hold: (bytes: number) => void = () => undefined,

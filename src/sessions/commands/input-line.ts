@@ -37,7 +37,7 @@ export interface InputTaken {
 }
 
 export interface InputListener {
-  /** Reports progress. Further input is processed when it resolves. */
+  /** Reports progress. Further input is processed after the returned promise resolves. */
   onTaken(taken: InputTaken): Promise<void> | void;
   /** Reports why the queued input was discarded. Later input starts a new stream. */
   onFailed(thrown: unknown): Promise<void> | void;

@@ -94,7 +94,7 @@ async function* proxyCdpRequests(
   yield create(ProxyCdpRequestSchema, { closed: true });
 }
 
-/** Attaches the command context to the first part, and to each part whose control epoch is higher. */
+/** Attaches the command context to the first part, and again after the control epoch has increased. */
 async function* inputParts(
   names: Pick<InputPart, "streamId" | "clientId">,
   parts: AsyncIterable<SentPart>,

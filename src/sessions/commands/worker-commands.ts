@@ -76,9 +76,9 @@ export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMess
 
 /** Properties of a kind of command. */
 interface CommandTraits {
-  /** The command has no time limit, and runs until its session ends or its client leaves. */
+  /** Whether the command has no time limit, and runs until its session ends or its client leaves. */
   readonly isEndless?: boolean;
-  /** Clients receive `conflict` while an agent's turn acts on the page. */
+  /** Whether clients receive `conflict` while an agent's turn acts on the page. */
   readonly conflictsWithTurn?: boolean;
 }
 
@@ -171,7 +171,7 @@ class Running {
     };
   }
 
-  /** From now on, only its client's leaving aborts the command, not the time limit or the end of the session. */
+  /** Lifts the time limit and the abort at the session's end. The command is still aborted if its client leaves. */
   settle(): void {
     this.#settle();
   }
@@ -189,7 +189,7 @@ function waitForEnd(routes: SessionRoutes, id: string, caller: SessionCaller, mi
 }
 
 export function createWorkerCommands(routes: SessionRoutes, channels: Channels): WorkerCommands {
-  /** Rereads the session. Throws `session-destroyed` if it has ended. */
+  /** Rereads the session. Throws `session-destroyed` if the session has ended. */
   async function assertRunning(id: string, { principal }: SessionCaller): Promise<void> {
     routes.forget(id);
     await routes.findRunning(id, principal.accountId);

@@ -31,7 +31,7 @@ export interface ControlParts {
 
 export interface Takeover {
   readonly row: ControlRow;
-  /** The client already held control, and renewed its lease. */
+  /** Whether the client already held control, and renewed its lease. */
   readonly isRenewal: boolean;
 }
 

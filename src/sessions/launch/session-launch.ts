@@ -173,7 +173,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     return attempt;
   }
 
-  /** Resumes a launch whose gateway crashed; undefined if the session had no place on a worker yet. */
+  /** Resumes a launch whose gateway crashed; undefined if that gateway had not placed the session yet. */
   async function takeOver({ caller }: LaunchOrder, id: string): Promise<Placed | undefined> {
     const row = await findSession(db, id, caller.principal.accountId);
     if (!row) return undefined;
@@ -227,7 +227,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  /** The failure for a session that its client ended; undefined if it ended because of a fault. */
+  /** The failure for a session that its client ended; undefined if a fault ended the session. */
   async function findEnd(row: SessionRow): Promise<Failure | undefined> {
     const now = await findSession(db, row.id, row.account_id);
     return now?.ended_reason && endings[now.ended_reason] === "completed" ? sessionGone(now) : undefined;

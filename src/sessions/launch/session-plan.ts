@@ -79,7 +79,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Moves the credentials out of a proxy's URL, so that they are never shown, and validates the rest. */
+/** Moves the credentials out of a proxy's URL, so that they are never shown, and validates the URL. */
 function planProxy(proxy: ProxyMessage): ProxyMessage {
   const { scheme, login, host } = proxyAddress.exec(proxy.server)?.groups ?? {};
   const server = `${scheme}://${host}`;
