@@ -3,7 +3,6 @@ import type { Recipient } from "../mail/mail.ts";
 import type { Id } from "../platform/ids.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** Membership of a user in an account. */
 export interface Membership {
   readonly id: string;
   readonly accountId: string;

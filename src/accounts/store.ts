@@ -12,7 +12,7 @@ interface AccountsTable {
   tier: string;
   /** Tier set by the operator; null if it equals `tier`. */
   arranged_tier: Generated<string | null>;
-  /** The developer account that embedded mode creates. */
+  /** Whether the account is the developer account of embedded mode. */
   developer: Generated<boolean>;
   created_at: Stamp;
   /** Operator overrides of the tier's limits. Expired overrides are pruned. */

@@ -19,7 +19,7 @@ export interface UsersTable {
   pending_invite: Generated<Buffer | null>;
   /** Revision of the terms that the new account accepts. */
   pending_revision: Generated<string | null>;
-  /** Several people signed up with the address; which of them owns the mailbox is unknown. */
+  /** Whether several people signed up with the address, so that the owner of the mailbox is unknown. */
   pending_contested: Generated<boolean>;
   /** Encrypted TOTP seed; in force from `totp_enrolled_at`. */
   totp_seed: Buffer | null;
@@ -29,7 +29,6 @@ export interface UsersTable {
   totp_counter: string | null;
 }
 
-/** Members of accounts. */
 interface MembershipsTable {
   id: string;
   account_id: string;

@@ -140,7 +140,7 @@ export async function verifyUser(tx: Tx, id: string, verification: Verification)
     ...(passwordHash !== undefined && { password_hash: passwordHash }),
   });
   const user = await update.where("id", "=", id).returningAll().executeTakeFirstOrThrow();
-  // If a new password replaces that of the sign-up, the owner of the mailbox may not have accepted the terms.
+  // If a new password replaces the password of the sign-up, the owner of the mailbox may not have accepted the terms.
   const acceptedRevision = passwordHash === undefined ? row.pending_revision : null;
   return { user, madeAccountId: accountId ?? undefined, acceptedRevision, inviteHash };
 }

@@ -17,7 +17,7 @@ export interface AuthMails {
   newDevice(user: Recipient, client: Client): Mail;
   /** Sent to the new address, whose owner is not verified yet. */
   emailChange(user: Recipient, token: string): Mail;
-  /** Sent to the user who has the address, if another user requests it. */
+  /** Sent to the owner of an address that another user has requested. */
   emailTaken(user: Recipient): Mail;
   /** Sent to the old address. */
   emailChanged(user: Recipient, newEmail: string, token: string): Mail;

@@ -12,7 +12,6 @@ import type { Logins } from "./logins/logins.ts";
 import type { ProvePassword } from "./passwords/password-proof.ts";
 import type { Passwords } from "./passwords/passwords.ts";
 
-/** Dependencies of the methods of AuthService. */
 export interface AuthServiceParts extends RevocationParts {
   readonly config: Pick<Config, "signup">;
   readonly db: Database;

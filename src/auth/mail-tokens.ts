@@ -98,7 +98,6 @@ export async function dropAllMailTokens(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("mail_tokens").where("user_id", "=", userId).execute();
 }
 
-/** Deletes tokens that have expired. */
 export async function deleteExpiredMailTokens(db: Queryable, now: number): Promise<void> {
   await db.sql.deleteFrom("mail_tokens").where("expires_at", "<=", new Date(now)).execute();
 }

@@ -50,7 +50,7 @@ export async function takeCardNotice(
   const isCharge = textOf(object, "object") === "charge";
   const charge = isCharge ? textOf(object, "id") : isDispute ? textOf(object, "charge") : "";
   const named = textOf(object, "customer");
-  // A dispute names only its charge.
+  // A dispute names only its charge, which names the customer.
   const subject = named || (isDispute ? ((await card.client.charges.retrieve(charge)).customer ?? "") : "");
   const customer = typeof subject === "string" ? await findOwner(db, subject, card.isSandbox) : undefined;
   const id = typeof event.id === "string" ? event.id.slice(0, longestId) : "";

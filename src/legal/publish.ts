@@ -56,7 +56,7 @@ export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedTas
     let soonest = now + notice;
     for (const revision of await lockUntold(tx)) {
       const effectiveAt = Math.max(revision.effective_at.getTime(), soonest);
-      // Effective dates are distinct.
+      // Effective dates must be distinct.
       soonest = effectiveAt + 1;
       const told = { ...revision, told_at: new Date(now), effective_at: new Date(effectiveAt) };
       await noteTold(tx, told);

@@ -28,7 +28,7 @@ export interface SessionEventsOptions {
   readonly caller: SessionCaller;
   readonly id: string;
   readonly after?: string | undefined;
-  /** Ends the stream, like the caller's own signal. */
+  /** Ends the stream, in addition to the caller's own signal. */
   readonly signal: AbortSignal;
 }
 

@@ -30,7 +30,7 @@ export interface SessionQuotaParts extends SessionEndParts {
 }
 
 /**
- * Monthly session minutes of accounts. Sessions of an account that has none left, or is disabled, are rejected or
+ * Monthly session minutes of accounts. Sessions of an account that has no minutes left, or is disabled, are rejected or
  * ended.
  */
 export interface SessionQuota {
@@ -42,7 +42,9 @@ export interface SessionQuota {
   readonly job: RepeatedTask;
 }
 
-/** Returns when the sessions together will have used the next higher amount; `Infinity` if there is none. */
+/**
+ * Returns when the sessions together will have used the next higher amount; `Infinity` if there is no higher amount.
+ */
 function nextCrossing(amounts: readonly number[], usedMs: number, sessions: number, now: number): number {
   const ahead = amounts.filter((amount) => amount > usedMs);
   return Math.min(...ahead.map((amount) => now + Math.ceil((amount - usedMs) / sessions)));

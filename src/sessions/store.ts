@@ -259,7 +259,7 @@ export interface RouteRow {
   readonly control_epoch: string;
   readonly control_holder: string | null;
   readonly agent_session_id: string | null;
-  /** The running turn of its agent. */
+  /** The running turn of the session's agent. */
   readonly running_turn_id: string | null;
   readonly address: string;
   readonly secret_hash: Buffer;

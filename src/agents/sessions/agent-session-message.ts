@@ -18,7 +18,7 @@ export const toStoredMode = (mode: AgentMode): StoredAgentMode => (mode === Agen
 export const toModeMessage = (mode: StoredAgentMode): AgentMode =>
   mode === "agent" ? AgentMode.AGENT : AgentMode.PAIR;
 
-/** The limits that the request set. */
+/** Returns only the limits that the request has set. */
 export function toStoredLimits({ steps, seconds, tokens, costCents }: TurnLimits): Partial<StoredTurnLimits> {
   return {
     ...(steps !== undefined && { steps }),

@@ -94,7 +94,7 @@ export async function beatTurns(db: Database, ids: readonly string[], at: Date):
   await db.sql.updateTable("agent_turns").set({ beat_at: at }).where("id", "in", ids).execute();
 }
 
-/** Lists up to 100 turns whose key was held by a gateway that is gone. */
+/** Lists up to 100 turns whose key was held by a gateway that has stopped. */
 export async function findLostTurns(db: Database, before: Date): Promise<string[]> {
   const lost = db.sql.selectFrom("agent_turns").select("id").where("ended_at", "is", null);
   return (await lost.where("beat_at", "<", before).limit(100).execute()).map(({ id }) => id);

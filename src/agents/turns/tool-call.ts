@@ -22,7 +22,7 @@ const longestText = 32_768;
 /** Maximum characters stored of a text to find. */
 const longestFind = 200;
 
-/** Maximum number of actions shown of a call; no call runs more. */
+/** Maximum number of actions shown of a call; no call runs more actions. */
 const mostShown = 20;
 
 type Input = Readonly<Record<string, unknown>>;

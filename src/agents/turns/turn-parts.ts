@@ -9,7 +9,6 @@ import type { Page } from "./page.ts";
 import type { TurnRow } from "./store.ts";
 import type { TurnEndParts } from "./turn-end.ts";
 
-/** Dependencies of turns. */
 export interface TurnParts extends TurnEndParts {
   readonly sealer: Sealer;
   readonly sessions: Sessions;

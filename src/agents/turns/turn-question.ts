@@ -111,7 +111,7 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
   // Loading the model libraries takes about 200 ms, which must not delay startup.
   const { askModel } = await import("./model-step.ts");
   const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
-  // Reserves an upper bound of the cost.
+  // An upper bound of the cost is reserved before the call.
   const input = tokensOf([rolePrompt, question.instructions, tools, recipeTools, question.messages]);
   const most = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
   const gaveUpAt = performance.now() + patience.whole;

@@ -147,7 +147,7 @@ export function createTurnRunner(parts: TurnParts) {
     if (call) return doCall(parts, turn, run, messages, call);
     const limit = limitReached(turn);
     const { recipe } = turn;
-    // A recipe step uses time, but no model steps or tokens.
+    // Of the limits, only the time applies to a recipe step, which uses no model steps or tokens.
     if (recipe && !recipe.isBroken && limit !== "seconds")
       return takeRecipeStep(parts, turn, run, control.control_epoch, recipe);
     if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });

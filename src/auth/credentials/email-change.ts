@@ -63,7 +63,7 @@ export function createEmailChange(parts: EmailChangeParts) {
     const data = { before: before.email, email };
     for (const { accountId } of await listMemberships(tx, userId))
       audit.record(tx, { accountId, actor: userActor(before), action, subject: userId, data, call });
-    // Cached bearers contain the address.
+    // Cached bearers contain the old address.
     tx.afterCommit(() => bus.publish("bearer-changed", userId));
     return before;
   }

@@ -23,7 +23,7 @@ export interface RemovalParts {
   readonly audit: AuditLog;
 }
 
-/** Removes the second factor of a user, and mails the user. Returns false if there is none. */
+/** Removes the second factor of a user, and mails the user. Returns false if the user has no second factor. */
 export async function removeWithMail(
   { bus, mailer }: Pick<RemovalParts, "bus" | "mailer">,
   tx: Tx,

@@ -136,7 +136,7 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
         const hashes = recoveryCodes.map((each) => hashRecoveryCode(seed, each));
         await replaceRecoveryCodes(tx, user.id, hashes);
         await logins.stepUp(tx, login, new Date(now));
-        // Every login of the user must now show the second factor.
+        // From now on, every login of the user needs the second factor, so cached bearers are dropped.
         tx.afterCommit(() => bus.publish("bearer-changed", user.id));
         call.audit(tx, { subject: user.id });
         await mailer.send(tx, factorMail("enrolled", user));

@@ -48,7 +48,7 @@ export async function takeCounter(tx: Tx, userId: string, counter: number): Prom
   return row !== undefined;
 }
 
-/** Orders the removal of a user's second factor. Returns false if there is none. */
+/** Orders the removal of a user's second factor. Returns false if the user has no second factor. */
 export async function orderRemoval(tx: Tx, userId: string): Promise<boolean> {
   const user = tx.sql.selectFrom("users").select("id").where("id", "=", userId).forUpdate();
   const enrolled = await user.where("totp_enrolled_at", "is not", null).executeTakeFirst();
@@ -65,7 +65,7 @@ export async function cancelRemoval(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("factor_removals").where("user_id", "=", userId).execute();
 }
 
-/** Sets the due time of unannounced removals, and returns their users; concurrent gateways get disjoint sets. */
+/** Sets the due time of unannounced removals, and returns their users; concurrent gateways receive disjoint sets. */
 export async function tellRemovals(tx: Tx, dueAt: Date): Promise<string[]> {
   const untold = tx.sql.updateTable("factor_removals").set({ due_at: dueAt }).where("due_at", "is", null);
   return (await untold.returning("user_id").execute()).map(({ user_id }) => user_id);
@@ -77,7 +77,7 @@ export async function takeDueRemovals(tx: Tx, now: Date): Promise<string[]> {
   return (await due.returning("user_id").execute()).map(({ user_id }) => user_id);
 }
 
-/** Removes the second factor of a user. Returns false if there is none. */
+/** Removes the second factor of a user. Returns false if the user has no second factor. */
 export async function removeFactor(tx: Tx, userId: string): Promise<boolean> {
   await tx.sql.deleteFrom("recovery_codes").where("user_id", "=", userId).execute();
   await cancelRemoval(tx, userId);
@@ -91,14 +91,13 @@ export async function removeFactor(tx: Tx, userId: string): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Replaces the recovery codes of a user. */
 export async function replaceRecoveryCodes(tx: Tx, userId: string, hashes: readonly Buffer[]): Promise<void> {
   await tx.sql.deleteFrom("recovery_codes").where("user_id", "=", userId).execute();
   const rows = hashes.map((hash) => ({ user_id: userId, hash }));
   await tx.sql.insertInto("recovery_codes").values(rows).execute();
 }
 
-/** Uses up a recovery code. Returns false if there is none; only one of several concurrent calls succeeds. */
+/** Uses up a recovery code. Returns false if no code matches; only one of several concurrent calls succeeds. */
 export async function useRecoveryCode(tx: Tx, userId: string, hash: Buffer): Promise<boolean> {
   const { numDeletedRows } = await tx.sql
     .deleteFrom("recovery_codes")

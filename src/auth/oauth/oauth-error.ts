@@ -1,6 +1,6 @@
 import { type Failure, fail } from "../../platform/errors.ts";
 
-/** Error codes of RFC 6749, 5.2, that are `bad-request` here. */
+/** Error codes of RFC 6749, 5.2, that the API reports as `bad-request`. */
 type RequestError = "invalid_request" | "invalid_grant" | "invalid_scope" | "unsupported_grant_type";
 
 /** Creates the failure of a token request. */

@@ -7,7 +7,7 @@ import type { Passwords } from "./passwords.ts";
 
 const tries = { strangers: 20, knownNetwork: 10, what: "attempts at the password of this address" };
 
-/** Identical for known and unknown addresses. */
+/** Identical for known and unknown addresses, so that the text does not disclose whether an address has a user. */
 const wrongPassword = "no user has this address and this password: try again, or reset the password";
 
 /** A password to verify, and the client that sent it. */

@@ -70,7 +70,7 @@ export function createPasswords(registry: Registry): Passwords {
     try {
       return await work();
     } finally {
-      // Passes its slot to the next waiter.
+      // Passes the slot to the next waiter.
       const next = waiting.shift();
       if (next) next();
       else running -= 1;

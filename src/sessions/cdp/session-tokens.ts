@@ -10,7 +10,7 @@ export interface SessionTokenRow {
   readonly id: string;
   readonly session_id: string;
   readonly secret_hash: Buffer;
-  /** Whether the token is revoked or its creator no longer valid. */
+  /** Whether the token is revoked or its creator is no longer valid. */
   readonly is_ended: boolean;
   /** The key or login that created the token. */
   readonly made_by: string;

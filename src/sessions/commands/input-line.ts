@@ -29,10 +29,11 @@ export interface Input {
 
 /** Progress of a line's input. */
 export interface InputTaken {
-  /** `sequence` of the last message that was taken completely. */
+  /** `sequence` of the last message that the worker has taken completely. */
   readonly sequence: number;
-  /** Events accepted for the page, and events dropped, since the line was opened. */
+  /** Events accepted for the page since the line was opened. */
   readonly accepted: number;
+  /** Events dropped since the line was opened. */
   readonly dropped: number;
 }
 

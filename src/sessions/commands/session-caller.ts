@@ -23,7 +23,7 @@ export interface SessionCaller {
   markReplayed?(): void;
   /** Writes the audit entry, if the session command is the whole call. */
   audit?(tx: Tx, entry: AuditEntry): void;
-  /** Counts a stream towards the session's limit. Throws `tier-limit` if there are too many. */
+  /** Counts a stream towards the session's limit. Throws `tier-limit` if there are too many streams. */
   joinSession?(sessionId: string): Promise<void>;
 }
 

@@ -28,7 +28,7 @@ import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
 const times = {
   /** Maximum duration of a command including its queue time, for clients without a deadline. */
   command: 600_000,
-  /** Margin after which a command is cancelled here. The worker normally enforces the deadline. */
+  /** Time after the deadline until this gateway cancels a command. The worker normally enforces the deadline. */
   margin: 2_000,
   /** Time until the loss of a worker is known: its lease of 8 s and a sweep. */
   verdict: 10_000,
@@ -87,8 +87,8 @@ export interface StreamTraits extends Pick<CommandTraits, "isEndless"> {
   /** Signal that ends the stream in place of the caller's, if the reader may stop before the client leaves. */
   readonly until?: AbortSignal;
   /**
-   * Once the response has started, neither the end of the session nor a timeout interrupts it, because its data is
-   * complete.
+   * Whether a response that has started is interrupted neither by the end of the session nor by a timeout, because its
+   * data is complete.
    */
   readonly outlivesSession?: boolean;
 }

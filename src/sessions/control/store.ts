@@ -53,7 +53,6 @@ export async function lockLapsed(tx: Tx, now: Date): Promise<ControlRow[]> {
     .execute();
 }
 
-/** New control state of a session. */
 export interface NewControl {
   readonly holder: string | null;
   readonly epoch: bigint;

@@ -155,7 +155,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     }
   }
 
-  /** Moves a session whose worker failed to another worker; undefined if there is none. */
+  /** Moves a session whose worker failed to another worker; undefined if there is no other worker. */
   async function placeElsewhere({ plan }: LaunchOrder, placed: Placed): Promise<Placed | undefined> {
     const { row, worker } = placed;
     const tryOnce = () =>
@@ -194,7 +194,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const attemptEnds = performance.now() + times.attempt;
     const link = channels.to(worker);
     const epochs = { placementEpoch: BigInt(row.placement_epoch), controlEpoch: BigInt(row.control_epoch) };
-    // After a restart of the worker, its connection is reopened within a second.
+    // Waits for the connection, which is reopened within a second after a restart of the worker.
     await channels.isBack(link, times.connect);
     if (row.profile_id !== null) {
       const { profile_id: profileId, account_id: accountId } = row;

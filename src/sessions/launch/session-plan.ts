@@ -19,9 +19,7 @@ import { failFields } from "../../platform/errors.ts";
 
 /** A validated create request with its defaults. */
 export interface SessionPlan {
-  /** The client's request. */
   readonly request: CreateSessionRequest;
-  /** The browser to launch. */
   readonly browser: BrowserPlan;
   readonly viewport: Viewport;
   readonly timeoutSeconds: number;

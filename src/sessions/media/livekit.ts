@@ -67,7 +67,8 @@ export function createParticipants({
     async function tell(run: (rooms: Awaited<ReturnType<typeof load>>["rooms"]) => Promise<unknown>): Promise<void> {
       if (!wasAdmitted) return;
       loading ??= load();
-      // A participant that has left needs no removal. A server that does not respond closes empty rooms itself.
+      // Failures are ignored: a participant that has left needs no removal, and a server that does not respond closes
+      // empty rooms itself.
       await run((await loading).rooms).catch(() => undefined);
     }
 

@@ -58,7 +58,7 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
     const messages = new BoundedQueue<ViewerMessage>({ items: 3 });
     const say = (request: MessageInitShape<typeof JoinRequestSchema>, publishToken = "") =>
       void messages.push({ request: create(JoinRequestSchema, request), publishToken });
-    // Hidden viewers receive no frames.
+    // Joins hidden, so that the worker sends no frames.
     say({ join: { hidden: true } });
     const told = sessions.view(caller, sessionId, viewer, messages)[Symbol.asyncIterator]();
     const { value } = await raceSignal(told.next(), call.signal);

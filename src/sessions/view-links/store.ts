@@ -41,7 +41,7 @@ export async function listViewLinks(
     .execute();
 }
 
-/** Revokes a link. Returns false if there is none to revoke. */
+/** Revokes a link. Returns false if no valid link matches. */
 export async function revokeViewLink(tx: Tx, link: { id: string; sessionId: string; now: Date }): Promise<boolean> {
   const { numUpdatedRows } = await tx.sql
     .updateTable("view_links")
