@@ -26,7 +26,7 @@ import {
   saveSubscription,
 } from "./store.ts";
 
-/** Fetches the state of a customer from the card processor. One queue partition per customer keeps saves in order. */
+/** Job kind that fetches the state of a card customer. One queue partition per customer keeps saves in order. */
 export const cardJob = { kind: "card-customer" } as const;
 
 /** A job that fetches the state of a customer. */

@@ -33,7 +33,7 @@ import { compareDecimals } from "./processors/decimal.ts";
 import type { Invoice, InvoicePayment } from "./processors/greenfield.ts";
 import type { CryptoProcessor, Processors } from "./processors.ts";
 
-/** Fetches the state of an order from the processor. One queue partition per order keeps saves in order. */
+/** Job kind that fetches the state of an order. One queue partition per order keeps saves in order. */
 export const orderJob = { kind: "crypto-order" } as const;
 
 /** A job that fetches the state of an order. */
@@ -66,7 +66,7 @@ const second = 1_000;
 const minute = 60 * second;
 const hour = 60 * minute;
 
-/** Milliseconds after its expiry until an unpaid order fails by our own clock instead of the processor's. */
+/** Milliseconds after expiry until an unpaid order fails, even if the processor has not reported the expiry. */
 export const expiryMargin = minute;
 
 /**

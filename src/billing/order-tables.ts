@@ -33,7 +33,7 @@ export interface CryptoOrdersTable {
   expires_at: Date | null;
   transaction_ids: ColumnType<string[], string[] | undefined, string[]>;
   irregularity: Irregularity | null;
-  /** Amount received for a paid order when an operator last returned the excess. */
+  /** Amount received for a paid order at the time an operator last returned an excess payment. */
   crypto_amount_known: string | null;
   refund_address: string | null;
   note: string | null;

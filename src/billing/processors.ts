@@ -49,7 +49,7 @@ export interface Processors {
   readonly crypto: CryptoProcessor | undefined;
   /** Replaces all processors in embedded mode if none is configured. */
   readonly sandbox: PaymentSandbox | undefined;
-  /** Whether payments in the sandbox count. */
+  /** Whether payments in the sandbox count as real payments. */
   readonly countsSandbox: boolean;
   /** Whether real money moves. */
   readonly livemode: boolean;
@@ -66,7 +66,7 @@ export const longestNotice = 262_144;
 export const noProcessor = (): Error =>
   fail("feature-unavailable", {}, { detail: "this deployment takes no such payments: ask its operator" });
 
-/** Converts an error of a processor. Only its message is logged, because its request contains keys. */
+/** Converts an error of a processor. Only the message is logged, because the request in the error contains keys. */
 export function asProcessorFailure(error: unknown): Error {
   const cause = new Error(error instanceof Error ? error.message : "a payment processor has failed");
   return fail(

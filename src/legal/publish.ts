@@ -20,8 +20,8 @@ export interface NewRevision {
 }
 
 /**
- * Publishes a revision; gateways notify owners. Returns false if its name is taken. Throws a RangeError if the
- * effective date is too early.
+ * Publishes a revision; gateways notify owners. Returns false if the name or the effective date is taken. Throws a
+ * RangeError if the effective date is too early.
  */
 export async function publishRevision(tx: Tx, { id, url, publishedAt, effectiveAt }: NewRevision): Promise<boolean> {
   if (effectiveAt.getTime() - publishedAt.getTime() < notice)

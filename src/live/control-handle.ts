@@ -39,7 +39,7 @@ export interface ControlHandle {
   handBack(): Promise<void>;
   /** Sends input. Returns a promise if the queue is full; it resolves when there is room. */
   send(input: LiveInput): Promise<void> | undefined;
-  /** Runs a page command, which replaces a running one. Resolves when the command is finished or replaced. */
+  /** Runs a page command, which replaces a running command. Resolves when the command is finished or replaced. */
   command(command: LiveCommand): Promise<void>;
   /** Reads the selected text. */
   copy(): Promise<string>;

@@ -33,7 +33,7 @@ export const linkPath = (page: LinkPage): string => (page.startsWith("status/") 
 export interface Mailer extends Part {
   /**
    * Writes a mail in the transaction that causes it; the mail is sent after the commit. A mail that the user has opted
-   * out of is not written. Call it late in the transaction, because other mails wait for the commit.
+   * out of is not written. Call `send` late in the transaction, because other mails wait for the commit.
    */
   send(tx: Tx, mail: Mail): Promise<void>;
   /**

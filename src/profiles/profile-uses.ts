@@ -10,10 +10,10 @@ import { endUse, findOwing, insertUse, type ProfileUse, settleLateUses, settleUs
 /** Milliseconds after the end of a session. */
 const times = {
   /**
-   * For which other sessions wait for a save: the worker closes the browser, packs for at most 5 s, and sends 32 MiB.
+   * Time that other sessions wait for a save: the worker closes the browser, packs for at most 5 s, and sends 32 MiB.
    */
   held: 20_000,
-  /** After which a missing save counts as failed; a worker that restarts is back sooner. */
+  /** When a missing save counts as failed; a worker that restarts is back sooner. */
   due: 600_000,
 };
 
@@ -34,7 +34,7 @@ export interface ProfileUses {
   end(tx: Tx, end: ProfileSessionEnd): Promise<void>;
   /** Records the failure of a session's save, unless the save was already settled. */
   fail(tx: Tx, sessionId: string, detail: string): Promise<void>;
-  /** Announces saves that wait on a worker again. Returns those that are no longer needed. */
+  /** Announces again the saves that wait on a worker. Returns the saves that are no longer needed. */
   offered(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
 }
 

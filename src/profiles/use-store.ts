@@ -109,7 +109,7 @@ export async function findOwing(db: Database, workerId: string, sessionIds: read
     .execute();
 }
 
-/** Returns the version that a session restores; 0 if it has no profile. */
+/** Returns the version that a session restores; 0 if the session has no profile. */
 export async function findUsedVersion(on: Queryable, sessionId: string): Promise<bigint> {
   const use = on.sql.selectFrom("profile_uses").select("version").where("session_id", "=", sessionId);
   return BigInt((await use.executeTakeFirst())?.version ?? 0);

@@ -43,13 +43,12 @@ export interface InvitesParts {
 
 /** Address and role of an invite. */
 export interface InviteRequest {
-  /** Identifier for a new invite; an open invite keeps its own. */
+  /** Identifier for a new invite; an open invite keeps its own identifier. */
   readonly id: string;
   readonly email: string;
   readonly role: InviteRole;
 }
 
-/** Invites to accounts. */
 export interface Invites {
   /** Sends an invite. Throws `conflict` for a member, and `rate-limited`. */
   send(tx: Tx, by: Principal, request: InviteRequest): Promise<InviteRow>;

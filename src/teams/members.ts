@@ -18,17 +18,19 @@ const invitedAbove: Readonly<Record<Role, readonly InviteRole[]>> = { owner: [],
 /** Changes of the members of an account. */
 export interface Members {
   /**
-   * Changes the role of a member; without a role, only checks. Throws `not-found`, `forbidden`, or `conflict` for the
-   * last owner.
+   * Changes the role of a member. Without `role`, only checks the caller's rights. Throws `not-found`, `forbidden`, or
+   * `conflict` for the last owner.
    */
   setRole(tx: Tx, by: Principal, id: string, role: Role | undefined): Promise<{ member: MemberRow; before: Role }>;
   /** Removes a member, and revokes its keys or passes them to the caller. Throws like `setRole`. */
   remove(tx: Tx, by: Principal, id: string, keepKeys: boolean): Promise<Departure>;
-  /** Removes the user of a login from its account, and revokes the user's keys. Throws `conflict` for a last owner. */
+  /**
+   * Removes the user of a login from its account, and revokes the user's keys. Throws `conflict` for the last owner.
+   */
   leave(tx: Tx, by: LoginPrincipal): Promise<Departure>;
 }
 
-/** A former member, and the identifiers of its keys that were revoked or passed on. */
+/** A former member, and the identifiers of the member's keys that were revoked or passed on. */
 export interface Departure {
   readonly member: MemberRow;
   readonly keys: readonly string[];

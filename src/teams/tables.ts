@@ -6,7 +6,7 @@ import type { Migrations } from "../platform/postgres/schema.ts";
 export interface InvitesTable {
   id: string;
   account_id: string;
-  /** Canonical. */
+  /** Canonical address of the recipient. */
   email: string;
   role: Exclude<Role, "owner">;
   token_hash: Buffer;

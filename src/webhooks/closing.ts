@@ -12,7 +12,7 @@ import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
 import { giveUp } from "./delivery-settlement.ts";
 import { closeFailing, findFailing, whyClosed } from "./endpoint-store.ts";
 
-/** Ends the deliveries of closed endpoints. One queue partition per endpoint. */
+/** Job kind that ends the deliveries of closed endpoints, with one queue partition per endpoint. */
 const closingJob = { kind: "webhook-closing" } as const;
 
 /** Deliveries given up per transaction. */

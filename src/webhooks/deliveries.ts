@@ -19,7 +19,7 @@ const schedule = [1, 5, 15, 30, 60].map((minutes) => minutes * minute);
 /** Concurrent deliveries per endpoint, so that a slow endpoint does not receive its events one by one. */
 const width = 8;
 
-/** Milliseconds. The sender times out after 15 s. */
+/** Timeout of a job in milliseconds, longer than the sender's own timeout of 15 s. */
 const timeout = 20_000;
 
 export interface DeliveriesParts {

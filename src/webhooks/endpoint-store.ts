@@ -106,7 +106,7 @@ export function findSubscribers(db: Queryable, accountIds: readonly string[]): P
   return db.named<Subscriber>(subscribersStatement, [accountIds]);
 }
 
-/** Returns why nothing is sent to an endpoint; undefined if it is active. `active` is null for a missing row. */
+/** Returns why an endpoint receives nothing; undefined if it is active. `active` is null for a missing row. */
 export function closureOf(active: boolean | null): "endpoint_deleted" | "endpoint_inactive" | undefined {
   if (active === null) return "endpoint_deleted";
   return active ? undefined : "endpoint_inactive";

@@ -15,7 +15,9 @@ import { queueDeliveries } from "./delivery-queue.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 import { findSubscribers, type Subscriber } from "./endpoint-store.ts";
 
-/** Milliseconds. Bus messages are only a latency hint; polling finds the events whose message was lost. */
+/**
+ * Milliseconds between polls. Bus messages are only a latency hint; polling finds the events whose message was lost.
+ */
 const pollEvery = 1_000;
 
 /*
@@ -40,8 +42,8 @@ const batch = 250;
 const mostAtOnce = { ofAccount: 16, inAll: 100 };
 
 /**
- * Deferred deliveries. One queue partition per account, so that accounts take turns and each keeps the order of its
- * events.
+ * Job kind of deferred deliveries. Each account has its own queue partition, so that accounts take turns and each keeps
+ * the order of its events.
  */
 const laterFanOutJob = { kind: "webhook-fan-out" } as const;
 

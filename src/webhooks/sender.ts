@@ -56,7 +56,7 @@ export interface SenderOptions extends Pick<SafeFetchOptions, "resolve" | "ca"> 
 /** Maximum milliseconds of an attempt, from name resolution to the end of the response. */
 const wholeMs = 15_000;
 
-/** Milliseconds to read the body after the head, which determines the result. */
+/** Milliseconds to read the body. The head, which determines the result, has arrived before. */
 const bodyMs = 2_000;
 
 /** Bytes of the response body that the delivery log keeps. */

@@ -7,7 +7,7 @@ export const secretMark = "whsec_";
 export interface Signed {
   /** Identifier of the event. */
   readonly id: string;
-  /** The body, byte for byte. */
+  /** The exact body of the request. */
   readonly body: string;
   /** Seconds since the Unix epoch when the request is sent. Receivers reject requests older than 300 s. */
   readonly timestamp: number;

@@ -135,7 +135,7 @@ export function createTurnRunner(parts: TurnParts) {
     return "go on";
   }
 
-  /** Runs one step, and returns the turn after it. */
+  /** Runs one step, and returns the turn as changed by the step. */
   async function step(turn: TurnRow, run: Run): Promise<TurnRow | undefined> {
     const control = await findControl(db, turn.session_id, turn.account_id);
     if (!control || isEnded(control.status)) return end(run, endOfSession(control?.ended_reason));

@@ -4,7 +4,7 @@ import { SandboxRefusal } from "./sandbox-tools.ts";
 /** Returns what is wrong with a value; undefined if it is valid. */
 type Check = (value: unknown) => string | undefined;
 
-/** Fields of an object. */
+/** Checks of the fields of an object. */
 interface Shape {
   readonly [name: string]: Check | Shape;
 }

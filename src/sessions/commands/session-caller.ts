@@ -21,7 +21,7 @@ export interface SessionCaller {
   readonly variables?: readonly SecretVariable[];
   /** Marks the response as that of an earlier command with the same Idempotency-Key. */
   markReplayed?(): void;
-  /** Writes the audit entry, if the session command is the whole call. */
+  /** Writes the audit entry. Undefined if the session command is only a part of the call. */
   audit?(tx: Tx, entry: AuditEntry): void;
   /** Counts a stream towards the session's limit. Throws `tier-limit` if there are too many streams. */
   joinSession?(sessionId: string): Promise<void>;

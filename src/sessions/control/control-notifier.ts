@@ -6,7 +6,7 @@ import type { Sessions } from "../sessions.ts";
 
 const second = 1_000;
 
-/** Notifies workers of control changes. One queue partition per session. */
+/** Job kind that notifies workers of control changes, with one queue partition per session. */
 export const controlNotificationJob = { kind: "control" } as const;
 
 /** A session whose control has changed. */
