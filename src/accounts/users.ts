@@ -97,7 +97,6 @@ export async function contestSignUp(db: Queryable, email: string): Promise<void>
   await update.where("email_verified_at", "is", null).execute();
 }
 
-/** Parameters of an address verification. */
 export interface Verification {
   readonly membershipId: Id<"mem">;
   readonly now: Date;

@@ -1,7 +1,6 @@
 import type { Generated } from "kysely";
 import type { Migrations } from "../platform/postgres/schema.ts";
 
-/** Purpose of a link in a mail. */
 export type MailTokenKind =
   | "verify-email"
   | "magic-link"

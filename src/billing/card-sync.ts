@@ -29,7 +29,6 @@ import {
 /** Job kind that fetches the state of a card customer. One queue partition per customer keeps saves in order. */
 export const cardJob = { kind: "card-customer" } as const;
 
-/** A job that fetches the state of a customer. */
 export interface CardJob {
   /** A refunded or disputed charge, which may end a subscription. */
   readonly charge?: string;

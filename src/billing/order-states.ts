@@ -1,7 +1,6 @@
 import type { OrderFailure, OrderStatus } from "./order-tables.ts";
 import type { Invoice } from "./processors/greenfield.ts";
 
-/** A transition of an order. */
 export interface OrderMove {
   readonly from: readonly OrderStatus[];
   readonly to: OrderStatus;

@@ -45,7 +45,6 @@ export function changeOrder(
   return update.where("status", "in", from).returningAll().executeTakeFirst();
 }
 
-/** Filters and position of a page of orders. */
 export interface OrderListQuery {
   readonly accountId: string | undefined;
   readonly status: OrderStatus | undefined;

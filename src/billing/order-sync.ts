@@ -36,7 +36,6 @@ import type { CryptoProcessor, Processors } from "./processors.ts";
 /** Job kind that fetches the state of an order. One queue partition per order keeps saves in order. */
 export const orderJob = { kind: "crypto-order" } as const;
 
-/** A job that fetches the state of an order. */
 export interface OrderJob {
   /** Whether the operator has returned the payment before it settled. */
   readonly isReturned?: boolean;

@@ -4,7 +4,6 @@ import type { Migrations } from "../platform/postgres/schema.ts";
 /** Status of an order; see CryptoOrderStatus in crypto_order.proto. */
 export type OrderStatus = "quoted" | "awaiting_payment" | "confirming" | "paid" | "failed" | "cancelled";
 
-/** Why an order failed. */
 export type OrderFailure = "expired" | "processor_failed" | "refunded";
 
 /** Irregularity of a payment; each is reported once. */

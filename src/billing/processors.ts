@@ -23,7 +23,6 @@ export interface Notice {
 /** Handles a webhook. Returns false if the webhook is not from the processor. */
 export type Receive = (notice: Notice) => Promise<boolean>;
 
-/** Processor of card payments. */
 export interface CardProcessor {
   readonly client: Stripe;
   /** Whether real money moves. */
@@ -32,7 +31,6 @@ export interface CardProcessor {
   readonly webhookSecret: string;
 }
 
-/** Processor of cryptocurrency payments. */
 export interface CryptoProcessor {
   readonly greenfield: Greenfield;
   readonly store: string;
@@ -43,7 +41,6 @@ export interface CryptoProcessor {
   readonly webhookSecret: string;
 }
 
-/** Payment processors of the deployment. */
 export interface Processors {
   readonly card: CardProcessor | undefined;
   readonly crypto: CryptoProcessor | undefined;
@@ -62,7 +59,6 @@ export interface Processors {
 /** Maximum bytes of a webhook. */
 export const longestNotice = 262_144;
 
-/** The failure for a missing processor. */
 export const noProcessor = (): Error =>
   fail("feature-unavailable", {}, { detail: "this deployment takes no such payments: ask its operator" });
 

@@ -82,7 +82,6 @@ export function listSubscriptions(db: Queryable, accountId: string, sandbox: boo
     .execute();
 }
 
-/** Inserts or updates a subscription. */
 export function saveSubscription(tx: Tx, row: Insertable<CardSubscriptionsTable>): void {
   const { id: _, account_id: __, created_at: ___, ...changes } = row;
   tx.send(

@@ -11,7 +11,6 @@ const notice = 14 * 86_400_000;
 /** Milliseconds between checks for revisions to announce. */
 const every = 5_000;
 
-/** A revision that the operator publishes. */
 export interface NewRevision {
   readonly id: string;
   readonly url: string;

@@ -2,7 +2,6 @@ import type { OptionalMailKind } from "./preferences.ts";
 
 /** Content of a mail; the mailer adds the layout. */
 export interface Mail {
-  /** Address of the recipient. */
   readonly to: string;
   readonly subject: string;
   /** Paragraphs of plain text, escaped so that user-supplied names never become links. */
@@ -17,7 +16,6 @@ export interface Mail {
   readonly userId?: string;
 }
 
-/** A user as the recipient of a mail. */
 export interface Recipient {
   readonly id: string;
   readonly email: string;

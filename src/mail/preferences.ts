@@ -32,7 +32,6 @@ export async function readPreferences(db: Queryable, userId: string): Promise<Ke
   return row ?? defaults;
 }
 
-/** Replaces the preferences of a user. */
 export async function keepPreferences(tx: Tx, userId: string, preferences: MailPreferences, at: Date): Promise<void> {
   const row = { ...preferences, updated_at: at };
   await tx.sql

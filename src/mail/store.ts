@@ -1,6 +1,5 @@
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 
-/** A mail to insert. */
 export interface NewMail {
   readonly id: string;
   readonly userId: string | undefined;

@@ -6,7 +6,6 @@ import { engineOf } from "./engine.ts";
 import { lockProfile, sumStorage } from "./store.ts";
 import { findHolder } from "./use-store.ts";
 
-/** A profile request of a session to be launched. */
 export interface ProfileRequest {
   readonly profileId: string;
   readonly accountId: string;

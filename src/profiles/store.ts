@@ -112,7 +112,6 @@ export async function deleteProfile(tx: Tx, id: string): Promise<void> {
   await tx.sql.deleteFrom("profiles").where("id", "=", id).execute();
 }
 
-/** Result of a save. */
 export interface SavedProfile {
   readonly id: string;
   readonly storeId: string;

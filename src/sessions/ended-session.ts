@@ -1,7 +1,6 @@
 import { type Failure, fail } from "../platform/errors.ts";
 import type { StoredEndedReason } from "./session-states.ts";
 
-/** Columns that describe the end of a session. */
 export interface EndColumns {
   readonly live_at: Date | null;
   readonly ended_at: Date | null;

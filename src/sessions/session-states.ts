@@ -1,13 +1,10 @@
 import type { SessionEndedReason, SessionStatus } from "../gen/pilothouse/v1/session_pb.ts";
 import type { NamesOf } from "../platform/rest-json/field-names.ts";
 
-/** Status of a session, as stored. */
 export type StoredSessionStatus = NamesOf<typeof SessionStatus>;
 
-/** Why a session ended, as stored. */
 export type StoredEndedReason = NamesOf<typeof SessionEndedReason>;
 
-/** Triggers of status transitions. */
 export type SessionTrigger = "launched" | "challenged" | "resolved" | "completed" | "failed";
 
 interface Transition {

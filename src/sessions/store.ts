@@ -225,7 +225,6 @@ export async function findSession(db: Queryable, id: string, accountId: string):
     .executeTakeFirst();
 }
 
-/** Filters and position of a page of sessions. */
 export interface SessionListQuery {
   readonly accountId: string;
   readonly status: StoredSessionStatus | undefined;

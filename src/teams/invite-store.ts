@@ -75,7 +75,6 @@ export async function upsertInvite(tx: Tx, { now, ...invite }: NewInvite): Promi
     .executeTakeFirstOrThrow();
 }
 
-/** Filters and position of a page of invites. */
 export interface InviteListQuery {
   readonly accountId: string;
   readonly status: InviteStatus | undefined;

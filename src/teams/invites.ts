@@ -41,7 +41,6 @@ export interface InvitesParts {
   readonly audit: AuditLog;
 }
 
-/** Address and role of an invite. */
 export interface InviteRequest {
   /** Identifier for a new invite; an open invite keeps its own identifier. */
   readonly id: string;

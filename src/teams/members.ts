@@ -15,7 +15,6 @@ import { countOwners, deleteMember, findMember, type MemberRow, updateRole } fro
 /** Roles to which a member of each role may not invite. */
 const invitedAbove: Readonly<Record<Role, readonly InviteRole[]>> = { owner: [], admin: [], member: ["admin"] };
 
-/** Changes of the members of an account. */
 export interface Members {
   /**
    * Changes the role of a member. Without `role`, only checks the caller's rights. Throws `not-found`, `forbidden`, or

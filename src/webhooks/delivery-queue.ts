@@ -2,7 +2,6 @@ import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { insertDeliveries, type NewDelivery } from "./delivery-store.ts";
 
-/** Job kind of deliveries. */
 export const deliveryJob = { kind: "webhook" } as const;
 
 /** Data of a delivery job. Each endpoint has its own queue partition. */

@@ -97,7 +97,6 @@ export async function findDelivery(
     .executeTakeFirst();
 }
 
-/** Filters and position of a page of deliveries. */
 export interface DeliveryListQuery {
   readonly accountId: string;
   readonly endpointId: string;

@@ -57,7 +57,6 @@ export async function lockEndpoint(tx: Tx, endpoint: EndpointId): Promise<Endpoi
   return selectEndpoint(tx, endpoint).forUpdate("webhook_endpoints").executeTakeFirst();
 }
 
-/** Filters and position of a page of endpoints. */
 export interface EndpointListQuery {
   readonly accountId: string;
   readonly active: boolean | undefined;

@@ -16,7 +16,6 @@ export interface OutgoingEvent {
   readonly body: string;
 }
 
-/** One attempt of a delivery. */
 export interface DeliveryAttempt {
   readonly url: string;
   /** Signing secrets, newest first. */

@@ -38,7 +38,6 @@ interface WebhookCountsTable {
 /** Status of a delivery; see WebhookDeliveryStatus in webhook.proto. */
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "dlq";
 
-/** One attempt of a delivery, as stored. */
 export interface StoredAttempt {
   readonly number: number;
   /** ISO 8601. */

@@ -1,7 +1,6 @@
 import { APICallError } from "ai";
 import { FetchFault } from "../../platform/outgoing/fetch-fault.ts";
 
-/** Why a model call failed. */
 export type ModelFaultKind =
   /** The provider rejects the key. */
   | "wrong_key"
@@ -14,7 +13,6 @@ export type ModelFaultKind =
   /** The provider rejects the request as invalid. */
   | "refused";
 
-/** Failure of a model call. */
 export interface ModelFault {
   readonly kind: ModelFaultKind;
   /** The provider's message, for people. */

@@ -6,7 +6,6 @@ const times = { connect: 10_000, head: 120_000, silence: 60_000, whole: 600_000 
 /** Maximum bytes of a response: a stream takes 300 bytes for every few letters. */
 const maxBytes = 33_554_432;
 
-/** Status codes without a body. */
 const bodiless = new Set([204, 205, 304]);
 
 /** Adapts the safe fetch to `fetch`, as far as provider packages use it: JSON by POST. */

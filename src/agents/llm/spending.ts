@@ -8,7 +8,6 @@ import type { Queryable, Tx } from "../../platform/postgres/database.ts";
 import { capOf } from "./llm-message.ts";
 import { readSettings } from "./store.ts";
 
-/** Token usage of one model call. */
 export interface LlmUsage {
   /** All input tokens, including cached ones. */
   readonly input: number;
@@ -36,7 +35,6 @@ export function capReached(cap: number, { endsAt }: Month): Failure {
   return fail("bundled-llm-budget-exhausted", {}, { detail });
 }
 
-/** Reserved cost of a call. */
 export interface Reservation {
   readonly accountId: string;
   readonly month: Month;

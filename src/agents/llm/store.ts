@@ -35,7 +35,6 @@ export function noteUse(tx: Tx, accountId: string, at: Date): void {
   tx.send(tx.sql.updateTable("llm_keys").set({ last_used_at: at }).where("account_id", "=", accountId));
 }
 
-/** Bundled LLM settings of an account. */
 export type LlmSettings = Omit<Selectable<Schema["llm_settings"]>, "account_id">;
 
 const unsaid: LlmSettings = { consent: false, monthly_cap_cents: null, consented_at: null, updated_at: null };

@@ -7,7 +7,6 @@ export interface LlmKeysTable {
   provider: StoredProvider;
   /** Encrypted. */
   api_key: Buffer;
-  /** The last characters of the key. */
   key_suffix: string;
   base_url: string | null;
   model: string | null;

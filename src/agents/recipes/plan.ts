@@ -21,7 +21,6 @@ const mostFilled = 1_048_576;
 
 const read = compileReader(CreateRecipeRequestSchema);
 
-/** A recipe to run, with its parameters. */
 export interface RecipeRequest {
   readonly accountId: string;
   readonly id: string;

@@ -9,7 +9,6 @@ import type { Sessions } from "../../sessions/sessions.ts";
 import { assertTakesTurns } from "./agent-sessions.ts";
 import { type AgentSessionRow, findAgentSession } from "./store.ts";
 
-/** A change of control that a client requests. */
 export interface ControlChange {
   readonly transition: "takeover" | "handback";
   readonly call: Call;

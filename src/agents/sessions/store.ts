@@ -89,7 +89,6 @@ export async function findAgentSession(
   return select(db).where("a.id", "=", id).where("a.account_id", "=", accountId).executeTakeFirst();
 }
 
-/** Filters and position of a page of agent sessions. */
 export interface AgentSessionListQuery {
   readonly accountId: string;
   readonly status: StoredSessionStatus | undefined;

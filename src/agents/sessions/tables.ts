@@ -4,7 +4,6 @@ import type { Migrations, Stamp } from "../../platform/postgres/schema.ts";
 /** Whether a person may take control (`pair`) or not (`agent`). */
 export type StoredAgentMode = "pair" | "agent";
 
-/** Limits of one turn. */
 export interface StoredTurnLimits {
   readonly steps: number;
   readonly seconds: number;

@@ -21,7 +21,6 @@ export interface AgentTurnsParts extends TurnParts {
   readonly log: Log;
 }
 
-/** Runs the turns of all agents. */
 export interface AgentTurns {
   readonly jobKind: JobKind<TurnJob>;
   readonly jobs: readonly RepeatedTask[];

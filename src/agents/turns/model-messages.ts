@@ -16,7 +16,6 @@ export function sealMessage(sealer: Sealer, accountId: string, message: ModelMes
   return sealer.seal(Buffer.from(JSON.stringify(message)), contextOf(accountId));
 }
 
-/** Decrypts a message of a conversation. */
 export function openMessage(sealer: Sealer, accountId: string, sealed: Buffer): ModelMessage {
   // Cast: only `sealMessage` writes this JSON.
   return JSON.parse(sealer.open(sealed, contextOf(accountId)).toString()) as ModelMessage;

@@ -5,7 +5,6 @@ import { type LlmCredential, longestAnswer, type Models } from "../llm/models.ts
 import type { LlmUsage } from "../llm/spending.ts";
 import { doneWith, recipeTools, rolePrompt, tools, variablesPrompt } from "./tools.ts";
 
-/** Input of one model call. */
 export interface ModelRequest {
   readonly credential: LlmCredential;
   readonly model: string;
@@ -20,7 +19,6 @@ export interface ModelRequest {
   readonly hasRecipe: boolean;
 }
 
-/** Result of one model call. */
 export type ModelAnswer =
   | { readonly messages: readonly ModelMessage[]; readonly text: string; readonly usage: LlmUsage }
   /** `isCharged`: the provider had started to respond, and charges for that. */
@@ -61,7 +59,6 @@ function instructionsOf({ instructions, variables }: ModelRequest): string {
   return [rolePrompt, ...(variables.length > 0 ? [variablesPrompt(places)] : []), ...told].join("\n\n");
 }
 
-/** Calls a model once. */
 export async function askModel(models: Models, question: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
   const { credential, model, messages } = question;
   let fault: unknown;

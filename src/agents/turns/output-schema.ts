@@ -74,7 +74,6 @@ function findWordFault(schema: JsonObject): string | undefined {
   return undefined;
 }
 
-/** Subschemas of a keyword. */
 function innerSchemas(word: string, value: unknown): unknown[] {
   if (word === "properties") return typeof value === "object" && value !== null ? Object.values(value) : [];
   if (/^(?:anyOf|oneOf|allOf)$/.test(word)) return Array.isArray(value) ? value : [];
@@ -113,7 +112,6 @@ const tell = (errors: readonly ErrorObject[] | null | undefined): string =>
 /** PostgreSQL stores neither NUL nor unpaired surrogates. */
 const isStorable = (json: object): boolean => !/\\u0000|\\ud[89a-f]/.test(JSON.stringify(json));
 
-/** Nesting depth of a JSON text. */
 function depthOf(json: string): number {
   let depth = 0;
   let deepest = 0;

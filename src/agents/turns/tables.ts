@@ -19,7 +19,6 @@ export type StoredTurnStatus =
  */
 export type CredentialSource = "header" | "byok" | "bundled" | "none";
 
-/** Progress of a turn through its recipe. */
 export interface RecipeProgress {
   /** Index of the next or failed step. */
   readonly step: number;

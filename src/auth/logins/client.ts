@@ -5,7 +5,6 @@ export interface Client {
   readonly address: string;
   /** The /24 or /48 of the address, which one household, office or data center shares. */
   readonly network: string;
-  /** User-Agent header. */
   readonly userAgent: string;
   /** Browser and system without versions, so that an update is not a new device. */
   readonly family: string;

@@ -18,7 +18,6 @@ export interface PairSecrets {
   readonly refresh: string;
 }
 
-/** Formats the tokens of a pair. */
 export function writePair(id: string, { access, refresh }: PairSecrets): PairSecrets {
   return { access: accessText.write({ id, secret: access }), refresh: refreshText.write({ id, secret: refresh }) };
 }

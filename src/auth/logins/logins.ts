@@ -29,7 +29,6 @@ const day = 86_400_000;
 /** Milliseconds. Within `repeat`, a client can request a lost refresh response again. */
 const lifetimes = { access: 900_000, refresh: 30 * day, login: 180 * day, repeat: 10_000 };
 
-/** Tokens issued to a user who logs in. */
 export interface IssuedTokens {
   readonly tokens: PairSecrets;
   readonly expiresAt: Date;
@@ -47,7 +46,6 @@ export interface OpenedLogin extends IssuedTokens {
   readonly isNewDevice: boolean;
 }
 
-/** Parameters of a new login. */
 export interface LoginRequest {
   readonly user: Pick<UserRow, "id" | "totp_enrolled_at">;
   /** Default: the first enabled account that the user joined. */

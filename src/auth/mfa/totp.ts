@@ -41,7 +41,6 @@ export function newRecoveryCodes(): string[] {
   return Array.from({ length: recoveryCodeCount }, () => `${randomText(5)}-${randomText(5)}`);
 }
 
-/** Computes the HMAC of a recovery code under the seed. */
 export function hashRecoveryCode(seed: Buffer, code: string): Buffer {
   return createHmac("sha256", seed).update(code).digest();
 }

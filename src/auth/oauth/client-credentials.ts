@@ -2,7 +2,6 @@ import type { TokenRequest } from "../../gen/pilothouse/v1/oauth_pb.ts";
 import type { Call } from "../../kernel/call.ts";
 import { invalidClient, oauthError } from "./oauth-error.ts";
 
-/** Credentials of a client that requests a token. */
 export interface ClientCredentials {
   readonly id: string;
   readonly secret: string;

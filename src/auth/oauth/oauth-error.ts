@@ -3,7 +3,6 @@ import { type Failure, fail } from "../../platform/errors.ts";
 /** Error codes of RFC 6749, 5.2, that the API reports as `bad-request`. */
 type RequestError = "invalid_request" | "invalid_grant" | "invalid_scope" | "unsupported_grant_type";
 
-/** Creates the failure of a token request. */
 export function oauthError(error: RequestError, detail: string): Failure {
   return fail("bad-request", { error }, { detail });
 }

@@ -6,7 +6,6 @@ export interface ProcessorRequest {
   readonly body: string;
 }
 
-/** Response of a payment processor. */
 export interface ProcessorAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

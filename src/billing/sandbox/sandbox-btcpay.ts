@@ -5,16 +5,13 @@ import { readGreenfield } from "./greenfield-rules.ts";
 import type { Thing } from "./sandbox-store.ts";
 import { type SandboxPage, SandboxRefusal, type SandboxTools, transportOf } from "./sandbox-tools.ts";
 
-/** Store identifier of the sandbox. */
 export const sandboxStore = "sandbox";
 
-/** API key of the sandbox. */
 export const sandboxKey = "sandbox";
 
 /** Price of one unit, in any currency. */
 const rates: Readonly<Record<string, string>> = { BTC: "93988.57", XMR: "158.2", LTC: "91.75" };
 
-/** Supported cryptocurrencies. */
 export const sandboxCurrencies = Object.keys(rates).map((code) => code.toLowerCase());
 
 /** Payment URI by coin. */

@@ -31,7 +31,6 @@ export interface SandboxTools extends Omit<SandboxParts, "notify"> {
   nextId(prefix: string): string;
   /** Seconds since the Unix epoch. */
   seconds(): number;
-  /** Updates an object, and returns it. */
   change(kind: string, thing: Thing, changes: Thing): Promise<Thing>;
 }
 

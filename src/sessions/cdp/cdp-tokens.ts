@@ -6,7 +6,6 @@ import { findTokens, type SessionTokenRow, tokenCredential } from "./session-tok
 /** Scope needed to connect; the only scope of a token. */
 export const cdpScope = "sessions:write";
 
-/** Text format of CDP tokens. */
 export const cdpTokenText = tokenText("phc_", "cdp");
 
 /** A token to insert. Only the hash of its secret is stored. */

@@ -15,7 +15,6 @@ type Answer = MessageInitShape<typeof DriveResponseSchema>;
 /** Opens a stream of commands. The first command names the session. */
 export type Drive = (call: Call, first: DriveRequest) => Promise<Conversation<DriveRequest, Answer>>;
 
-/** Creates the handler of Drive streams. */
 export function createDrive(sessions: Sessions): Drive {
   async function* answer(call: Call, sessionId: string, request: DriveRequest): AsyncGenerator<Answer> {
     if (request.sessionId !== "" && request.sessionId !== sessionId) {

@@ -36,9 +36,7 @@ const times = {
   registration: 1_500,
 };
 
-/** Sends commands to the workers of sessions. */
 export interface WorkerCommands {
-  /** Runs a command and returns its response. */
   run<I extends DescMessage, O extends DescMessage>(
     caller: SessionCaller,
     id: string,
@@ -64,7 +62,6 @@ export interface WorkerCommands {
   ): AsyncIterable<MessageShape<O>>;
 }
 
-/** A command with a streamed request. */
 export interface StreamedCommand<Kind, I extends DescMessage, O extends DescMessage> {
   readonly caller: SessionCaller;
   /** Identifier of the session. */
@@ -93,7 +90,6 @@ export interface StreamTraits extends Pick<CommandTraits, "isEndless"> {
   readonly outlivesSession?: boolean;
 }
 
-/** Creates the context sent with every command. */
 export function commandContext(
   caller: SessionCaller,
   sessionId: string,

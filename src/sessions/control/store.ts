@@ -2,7 +2,6 @@ import type { Selectable } from "kysely";
 import type { NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { SessionsTable } from "../tables.ts";
 
-/** Control state of a session. */
 export type ControlRow = Pick<
   Selectable<SessionsTable>,
   | "id"
@@ -23,13 +22,11 @@ const columns = [
   ...(["agent_session_id", "control_holder", "control_epoch", "control_lapses_at"] as const),
 ];
 
-/** Reads the control state of a session of an account. */
 export async function findControl(db: Queryable, id: string, accountId: string): Promise<ControlRow | undefined> {
   const row = db.sql.selectFrom("sessions").select(columns).where("id", "=", id).where("account_id", "=", accountId);
   return row.executeTakeFirst();
 }
 
-/** Reads and locks the control state of a session of an account. */
 export async function lockControl(tx: Tx, id: string, accountId: string): Promise<ControlRow | undefined> {
   const row = tx.sql.selectFrom("sessions").select(columns).where("id", "=", id).where("account_id", "=", accountId);
   return row.forUpdate().executeTakeFirst();

@@ -26,7 +26,6 @@ export interface ProxyCheckParts {
   readonly queueMs: number;
 }
 
-/** A proxy to test. */
 export interface ProxyTrial {
   readonly proxy: ProxyMessage;
   readonly runtime: string;

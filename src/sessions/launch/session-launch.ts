@@ -67,7 +67,6 @@ export interface SessionLaunchParts extends SessionEndParts {
   readonly proxyCheck: string;
 }
 
-/** A requested launch. */
 export interface LaunchOrder {
   readonly caller: SessionMaker;
   readonly plan: SessionPlan;

@@ -7,7 +7,6 @@ export type ViewLinkRow = Selectable<Schema["view_links"]>;
 /** A link to insert. Only the hash of its secret is stored. */
 export type NewViewLink = Omit<Insertable<Schema["view_links"]>, "created_at" | "revoked_at">;
 
-/** Position of a page of a session's links. */
 export interface ViewLinksQuery {
   readonly sessionId: string;
   readonly now: Date;

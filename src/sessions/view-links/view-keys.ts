@@ -3,10 +3,8 @@ import type { BearerKind, Credential } from "../../kernel/bearer-kind.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { findTokens, type SessionTokenRow, tokenCredential } from "../cdp/session-tokens.ts";
 
-/** Scope needed to watch. */
 const viewScope = "sessions:read";
 
-/** Text format of view link tokens. */
 export const viewKeyText = tokenText("phv_", "vln");
 
 /**
