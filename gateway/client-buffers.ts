@@ -6,24 +6,26 @@ import type { Clock } from "../src/platform/clock.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Log } from "../src/platform/log.ts";
 
-/** Request bodies, stream messages in either direction, captures under assembly, and unread responses. */
+/**
+ * Kinds of held bytes: request bodies, stream messages in either direction, unfinished captures, and unread responses.
+ */
 const kinds = ["body", "message", "capture", "answer"] as const;
 
 type BufferKind = (typeof kinds)[number];
 
 /**
- * Smaller amounts of a kind are not counted, so that most exchanges cost one entry of a set. Other limits bound them:
- * 30 requests per second of 60 s each are 112 MiB, and the 256 streams of an account are 16 MiB.
+ * Amounts below this are not counted, so that most exchanges cost one entry of a set. Other limits bound them: 30
+ * requests per second of 60 s each are 112 MiB, and the 256 streams of an account are 16 MiB.
  */
 const countedFrom = 64 * 1024;
 
-/** Share of the budget above which streams are closed. */
+/** Multiple of the budget above which streams are closed. */
 const closeAbove = 1.25;
 
-/** Milliseconds between two measurements of kinds that report no changes. */
+/** Milliseconds between two measurements by `BufferSource.measure`. */
 const measureEvery = 500;
 
-/** Milliseconds between two lines of the log. */
+/** Shortest time between two log lines about an exceeded budget, in milliseconds. */
 const reportEvery = 10_000;
 
 /** `Retry-After` of a refused client, in seconds. */
@@ -31,13 +33,13 @@ const tryAgainAfter = 1;
 
 /** An exchange or connection of a client for which the gateway holds bytes. */
 interface BufferSource {
-  /** Measures the kinds that report no changes, in bytes. */
+  /** Returns the bytes of the kinds that are measured periodically instead of being set. */
   readonly measure: Partial<Record<BufferKind, () => number>>;
   /** Ends the exchange, which releases its bytes. */
   close(): void;
 }
 
-/** Call that the gateway holds bytes for, as far as its holder depends on it. */
+/** Fields of a call that determine or store its buffer. */
 interface BufferedCall {
   readonly accountId: string | undefined;
   readonly clientAddress: string;
@@ -79,7 +81,7 @@ export class ClientBuffer {
     return kinds.every((kind) => !this.#bytes?.[kind]);
   }
 
-  /** Releases all bytes, and ignores later ones. */
+  /** Releases all bytes, and ignores later calls of `set`. */
   release(): void {
     for (const kind of kinds) this.set(kind, 0);
     this.#bytes = undefined;
@@ -122,7 +124,7 @@ export class ClientBuffers {
     });
   }
 
-  /** Begins to measure. */
+  /** Starts to measure the open buffers periodically. */
   start(): void {
     this.#stop = this.#options.clock.every(measureEvery, () => {
       for (const buffer of this.#open) {

@@ -1,10 +1,10 @@
 import type { BlockList, Socket } from "node:net";
 import { isListed, plainAddress } from "./peer.ts";
 
-// Open connections per address: a browser uses 6, an office some hundreds. Each costs some 30 kB.
+// Most open connections per client address: a browser uses 6, an office some hundreds. Each costs some 30 kB.
 const mostOfAddress = 1_024;
 
-/** Returns true to accept a connection; closes it if its client address has too many. */
+/** Returns true to accept a connection; closes it if its client address has too many open. */
 export type ConnectionCap = (socket: Socket) => boolean;
 
 /**

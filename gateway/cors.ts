@@ -26,7 +26,7 @@ const allowedHeaders = [
 
 /** Access of pages of other origins (Fetch standard, section 3.2). */
 export interface Cors {
-  /** Returns whether the page is of the service's own origin or one of CORS_ORIGINS. */
+  /** Returns whether the request has no Origin, the service's own, or one of CORS_ORIGINS. */
   permits(request: IncomingMessage): boolean;
   /** Sets CORS headers. Returns whether the request is a preflight, which needs no other response. */
   mark(request: IncomingMessage, response: ServerResponse): boolean;

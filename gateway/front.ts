@@ -59,7 +59,7 @@ function faultOf(code: string): Record<string, string> {
   }
 }
 
-/** Responds to invalid HTTP/1.1: malformed lines, headers over 16 KiB, a stalled client. */
+/** Creates a handler that responds to invalid HTTP/1.1: malformed lines, headers over 16 KiB, a stalled client. */
 export function refuseBroken(door: Door): (error: Error, socket: Socket) => void {
   return (error, socket) => {
     if (!socket.writable || ("code" in error && error.code === "ECONNRESET")) {

@@ -26,22 +26,22 @@ export interface Gate {
   drawForNoMethod(peer: Peer): Promise<{ state: BucketState; whose: string }>;
   /** Draws a token for a document from the `documents` bucket of a client address. */
   drawForDocument: DrawForDocument;
-  /** Runs all policies that need no message. Throws the failure of the first one that refuses. */
+  /** Runs all policies that need no message. Throws the failure of the first policy that refuses. */
   admit(call: GatewayCall): Promise<void>;
-  /** Runs a unary method. Parses the message here, so that its faults count as the call's. */
+  /** Runs a unary method. Calls `request` here if it is a function, so that parse errors end the call. */
   unary(call: GatewayCall, request: Message | (() => Message)): Promise<Message>;
-  /** Runs a server-streaming method: the method of the call, or the method that streams its response. */
+  /** Runs a server-streaming method: that of the call, or `served`, which streams the response of a unary method. */
   serverStream(call: GatewayCall, request: Message | (() => Message), served?: ServedMethod): AsyncIterable<Message>;
   /**
-   * Opens a stream whose messages are the same for all followers, and which its transport writes. Calls `end` when the
-   * gateway stops. The transport calls `over` when the stream has ended.
+   * Opens a stream that sends the same messages to all followers. Its transport writes the messages, and calls `over`
+   * when the stream has ended. Calls `end` when the gateway stops.
    */
   broadcast(
     call: GatewayCall,
     request: () => Message,
     end: () => void,
   ): Promise<{ readonly messages: Broadcast<Message>; over(): void }>;
-  /** Runs a bidirectional method. Messages that cannot be read are passed in too, and answered in order. */
+  /** Runs a bidirectional method. Unreadable messages are part of `requests`, and are answered in order. */
   bidiStream(call: GatewayCall, requests: AsyncIterable<StreamInput>): AsyncIterable<Message>;
   /** Records a failure that a transport raised after admission. Does nothing if the call has ended. */
   refuse(call: GatewayCall, thrown: unknown): Promise<void>;
@@ -107,7 +107,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
     showOtherLimiter(call, thrown);
   }
 
-  /** Limiters other than the four public buckets are shown as `global` with nothing left until the retry time. */
+  /** Shows a limiter other than the four public buckets as `global` with no tokens until the retry time. */
   function showOtherLimiter(call: GatewayCall, thrown: unknown): void {
     if (!(thrown instanceof Failure) || thrown.slug !== "rate-limited" || call.shown?.allowed === false) return;
     const { retryAfter: retryAfterSeconds = 1 } = thrown;
@@ -133,7 +133,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
       await refuse(call, thrown);
       throw thrown;
     } finally {
-      // The reader has left early.
+      // Records the end if the reader has stopped early.
       metrics.end(call);
     }
   }

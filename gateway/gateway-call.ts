@@ -11,8 +11,8 @@ import type { Peer } from "./peer.ts";
 import { rateLimitHeaders } from "./rate-limit-headers.ts";
 
 /**
- * One request on its way through the policies to its method. Services see it as a `Call`. Costly fields are created on
- * first use: an AbortSignal takes 3 us.
+ * A request from its admission to the end of its method. Services receive a `Call`. Costly fields are created on first
+ * use: an AbortSignal takes 3 us.
  */
 export class GatewayCall implements Call {
   readonly served: ServedMethod;
@@ -49,7 +49,7 @@ export class GatewayCall implements Call {
   buffer: ClientBuffer | undefined;
   /** Whether the end of the call was counted. */
   isOver = false;
-  /** Milliseconds of `performance.now()`. */
+  /** Time of creation, in milliseconds of `performance.now()`. */
   readonly startedAt = performance.now();
 
   constructor(served: ServedMethod, peer: Peer, timeoutMs: number | undefined) {
@@ -157,7 +157,7 @@ export class GatewayCall implements Call {
     return this.#attempt?.resumes ?? false;
   }
 
-  /** Sets how a running stream is counted among the streams of a session. Undefined for other calls. */
+  /** Sets the function that counts the running stream for a session. Undefined if the call is not counted. */
   joinWith(join: Call["joinSession"] | undefined): void {
     this.#join = join;
   }

@@ -29,16 +29,16 @@ import { SlowBodies } from "./slow-bodies.ts";
 import { type TimeLimits, timeLimits } from "./time-limits.ts";
 import { WebSockets } from "./ws/websockets.ts";
 
-// Milliseconds in which running calls may finish when the gateway stops.
+// Milliseconds that running calls have to finish when the gateway stops.
 const graceMs = 30_000;
 
-/** Options of a gateway that does not serve everything. */
+/** Options of a gateway in tests or under a supervisor. */
 export interface GatewayOptions {
   /** Services to serve. Default: all. */
   readonly services?: readonly ServedService[];
   /** Shorter limits, for tests. */
   readonly limits?: TimeLimits;
-  /** Whether a supervisor serves health and metrics; it calls `isReady`. */
+  /** Whether a supervisor serves health and metrics in place of the internal port. */
   readonly isSupervised?: boolean;
 }
 
@@ -100,12 +100,12 @@ export class Gateway {
     return this.#serving && (await this.#app.isReady());
   }
 
-  /** Mounts a session that shows the demo, and returns the path that opens it. Call before `start`. */
+  /** Mounts the page that starts the demo session, and returns the path that opens it. Call before `start`. */
   offerDemo(demo: DemoSession): string {
     return mountDemoSession(this.#rest, demo);
   }
 
-  /** Listens on all ports; only on the internal one if the process runs only background jobs. */
+  /** Listens on all ports, or only on the internal port if the process runs only background jobs. */
   async start(): Promise<void> {
     const { role } = this.#app.config;
     if (role !== "jobs") await this.#openPublicPorts();
@@ -124,7 +124,7 @@ export class Gateway {
     await this.#internal?.stop();
   }
 
-  /** Builds the documents before the first request for one, because this blocks the event loop. */
+  /** Builds the documents once. Call before `start`, because building them blocks the event loop. */
   prepareDocuments(): Promise<Documents> {
     this.#documents ??= makeDocuments(this.#services, this.#app.config);
     return this.#documents;

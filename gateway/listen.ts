@@ -36,7 +36,7 @@ export interface PortOptions {
   readonly onClientError: (error: Error, socket: Socket) => void;
 }
 
-/** Use of an HTTP/2 connection: its open requests, and the time since when it has none. */
+/** Use of an HTTP/2 connection: its open requests, and when the last request ended. */
 interface Http2Use {
   open: number;
   idleSince: number;
@@ -70,7 +70,7 @@ export class SharedPort {
     });
   }
 
-  /** Listens, and returns the port. The port differs from the requested one if that was 0. */
+  /** Listens, and returns the port. The system chooses the port if the requested port is 0. */
   async start(): Promise<number> {
     const port = await this.#listener.start();
     // Node starts its checks on slow headers when a server listens.
@@ -102,7 +102,7 @@ export class SharedPort {
       requestTimeout: 0,
       connectionsCheckingInterval: mostChecksEveryMs,
       keepAliveTimeout: limits.keepAlive,
-      // The front responds to requests without Host.
+      // `onRequest` responds to requests without Host.
       requireHostHeader: false,
       // Upgrades to other protocols (`h2c`) are ignored. So is an upgrade pipelined behind another request, which
       // cannot have the socket (RFC 9110, 7.8).
@@ -110,7 +110,6 @@ export class SharedPort {
         headers.upgrade?.toLowerCase() === "websocket" && !this.#pending.get(socket)?.size,
     };
     const answer: HttpHandler = (request, response) => {
-      // The socket is missing if the client has disconnected.
       const { socket } = request;
       const pending = this.#pending.get(socket) ?? new Set();
       this.#pending.set(socket, pending.add(response));
@@ -159,7 +158,9 @@ export class SharedPort {
     return server;
   }
 
-  /** Ends a closing connection without answer to a ping. After GOAWAY, invalid frames stop Node from reading. */
+  /**
+   * Destroys a closing connection that does not answer a ping. After GOAWAY, Node stops reading at an invalid frame.
+   */
   #probe(session: ServerHttp2Session, use: Http2Use): void {
     if (use.pingedAt === undefined) {
       use.pingedAt = performance.now();
@@ -171,7 +172,7 @@ export class SharedPort {
     }
   }
 
-  /** Closes a connection after CONNECT. Node emits "close" only on the first response of such a connection. */
+  /** Closes a connection after CONNECT. Node emits "close" only on the first pending response of such a connection. */
   #endConnection(socket: Socket): void {
     socket.on("error", () => undefined);
     socket.once("close", () => {
@@ -201,7 +202,7 @@ export class SharedPort {
       const { open, idleSince } = use;
       if (open > 0 && session.closed && !session.destroyed) this.#probe(session, use);
       if (open === 0 && idleSince < latest) {
-        // An active client receives a GOAWAY. If it does not react, the next check destroys the session.
+        // The client receives a GOAWAY. If it leaves the session open, the next check destroys the session.
         if (session.closed) {
           session.destroy();
         } else {
@@ -220,13 +221,13 @@ function ignoreErrors(request: IncomingMessage): void {
   request.on("error", () => undefined);
 }
 
-/** Creates an HTTP/1.1 response where Node created none. The response closes the connection. */
+/** Creates an HTTP/1.1 response to an upgrade, for which Node creates none. The response closes the connection. */
 function responseOn(socket: Socket, request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
   response.once("finish", () => {
-    // Discards bytes after the request: unread, they would hide the end of the connection.
+    // Discards bytes after the request, because unread bytes would hide the end of the connection.
     socket.resume().end();
     setTimeout(() => socket.destroy(), lingerMs).unref();
   });

@@ -25,12 +25,12 @@ export interface ListenerOptions {
   onConnection(socket: Socket, head: Buffer): void;
 }
 
-/** One TCP port: accepts connections, terminates TLS, and hands connections on after their first bytes. */
+/** One TCP port: accepts connections, terminates TLS, and passes connections on after their first bytes. */
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Connections of unknown protocol. */
+  /** Connections whose protocol is not yet known. */
   readonly #silent = new Set<Socket>();
 
   constructor(options: ListenerOptions) {
@@ -50,7 +50,7 @@ export class Listener {
     });
   }
 
-  /** Listens, and returns the port. The port differs from the requested one if that was 0. */
+  /** Listens, and returns the port. The system chooses the port if the requested port is 0. */
   async start(): Promise<number> {
     const { host, port } = this.#options;
     await new Promise<void>((resolve, reject) => {
@@ -100,7 +100,7 @@ export class Listener {
       ownFaults(
         (error) => this.#endFaulty(socket, error),
         () => {
-          // Emits "readable" once more, which must not reach `read`.
+          // `unshift` emits "readable" once more, so `read` was removed first.
           socket.unshift(head);
           this.#options.onConnection(socket, head);
         },

@@ -3,7 +3,7 @@ import { ConfigError } from "../src/platform/environment.ts";
 import { describeUnforeseen, StartRefused } from "../src/platform/start-refused.ts";
 import { EndedAtStart } from "./processes/supervised-process.ts";
 
-/** Programs by name, loaded on demand: a control process must restart within a lease. */
+/** Programs by name, loaded on demand so that a control process restarts within its lease. */
 const programs = {
   supervisor: async () => (await import("./processes/supervisor-process.ts")).runSupervisor,
   control: async () => (await import("./processes/control-process.ts")).runControl,
@@ -42,7 +42,7 @@ function portInUse(error: unknown, config: Config): StartRefused | undefined {
   });
 }
 
-/** Returns one sentence why the service cannot run. */
+/** Returns a sentence that explains why the service cannot run. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof StartRefused) return error.message;
   return describeUnforeseen(error);

@@ -7,8 +7,8 @@ const mebibyte = 1024 * kibibyte;
 export const longestPublicBody = 16 * kibibyte;
 
 /**
- * Returns the largest message in bytes that a client may send over gRPC and Connect: the limit of the method, else of a
- * REST body. Relayed messages are sent in parts.
+ * Returns the largest message in bytes that a client may send over gRPC and Connect: the limit of the method, else that
+ * of a REST body. The limit of a relaying method does not apply, since its messages are sent in parts.
  */
 export function longestMessage({ rules }: ServedMethod): number {
   return (rules.relay ? 0 : rules.maxMessageBytes) || (rules.public ? longestPublicBody : mebibyte);

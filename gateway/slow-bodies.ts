@@ -10,7 +10,7 @@ interface Exchange {
   readonly since: number;
 }
 
-/** Requests with an unfinished body. Overdue ones are ended, since they occupy a connection and memory. */
+/** Requests with an unfinished body. Overdue requests are ended, since they occupy a connection and memory. */
 export class SlowBodies {
   readonly #patienceMs: number;
   readonly #coming = new Map<IncomingMessage, Exchange>();
@@ -31,13 +31,13 @@ export class SlowBodies {
     answer.once("finish", () => {
       this.#coming.delete(request);
       if (hasCome(request, response)) return;
-      // Reads on: Node closes an unread HTTP/2 stream, which hides whether the client has ended its side.
+      // Keeps reading, because Node closes an unread HTTP/2 stream, which hides whether the client has ended its side.
       request.resume();
       setTimeout(endOf(request, response), lingerMs).unref();
     });
   }
 
-  /** Stops watching a request, such as a stream, whose body may last as long as the stream. */
+  /** Stops watching a request whose body has no such time limit, such as a stream. */
   leave(request: IncomingMessage): void {
     this.#coming.delete(request);
   }
@@ -68,7 +68,7 @@ function hasCome(request: IncomingMessage, response: ServerResponse): boolean {
 /** Returns a function that ends an exchange and its connection. HTTP/2 first finishes other requests. */
 function endOf(request: IncomingMessage, response: ServerResponse): () => void {
   if (!(response instanceof Http2ServerResponse)) return () => request.complete || request.destroy();
-  // Read now, because Node drops the session together with the stream.
+  // The session is read now, because Node drops the session together with the stream.
   const { stream } = response;
   const { session } = stream;
   return () => {

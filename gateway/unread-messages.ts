@@ -9,7 +9,7 @@ import type { UnreadMessage } from "./policies/conversation.ts";
 export const boundsOf = ({ kind }: ServedMethod): JsonBounds =>
   kind === "bidi_streaming" ? messageBounds : bodyBounds;
 
-/** Yields the messages of a client stream unparsed. Each is parsed after its tokens are drawn. */
+/** Yields the messages of a client stream unparsed. Each message is parsed after its tokens are drawn. */
 export async function* unread(requests: AsyncIterable<unknown>, desc: DescMessage): AsyncGenerator<UnreadMessage> {
   for await (const bytes of requests) {
     const unparsed = asBytes(bytes);
@@ -17,7 +17,7 @@ export async function* unread(requests: AsyncIterable<unknown>, desc: DescMessag
   }
 }
 
-/** Returns a message that its transport passes on unparsed. */
+/** Casts an unparsed message to its bytes. Throws if the message is parsed. */
 export function asBytes(message: unknown): Uint8Array {
   if (!(message instanceof Uint8Array)) throw new Error("expected an unparsed message, got a parsed one");
   return message;
@@ -57,7 +57,7 @@ export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonB
   }
 }
 
-/** Returns the message fields of a message by field number. */
+/** Returns the fields of a message whose values are messages, by field number. */
 type Nested = () => ReadonlyMap<number, Nested>;
 
 /** Counts the fields up to `end`, at most `most + 1`. Unknown fields count, but their contents do not. */

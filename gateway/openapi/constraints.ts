@@ -32,7 +32,7 @@ const keywords: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
     uuid: () => ({ format: "uuid" }),
   },
   bytes: {
-    // Lengths count bytes; the JSON has four characters for every three bytes.
+    // Lengths are in bytes; JSON has four base64 characters for every three bytes.
     min_len: (value) => ({ minLength: Math.ceil((Number(value) * 4) / 3) }),
     max_len: (value) => ({ maxLength: Math.ceil(Number(value) / 3) * 4 }),
   },

@@ -100,7 +100,7 @@ function describeWebSockets(
 /** Describes each event type as webhook endpoints receive it. */
 function describeWebhooks(payloads: readonly DescMessage[], context: OperationContext): Record<string, PathItem> {
   return eventItems(payloads, (payload) => ({
-    // Inline, because oapi-codegen drops schemas that no path uses, so that its Go code would not compile.
+    // Inline, because oapi-codegen drops schemas that no path uses, and its Go code would then not compile.
     ...describeEvent(payload, context.schemas.inline(payload), context),
     parameters: deliveryHeaders,
   }));

@@ -63,7 +63,7 @@ export function requestMember(member: DescField | DescOneof, needed: boolean): J
   return fieldExample(member) ?? (needed ? wrap(member, standIn(member, requestExample)) : undefined);
 }
 
-/** Returns an example response of the normal case: optional members appear only if they have an example. */
+/** Returns an example response. Optional members appear only if they have an example. */
 export function responseExample(desc: DescMessage, seen: ReadonlySet<DescMessage> = new Set()): JsonObject {
   const inner = (message: DescMessage) => responseExample(message, new Set([...seen, desc]));
   const whole = onlyOneof(desc);
@@ -113,7 +113,10 @@ export function readOption(field: DescField, text: string): Json {
   return field.fieldKind !== "list" && field.fieldKind !== "map" && isText ? text : (JSON.parse(text) as Json);
 }
 
-/** Returns an example id for a path: the id of the method's response, else of another method of the service. */
+/**
+ * Returns an example id for a path: the id in the response of the method, else in that of another method of the
+ * service.
+ */
 export function pathExample(field: DescField, method: DescMethod): string {
   const methods = [method, ...method.parent.methods].filter(({ methodKind }) => methodKind === "unary");
   const ids = methods.map(({ output }) => output.fields.find(({ name }) => name === "id"));

@@ -1,6 +1,6 @@
 /**
- * JSON Schemas of messages in their REST JSON (src/platform/rest-json). As part of a request, a message has a schema
- * with rules and without unknown fields; as part of a response, it has another one.
+ * JSON Schemas of messages in their REST JSON (src/platform/rest-json). A message has two schemas: as part of a
+ * request, with rules and without unknown fields; and as part of a response.
  */
 import {
   type DescEnum,
@@ -40,7 +40,7 @@ export class SchemaCatalogue {
     this.#uses = uses;
   }
 
-  /** Schemas so far, in alphabetical order. */
+  /** Schemas added so far, in alphabetical order. */
   get schemas(): Record<string, JsonSchema> {
     return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
@@ -88,7 +88,7 @@ export class SchemaCatalogue {
     const known = this.#owners.get(name);
     if (known === undefined) {
       this.#owners.set(name, owner);
-      // Reserves the name, so that recursive messages find themselves.
+      // Reserves the name, so that a recursive message refers to its own schema.
       this.#schemas.set(name, {});
       this.#schemas.set(name, make());
     } else if (known !== owner) {

@@ -87,7 +87,7 @@ function introduce(served: ServedMethod, { comments }: OperationContext): Introd
   };
 }
 
-/** Returns the requirements of policies and transports on callers of a method. */
+/** Returns what policies and transports require of the callers of a method. */
 function callNotes(served: ServedMethod): string[] {
   const asked = policiesOf(served).map((policy) => policy.tells?.(served) ?? "");
   const notes = [

@@ -3,7 +3,7 @@ import { default_value, nullable } from "../../src/gen/pilothouse/v1/options_pb.
 import { isWritable } from "../../src/platform/rest-json/field-names.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
 
-/** Returns the required members of a request: those whose rules an empty message violates. */
+/** Returns the required members of a request, whose rules an empty message violates. */
 export function requiredMembers(desc: DescMessage): Set<string> {
   const missing = ruleFaults(desc, create(desc)).map(({ field }) => field);
   return new Set(missing.filter((field) => desc.members.some(({ name }) => name === field)));
@@ -14,7 +14,7 @@ export function writtenMembers(desc: DescMessage): Set<string> {
   return new Set(desc.members.filter(isAlwaysWritten).map(({ name }) => name));
 }
 
-/** Returns whether responses always contain a member. Oneofs count as present; enums with a default do not. */
+/** Returns whether responses always contain a member. Oneofs are always present; enums with a default are not. */
 export function isAlwaysWritten(member: DescField | DescOneof): boolean {
   if (member.kind === "oneof") return true;
   if (member.fieldKind === "enum" && getOption(member, default_value) !== "") return false;

@@ -39,12 +39,12 @@ export class ProblemCatalogue {
     schemas.response(ProblemSchema);
   }
 
-  /** Problem responses so far, ordered by status. */
+  /** Problem responses added so far, ordered by status. */
   get responses(): Record<string, Response> {
     return Object.fromEntries([...this.#responses].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Returns references to the responses of problems, by status. */
+  /** Returns references to the responses of problems, by status. Adds missing responses. */
   refer(slugs: readonly ErrorSlug[]): Record<string, Reference> {
     const byStatus = Map.groupBy(slugs, (slug) => errorTable[slug].status);
     return Object.fromEntries(

@@ -11,7 +11,7 @@ export interface RequestUse {
   readonly clearable: ReadonlySet<string>;
 }
 
-/** Uses by type name of the request. */
+/** Uses of request messages, by type name. */
 export type RequestUses = ReadonlyMap<string, RequestUse>;
 
 /** Derives the use of each request from the routes. Throws if two routes use a message differently. */
@@ -37,7 +37,7 @@ function useOf({ method, rules, route }: ServedMethod): RequestUse | undefined {
   return { inPath, clearable: route?.verb === "PATCH" ? clearableOf(method.output) : new Set() };
 }
 
-/** Returns the fields that a resource may lack: nullable ones, lists and maps. */
+/** Returns the fields that a PATCH of a resource can clear: nullable fields, lists and maps. */
 function clearableOf(thing: DescMessage): Set<string> {
   const fields = thing.fields.filter(
     (field) => getOption(field, nullable) || field.fieldKind === "list" || field.fieldKind === "map",

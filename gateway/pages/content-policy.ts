@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** Resources of a page in addition to its own style and script. */
+/** Resources that a page may use besides its own style and script. */
 interface Allowances {
   /** Sources of additional scripts. */
   readonly scripts?: string;

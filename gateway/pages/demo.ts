@@ -69,7 +69,7 @@ const headers = {
   "cache-control": "no-store",
 };
 
-/** Serves the demo page on its own listener, so that pages allowed to reach it cannot reach the service. */
+/** Serves the demo page on its own listener, so that sessions allowed to reach the demo cannot reach the service. */
 export async function startDemo(host: string, port = 0): Promise<Demo> {
   const server = createServer(
     { requestTimeout: 5_000, headersTimeout: 5_000, keepAliveTimeout: 5_000, maxHeaderSize: 8_192 },

@@ -15,8 +15,8 @@ export const outboxPath = (key: string): string => `/dev/mail?key=${key}`;
 const forwardingHeaders = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 /**
- * Mounts the outbox of embedded mode, as HTML for browsers and as JSON for other clients. It responds only to requests
- * from this machine with the secret of the link that the service printed.
+ * Mounts the outbox of embedded mode, as HTML for browsers and as JSON for other clients. The outbox responds only to
+ * requests from this machine with the secret of the link that the service printed.
  */
 export async function mountOutbox(fastify: FastifyInstance, outbox: MailOutbox): Promise<void> {
   const keyHash = hashSecret(outbox.key);
@@ -42,7 +42,7 @@ export async function mountOutbox(fastify: FastifyInstance, outbox: MailOutbox):
   });
 }
 
-/** Responds the same with and without an outbox. */
+/** Responds with 404 and a page that explains how to open the outbox. */
 function refuse(reply: FastifyReply): FastifyReply {
   const body = html`<main class="single"><p class="status">HTTP 404</p><h1>Nothing here</h1>
 <p>To read the mails, open the link that the service printed at its start, on the same machine.</p></main>`;

@@ -23,7 +23,7 @@ export interface Entry<O extends Introduction> {
 /** Renders the reference of an operation. */
 export function operationSection(entry: Entry<Operation>, document: OpenApiDocument, resolver: Resolver): Html {
   const { operationId, description, requestBody, parameters = [], responses } = entry.operation;
-  // Header parameters are shared, and therefore references.
+  // Header parameters are references, because operations share them.
   const headers = parameters.filter((parameter) => "$ref" in parameter);
   const own = parameters.flatMap((parameter) => ("$ref" in parameter ? [] : [parameter]));
   const all = Object.entries(responses).map(([status, response]) => [status, resolver.response(response)] as const);

@@ -10,7 +10,7 @@ export class Resolver {
     this.#components = document.components;
   }
 
-  /** Resolves a schema. Keywords next to `$ref` override the referenced schema. */
+  /** Resolves a schema. Keywords next to `$ref` override those of the referenced schema. */
   schema(schema: JsonSchema): JsonSchema {
     const { $ref, ...beside } = schema;
     return $ref === undefined ? schema : { ...this.#components.schemas[lastPart($ref)], ...beside };

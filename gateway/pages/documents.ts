@@ -10,7 +10,7 @@ export interface Documents {
   readonly docsHtml: string;
 }
 
-/** Builds the documents of services, which takes most of a second. */
+/** Builds the documents of services. Takes most of a second. */
 export async function makeDocuments(services: readonly ServedService[], config: Config): Promise<Documents> {
   const { publicUrl, errorsBase } = config;
   const { version } = packageJson;

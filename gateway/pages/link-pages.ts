@@ -6,7 +6,7 @@ import { linkScript } from "./link-script.ts";
 import { page } from "./shell.ts";
 import { style } from "./style.ts";
 
-/** An input of a form. */
+/** An input field of a form. */
 interface LinkField {
   /** Member of the request. */
   readonly name: string;

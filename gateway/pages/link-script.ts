@@ -1,7 +1,7 @@
 /**
- * Script of pages that links in mails open. The token leaves the browser only in the body of one request. It is removed
- * from the address, so that the history does not contain it. Mail programs that prefetch links press no button, and so
- * do not use up the token.
+ * Script of pages that links in mails open. The token leaves the browser only in the body of one request. The script
+ * removes the token from the address, so that the history does not contain the token. The request needs a button press,
+ * so that mail programs that prefetch links do not use up the token.
  */
 export const linkScript = `
 const main = document.querySelector("main");

@@ -19,7 +19,7 @@ const headers = {
   "cache-control": "no-store",
 };
 
-/** Path of payment notifications. */
+/** Returns the path of a processor's payment notifications. */
 const noticePath = (processor: ProcessorName): string => `/processors/${processor}`;
 
 /** Mounts the pages and webhooks of payment processors. */
@@ -42,9 +42,7 @@ function mountReturnPages(fastify: FastifyInstance): void {
   }
 }
 
-/**
- * Reads bodies as bytes, since signatures cover the bytes. Notifications without a valid signature are refused first.
- */
+/** Mounts the webhooks of payment processors. Bodies are read as bytes, since signatures cover the bytes. */
 async function mountNotices(fastify: FastifyInstance, { receive }: Processors): Promise<void> {
   await fastify.register(async (scope) => {
     scope.removeAllContentTypeParsers();

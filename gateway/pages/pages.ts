@@ -62,13 +62,16 @@ interface Served {
 }
 
 function serve(text: string): Served {
-  // Once: encoding 600 kB takes 5 ms of the event loop, gzip longer, and each unread response would hold a copy.
+  // Encoded once: 600 kB take 5 ms of the event loop, gzip longer, and each unread response would hold a copy.
   const body = Buffer.from(text);
   const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
   return { body, gzipped: gzipSync(body), etag };
 }
 
-/** Returns a handler for a document that is built on first use. It sends 304 if the client has the document. */
+/**
+ * Returns a handler for a document that is built on first use. The handler sends 304 if the client has the current
+ * version.
+ */
 export function revalidated(
   read: () => string | Promise<string>,
   headers: Readonly<Record<string, string>>,

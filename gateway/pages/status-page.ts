@@ -50,7 +50,7 @@ function sayDay({ date, health, downSeconds }: Day): string {
   return `${date}: ${downSeconds > 0 ? `down for ${minutesOf(downSeconds)}` : healthWords[health]}`;
 }
 
-/** Renders days as bars. To screen readers they are one image, instead of ninety labels in a row. */
+/** Renders days as bars. The bars have the role of one image, so that screen readers do not read ninety labels. */
 function barsOf({ days, percent }: DayHistory): Html {
   const bars = days.map(
     (day, index) =>
@@ -81,7 +81,7 @@ function incidentsOf(heading: string, incidents: readonly StoredIncident[], at: 
   return incidents.length > 0 && html`<h2>${heading}</h2>${incidents.map((incident) => incidentOf(incident, at))}`;
 }
 
-/** Result of a subscription, for browsers without script. */
+/** Result of a subscription, shown on the page. */
 interface Outcome {
   readonly text: string;
   readonly isFault: boolean;

@@ -25,7 +25,10 @@ const documentWish = { bucket: "documents", capacity: 300, refillPerSecond: 60 }
 // An IPv6 customer controls a /64, which has any number of addresses.
 const ownerOf = (address: string): string => `address ${networkOf(address, { v4: 32, v6: 64 })}`;
 
-/** Creates the `documents` buckets of client addresses, per gateway: they protect its thread and memory. */
+/**
+ * Creates the `documents` buckets of client addresses. Each gateway has its own, since they protect its thread and
+ * memory.
+ */
 export function createDocumentBucket({ clock }: Pick<App, "clock">): DrawForDocument {
   const buckets = createBuckets();
   return (address) => {
@@ -35,7 +38,7 @@ export function createDocumentBucket({ clock }: Pick<App, "clock">): DrawForDocu
   };
 }
 
-/** Creates the buckets of client addresses. */
+/** Creates the `global` buckets of client addresses. */
 export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "clock">): AddressBucket {
   return {
     look: (address) => buckets.look(ownerOf(address), wish, clock.now()),

@@ -1,6 +1,9 @@
 import type { RunPolicy } from "./policy.ts";
 
-/** Lets a method write its audit log entry in the transaction of its change, under the action of its option. */
+/**
+ * Lets a method write its audit log entry in the transaction of its change, under the action that its option `audit`
+ * names.
+ */
 export const auditPolicy: RunPolicy = {
   name: "audit",
   enforces: ["audit"],

@@ -13,7 +13,7 @@ const whose = "your address, which sends no valid key,";
 /**
  * Identifies the caller. A recently verified bearer passes. Every other bearer first draws a token of the client
  * address, so that parallel guesses are limited; a valid bearer refunds the token. If the address has no tokens left,
- * bearers are still looked up in batches, so that neighbours cannot lock out a valid one. An invalid bearer then
+ * bearers are still looked up in batches, so that neighbours cannot lock out a valid bearer. An invalid bearer then
  * receives only `rate-limited`.
  */
 export const authentication: AdmissionPolicy = {
@@ -90,7 +90,7 @@ async function callerOf(
     const bearer = bearers.read(authorization);
     return bearers.peek(bearer) ?? (await bearers.lookUp(bearer));
   } catch {
-    // The bearer is invalid or cannot be verified now, so the address pays.
+    // The bearer is invalid or cannot be verified now, so the token is drawn from the address.
     return undefined;
   }
 }

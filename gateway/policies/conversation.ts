@@ -17,7 +17,9 @@ interface StreamAllowance {
   use(bytes: number): number;
 }
 
-/** Creates a runner of streams with the allowance of their account, which is kept while streams run. */
+/**
+ * Creates a function that runs a stream with the allowance of its account. Streams of an account share the allowance.
+ */
 export function createStreamAllowances() {
   const open = new Map<string, { readonly allowance: StreamAllowance; streams: number }>();
   return async function* <T>(
@@ -47,10 +49,10 @@ function createStreamAllowance(): StreamAllowance {
   };
 }
 
-/** Responses that may wait for a slow client before its messages are held back: 16 chunks of a capture are 4 MiB. */
+/** Responses that may wait for a slow client before its next message is read: 16 chunks of a capture are 4 MiB. */
 const ahead = 16;
 
-/** Messages per second, and burst, of a duplex client. Beyond this the client is held back. */
+/** Messages per second, and burst, of a duplex client. Further messages wait. */
 const messagesPerSecond = 200;
 
 /** A faulty message of a client. Costs a token and is answered in order, as other messages are. */
@@ -184,7 +186,7 @@ export async function* converse({ call, served, requests, draw, check, errorsBas
     if (!message) return false;
     const thrown = refusal ?? (isBroken(message) ? message.broken : faultOf(message));
     await (thrown === undefined && !isBroken(message) ? answer(message) : report(message, thrown));
-    // Waits for a token before reading on, since each refused message costs its parsing.
+    // Waits for a token before the next message is read, since refused messages are parsed too.
     if (refusal?.retryAfter !== undefined) await sleep(refusal.retryAfter * 1_000, call.signal);
     return true;
   }

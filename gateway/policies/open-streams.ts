@@ -29,7 +29,9 @@ type Open = (noMoreRequests: AbortSignal) => AsyncIterable<Message>;
 
 /** Open streams of a gateway, of all transports. A stream ends when its bearer becomes invalid. */
 export interface OpenStreams {
-  /** Yields the messages of a stream. If the bearer ends, throws the problem that a request would receive. */
+  /**
+   * Yields the messages of a stream. If the bearer becomes invalid, throws the problem that a request would receive.
+   */
   run(call: GatewayCall, open: Open): AsyncGenerator<Message>;
   /**
    * Counts a public stream that its transport writes. Throws if the client address has too many. Calls `end` when the
@@ -59,7 +61,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     registers: [registry],
   });
 
-  /** A valid bearer may have changed its owner, or have lost a scope. */
+  /** Ends the stream if its bearer is invalid or has lost the permission. A valid bearer may have a new owner. */
   function hear(call: GatewayCall, { end }: Stream, verdict: BearerState): void {
     if ("failure" in verdict) {
       end.abort(verdict.failure);

@@ -2,8 +2,8 @@ import { fail } from "../../src/platform/errors.ts";
 import type { AdmissionPolicy } from "./policy.ts";
 
 /**
- * Refuses a bearer from an address that it does not allow, a bearer without the method's scope, and an API key if the
- * method requires a login. A session token is refused outside its session, and any other bearer in a path.
+ * Refuses a bearer that does not allow the client address, a bearer without the method's scope, and an API key if the
+ * method requires a login. Refuses a session token for methods outside its session, and other bearers in a path.
  */
 export const permission: AdmissionPolicy = {
   name: "permission",

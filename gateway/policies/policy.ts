@@ -23,9 +23,9 @@ interface PolicyBase {
   readonly enforces: readonly MethodOption[];
   /** Returns whether the policy applies to a method. */
   concerns(served: ServedMethod): boolean;
-  /** Problems that the policy may raise for a method. The OpenAPI document lists them. */
+  /** Returns the problems that the policy may raise for a method. The OpenAPI document lists them. */
   refuses(served: ServedMethod): readonly ErrorSlug[];
-  /** Requirement for callers of a method, as a sentence for the reference page. */
+  /** Returns the requirement for callers of a method as a sentence for the reference page. */
   tells?(served: ServedMethod): string;
 }
 
@@ -45,5 +45,5 @@ export interface RunPolicy extends PolicyBase {
   around(call: GatewayCall, request: Message, run: () => Promise<Message>, parts: PolicyParts): Promise<Message>;
 }
 
-/** A policy between transports and methods. A bare `PolicyBase` is enforced where streams run. */
+/** A policy between transports and methods. A policy with only a `PolicyBase` is enforced in `createOpenStreams`. */
 export type Policy = PolicyBase | AdmissionPolicy | MessagePolicy | RunPolicy;

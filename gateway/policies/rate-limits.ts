@@ -6,8 +6,8 @@ import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policy.ts";
 
 /**
- * Draws one token from each bucket of the method, or none if one of them is empty (`rate-limited`). The headers show
- * the most specific bucket, or the empty one.
+ * Draws one token from each bucket of the method. If a bucket is empty, draws none and throws `rate-limited`. The
+ * headers show the most specific bucket, or the empty bucket.
  */
 export const rateLimits: AdmissionPolicy = {
   name: "rate limits",
@@ -51,7 +51,7 @@ function settle(call: GatewayCall, states: readonly BucketState[]): void {
   call.hasDrawn = call.served.rules.bucketsUnless === "";
 }
 
-/** Milliseconds between draws of a held stream. The smallest bucket refills a token every 11 ms. */
+/** Milliseconds between draws of a stream that waits for a token. The smallest bucket refills a token every 11 ms. */
 const holdMs = 20;
 
 /**
@@ -75,7 +75,10 @@ export async function drawForMessage(call: GatewayCall, parts: PolicyParts, toke
   }
 }
 
-/** Refunds the tokens that a call drew from its method's own buckets, unless the method has charged them. */
+/**
+ * Refunds the tokens that a call drew from its method's own buckets, unless the method has started the operation that
+ * they pay for.
+ */
 export async function refundOwnBuckets(call: GatewayCall, parts: PolicyParts): Promise<void> {
   const { buckets } = call.served.rules;
   if (!call.hasDrawn || call.isCharged || buckets.length === 0) return;

@@ -4,11 +4,11 @@ export interface Welcome {
   readonly grpcAddress: string;
   readonly keyFile: string;
   readonly demoUrl: string;
-  /** Opens a session that shows the demo. */
+  /** URL that opens a session with the demo page. */
   readonly tryUrl: string;
   /** URL of the development outbox, if mails are not sent. */
   readonly mailsUrl: string | undefined;
-  /** Isolation layers that the operator has turned off. */
+  /** Isolation layers that the operator has turned off, if any. */
   readonly weakness: string | undefined;
 }
 

@@ -33,7 +33,7 @@ async function shareByRedis(
   log: Log,
   registry: Registry,
 ): Promise<Pick<ControlPlaneOptions, "bus" | "busPart">> {
-  // Loaded on demand, since the process must restart within a lease.
+  // Loaded on demand, so that a process without Redis restarts within its lease.
   const { createRedis } = await import("../../src/platform/redis/redis.ts");
   const { createRedisBus } = await import("../../src/platform/redis/redis-bus.ts");
   const redis = createRedis({ url: redisUrl, log, registry });

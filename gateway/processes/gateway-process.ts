@@ -12,7 +12,7 @@ import { outboxPath } from "../pages/dev-mail.ts";
 import { welcome } from "./banner.ts";
 import { runProcess } from "./run-process.ts";
 
-/** Runs a gateway in this process: it serves clients, runs background jobs, or both. */
+/** Runs a gateway in this process. The gateway serves clients, runs background jobs, or both. */
 export async function runGateway(config: Config): Promise<void> {
   // grpc-js writes errors to stderr that its callers also log.
   setLogVerbosity(logVerbosity.NONE);
@@ -39,7 +39,7 @@ export async function runGateway(config: Config): Promise<void> {
     stop: () => demo?.stop(),
   };
   const preparing = {
-    // In parallel: the documents take 0.7 s of the event loop, and the ports open only afterwards.
+    // The documents take 0.7 s of the event loop. They are built in parallel, before the ports open.
     start: async () => void (await Promise.all([config.role !== "jobs" && gateway.prepareDocuments(), app.start()])),
     stop: () => app.stop(),
   };

@@ -12,27 +12,27 @@ import { StartRefused } from "../../src/platform/start-refused.ts";
 /** Milliseconds to wait for a killed service to disappear and for its processes to release their ports. */
 const patience = 3_000;
 
-/** Part of the command line of a supervisor. */
+/** Path that the command line of a supervisor contains. */
 const program = join("gateway", "main.ts");
 
 /** Contents of `running.json`, which identifies the service that uses the directory. */
 interface RunningInstance {
   readonly pid: number;
-  /** `startTime` of the process. */
+  /** Result of `startTime` for the process. */
   readonly started: string;
   readonly url: string;
 }
 
 const recordIn = (dataDir: string): string => join(dataDir, "running.json");
 
-/** Throws StartRefused if the service cannot run: because of its directory, another service in it, or a port. */
+/** Throws StartRefused if DATA_DIR cannot be used or has a running service, or if a port cannot be used. */
 export async function checkStart(config: Config): Promise<void> {
   await checkDirectory(config.dataDir);
   if (config.embedded) await refuseSecondInstance(config.dataDir);
   await refuseTakenPorts(config);
 }
 
-/** Records this process in `running.json`, so that a second service can name it. */
+/** Records this process in `running.json`, so that the error of a second service can name this process. */
 export function createInstanceRecord({ embedded, dataDir, publicUrl }: Config): Part {
   if (!embedded) return {};
   return {
@@ -101,7 +101,7 @@ async function refuseTakenPorts({ host, port, grpcPort, internalPort }: Config):
     };
     await waitUntil(isFree, { timeout: patience, every: 100 });
     if (failure === undefined) continue;
-    // gateway/main.ts explains a port in use, also if the port is taken later.
+    // gateway/main.ts explains this error, which also occurs if the port is taken later.
     if (isInUse(failure)) throw failure;
     const reason = failure instanceof Error ? failure.message : String(failure);
     throw new StartRefused(`${name} cannot be used: ${reason}. Set another ${name}, or HOST`, { cause: failure });

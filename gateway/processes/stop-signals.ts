@@ -1,9 +1,12 @@
 import type { EventEmitter } from "node:events";
 
-/** Milliseconds in which a second signal is an echo: a terminal signals all processes, and npm forwards its own. */
+/**
+ * Milliseconds in which further signals count as the same one: a terminal signals all processes, and npm forwards the
+ * signal.
+ */
 const echoMs = 2_000;
 
-/** Calls `stop` on each SIGINT and SIGTERM. If the first signal is older than `echoMs`, calls `hurry` first. */
+/** Calls `stop` on each SIGINT and SIGTERM. Calls `hurry` first if the first signal came more than `echoMs` earlier. */
 export function onStopSignals(from: EventEmitter, stop: () => void, hurry: () => void): void {
   let toldAt: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM"]) {

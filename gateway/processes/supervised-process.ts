@@ -15,7 +15,7 @@ import { type EndingStep, endProcess } from "../../src/platform/process-control.
 import { createSilence } from "../../src/platform/silence.ts";
 import { createSupervisor } from "../../src/platform/supervisor.ts";
 
-/** Milliseconds. */
+/** Time limits, in milliseconds. */
 const times = {
   /** Until a process is ready, migrations included. */
   start: 120_000,
@@ -43,7 +43,7 @@ export interface SupervisedProcessOptions {
   /** Milliseconds from SIGTERM to SIGKILL. */
   readonly grace: number;
   readonly log: Log;
-  /** Resolves when the process may start. */
+  /** Resolves when the process may start, with what it needs for that. */
   readonly begin: () => Promise<Beginning>;
   readonly onReady: (readiness: ProcessReady) => void;
   /** Called with each bus message for the other processes. */
@@ -56,7 +56,10 @@ export interface SupervisedProcess {
   start(): Promise<void>;
   stop(): Promise<void>;
   post(post: BusPost): void;
-  /** Asks the process. Resolves with undefined if it is not running or does not respond within 2 s. */
+  /**
+   * Sends a request to the process. Resolves with undefined if the process is not running or does not respond within 2
+   * s.
+   */
   ask(question: ProcessRequest): Promise<string | undefined>;
 }
 
@@ -85,7 +88,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
 
   /** Starts the process, which loads its program while PostgreSQL starts. */
   async function launch(): Promise<number> {
-    // Own process group: Ctrl-C in a terminal reaches only the supervisor, which stops all in order.
+    // The process has its own process group, so that Ctrl-C in a terminal reaches only the supervisor.
     const stdio = ["ignore", "inherit", "inherit", "ipc"] as const;
     const child = fork(program, [name], { detached: true, execArgv: [...options.nodeOptions], stdio: [...stdio] });
     starting = child;

@@ -13,10 +13,10 @@ import { runProcess } from "./run-process.ts";
 import { checkStart, createInstanceRecord } from "./start-checks.ts";
 import { createSupervisedProcess, type SupervisedProcess } from "./supervised-process.ts";
 
-/** Milliseconds without a response. Less would kill processes that are only slow on a busy machine. */
+/** Milliseconds without a response before a restart. Shorter times would kill slow processes on a busy machine. */
 const patience = { control: 10_000, gateway: 60_000 };
 
-/** Milliseconds from SIGTERM to SIGKILL. Control stops the worker; a gateway finishes its requests. */
+/** Milliseconds from SIGTERM to SIGKILL. The control process stops the worker; a gateway finishes its requests. */
 const grace = { control: 20_000, gateway: 45_000 };
 
 /** Largest heap of a gateway in MiB. Client buffers are outside the heap, and have their own budget. */
@@ -24,7 +24,7 @@ const gatewayHeap = 1_024;
 
 /**
  * Runs a service on one machine: PostgreSQL (unless DATABASE_URL is set), a control process and a gateway. Forwards bus
- * messages between the two, and serves health and metrics of all processes.
+ * messages between the control process and the gateway, and serves health and metrics of all processes.
  */
 export async function runSupervisor(config: Config): Promise<void> {
   await checkStart(config);

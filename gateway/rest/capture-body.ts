@@ -3,7 +3,7 @@ import { type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import { fail } from "../../src/platform/errors.ts";
 import { compileWriter, type MessageWriter } from "../../src/platform/rest-json/writer.ts";
 
-/** A JSON body that is written while its bytes arrive. */
+/** A JSON body that is written while the bytes of the capture arrive. */
 export interface StreamedBody {
   readonly contentLength: number;
   readonly body: Readable;
@@ -16,7 +16,7 @@ type Part = Message & { readonly header?: Message & { readonly bytes: bigint }; 
 
 /**
  * Compiles the writer of a message whose single bytes field is streamed (option `streamed_by`). The first part contains
- * the other fields and the size, so the content length is known at the start. One chunk is held at a time.
+ * the other fields and the size, so the content length is known at the start. Holds one chunk at a time.
  */
 export function compileStreamedBody(
   answer: DescMessage,
@@ -97,7 +97,7 @@ class BodyText {
     return text;
   }
 
-  /** Called after the status was sent, so only a broken connection can report the error to the client. */
+  /** Throws if bytes are missing. The status was already sent, so only a broken connection can report the error. */
   assertWhole(): void {
     if (this.#received === this.#size) return;
     throw new Error(`expected ${this.#size} bytes of the capture, got ${this.#received}`);

@@ -10,9 +10,9 @@ import { isClosed } from "./mount.ts";
 const mostUnread = 256;
 
 /**
- * Creates the admission of GET requests for documents. Each draws from the `documents` bucket of its address; an empty
- * bucket throws `rate-limited`. Returns false if the client has left or its address has too many unread documents. The
- * stream (over HTTP/1.1: the connection) then ends without a response.
+ * Creates the admission of GET requests for documents. Each request draws from the `documents` bucket of its address;
+ * an empty bucket throws `rate-limited`. Returns false if the client has disconnected or its address has too many
+ * unread documents. The stream (over HTTP/1.1: the connection) then ends without a response.
  */
 export function documentAdmission(door: Door): (request: FastifyRequest, reply: FastifyReply) => boolean {
   const unread = createStreamSlots();

@@ -4,7 +4,7 @@ import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 
 // Proxies close connections that are silent for 30 to 60 s.
 const keepAliveMs = 15_000;
-// A stream without messages opens after this time. Early errors arrive within milliseconds and keep their status.
+// Time until a stream without messages sends its headers. Errors before this keep their HTTP status.
 const openingMs = 250;
 
 /** First frame of a stream, and its keep-alive frame. Clients ignore comments. */

@@ -13,12 +13,12 @@ import { documentAdmission } from "./document-admission.ts";
 import { mountRest, type RestRoute } from "./mount.ts";
 import { bodyTooLarge } from "./raw-body.ts";
 
-// Milliseconds to read on for a client that sends more after its response.
+// Milliseconds to keep reading from a client that sends its body after its response.
 const lingerMs = 1_000;
-// At least the longest path of Node; the fields of the message limit ids.
+// No shorter than the longest path that Node accepts. The rules of the message limit ids.
 const longestPathVariable = 65_536;
 
-/** Creates the REST server. It receives requests from the shared port and does not listen. */
+/** Creates the REST server. The server does not listen; it receives requests from the shared port. */
 export function createRestServer(services: readonly ServedService[], door: Door): FastifyInstance {
   const app = fastify({
     bodyLimit: longestPublicBody,
@@ -48,7 +48,7 @@ export function createRestServer(services: readonly ServedService[], door: Door)
       return reply.code(404).headers(pageHeaders).send(renderNowhere(request.url));
     return sendProblem(thrown, request, reply, door);
   });
-  // Runs before the body is read, for all methods, because Fastify has its own rules for bodies of unknown methods.
+  // Runs before the body is read, because Fastify has its own rules for bodies of unknown methods.
   const admitDocument = documentAdmission(door);
   app.addHook("onRequest", (request, reply, done) => {
     if (request.is404) {
@@ -90,8 +90,8 @@ function readBodies(app: FastifyInstance): void {
 }
 
 /**
- * Reads on briefly: closing earlier may reset the connection before the client has read the response (RFC 9112, section
- * 9.6).
+ * Keeps reading briefly, since closing earlier may reset the connection before the client has read the response (RFC
+ * 9112, section 9.6).
  */
 async function discardRest(body: IncomingMessage): Promise<void> {
   const over = new AbortController();
@@ -102,7 +102,7 @@ async function discardRest(body: IncomingMessage): Promise<void> {
 
 function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply, { problems }: Door): FastifyReply {
   const { status, headers, body } = problems.answer(error, request.id);
-  // Sent as bytes, because Fastify adds a charset to JSON text, which problem+json lacks (RFC 9457).
+  // Sent as bytes, because Fastify adds a charset to JSON text, and problem+json has no charset (RFC 9457).
   return reply.code(status).headers(headers).send(Buffer.from(body));
 }
 

@@ -187,7 +187,7 @@ function followClient(call: GatewayCall, reply: FastifyReply): void {
     call.cancel();
     return;
   }
-  // Not the request: Node emits "close" on it when its body is read. The response closes with the connection.
+  // The response closes with the connection. The request already emits "close" when its body is read.
   raw.once("close", () => {
     clearTimeout(timer);
     if (!raw.writableFinished) call.cancel();
@@ -230,8 +230,8 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door:
       reply
         .code(call.isCreated ? served.rules.createdStatus || status : status)
         .type("application/json; charset=utf-8")
-        // The newline ends the line in a terminal. Sent as bytes, because Node holds unread text with three bytes a
-        // character.
+        // The newline ends the line in a terminal. Sent as bytes, because Node reserves three bytes per character for
+        // unread text.
         .send(
           Buffer.from(`${JSON.stringify(write(message))}
 `),
@@ -262,7 +262,7 @@ export function isClosed(response: ServerResponse): boolean {
   return response instanceof Http2ServerResponse ? response.stream.destroyed : response.destroyed;
 }
 
-/** Creates the writer of raw bytes, at once or in chunks. A stream that fails closes the connection. */
+/** Creates the writer of raw bytes, in one piece or in chunks. If the stream fails, the connection is closed. */
 function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
   const headersFor = compileRawHeaders(served);
   if (served.kind === "unary") {
@@ -298,14 +298,14 @@ function sendStream(
   return sendBody(call, reply, source, body);
 }
 
-/** Sends a body, and ends its source with it. HEAD requests receive only the headers. */
+/** Sends a body, and ends its source when the body closes. HEAD requests receive only the headers. */
 function sendBody(
   call: GatewayCall,
   reply: FastifyReply,
   source: AsyncIterator<Message>,
   body: Readable,
 ): FastifyReply {
-  // A body that was not started closes without running its generator, which would end the source.
+  // A body that was never read closes without running its generator, so the source is ended here.
   body.once("close", () => void source.return?.());
   // Fastify never resolves for an HTTP/2 response that has already closed.
   if (reply.request.method !== "HEAD" && !isClosed(reply.raw)) return reply.send(body);
@@ -314,7 +314,7 @@ function sendBody(
   return reply.send();
 }
 
-/** Passes chunks on. Destroys the response if they fail, because Node would end an HTTP/2 stream normally. */
+/** Passes chunks on. If the source fails, destroys the response, because Node would end an HTTP/2 stream normally. */
 async function* wholeOrBroken<T>(chunks: AsyncIterable<T>, response: object): AsyncGenerator<T> {
   try {
     yield* chunks;

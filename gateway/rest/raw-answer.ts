@@ -33,7 +33,7 @@ function disposition(name: string): string {
   return `attachment; filename="${plain}"; filename*=UTF-8''${full}`;
 }
 
-/** Yields the bytes of a streamed raw response, from the first message on. */
+/** Yields the bytes of a streamed raw response, starting with the first message. */
 export async function* streamBytes(
   first: IteratorResult<Message>,
   rest: AsyncIterator<Message>,

@@ -5,18 +5,20 @@ import type { Broadcast } from "../../src/platform/broadcast.ts";
 import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 import { aliveFrame, frameOf, openFrame } from "./event-stream.ts";
 
-/** Groups of followers. One group per second receives a keep-alive frame, so that each does every 15 s. */
+/**
+ * Groups of followers. One group per second receives a keep-alive frame, so that each follower receives one every 15 s.
+ */
 const parts = 15;
 
-/** Followers to write to before yielding to the event loop, which takes 3 ms of CPU. */
+/** Followers to write to before yielding to the event loop. Writing to them takes 3 ms of CPU. */
 const atOnce = 100;
 
-/** Unread bytes per follower, in addition to kernel buffers. A status has some thousands. */
+/** Largest number of unread bytes per follower, besides kernel buffers. A status has some thousand bytes. */
 const mostWaiting = 262_144;
 
 /**
  * Server-Sent Events with the same bytes for all followers, encoded once. A follower costs little besides its
- * connection: a gateway serves ten thousand.
+ * connection: a gateway serves ten thousand followers.
  */
 export class SharedStream {
   readonly #write: MessageWriter;

@@ -1,6 +1,6 @@
 import { failFields } from "../../src/platform/errors.ts";
 
-/** Path variable that is not a field of the message but a bearer. */
+/** Path variable that contains a bearer instead of a field of the message. */
 export const tokenVariable = "token";
 
 /** A path template of google.api.http, limited to literals and one variable per segment. */

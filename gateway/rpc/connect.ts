@@ -31,7 +31,7 @@ interface Arrival {
   countMemory(): void;
 }
 
-/** Creates the call of a request, once its protocol headers, which contain the timeout, are parsed. */
+/** Creates the call of a request. Called when Connect has parsed the timeout from the headers. */
 const enterKey = createContextKey<((timeoutMs: number | undefined) => Arrival) | undefined>(undefined);
 const callKey = createContextKey<GatewayCall | undefined>(undefined);
 /** Stage of a request. Connect reads the message after the policies and before the method. */
@@ -44,10 +44,10 @@ const refuseUnreadable = (message = "the message cannot be read") => ({
   body: createAsyncIterable([Buffer.from(JSON.stringify({ code: "invalid_argument", message }))]),
 });
 
-/** V8's messages about invalid JSON, which Connect passes on. */
+/** Matches V8's messages about invalid JSON, which Connect passes on. */
 const saidByParser = /JSON (at position \d|input)|is not valid JSON/;
 
-/** Replaces a response that quotes the parsers of Connect or V8. */
+/** Replaces a response whose error text is from a parser of Connect or V8. */
 async function inOwnWords(answer: UniversalServerResponse): Promise<UniversalServerResponse> {
   if (answer.status === 500) return refuseUnreadable();
   if (answer.status !== 400 || !answer.body) return answer;
@@ -217,7 +217,7 @@ function toConnectError(failure: Failure, requestId: string): ConnectError {
   return error;
 }
 
-/** Returns whether an HTTP/2 stream is gone. Node may throw this before the signal aborts. */
+/** Returns whether an HTTP/2 stream is gone. Node may throw this error before the signal aborts. */
 function isOfLostStream(thrown: unknown): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === "ERR_HTTP2_INVALID_STREAM";
 }

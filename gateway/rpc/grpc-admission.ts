@@ -18,9 +18,9 @@ export interface GrpcAdmissionOptions {
   readonly door: Door;
   /** Methods of the registry by path. Other methods (health, reflection) need no key. */
   readonly methods: ReadonlyMap<string, ServedMethod>;
-  /** Milliseconds in which the message of a unary or server-streaming call must arrive. */
+  /** Milliseconds until the message of a unary or server-streaming call must be complete. */
   readonly messageMs: number;
-  /** Milliseconds in which the request of a call outside the registry must be complete. */
+  /** Milliseconds until the request of a call outside the registry must be complete. */
   readonly openMs: number;
   statusOf(thrown: unknown, requestId: string): StatusObject;
 }

@@ -35,7 +35,7 @@ export function countMemory(inner: ServerInterceptingCallInterface, call: Gatewa
 }
 
 /**
- * Limits the message size of a call, compressed and decompressed, because the server has one limit for all methods.
+ * Limits the message size of a call, compressed and decompressed, because grpc-js has only one limit for all methods.
  * Sets a private field of grpc-js, whose presence a test verifies.
  */
 export function boundMessages(inner: ServerInterceptingCallInterface, bytes: number): void {

@@ -57,7 +57,7 @@ export class GrpcServer {
       "grpc.max_send_message_length": 65 * 1024 * 1024,
       "grpc.max_concurrent_streams": 250,
       "grpc.max_connection_idle_ms": limits.idle,
-      // Pings detect clients that left unnoticed, such as after GOAWAY, when Node may read no more.
+      // Pings detect disconnected clients that Node does not notice, such as after GOAWAY.
       "grpc.keepalive_time_ms": 10_000,
       "grpc.keepalive_timeout_ms": limits.silence,
       interceptors: [

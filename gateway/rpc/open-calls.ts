@@ -7,7 +7,7 @@ import type { Door } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { boundMessages, forgetUnfinished, peerOfCall, streamOf } from "./grpc-call.ts";
 
-/** Largest message in bytes, and number of messages, of one call. Reflection clients send a short one for each file. */
+/** Limits of one call: bytes per message, and messages. Reflection clients send a short message for each file. */
 const longestMessage = 4 * 1024;
 const mostMessages = 100;
 
@@ -21,8 +21,8 @@ interface OpenCallOptions {
 }
 
 /**
- * Creates the admission of methods outside the registry (health, reflection). Each call draws a token, as a request
- * that reaches no method. A message is read after the client has taken the previous response.
+ * Creates the admission of methods outside the registry (health, reflection). Each call draws a token, like a request
+ * that reaches no method. The next message is read after the client has read the previous response.
  */
 export function limitOpenCalls({ door, openMs, statusOf }: OpenCallOptions) {
   const streamSlots = createStreamSlots();

@@ -15,7 +15,7 @@ import { closeClientFault, closeComeBack, frameBytes, send } from "./stream.ts";
 const chunkBytes = 256 * 1024;
 const ahead = { items: 64, weight: 8 * chunkBytes, weigh: ({ data }: CdpRequest) => data.length };
 
-/** Rate and burst of a client. Beyond them the client is held back. The browser's messages have the same limits. */
+/** Rate and burst of a client. Further messages wait. The browser's messages have the same limits. */
 const messagesPerSecond = 5_000;
 const bytesPerSecond = 32 * 2 ** 20;
 
@@ -32,7 +32,7 @@ const closings: Readonly<Record<string, readonly [code: number, reason: string]>
   too_slow: [closeComeBack, "too_slow"],
 };
 
-/** Target of a relayed WebSocket. */
+/** Parts of a relayed WebSocket. */
 export interface RelayWay {
   readonly call: GatewayCall;
   readonly sessionId: string;
@@ -52,14 +52,14 @@ export async function openRelay(way: RelayWay, socket: Socket): Promise<(client:
   const parts = new BoundedQueue<CdpRequest>(ahead);
   parts.push(create(CdpRequestSchema, { sessionId }));
   const answers = door.gate.bidiStream(call, parts)[Symbol.asyncIterator]();
-  // Until the WebSocket is accepted, nothing else ends the responses when the client disconnects.
+  // Until the WebSocket is accepted, only this listener ends the responses when the client disconnects.
   const cancel = (): void => {
     call.cancel();
     void answers.return?.();
   };
   socket.once("close", cancel);
   await answers.next();
-  // The client may have left before the listener was added.
+  // The client may have disconnected before the listener was added.
   if (socket.destroyed) cancel();
   return (client) => {
     socket.off("close", cancel);

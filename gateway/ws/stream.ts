@@ -6,7 +6,7 @@ import type { GatewayCall } from "../gateway-call.ts";
 import type { UnreadMessage } from "../policies/conversation.ts";
 import { compileFrames, mayBeEnd, type WebSocketFrame } from "./frames.ts";
 
-// Limits of the queue of a client. Beyond them its socket is not read.
+// Limits of a client's queue. The socket is not read while the queue is full.
 const ahead = { items: 64, weight: 1024 * 1024, weigh: ({ data }: WebSocketFrame) => data.length };
 // Unread bytes of a client beyond which writes wait.
 const bufferedBytes = 1024 * 1024;

@@ -6,10 +6,10 @@ import type { GatewayCall } from "../gateway-call.ts";
 import { lingerMs } from "../slow-bodies.ts";
 import { closeClientFault, closeComeBack } from "./stream.ts";
 
-/** Bytes of an unfinished message without a time limit. Most methods accept no longer messages. */
+/** Bytes up to which an unfinished message has no time limit. Most methods accept no longer messages. */
 const patientBytes = 2 ** 20;
 
-/** Milliseconds in which a longer message must finish: enough for 100 MiB at 28 Mbit/s. */
+/** Milliseconds until a longer message must be complete: enough for 100 MiB at 28 Mbit/s. */
 const messageMs = 30_000;
 
 /** A WebSocket and the sources of its memory use. */
@@ -55,7 +55,7 @@ export function boundMemory({ client, socket, call, buffers, waiting }: MemoryOf
   });
 }
 
-/** Closes a WebSocket and discards further input. `ws` would read on until the client closes its side. */
+/** Closes a WebSocket and discards further input. `ws` would keep reading until the client closes its side. */
 function giveUp(client: WebSocket, socket: Socket, code: number, reason: string): void {
   client.close(code, reason);
   socket.removeAllListeners("data").resume();
@@ -63,8 +63,8 @@ function giveUp(client: WebSocket, socket: Socket, code: number, reason: string)
 }
 
 /**
- * Returns a function that reads the bytes of an unfinished message: finished frames and the current one. Reads private
- * fields of `ws`, whose presence a test verifies.
+ * Returns a function that reads the bytes of an unfinished message: its finished frames and the current frame. Reads
+ * private fields of `ws`, whose presence a test verifies.
  */
 function unfinishedOf(client: WebSocket): () => number {
   const receiver: unknown = Reflect.get(client, "_receiver");

@@ -23,7 +23,7 @@ const closeRestart = 1012;
 interface Route {
   readonly served: ServedMethod;
   readonly template: PathTemplate;
-  /** Path followed by a session token. */
+  /** Template of the path followed by a session token. */
   readonly byToken: PathTemplate | undefined;
   readonly server: WebSocketServer;
 }
@@ -71,7 +71,7 @@ export class WebSockets {
     this.#pings = setInterval(() => this.#ping(), pingMs);
   }
 
-  /** Handles an upgrade request after the front: accepts the WebSocket or sends a problem document. */
+  /** Handles an upgrade request that the front has admitted: accepts the WebSocket or sends a problem document. */
   async upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): Promise<void> {
     let call: GatewayCall | undefined;
     try {
@@ -125,7 +125,7 @@ export class WebSockets {
   #ping(): void {
     for (const client of this.#routes.flatMap(({ server }) => [...server.clients])) {
       const { alive = true, isPaused } = client as WebSocket & { alive?: boolean };
-      // The pong of a paused client, which is ahead of its method, is not read.
+      // A client is paused while its queue is full. Its pong is not read then.
       if (isPaused) continue;
       if (!alive) {
         client.terminate();

@@ -1,7 +1,7 @@
 /** Characters that the service accepts in one paste. */
 const mostPasted = 262_144;
 
-/** Milliseconds to wait for a selection. */
+/** Milliseconds to wait for a requested selection. */
 const readWithin = 5_000;
 
 export interface ClipboardParts {
@@ -35,7 +35,7 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
   }
 
   return {
-    /** Copies the link to the viewer's clipboard. The address bar lacks the token. */
+    /** Copies the link to the viewer's clipboard. The URL in the address bar does not contain the token. */
     async share(link: string): Promise<void> {
       const written = navigator.clipboard?.writeText(link).then(
         () => "The link was copied. Anyone with the link has the same access as you.",
@@ -74,7 +74,7 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
       waiting?.resolve(text);
       waiting = undefined;
     },
-    /** Call after a refusal, which may concern the request for the selection. */
+    /** Stops waiting for a selection. Call after a refusal, which may concern the requested selection. */
     giveUp,
   };
 }

@@ -1,6 +1,6 @@
 import type { Problem, Told } from "./messages.ts";
 
-/** Milliseconds. A connection without data for 2.5 beats is considered broken. */
+/** Intervals and time limits in milliseconds. A connection without data for 2.5 beats is considered broken. */
 const times = { firstRetry: 500, lastRetry: 10_000, beat: 10_000, silence: 25_000 };
 
 /** Reasons why a connection is refused permanently. */
@@ -37,7 +37,7 @@ export interface ConnectionOptions {
 
 /** The stream to the service. Reopens a broken connection; reports the reason of a permanent refusal. */
 export interface Connection {
-  /** Sends a message. Messages without a connection are dropped. */
+  /** Sends a message. Drops the message if there is no connection. */
   send(message: object): void;
   /** Bytes that wait for the network. */
   backlog(): number;
@@ -68,7 +68,7 @@ export function connect(options: ConnectionOptions): Connection {
     else if (slug === "tier-limit") why = `Too many viewers are connected: ${detail}.`;
   }
 
-  /** Browsers hide why a handshake failed, so another request with the token finds the reason. */
+  /** Browsers hide why a handshake failed, so another request with the token asks for the reason. */
   async function askWhy(): Promise<void> {
     const answer = await fetch("/v1/sessions", { headers: { authorization: `Bearer ${options.token}` } });
     if (answer.status === 401) refuse(await answer.json());

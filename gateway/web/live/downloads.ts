@@ -2,7 +2,7 @@ import type { Download } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
 import { find, hasControl, type Shown } from "./view.ts";
 
-/** Milliseconds that a browser may take to start saving. */
+/** Milliseconds until the URL of a file is revoked, which the browser needs to start saving. */
 const savingMs = 60_000;
 
 const endings: Readonly<Record<string, string>> = {

@@ -4,10 +4,10 @@ import type { InputEvent } from "./messages.ts";
 /** Events per message. */
 const mostEvents = 64;
 
-/** Bytes waiting for the network above which moves are held back, so that sent input is not outdated. */
+/** While more bytes than this wait for the network, moves are not sent, because they would arrive outdated. */
 const mostBacklog = 16_384;
 
-/** Queue of input events on their way to the service, in order. */
+/** Queue of input events for the service, in order. */
 export interface InputQueue {
   push(event: InputEvent): void;
   clear(): void;
@@ -21,7 +21,7 @@ function merge(last: InputEvent | undefined, next: InputEvent): InputEvent | und
   return areMoves ? next : undefined;
 }
 
-/** Creates a queue. Moves are sent once per animation frame; other events at once, after pending moves. */
+/** Creates a queue. Moves are sent once per animation frame; other events are sent immediately, after pending moves. */
 export function createInputQueue({ send, backlog }: Pick<Connection, "send" | "backlog">): InputQueue {
   let events: InputEvent[] = [];
   let isScheduled = false;

@@ -1,6 +1,8 @@
 const kept = { token: "pilothouse-view-key", viewer: "pilothouse-viewer-key" };
 
-/** Takes the token from the address, so that the history lacks it. The tab stores it for reloads. */
+/**
+ * Removes the token from the address, so that the history does not contain the token. Stores it in the tab for reloads.
+ */
 export function takeToken(): string {
   const token = location.hash.slice(1);
   if (token === "") return recall(kept.token);

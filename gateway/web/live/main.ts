@@ -14,7 +14,7 @@ import { clientName, createView, find, hasControl, type Shown } from "./view.ts"
 
 /** Milliseconds for which a refusal is shown. */
 const refusalMs = 6_000;
-/** Milliseconds between two measurements, while they are shown. */
+/** Milliseconds between two measurements of the latency, while the latency is shown. */
 const measureMs = 1_000;
 
 const canvas = find("picture", HTMLCanvasElement);
@@ -58,7 +58,7 @@ function show(news: Partial<Shown>): void {
   showDownloads(shown);
   if (hadControl && !isInControl) {
     input.clear();
-    // The focused field was disabled.
+    // The focused field may have been disabled, which moves the focus to the body.
     if (document.activeElement === document.body) wheel.focus();
   }
 }

@@ -18,11 +18,11 @@ export interface State {
   readonly downloads?: readonly Download[];
 }
 
-/** A download that started while the person in control had control. */
+/** A download that started while the current holder had control. */
 export interface Download {
   readonly id: string;
   readonly file_name: string;
-  /** A number, or a text for 64-bit numbers. */
+  /** A number, or a string for 64-bit integers. */
   readonly bytes?: string | number;
   readonly status: string;
 }
@@ -34,7 +34,7 @@ export interface PageQuestion {
   readonly kind: string;
   readonly message?: string;
   readonly default_text?: string;
-  /** Whether a file chooser takes several files, and the accepted types. */
+  /** Whether a file chooser accepts several files. */
   readonly multiple?: boolean;
   readonly accept?: string;
   readonly options?: readonly Choice[];
@@ -64,7 +64,7 @@ export interface ListedViewer {
   readonly id: string;
   readonly name: string;
   readonly can_control?: boolean;
-  /** Client id with which the viewer controls. */
+  /** Id of the viewer as a holder of control. */
   readonly client_id: string;
 }
 

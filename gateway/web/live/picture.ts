@@ -1,4 +1,4 @@
-/** Fields of a protobuf message by number: numbers and bytes. */
+/** Numbers and bytes in a protobuf message, by field number. */
 type Fields = Record<number, number | Uint8Array>;
 
 /** A point of the shown page, in CSS pixels. */
@@ -7,7 +7,7 @@ export interface PicturePoint {
   readonly y: number;
 }
 
-/** Fields of `JoinResponse` and `LiveFrame`. */
+/** Field numbers of `JoinResponse` and `LiveFrame`. */
 const frameField = 4;
 const field = { sequence: 1, contentType: 3, width: 4, height: 5, data: 7 };
 

@@ -14,10 +14,10 @@ export interface PointerParts {
 
 const buttons = ["left", "middle", "right"] as const;
 
-/** Pixels per line and page, the units of some wheels (UI Events, WheelEvent.deltaMode). */
+/** Pixels per unit of a wheel event: pixel, line, page (UI Events, WheelEvent.deltaMode). */
 const wheelUnits = [1, 16, 400];
 
-/** A third click selects a paragraph; there is no fourth. */
+/** Highest click count: a third click selects a paragraph, and further clicks have no meaning. */
 const mostClicks = 3;
 
 /** Sends mouse events: inside the picture, and outside while a button pressed inside is held. */
@@ -72,7 +72,7 @@ export function attachTouch({ canvas, picture, hasControl, push }: PointerParts)
 
   canvas.addEventListener("pointerdown", (event) => {
     if (event.pointerType === "mouse" || !hasControl()) return;
-    // Prevents additional mouse events of the browser.
+    // Prevents the mouse events that the browser derives from touches.
     event.preventDefault();
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, { id: lowestFree(), ...picture.pointAt(event) });

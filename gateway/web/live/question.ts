@@ -2,7 +2,7 @@ import type { Choice, PageQuestion, QuestionAnswer } from "./messages.ts";
 import type { Transfers } from "./transfers.ts";
 import { clientName, find, hasControl, type Shown } from "./view.ts";
 
-/** Heading and buttons of a question. `no` is to the left, if present. */
+/** Heading and buttons of a question. The button `no` is to the left, if present. */
 interface Wording {
   readonly heading: string;
   readonly yes: string;
@@ -146,14 +146,14 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
     event.preventDefault();
     give(true);
   });
-  // A single click chooses, as in a browser's own list.
+  // A single click chooses an option, as in a browser's own list.
   list.addEventListener(
     "click",
     ({ target }) => void (target instanceof HTMLOptionElement && !target.disabled && give(true)),
   );
   files.addEventListener("change", () => {
     const chosen = [...(files.files ?? [])];
-    // Allows the same file to be chosen again, as a change.
+    // Without this, choosing the same file again would not be a change.
     files.value = "";
     if (shown && chosen.length > 0) void send(shown, chosen);
   });

@@ -7,17 +7,17 @@ export interface KeyboardParts {
   hasControl(): boolean;
   push(event: InputEvent): void;
   command(command: Command): void;
-  /** Copies the selection of the page, after the input sent so far, to the clipboard. */
+  /** Copies the selection of the page to the clipboard, after the input sent so far. */
   copy(): void;
   paste(text: string): void;
   /** Returns the keyboard focus to the controls around the picture. */
   leave(): void;
 }
 
-/** Content of the field: some keyboards report a deletion only if there is something to delete. */
+/** Content of the field. Some keyboards report a deletion only if the field contains text. */
 const filler = " ";
 
-/** Keys that belong to an input method, or that only events of their text report (UI Events, 5.3; Key Values, 3). */
+/** Keys that an input method handles, or whose text only other events report (UI Events, 5.3; Key Values, 3). */
 const untold = new Set(["Process", "Unidentified", "Dead"]);
 const takenKeyCode = 229;
 

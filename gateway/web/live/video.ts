@@ -1,12 +1,12 @@
 import type { Picture } from "./picture.ts";
 
 /**
- * Milliseconds: to wait for the first picture, to wait without pictures before frames replace the video, and to retry
- * LiveKit.
+ * Milliseconds to wait for the first picture, to wait for each next picture before frames replace the video, and to
+ * retry LiveKit.
  */
 const times = { start: 15_000, patience: 5_000, firstRetry: 3_000, lastRetry: 60_000 };
 
-/** Joins a room. Resolves with a function that leaves it. */
+/** Joins a room. Resolves with a function that leaves the room. */
 export type JoinRoom = (
   url: string,
   token: string,
@@ -40,7 +40,7 @@ export interface VideoOptions {
   onPicture(): void;
 }
 
-/** The picture over LiveKit. Frames replace it if it fails. */
+/** The picture over LiveKit. Frames replace the video if it fails. */
 export interface Video {
   /** Sets the medium of pictures, at the start of each connection. */
   begin(media: string | undefined): void;

@@ -3,7 +3,7 @@ import type { JoinRoom } from "../live/video.ts";
 
 /** Joins a LiveKit room and shows its only video track. The live page loads this script on demand. */
 const joinRoom: JoinRoom = (url, token, { onVideo, onGone }) => {
-  // The element is hidden, so its size must not select the layer.
+  // The video element is hidden, so its size must not select the quality.
   const room = new Room({ adaptiveStream: false, dynacast: false, disconnectOnPageLeave: true });
   const video = document.createElement("video");
   video.muted = true;
@@ -11,7 +11,7 @@ const joinRoom: JoinRoom = (url, token, { onVideo, onGone }) => {
   room
     .on(RoomEvent.TrackSubscribed, (track) => {
       if (track.kind !== Track.Kind.Video) return;
-      // Shows pictures without a jitter buffer, because the person in control needs the lowest delay.
+      // Disables the jitter buffer, because the person in control needs the lowest delay.
       track.receiver && Object.assign(track.receiver, { jitterBufferTarget: 0 });
       track.attach(video);
       void video.play().catch(() => undefined);
