@@ -4,7 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type BrowserPaths, type BrowserRuntime, browserRuntimes } from "../src/platform/browsers/browser-paths.ts";
 
-/** Properties of a machine without a browser that decide how to install one. */
+/** Properties of a machine that decide how to install browsers. */
 export interface Machine {
   /** `ID` of /etc/os-release, or "". */
   system: string;
@@ -13,7 +13,9 @@ export interface Machine {
   downloadAnswers(): Promise<boolean>;
 }
 
-/** How to install missing browsers. `nothing`: none is missing; `nobody`: they cannot be installed. */
+/**
+ * How to install missing browsers. `nothing`: no browser is missing; `nobody`: missing browsers cannot be installed.
+ */
 export type InstallPlan =
   | { by: "nothing" }
   | { by: "apt"; browsers: string[] }
@@ -25,14 +27,14 @@ const playwrightBrowser: Record<BrowserRuntime, string> = {
   "headless-shell": "chromium-headless-shell",
 };
 
-/** Twice the time of a download of 300 MB at 0.5 MB/s. */
+/** Milliseconds until an installation is aborted: twice the time of a download of 300 MB at 0.5 MB/s. */
 const installDeadlineMs = 20 * 60_000;
 
 /** Decides how to install missing runtimes: by Debian's packages as root on Debian, else by Playwright. */
 export async function planInstall(found: BrowserPaths, machine: Machine): Promise<InstallPlan> {
   const missing = browserRuntimes.filter((runtime) => found[runtime] === undefined);
   if (missing.length === 0) return { by: "nothing" };
-  // Debian's packages have the names of Playwright's browsers. Ubuntu's chromium is an unusable snap stub.
+  // The names of Debian's packages are those of Playwright's browsers. Ubuntu's chromium is an unusable snap stub.
   const names = missing.map((runtime) => playwrightBrowser[runtime]);
   if (machine.isRoot && machine.system === "debian") return { by: "apt", browsers: names };
   if (!(await machine.downloadAnswers())) return { by: "nobody" };
@@ -42,7 +44,7 @@ export async function planInstall(found: BrowserPaths, machine: Machine): Promis
 /** Milliseconds to wait for another program's lock of the package manager. */
 const lockPatience = { total: 5 * 60_000, between: 3_000 };
 
-/** Runs apt-get. While another program holds its lock, calls `note` once and retries. */
+/** Runs apt-get. While another program holds the package manager's lock, calls `note` once and retries. */
 export async function installByApt(
   packages: string[],
   note: (line: string) => void,
@@ -80,12 +82,12 @@ export async function installByPlaywright(
   await run(process.execPath, [installer, "install", ...flags, ...browsers], env);
 }
 
-/** Returns whether an executable starts. A downloaded browser does not if system libraries are missing. */
+/** Returns whether an executable starts. A downloaded browser does not start if system libraries are missing. */
 export function canStart(executable: string): boolean {
   return spawnSync(executable, ["--version"], { timeout: 10_000, stdio: "ignore" }).status === 0;
 }
 
-/** Runs a command as `run` does, and returns its output. */
+/** Runs a command, shows its output, and returns the output. */
 async function runShown(
   command: string,
   args: string[],

@@ -1,4 +1,4 @@
-// Sources of browsers. Plain JavaScript, because the first check on a fresh machine runs on any installed Node.
+// Places to get browsers from. Plain JavaScript, because the first check on a fresh machine runs on any installed Node.
 import { readFileSync } from "node:fs";
 
 const { env } = process;
@@ -36,7 +36,7 @@ export function installCommand(directory) {
 /**
  * Returns the error message for a machine without a browser.
  * @param {string} directory of Playwright's browsers
- * @param {boolean} wasTried whether root has tried to install one
+ * @param {boolean} wasTried whether root has tried to install a browser
  */
 export function noBrowser(directory, wasTried) {
   if (wasTried)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests as CI does. Failed files run once more: a second failure is red, a pass is reported as flaked. Ends
-# with the line `N passed, N failed, N flaked`.
+# Runs the tests as CI does. Failed files run once more: a second failure counts as failed, a pass as flaked. Ends with
+# the line `N passed, N failed, N flaked`.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools

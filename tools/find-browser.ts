@@ -31,7 +31,7 @@ function plan(): Promise<InstallPlan> {
   return planInstall(findBrowsers(search), { system: operatingSystem(), isRoot: uid === 0, downloadAnswers });
 }
 
-/** Reports missing or broken runtimes. The service starts with at least one. */
+/** Reports missing or broken runtimes. The service starts if at least one runtime works. */
 function report(wasTried: boolean): void {
   const found = findBrowsers(search);
   const paths = Object.values(found);

@@ -1,5 +1,5 @@
 // Runs before packages are installed, on any installed Node. Reports within 5 s that an ordinary user has no browser
-// and cannot download one. In doubtful cases prints nothing, and find-browser.ts decides.
+// and cannot download one. If in doubt, prints nothing and leaves the decision to find-browser.ts.
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Generates src/gen from proto, the scripts of our pages from gateway/web, and those for other pages from workers/injected.
-# Replaces the old code at the end, so that readers never see partial code. With --compare, only reports whether src/gen is
-# up to date.
+# Generates src/gen from proto, the scripts of the service's pages from gateway/web, and the scripts for pages of
+# sessions from workers/injected. Replaces the old code at the end, so that readers never see partial code. With
+# --compare, only reports whether src/gen is up to date.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p src

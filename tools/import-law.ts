@@ -16,7 +16,9 @@ function isUsing(node: { type: string }): node is UsingDeclaration {
   return node.type === "UsingDeclaration";
 }
 
-/** Adds `using` declarations to swc's visitor, which throws on them (@swc/core 1.16). They are read as `const`. */
+/**
+ * Adds `using` declarations to swc's visitor, which throws on them (@swc/core 1.16). The visitor reads them as `const`.
+ */
 function readUsingDeclarations(): void {
   const { visitStatement } = Visitor.prototype;
   Visitor.prototype.visitStatement = function (statement) {
@@ -43,7 +45,7 @@ function* importTypes(node: unknown): Generator<ImportType> {
   for (const child of Object.values(node)) yield* importTypes(child);
 }
 
-/** Makes the visitor report each `import(...)` in a type, which it skips, as an `import type` declaration. */
+/** Makes the visitor report each `import(...)` in a type as an `import type` declaration. By itself it skips these. */
 function readImportTypes(): void {
   const { visitModule } = Visitor.prototype;
   Visitor.prototype.visitModule = function (module: Module) {
@@ -69,7 +71,7 @@ async function cruiseProject(): Promise<ICruiseResult> {
   return output;
 }
 
-/** Returns folders without modules. Without a usable parser, a cruise reads none and reports no violation. */
+/** Returns folders without modules. Without a usable parser, a cruise reads no modules and reports no violation. */
 function unreadFolders({ modules }: ICruiseResult): string[] {
   return folders.filter((folder) => !modules.some(({ source }) => source.startsWith(`${folder}/`)));
 }

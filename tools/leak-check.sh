@@ -1,6 +1,6 @@
 #!/bin/sh
 # npm run leak-check: runs waves of sessions, mistakes, disconnects and kills, and checks for leaks and flat memory.
-# `npm run test-long` runs a small one. Default: 10 waves of 35 sessions; the arguments change both.
+# `npm run test-long` runs a small leak check. Default: 10 waves of 35 sessions; the arguments are the two numbers.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 set_up

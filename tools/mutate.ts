@@ -26,7 +26,7 @@ interface Survivor {
   readonly mutant: Mutant;
 }
 
-/** Reads the files to mutate and their tests; `tests` overrides the tests of all files. */
+/** Reads the files to mutate and their tests. If given, `tests` replaces the tests of all files. */
 function readTargets(named: readonly string[], tests?: readonly string[]): Targets {
   const path = new URL("./mutate/targets.json", import.meta.url);
   const groups: Readonly<Record<string, Targets>> = JSON.parse(readFileSync(path, "utf8"));
@@ -36,7 +36,7 @@ function readTargets(named: readonly string[], tests?: readonly string[]): Targe
   return tests ? Object.fromEntries(Object.keys(chosen).map((file) => [file, tests])) : chosen;
 }
 
-/** Copies tracked and untracked files and the generated code. Packages are linked. */
+/** Copies tracked and untracked files and the generated code. Links the packages. */
 function copyCheckout(): string {
   const copy = mkdtempSync(join(tmpdir(), "pilothouse-mutate-"));
   const files = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], { encoding: "utf8" });

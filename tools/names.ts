@@ -1,5 +1,5 @@
-// Checks that an exported name has one definition and a file name one meaning. Exits with 1 and a line per violation.
-// Exceptions are in tools/lint/names.json, each with its reason.
+// Checks that no two definitions have the same exported name, and no two files the same name. Exits with 1 and a line
+// per violation. Exceptions are in tools/lint/names.json, each with its reason.
 import { globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 

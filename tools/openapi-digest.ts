@@ -10,7 +10,7 @@ import type {
   Response,
 } from "../gateway/openapi/model.ts";
 
-/** Headers of nearly all responses. Responses without one are marked. */
+/** Headers of nearly all responses. The digest marks responses that lack one of these. */
 const usualHeaders = [
   "X-Request-Id",
   "X-RateLimit-Limit",
@@ -114,7 +114,9 @@ function nameOf(reference: string): string {
   return reference.split("/").at(-1) ?? reference;
 }
 
-/** Formats a type in TypeScript notation with its limits. Keywords without notation are kept as they are. */
+/**
+ * Formats a type in TypeScript notation with its limits. Keywords without a TypeScript notation are appended as JSON.
+ */
 function typeOf(schema: JsonSchema): string {
   const { description: _, "x-default": ofBody, default: standard = ofBody, ...rest } = schema;
   const text = shapeOf(rest);

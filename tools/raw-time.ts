@@ -1,5 +1,5 @@
-// Finds code that reads the time or waits without `Clock`, which tests could not control. Exits with 1 and a line per
-// file whose count differs from tools/lint/raw-time.json.
+// Finds code that reads the time or waits without `Clock`, because tests cannot control such code. Exits with 1 and a
+// line per file whose count differs from tools/lint/raw-time.json.
 import { existsSync, globSync, readFileSync } from "node:fs";
 
 /** Modules that implement time. */

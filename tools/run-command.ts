@@ -23,7 +23,7 @@ export function readService() {
   return { service, key, read };
 }
 
-/** The service at PILOTHOUSE_URL does not respond. */
+/** Thrown if the service at PILOTHOUSE_URL does not respond. */
 export class Unreachable extends StartRefused {
   constructor(service: string, cause: unknown) {
     // The message of fetch itself is only "fetch failed".
@@ -35,7 +35,10 @@ export class Unreachable extends StartRefused {
   }
 }
 
-/** Sends a request to the service. Throws Unreachable without a response, and the reason of `signal` if it aborts. */
+/**
+ * Sends a request to the service. Throws Unreachable if there is no response, and the reason of `signal` if the signal
+ * aborts.
+ */
 export async function callService(service: string, path: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(`${service}${path}`, init);

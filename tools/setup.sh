@@ -1,5 +1,5 @@
 # Prepares a fresh machine to run the project. Sourced by the scripts of this folder, from the root of the checkout.
-# Prints a line per step and nothing if up to date. Stops with one sentence if a requirement is missing.
+# Prints a line per step, and nothing if the machine is up to date. Stops with one sentence if a requirement is missing.
 
 stop() {
   printf 'pilothouse: %s\n' "$1" >&2
@@ -58,8 +58,8 @@ need_platform() {
   esac
 }
 
-# Current if the lock file is the one last installed, or not newer than npm's record of installed packages, which `npm
-# install` also updates.
+# Packages are current if the lock file is the last installed one, or is not newer than npm's record of installed
+# packages, which `npm install` also updates.
 packages_are_current() {
   cmp -s package-lock.json node_modules/.installed-lock.json && return 0
   [ -f node_modules/.package-lock.json ] && [ -z "$(find package-lock.json -newer node_modules/.package-lock.json)" ]
@@ -76,7 +76,8 @@ need_packages() {
   cp package-lock.json node_modules/.installed-lock.json
 }
 
-# Puts the first Node 24 or later of the packages and the PATH first. npm's own Node binaries need glibc.
+# Finds the first Node 24 or later among the packages and on the PATH, and puts it first on the PATH. npm's own Node
+# binaries need glibc.
 need_node() {
   search="$PWD/node_modules/.bin:$PATH"
   saved_separator=$IFS
@@ -95,7 +96,7 @@ need_node() {
   stop "Node.js 24 or later is needed and npm has none for this machine: install it from https://nodejs.org."
 }
 
-# Also compares directories, so that a removed proto file counts.
+# Also compares the times of directories, so that the removal of a proto file causes a generation.
 need_code() {
   if [ -f src/gen/.stamp ] &&
     [ -z "$(find proto gateway/web workers/injected tools/bundle-injected.ts buf.gen.yaml package-lock.json -newer src/gen/.stamp)" ]; then
@@ -105,7 +106,7 @@ need_code() {
     stop "the code could not be generated; the reason is above."
 }
 
-# Reports that no browser can be installed, before packages are installed.
+# Stops before packages are installed if no browser can be installed.
 foresee_browser() {
   packages_are_current || ! command -v node >/dev/null || node tools/foresee-browser.mjs || exit 1
 }
@@ -118,7 +119,7 @@ need_browser() {
   node tools/find-browser.ts report || exit 1
 }
 
-# Keeps compiled code, if the directory is writable: a start then takes a third of the time.
+# Caches compiled code if the directory is writable. The cache reduces the start to a third of the time.
 keep_compiled() {
   NODE_COMPILE_CACHE="$PWD/.cache/compiled"
   export NODE_COMPILE_CACHE

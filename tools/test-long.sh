@@ -1,6 +1,6 @@
 #!/bin/sh
-# npm run test-long: runs the tests that take minutes each, and those of the other browser runtime. File names select
-# files. Records the run in tools/testing.
+# npm run test-long: runs the tests that take minutes each, and the tests in full Chromium. File names select files.
+# Records the run in tools/testing.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh

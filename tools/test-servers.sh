@@ -1,6 +1,7 @@
-# Servers that tests use, in addition to PostgreSQL of the npm packages. Sourced after setup.sh.
+# Servers that tests use besides PostgreSQL, which is an npm package. Sourced after setup.sh.
 
-# Package and command of each. Commands of Debian's daemons are in sbin, which may not be on an ordinary user's PATH.
+# Package and command of each server. Commands of Debian's daemons are in sbin, which may not be on an ordinary user's
+# PATH.
 test_servers="redis-server:redis-server squid:squid tinyproxy:tinyproxy dante-server:danted postgresql:pg_ctlcluster iproute2:ip openssl:openssl"
 
 # Prints the missing packages.
@@ -21,7 +22,7 @@ install_quietly() {
   apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
-# The list is a list of packages and must be split.
+# `$missing` is unquoted, so that the shell splits it into packages.
 # shellcheck disable=SC2046,SC2086
 need_test_servers() {
   missing=$(missing_test_servers)
@@ -33,7 +34,7 @@ need_test_servers() {
   [ -z "$missing" ] || stop "the tests need ${missing% }: install them (sudo apt-get install ${missing% }) and start again."
 }
 
-# In a subshell, so that its trap does not replace the trap of the step.
+# Runs in a subshell, so that its trap does not replace the trap of the step.
 install_in_subshell() (
   install_quietly "$@"
 )

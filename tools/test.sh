@@ -5,8 +5,8 @@ cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh
 
-# Returns whether a change since a commit (default: an uncommitted one) affects tests that start the system as processes
-# and import none of its modules.
+# Succeeds if a change since the given commit (default: HEAD) affects tests that start the system as processes and
+# import none of its modules.
 changes_the_system() {
   ! git diff --quiet "$1" -- src gateway workers || [ -n "$(git ls-files --others --exclude-standard src gateway workers)" ]
 }
@@ -42,6 +42,6 @@ if [ -z "$tiers" ] && [ -n "$since" ] && changes_the_system "$since"; then
   vitest run --project=system || status=$?
   exit "$status"
 fi
-# Each tier is a word.
+# Unquoted, so that each tier becomes an argument.
 # shellcheck disable=SC2086
 exec vitest run ${tiers:---project=unit --project=service --project=browser --project=system} "$@"

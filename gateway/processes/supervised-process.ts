@@ -43,7 +43,7 @@ export interface SupervisedProcessOptions {
   /** Milliseconds from SIGTERM to SIGKILL. */
   readonly grace: number;
   readonly log: Log;
-  /** Resolves when the process may start, with what it needs for that. */
+  /** Resolves with the initial data of the process when the process may start. */
   readonly begin: () => Promise<Beginning>;
   readonly onReady: (readiness: ProcessReady) => void;
   /** Called with each bus message for the other processes. */

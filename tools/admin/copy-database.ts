@@ -31,7 +31,7 @@ export const copyEmbedded: AdminCommand = {
     await embedded.start();
     stack.defer(() => embedded.leave());
     await lock.take();
-    // From here on the lock keeps other processes away from the database.
+    // The lock keeps other processes away from the database.
     stack.defer(() => embedded.stop());
     stack.defer(() => lock.release());
     const from = openDatabase(embedded.target, log, 1);

@@ -42,7 +42,7 @@ async function find(tx: Tx, id: string | undefined, now: Date): Promise<Incident
   throw new StartRefused(`--id accepts an incident that is not over (${ids}), not ${id ?? "nothing"}`);
 }
 
-/** Changes an active incident. Gateways show the change with their next sample. */
+/** Changes an active incident. Gateways show the change from their next status sample on. */
 async function change(env: Environment, run: (tx: Tx, now: Date) => Promise<string>): Promise<string> {
   return await asOperator(env, ({ db }) => db.transaction((tx) => run(tx, new Date(systemClock.now()))));
 }

@@ -31,7 +31,7 @@ export interface Operator {
   readonly audit: AuditLog;
 }
 
-/** Returns the data directory of embedded mode. Throws if there is none. */
+/** Returns the data directory of embedded mode. Throws if the directory has no database. */
 export function embeddedDirectory(env: Environment): string {
   const dataDir = dataDirectory({ env, uid: userInfo().uid, home: homedir() });
   if (existsSync(join(dataDir, "postgres", "data"))) return dataDir;
@@ -44,7 +44,7 @@ function findDatabase(env: Environment): DatabaseTarget {
   return url ? { url } : createEmbeddedPostgres(embeddedDirectory(env), createLog("warn")).target;
 }
 
-/** Opens the bus of REDIS_URL, which notifies gateways at once. Without a bus they poll every 5 s. */
+/** Opens the bus of REDIS_URL, which notifies gateways at once. Without a bus, gateways poll every 5 s. */
 async function openBus(url: string | undefined, stack: AsyncDisposableStack): Promise<Bus> {
   if (!url) return createLocalBus();
   const redis = createRedis({ url, log: createLog("error"), registry: createMetrics(), patience: 2_000 });

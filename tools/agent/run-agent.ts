@@ -7,7 +7,7 @@ export interface AgentRun {
   readonly service: string;
   readonly key: string;
   readonly text: string;
-  /** `anthropic/claude-haiku-4-5`. Default: the model of the account. */
+  /** Model, such as `anthropic/claude-haiku-4-5`. Default: the model of the account. */
   readonly model: string | undefined;
   /** LLM key for this turn only. */
   readonly llmKey: string | undefined;

@@ -17,7 +17,7 @@ const path = "/v1/account/audit-log/export?format=jsonl";
 /** Interval of the slow reader, and time for a gateway to free the memory of a fast reader, in milliseconds. */
 const [stepMs, settleMs] = [50, 1_000];
 
-/** Seconds of the fast warm-up read, after which the heap has the size that exports need. */
+/** Seconds of the fast warm-up read, which grows the heap to the size that exports need. */
 const warmSeconds = 10;
 
 /** Memory that a slow reader of a long audit log costs a gateway, and completeness of a fast export. */
@@ -40,7 +40,7 @@ export const auditExport: Bench = {
 
 /** Inserts entries of the developer's account by SQL. Returns the total number of entries. */
 function seed({ databaseUrl }: Service, entries: number): Promise<number> {
-  // Within one millisecond: the digits after the time are ordered.
+  // All entries have one millisecond; the digits after the time order them.
   const time = lowestId("aud", Date.now() - 86_400_000).slice(0, -16);
   return withDatabase(databaseUrl, async (query) => {
     const indexes = await query<{ indexdef: string; indexname: string }>(

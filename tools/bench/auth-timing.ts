@@ -18,14 +18,14 @@ const atOnce = 8;
 
 const password = "not the right password";
 
-/** Requests that take an address. */
+/** Requests with an e-mail address. */
 const questions = [
   { what: "a wrong password", method: logIn, more: { password } },
   { what: "a magic link is asked for", method: requestMagicLink, more: {} },
   { what: "a reset is asked for", method: requestPasswordReset, more: {} },
 ] as const;
 
-/** A source change that removes the protection: unknown addresses are answered at once. */
+/** A source change that removes the protection, so that responses for unknown addresses return immediately. */
 const withoutDecoy = {
   file: "src/auth/passwords/passwords.ts",
   from: "decoy ??= ",
@@ -44,7 +44,7 @@ export const authTiming: Bench = {
   },
 };
 
-/** Inverts the verdict: with the fault, the bar must be missed. */
+/** Inverts the verdict, because sources with the fault must miss the bar. */
 function asFault({ what, verdict, ...sides }: Row): Row {
   const isTold = verdict.endsWith(missed);
   return {
@@ -103,7 +103,10 @@ function areaUnderCurve(first: readonly number[], second: readonly number[]): nu
   return first.reduce((sum, time) => sum + shorter(time), 0) / (first.length * second.length);
 }
 
-/** Shuffles the addresses: a request after a user's pays for its mail, and in pairs would always be an unknown one. */
+/**
+ * Shuffles the addresses: the mail to a user slows the next request, which in fixed pairs would always be for an
+ * unknown address.
+ */
 function shuffle(emails: readonly string[]): string[] {
   const drawn = emails.map((email): [number, string] => [Math.random(), email]);
   return drawn.sort(([a], [b]) => a - b).map(([, email]) => email);

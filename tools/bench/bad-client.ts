@@ -14,7 +14,7 @@ interface Result {
   readonly targetInfos: readonly { readonly type: string; readonly targetId: string }[];
 }
 
-/** Sends commands and reads their responses. Keeps only those that are awaited. */
+/** Sends commands and reads their responses. Keeps only awaited responses. */
 class Connection {
   readonly socket: WebSocket;
   readonly #waiting = new Map<number, (result: Result) => void>();

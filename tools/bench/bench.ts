@@ -1,6 +1,6 @@
 /** Number of samples. */
 export interface Scale {
-  /** Returns the first number, or the second for a quick run. */
+  /** Returns `full`, or `quick` for a quick run. */
   of(full: number, quick: number): number;
 }
 
@@ -9,7 +9,7 @@ export interface Row {
   readonly what: string;
   readonly ours: string;
   readonly bare: string;
-  /** Comparison with the bar, if there is one; otherwise what the figures mean. */
+  /** Comparison with the bar if there is a bar, else an explanation of the figures. */
   readonly verdict: string;
 }
 

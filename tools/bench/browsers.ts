@@ -3,7 +3,7 @@ import { type BrowserRuntime, findBrowsers, realDisk } from "../../src/platform/
 import { dataDirectory } from "../../src/platform/data-directory.ts";
 import { browserFlags } from "../../workers/isolation/browser-flags.ts";
 
-/** As root a browser starts only without a sandbox. In an isolation slot it has another uid and a sandbox. */
+/** Browsers run by root start only without a sandbox. In an isolation slot they have another uid and a sandbox. */
 const isRoot = process.getuid?.() === 0;
 
 /** Flags without which a browser does not start here. */

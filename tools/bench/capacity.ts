@@ -9,7 +9,7 @@ import { startSite } from "./site.ts";
 
 const gibibyte = 2 ** 30;
 
-/** Above all limits. */
+/** Capacity of the worker, above the number of sessions that memory allows. */
 const slots = 256;
 
 /** Milliseconds in which the worker must be ready. */

@@ -1,8 +1,8 @@
 import type { Page } from "playwright-core";
 
 /**
- * A scrolling page that paints the time and the number of received presses as bits, so that pictures can be decoded. It
- * repaints in every second frame, the rate of captures, and in the first frame after a press.
+ * A scrolling page that paints the time and the number of received presses as bits, so that pictures can be decoded.
+ * The page repaints in every second frame, the rate of captures, and in the first frame after a press.
  */
 export const clockPage = `<!DOCTYPE html><title>Clock</title><link rel="icon" href="data:,">
 <style>body { margin: 0; font: 14px sans-serif } canvas { position: fixed; top: 0; left: 0 } p:nth-child(even) { background: #cde }</style>

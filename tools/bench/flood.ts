@@ -69,7 +69,7 @@ async function measureRuntime(runtime: string, others: number, ms: number): Prom
   }
 }
 
-/** Follows a session: a browser reports output of pages only while a client follows. */
+/** Follows a session: a browser reports the output of pages only to followers. */
 async function follow(session: DrivenSession, signal: AbortSignal): Promise<void> {
   try {
     for await (const event of session.watch(signal)) event.id;
@@ -82,7 +82,7 @@ async function tap(session: DrivenSession, selector: string): Promise<void> {
   await session.interact({ action: { case: "tap", value: { selector } }, timeoutMs: 30_000 });
 }
 
-/** Taps in all sessions for a while, and measures this process, which is the worker. */
+/** Taps in all sessions for `ms` milliseconds, and measures this process, which runs the worker. */
 async function watch(sessions: readonly DrivenSession[], ms: number): Promise<Seen> {
   const before = process.memoryUsage.rss();
   let most = before;

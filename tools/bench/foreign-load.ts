@@ -1,9 +1,9 @@
 import { hostBusyMs, type ProcessTimes, readTree } from "./processes.ts";
 
-/** Milliseconds between samples. A browser lives for some 500 ms; its CPU after the last sample counts as foreign. */
+/** Milliseconds between samples. A browser lives for some 500 ms; CPU time after its last sample counts as foreign. */
 const lookMs = 250;
 
-/** Estimates the foreign load of the machine: its total CPU time minus that of our processes. */
+/** Estimates the foreign load of the machine: its total CPU time minus that of this process and its descendants. */
 export class ForeignLoad {
   readonly #seen = new Map<string, ProcessTimes>();
   readonly #timer = setInterval(() => this.#look(), lookMs);

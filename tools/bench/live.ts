@@ -18,7 +18,7 @@ const bars = { firstMs: 1_000, glassMs: 60, inputMs: 80, perSecond: 28, cores: 0
 /** Machine load in percent above which latency is not meaningful. */
 const voidAbove = 85;
 
-/** Milliseconds until a stream is steady, and from a viewer's disconnect until its costs are released. */
+/** Milliseconds until a stream is steady, and from a viewer's disconnect until its resources are released. */
 const settle = { stream: 4_000, left: 15_000 };
 
 /** Quality of live pictures and their costs, over LiveKit and by frames. */
@@ -181,7 +181,9 @@ async function pressSome(page: Page, count: number): Promise<void> {
   }
 }
 
-/** Compares idle sessions in pairs, of which one was watched before: the difference is the cost left over. */
+/**
+ * Compares pairs of idle sessions, one of which had a viewer before. The difference is the cost that the viewer left.
+ */
 async function onceLeft(scene: Scene, scale: Scale): Promise<Row[]> {
   const firsts: number[] = [];
   const cpu: number[] = [];

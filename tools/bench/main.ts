@@ -79,6 +79,6 @@ async function measure(bench: Bench, isQuick: boolean): Promise<void> {
 
 main(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
-  // Processes of a failed bench would keep this one alive. Browsers end with their pipes.
+  // Processes of a failed bench would keep this process alive. Browsers end with their pipes.
   process.exit(1);
 });

@@ -59,7 +59,10 @@ async function measureShells(url: string, more: number): Promise<number> {
   }
 }
 
-/** Starts one, which also pays for shared memory, then more. Returns the bytes that each of these adds. */
+/**
+ * Starts one session, whose memory includes shared memory, and then `more`. Returns the bytes that each of the latter
+ * adds.
+ */
 async function marginal(begin: () => Promise<unknown>, read: () => number, more: number): Promise<number> {
   await begin();
   await delay(settleMs);

@@ -12,7 +12,7 @@ const lookBar = 24_576;
 
 const tableRows = 4_000;
 
-/** Time that an agent waits in addition to its model. */
+/** Time that an agent waits besides the time of its model. */
 export const observe: Bench = {
   name: "observe",
   title: `an action with its settling and a snapshot, on a still page; snapshots of a page with a table of ${tableRows} rows`,

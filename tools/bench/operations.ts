@@ -13,11 +13,11 @@ import { startSite } from "./site.ts";
 /** Allowed overhead of an operation: a factor, or milliseconds. */
 type Bar = { readonly times: number } | { readonly addedMs: number };
 
-/** Finding, checking and aiming at an element: Playwright waits for two frames. */
+/** Bar for finding, checking and aiming at an element, for which Playwright waits two frames. */
 const element: Bar = { times: 0.35 };
-/** Work of the browser on both sides. */
+/** Bar for operations that the browser performs on both sides. */
 const browserWork: Bar = { addedMs: 5 };
-/** Work that is slow on both sides. */
+/** Bar for operations that are slow on both sides. */
 const slowWork: Bar = { times: 1.15 };
 
 const viewport = { width: 1280, height: 720 };
@@ -193,7 +193,7 @@ async function measure({ name, bar, ours, bare }: Operation, runtime: string, { 
   const cpu = { ours: 0, bare: 0 };
   const tree = service.supervisor.pid ?? 0;
   const ourCpu = () => treeCpuMs(tree);
-  // The service is a child of this process, as the other browser is.
+  // The service is a child of this process, as the bare browser is.
   const bareCpu = () => treeCpuMs(process.pid) - treeCpuMs(tree);
   const counted =
     (side: "ours" | "bare", read: () => number, measure: Measure): Measure =>

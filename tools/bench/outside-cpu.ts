@@ -12,7 +12,7 @@ const barMs = 50;
 /** Milliseconds of the idle measurement, whose costs are subtracted. */
 const idleMs = 10_000;
 
-/** Sessions per round, since /proc counts in ticks of 10 ms. */
+/** Sessions per round: several, because /proc counts in ticks of 10 ms. */
 const sessions = 10;
 
 /** CPU milliseconds of each part of the service outside the browsers. */

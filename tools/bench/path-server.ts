@@ -1,5 +1,5 @@
 // One side of the path bench in its own process: `gateway` without browsers, or `bare` Fastify. Sends its address to
-// its parent, and for every message its CPU time since the start.
+// its parent, and its CPU time since the start in response to every message.
 import { rm } from "node:fs/promises";
 import { create } from "@bufbuild/protobuf";
 import { fastify } from "fastify";
@@ -19,7 +19,7 @@ export interface ServerReady {
   readonly key: string;
 }
 
-/** More than all rounds use: the bucket is drawn from as usual, and never empty. */
+/** Bucket size above the use of all rounds, so that requests draw tokens as usual and never find the bucket empty. */
 const room = { capacity: 1e9, refillPerSecond: 1e9 };
 
 async function startGateway(): Promise<ServerReady> {

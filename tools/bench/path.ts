@@ -9,7 +9,7 @@ import { interleave, type Measure, median } from "./samples.ts";
 const bar = 2;
 const connections = 50;
 
-/** Some 150 ms of CPU time, short enough that both sides see the same machine load. */
+/** Requests per round. They take some 150 ms of CPU time, so that both sides have the same machine load. */
 const requests = 3_000;
 
 /** Warm-up rounds: the gateway's path is compiled after some 20,000 requests, Fastify's after fewer. */

@@ -18,7 +18,7 @@ export interface ProcessTimes {
 function readProcess(pid: number): ProcessTimes | undefined {
   const stat = readText(`/proc/${pid}/stat`);
   if (stat === undefined) return undefined;
-  // The name, in brackets, may contain any characters. The next field is number 3 of proc(5).
+  // The process name, in brackets, may contain any characters. The next field is number 3 of proc(5).
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const field = (number: number): number => Number(fields[number - 3]);
   return {

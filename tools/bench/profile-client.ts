@@ -1,7 +1,7 @@
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import type { Rest } from "../../test/support/rest.ts";
 
-/** Milliseconds in which a save completes, including the restart of a worker. */
+/** Milliseconds to wait for a save, including the restart of a worker. */
 const savedWithin = 60_000;
 
 /** Creates a profile and returns its id. */

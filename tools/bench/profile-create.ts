@@ -15,7 +15,7 @@ import { interleave, median, spread } from "./samples.ts";
 
 const bar = 1.3;
 
-/** Milliseconds for the slot of an ended session to be cleared, which is not measured. */
+/** Milliseconds to wait, outside the measurement, until the isolation slot of an ended session is cleared. */
 const teardownMs = 500;
 
 /** Time that a profile of 20 sites adds to the creation of a session. */

@@ -10,7 +10,7 @@ import { type Service, startService } from "../../test/support/service.ts";
 import type { Bench, Row, Scale } from "./bench.ts";
 import { awaitSaved, createProfile } from "./profile-client.ts";
 
-/** Cookies are stored outside the slot every 10 s, so they are stored after this time. */
+/** Milliseconds until cookies are stored outside the isolation slot, which happens every 10 s. */
 const notedMs = 11_000;
 
 /** Milliseconds to create a session while the worker restarts, and for a session to expire. */

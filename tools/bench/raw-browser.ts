@@ -16,7 +16,7 @@ type Result = any;
 /** A browser with the flags of the service, driven by CDP over its pipe. */
 export class RawBrowser {
   readonly process: ChildProcess;
-  /** Full Chromium does not start without one. */
+  /** User data directory, without which full Chromium does not start. */
   readonly #directory: string | undefined;
   readonly #events = new EventEmitter();
   readonly #input: Writable;
@@ -123,7 +123,7 @@ export async function loadPage(browser: RawBrowser, { sessionId }: RawPage, url:
   await loaded;
 }
 
-/** Attempts to take a screenshot. */
+/** Number of attempts to take a screenshot. */
 const mostShots = 20;
 
 /** Takes a PNG of the viewport with the same encoder as the service. */

@@ -23,7 +23,7 @@ const actions = [
   { kind: "tap", selector: "#go" },
 ];
 
-/** A form filled from far away, with each transport. */
+/** Time to fill a form over a network with a long round trip, with each transport. */
 export const remoteClients: Bench = {
   name: "remote-clients",
   title: `a form of ten steps with ${roundTripMs} ms of round trip added, against the same without`,

@@ -16,7 +16,7 @@ export function spread(samples: readonly number[]): string {
   return `${median(samples).toFixed(1)} ms (p95 ${percentile(samples, 0.95).toFixed(1)})`;
 }
 
-/** Measures once and returns the figure. */
+/** Takes one measurement and returns its value. */
 export type Measure = () => Promise<number>;
 
 /** Creates a measure of the duration of an operation, in milliseconds. */

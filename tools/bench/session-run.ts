@@ -1,7 +1,7 @@
 import type { Client } from "./client.ts";
 import { firstPage, loadPage, openPage, RawBrowser, shootPage } from "./raw-browser.ts";
 
-/** A session after its work, before its end. */
+/** A session that has taken its screenshot and not yet ended. */
 export interface DoneSession {
   end(): Promise<void>;
 }

@@ -65,7 +65,7 @@ const tablePage = (rows: number): string => `<!DOCTYPE html><title>Stock</title>
   return `<tr><td>${index}</td><td>Item ${index}</td><td>${index * 7} EUR</td><td><button>Buy ${index}</button></td></tr>`;
 })}</table>`;
 
-/** Creates text in blocks of 64 KiB: a single node of that size would take minutes to lay out. */
+/** Creates text in blocks of 64 KiB: a single text node of the whole size would take minutes to lay out. */
 function textPage(bytes: number): string {
   return `<!DOCTYPE html><title>Text</title><link rel="icon" href="data:,"><body style="display: none"><script>
 const block = "lorem ipsum dolor sit amet, consectetur adipiscing elit sed do. ".repeat(1024);

@@ -35,7 +35,7 @@ async function follow(address: string): Promise<void> {
     const text = rest + bytes.toString("latin1");
     if (statuses === 0 && text.startsWith("HTTP/1.1 ") && !text.startsWith("HTTP/1.1 200")) send({ lost: text });
     const news = text.split("\ndata: ").length - 1;
-    // Keeps a possible start of a marker.
+    // Keeps the end of the text, which may be the start of a marker.
     rest = text.slice(-6);
     if (news === 0) return;
     statuses += news;

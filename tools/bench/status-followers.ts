@@ -13,7 +13,7 @@ const kibibyte = 1_024;
 const barKib = 20;
 const addresses = 200;
 
-/** Milliseconds for the next sample to be received, and for a backend's statistics to be readable. */
+/** Milliseconds to wait for a status sample, and for the statistics of PostgreSQL to be up to date. */
 const [hearMs, countMs] = [60_000, 12_000];
 
 const id = "inc_01jd2z5r1v7k9m3q8t4w6x0y2b";
@@ -84,7 +84,7 @@ async function declare(db: Database, change: number): Promise<void> {
   });
 }
 
-/** Counts reads of the status board, each of which queries the updates of the incident once. */
+/** Counts reads of the status: each read queries the updates of the incident once. */
 async function countReads(db: Database): Promise<number> {
   const named = {
     name: "",

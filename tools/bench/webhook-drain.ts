@@ -30,7 +30,7 @@ export interface Drained {
   readonly postgresMs: number;
 }
 
-/** Queues events of each account without a delivering gateway, then starts one that delivers them all. */
+/** Queues events of each account while no gateway delivers, then starts a gateway that delivers all of them. */
 export async function drain({ site, accounts }: DrainSite, events: number): Promise<Drained> {
   const { deployment, arrivals, until } = site;
   const gateway = deployment.gateway(1);

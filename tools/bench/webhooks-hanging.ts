@@ -14,7 +14,7 @@ export const webhooksHanging: Bench = {
   title:
     "30 endpoints, an event a second each, while 100 other accounts cause 3 events at once: these have no endpoints, and then 1,000 that hang",
   async run(scale): Promise<Row[]> {
-    // The p99 of one round consists of a few samples in the first half second, and varies by a factor.
+    // The p99 of one round is decided by a few samples in its first half second, so single rounds vary strongly.
     const [owners, seconds, rounds] = [scale.of(100, 10), scale.of(40, 10), scale.of(3, 1)];
     const [alone, beside]: [number[], number[]] = [[], []];
     let hung = 0;
@@ -37,7 +37,7 @@ export const webhooksHanging: Bench = {
   },
 };
 
-/** Measures sound deliveries without and with hanging ones, on a new service. */
+/** Measures deliveries of responding endpoints, without and with hanging endpoints, on a new service. */
 async function measureRound(owners: number, seconds: number) {
   await using site = await startWebhookSite(owners + 30);
   const sound: WebhookAccount[] = [];

@@ -92,7 +92,7 @@ interface Latency {
   readonly fromCause: number[];
   /** Milliseconds from the response to that request, a lower bound of the time from the commit. */
   readonly fromAnswer: number[];
-  /** Milliseconds of bare POSTs, each sent just before. */
+  /** Milliseconds of bare POSTs, each sent just before a delivery. */
   readonly posts: number[];
 }
 

@@ -44,14 +44,14 @@ function* editsOf(source: Buffer): Generator<Edit> {
   }
 }
 
-/** Treats SQL texts as ASCII up to the change. */
+/** Yields the changes of an SQL text. `from` is the byte at which the text starts in the source. */
 function* editsOfSql(sql: string, from: number): Generator<Edit> {
   const rangeOf = (index: number, length: number) => {
     const start = from + Buffer.byteLength(sql.slice(0, index));
     return { start, end: start + Buffer.byteLength(sql.slice(index, index + length)) };
   };
   for (const { 0: all, 1: and = "", 2: condition, index } of sql.matchAll(sqlCondition)) {
-    // Keeps the condition, from which PostgreSQL infers the types of its parameters.
+    // Keeps the condition, because PostgreSQL infers the types of parameters from it.
     const text = `${and}(${condition} or true)`;
     yield { ...rangeOf(index, all.length), kind: "and", change: `without ${all}`, text };
   }

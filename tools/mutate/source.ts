@@ -6,7 +6,7 @@ export interface SourceRange {
   readonly end: number;
 }
 
-/** A constant with a duration. Nested properties have their path as name: `times.look.first`. */
+/** A constant with a duration. The name of a nested property is its path: `times.look.first`. */
 export interface DurationConstant extends SourceRange {
   readonly name: string;
   /** Initializer expression. */
@@ -16,7 +16,7 @@ export interface DurationConstant extends SourceRange {
 /** A node of the syntax tree. */
 export interface SyntaxNode extends SourceRange {
   readonly type: string;
-  /** Returns a child by its name in swc. */
+  /** Returns a child by the name of its property in swc. */
   child(name: string): SyntaxNode | undefined;
   /** Returns the children of a list property; [] if there is no list. */
   children(name: string): readonly SyntaxNode[];
@@ -68,8 +68,8 @@ function bare(node: SyntaxNode | undefined): SyntaxNode | undefined {
 }
 
 /**
- * Returns the duration constants of a module: those whose names end in `Ms`, `For` or `Every`, and members of objects
- * called `times` or `lifetimes`.
+ * Returns the duration constants of a module: constants whose names end in `Ms`, `For` or `Every`, and members of
+ * objects called `times` or `lifetimes`.
  */
 export function findDurations(text: string): DurationConstant[] {
   const source = Buffer.from(text);

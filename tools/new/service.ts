@@ -1,7 +1,10 @@
 import { addEndpoint } from "./endpoint.ts";
 import { camel, pascal, type Tree } from "./tree.ts";
 
-/** Adds a service of one noun, such as `note`: proto file, folder of `src`, test, and one endpoint that gets a note. */
+/**
+ * Adds a service for a noun such as `note`: a proto file, a folder in `src`, a test, and an endpoint that returns a
+ * note.
+ */
 export function addService(tree: Tree, noun: string): void {
   if (!/^[a-z]+(_[a-z]+)*$/.test(noun))
     throw new Error(`expected a singular noun such as note or api_key, got ${noun}`);

@@ -3,7 +3,7 @@ import { dirname, extname } from "node:path";
 
 /** Changes of files that are written together, so that a refused command leaves the checkout as it was. */
 export class Tree {
-  /** Next steps of the contributor. */
+  /** Next steps for the contributor. */
   readonly steps: string[] = [];
   readonly #changed = new Map<string, string>();
 
@@ -19,13 +19,13 @@ export class Tree {
     this.#changed.set(file, text);
   }
 
-  /** Finds the files of a pattern, also those not yet saved, whose text matches. */
+  /** Finds files by a glob pattern and their text. Includes files that are not yet saved. */
   find(pattern: string, text: RegExp): string[] {
     const files = new Set([...globSync(pattern), ...this.#changed.keys()]);
     return [...files].filter((file) => extname(file) === extname(pattern) && text.test(this.read(file)));
   }
 
-  /** Inserts text before the last occurrence of a mark. */
+  /** Inserts text before the last occurrence of `mark`. */
   insertBefore(file: string, mark: string, text: string): void {
     const before = this.read(file);
     const at = before.lastIndexOf(mark);

@@ -29,8 +29,8 @@ function lineOf(source: string, at: number): number {
 }
 
 /**
- * Splits a text into paragraphs, list items, headings and table cells. Fenced code is left out. `splitsAt` starts another
- * paragraph.
+ * Splits a text into paragraphs, list items, headings and table cells. Fenced code is left out. A line that matches
+ * `splitsAt` starts another paragraph.
  */
 function readText(source: string, firstLine: number, splitsAt: RegExp): Passage[] {
   const found: Passage[] = [];
@@ -67,7 +67,7 @@ function readText(source: string, firstLine: number, splitsAt: RegExp): Passage[
 /** Reads a Markdown file. */
 export const readMarkdown = (source: string): Passage[] => readText(source, 1, /(?!)/);
 
-/** Reads a comment, whose indented lines are no part of the line before. */
+/** Reads a comment. Indented lines do not continue the previous paragraph. */
 const readComment = (source: string, firstLine: number): Passage[] => readText(source, firstLine, /^ {2,}/);
 
 /** Reads the comments and messages of TypeScript, JavaScript and protobuf. */

@@ -7,7 +7,7 @@ export interface ProsePattern {
   /** Regular expression, case-insensitive. `^` is the start of a comment, a paragraph, a message or a subject. */
   readonly pattern: string;
   readonly kinds: readonly Passage["kind"][];
-  /** A text that the pattern finds, and a similar one that it does not find. */
+  /** A text that the pattern matches. */
   readonly catches: string;
   readonly passes: string;
   readonly instead: string;

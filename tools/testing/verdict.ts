@@ -18,7 +18,7 @@ interface FileResult {
   readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
 }
 
-/** A record of `flakes.jsonl`: a test that failed and then passed. It is open until `closed` names a commit. */
+/** A record of `flakes.jsonl`: a test that failed and then passed. The record is open until `closed` names a commit. */
 interface Flake {
   readonly file: string;
   readonly test: string;
@@ -26,10 +26,10 @@ interface Flake {
   readonly closed?: string;
 }
 
-/** With more failed files, the run is red without a second run. */
+/** If more files fail, the run is red and the files do not run once more. */
 const mostFiles = 10;
 
-/** Open flakes per file above which another one is red. */
+/** If a file has more open flakes, another flake makes the run red. */
 const mostOpen = 3;
 
 const readReport = (path: string): Report => JSON.parse(readText(path) || "{}");

@@ -26,7 +26,7 @@ export interface Target {
   readonly session: string;
 }
 
-/** Methods that launch a browser, which costs more than the message. */
+/** Methods that launch a browser, whose cost would hide the cost of the message. */
 const dear: ReadonlySet<string> = new Set(["SessionService.Create", "AgentSessionService.Create"]);
 
 const documents = ["/", "/docs", "/docs/webhooks.md", "/v1/openapi.json", "/errors", "/live", "/status", "/nothing"];
@@ -86,7 +86,9 @@ const repeat =
     return last;
   };
 
-/** Returns the messages of a method for all its transports, without valid ones if the gateway would not parse them. */
+/**
+ * Returns the messages of a method for all its transports. Omits valid messages if the gateway would not parse them.
+ */
 function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): Cell[] {
   const { doors, grpcUrl, key, session } = target;
   const { kind, method, route, rules, name } = served;

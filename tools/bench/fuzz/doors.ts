@@ -7,7 +7,7 @@ import { envelope } from "../../../test/hostile-bytes/bytes.ts";
 /** Milliseconds to wait for a response. */
 const patience = 1_000;
 
-/** Messages under way at once. */
+/** Number of concurrent messages. */
 export const atOnce = 4;
 
 /** A client request, for any transport. */
@@ -16,7 +16,7 @@ export interface Sent {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** The response does not end, so its first part suffices. */
+  /** Whether the response never ends, so that its first part suffices. */
   readonly endless?: boolean;
 }
 
@@ -81,7 +81,7 @@ export class Doors implements Disposable {
     if (known && !known.closed && !known.destroyed) return known;
     const session = connect(url).on("error", () => undefined);
     this.#sessions.set(url, session);
-    // A refused connection makes its request fail.
+    // An error is ignored here, because the request on a refused connection fails too.
     await Promise.race([once(session, "connect"), once(session, "close")]).catch(() => undefined);
     return session;
   }
@@ -114,7 +114,7 @@ export class Doors implements Disposable {
         if (left > 0) socket.send(message, { binary: false });
         left -= 1;
       };
-      // After a message that closes the connection, few others are sent at once.
+      // If a message closed the previous connection, only a few messages are sent at once.
       socket.on("open", () => {
         for (let burst = sent === 0 ? times : atOnce; burst > 0; burst -= 1) sendNext();
       });

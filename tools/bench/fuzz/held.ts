@@ -2,18 +2,18 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { envelope, type Fields, frame, hpack, http1 } from "../../../test/hostile-bytes/bytes.ts";
 
-/** Bytes that a client sends and then leaves unfinished, or with unread responses. */
+/** An unfinished request, or requests whose responses the client does not read. */
 export interface Held {
   readonly name: string;
   readonly port: "PORT" | "GRPC_PORT";
   readonly bytes: Buffer;
 }
 
-/** Fits the initial window of an HTTP/2 stream (RFC 9113, section 6.9.2). */
+/** Part of a body that fits the initial window of an HTTP/2 stream (RFC 9113, section 6.9.2). */
 const part = Buffer.alloc(48 * 1_024, 0x20);
 const promised = 1_000_000;
 
-/** Returns preface, settings and one request. */
+/** Returns the bytes of an HTTP/2 preface, settings and one request. */
 function http2(fields: Fields, body: Buffer, windowless: boolean): Buffer {
   const noWindow = [0, 4, 0, 0, 0, 0];
   const [endStream, endHeaders] = [1, 4];

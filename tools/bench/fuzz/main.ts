@@ -16,11 +16,11 @@ import { Doors } from "./doors.ts";
 import { held, hold } from "./held.ts";
 import { Meter } from "./meter.ts";
 
-/** Bars without a key: CPU milliseconds of the event loop per message, and bytes kept. */
+/** CPU milliseconds of the event loop that a message may take, by client. */
 const bars = { "without a key": 2, "with a key": 20 };
 const mostBytes = 64 * 1_024;
 
-/** Messages of a first measurement, and of a second one for cells near their bar. */
+/** Number of messages of the first measurement, and of the second measurement for cells near their bar. */
 const [few, many] = [20, 200];
 const holders = 100;
 const shown = 25;
@@ -35,7 +35,7 @@ interface Measured {
   readonly answer: string;
 }
 
-/** Measures cells in order until none is left or the time is over. */
+/** Measures cells in order until all are measured or the time is over. */
 async function measure(meter: Meter, cells: readonly Cell[], until: number): Promise<Measured[]> {
   const measured: Measured[] = [];
   for (const cell of cells) {
@@ -133,7 +133,7 @@ async function main(argument: string | undefined): Promise<void> {
   if (body.type) throw new Error(`a message has ended the session: ${body.detail}`);
 }
 
-/** Lifts rate limits, since an empty bucket would refuse messages unread. */
+/** Lifts rate limits, because an empty bucket would refuse messages before they are read. */
 async function liftLimits({ key, url, dataDir }: Aim): Promise<void> {
   const { body } = await restClient({ url, key })("/v1/account/me");
   const most = String(2 ** 31);

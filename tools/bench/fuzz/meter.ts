@@ -7,7 +7,7 @@ const loopMs = (pid: number): number =>
 
 const idleMs = 5_000;
 
-/** Measures the event loop time of a process, minus its idle activity. */
+/** Measures the event loop time of a process, minus that of its idle activity. */
 export class Meter {
   readonly #pid: number;
   readonly #idle: number;

@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 /** Default address of Node's inspector, which one process of a machine can use at a time. */
 const address = "http://127.0.0.1:9229/json/list";
 
-/** Milliseconds for which another process may use the port. */
+/** Milliseconds to wait while another process uses the port. */
 const patience = 60_000;
 
 /** Resources of a Node process just after a garbage collection. */

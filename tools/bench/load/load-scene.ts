@@ -10,7 +10,7 @@ import { type Rest, restClient } from "../../../test/support/rest.ts";
 import { type Service, startService } from "../../../test/support/service.ts";
 import { homeOf } from "../../../workers/isolation/processes.ts";
 
-/** Milliseconds in which everything that has ended must disappear. */
+/** Milliseconds in which all resources of ended sessions must disappear. */
 const goneWithin = 45_000;
 
 /** A service under load, the site of its pages, and the checks for leaks. */
@@ -76,7 +76,7 @@ export class LoadScene {
     return Number(/^pilothouse_slots\{state="held",.*\} (\d+)/m.exec(text)?.[1] ?? Number.NaN);
   }
 
-  /** Returns the processes of a session's browser, found by a file that the session downloads to its slot. */
+  /** Returns the processes of a session's browser, found by a file that the session downloads to its isolation slot. */
   async browserOf(session: string): Promise<readonly ListedProcess[]> {
     const text = `marker-${session}`;
     const url = this.site.url(`/marker?text=${encodeURIComponent(text)}`);

@@ -1,7 +1,7 @@
 import type { LoadScene } from "./load-scene.ts";
 import { type SessionKind, UnexpectedAnswer } from "./session-kinds.ts";
 
-/** Unexpected outcomes: counts by error slug, and messages. */
+/** Unexpected outcomes of sessions: their number by error slug, and messages. */
 export interface RunFaults {
   readonly bySlug: ReadonlyMap<string, number>;
   readonly messages: readonly string[];

@@ -14,10 +14,13 @@ const atOnce = 4;
 /** Sessions per line. Of 20 sessions, one is killed, one is abandoned, and one runs in full Chromium. */
 const lineEvery = 100;
 
-/** Milliseconds between checks of whether warm browsers still end. Longer than the pool remembers demand. */
+/** Milliseconds between checks of whether warm browsers still end. The pool forgets demand within this time. */
 const calmMs = 40_000;
 
-/** Connections come and go. A leak of one descriptor per hundred sessions exceeds this in 2,000. */
+/**
+ * Descriptors that may be open in addition, because the number of connections varies. A leak of one descriptor per
+ * hundred sessions exceeds this after 2,000 sessions.
+ */
 const slack = 4;
 
 /** Allowed growth of a process from the second line to the end. */
@@ -101,7 +104,7 @@ async function describe(
   return `${cells.join(" ")}\n`;
 }
 
-/** Returns the resources held at the end in excess of the second line. Shorter runs are not compared. */
+/** Returns the resources that the last line has in excess of the second line. Shorter runs are not compared. */
 function compare(warm: Line | undefined, last: Line | undefined): string[] {
   if (!warm || !last) return [];
   return (["gateway", "worker"] as const).flatMap((name) => {
