@@ -6,9 +6,7 @@ import type { Clock } from "../src/platform/clock.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Log } from "../src/platform/log.ts";
 
-/**
- * Kinds of held bytes: request bodies, stream messages in either direction, unfinished captures, and unread responses.
- */
+/** Kinds of held bytes: request bodies, stream messages both ways, unfinished captures, unread responses. */
 const kinds = ["body", "message", "capture", "answer"] as const;
 
 type BufferKind = (typeof kinds)[number];

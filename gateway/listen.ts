@@ -158,9 +158,7 @@ export class SharedPort {
     return server;
   }
 
-  /**
-   * Destroys a closing connection that does not answer a ping. After GOAWAY, Node stops reading at an invalid frame.
-   */
+  /** Destroys a closing connection that does not answer a ping. After GOAWAY, an invalid frame ends Node's reading. */
   #probe(session: ServerHttp2Session, use: Http2Use): void {
     if (use.pingedAt === undefined) {
       use.pingedAt = performance.now();

@@ -19,10 +19,7 @@ export type ResolvePeer = (remoteAddress: string | undefined, header: HeaderRead
 // Request ids that are safe in logs and headers.
 const saneRequestId = /^[A-Za-z0-9._~:-]{1,128}$/;
 
-/**
- * Returns the peer with a bearer that was not sent in the Authorization header. An Authorization header takes
- * precedence.
- */
+/** Returns the peer with a bearer from elsewhere in the request. An Authorization header takes precedence. */
 export function showingBearer(peer: Peer, bearer: string | undefined): Peer {
   if (bearer === undefined) return peer;
   const { header } = peer;

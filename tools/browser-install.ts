@@ -13,9 +13,7 @@ export interface Machine {
   downloadAnswers(): Promise<boolean>;
 }
 
-/**
- * How to install missing browsers. `nothing`: no browser is missing; `nobody`: missing browsers cannot be installed.
- */
+/** How to install missing browsers. `nothing`: no browser is missing; `nobody`: no installation is possible. */
 export type InstallPlan =
   | { by: "nothing" }
   | { by: "apt"; browsers: string[] }

@@ -16,9 +16,7 @@ function isUsing(node: { type: string }): node is UsingDeclaration {
   return node.type === "UsingDeclaration";
 }
 
-/**
- * Adds `using` declarations to swc's visitor, which throws on them (@swc/core 1.16). The visitor reads them as `const`.
- */
+/** Adds `using` declarations to swc's visitor, which throws on them (@swc/core 1.16). They are read as `const`. */
 function readUsingDeclarations(): void {
   const { visitStatement } = Visitor.prototype;
   Visitor.prototype.visitStatement = function (statement) {

@@ -114,9 +114,7 @@ function nameOf(reference: string): string {
   return reference.split("/").at(-1) ?? reference;
 }
 
-/**
- * Formats a type in TypeScript notation with its limits. Keywords without a TypeScript notation are appended as JSON.
- */
+/** Formats a type in TypeScript notation with its limits. Other keywords are appended as JSON. */
 function typeOf(schema: JsonSchema): string {
   const { description: _, "x-default": ofBody, default: standard = ofBody, ...rest } = schema;
   const text = shapeOf(rest);

@@ -35,10 +35,7 @@ export class Unreachable extends StartRefused {
   }
 }
 
-/**
- * Sends a request to the service. Throws Unreachable if there is no response, and the reason of `signal` if the signal
- * aborts.
- */
+/** Sends a request to the service. Throws Unreachable without a response, and the abort reason of `signal`. */
 export async function callService(service: string, path: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(`${service}${path}`, init);

@@ -76,8 +76,7 @@ need_packages() {
   cp package-lock.json node_modules/.installed-lock.json
 }
 
-# Finds the first Node 24 or later among the packages and on the PATH, and puts it first on the PATH. npm's own Node
-# binaries need glibc.
+# Puts the first Node 24 or later of the packages or the PATH first on the PATH. npm's Node binaries need glibc.
 need_node() {
   search="$PWD/node_modules/.bin:$PATH"
   saved_separator=$IFS

@@ -1,7 +1,6 @@
 # Servers that tests use besides PostgreSQL, which is an npm package. Sourced after setup.sh.
 
-# Package and command of each server. Commands of Debian's daemons are in sbin, which may not be on an ordinary user's
-# PATH.
+# Package and command of each server. Debian's daemons are in sbin, which may not be on a user's PATH.
 test_servers="redis-server:redis-server squid:squid tinyproxy:tinyproxy dante-server:danted postgresql:pg_ctlcluster iproute2:ip openssl:openssl"
 
 # Prints the missing packages.

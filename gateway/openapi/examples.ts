@@ -113,10 +113,7 @@ export function readOption(field: DescField, text: string): Json {
   return field.fieldKind !== "list" && field.fieldKind !== "map" && isText ? text : (JSON.parse(text) as Json);
 }
 
-/**
- * Returns an example id for a path: the id in the response of the method, else in that of another method of the
- * service.
- */
+/** Returns an example id for a path, from the response of the method, else of another method of the service. */
 export function pathExample(field: DescField, method: DescMethod): string {
   const methods = [method, ...method.parent.methods].filter(({ methodKind }) => methodKind === "unary");
   const ids = methods.map(({ output }) => output.fields.find(({ name }) => name === "id"));

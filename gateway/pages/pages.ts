@@ -68,10 +68,7 @@ function serve(text: string): Served {
   return { body, gzipped: gzipSync(body), etag };
 }
 
-/**
- * Returns a handler for a document that is built on first use. The handler sends 304 if the client has the current
- * version.
- */
+/** Returns a handler that builds a document on first use, and sends 304 if the client has the document. */
 export function revalidated(
   read: () => string | Promise<string>,
   headers: Readonly<Record<string, string>>,

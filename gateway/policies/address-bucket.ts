@@ -25,10 +25,7 @@ const documentWish = { bucket: "documents", capacity: 300, refillPerSecond: 60 }
 // An IPv6 customer controls a /64, which has any number of addresses.
 const ownerOf = (address: string): string => `address ${networkOf(address, { v4: 32, v6: 64 })}`;
 
-/**
- * Creates the `documents` buckets of client addresses. Each gateway has its own, since they protect its thread and
- * memory.
- */
+/** Creates the `documents` buckets of client addresses. Each gateway has its own, to protect its thread and memory. */
 export function createDocumentBucket({ clock }: Pick<App, "clock">): DrawForDocument {
   const buckets = createBuckets();
   return (address) => {

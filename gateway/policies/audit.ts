@@ -1,9 +1,6 @@
 import type { RunPolicy } from "./policy.ts";
 
-/**
- * Lets a method write its audit log entry in the transaction of its change, under the action that its option `audit`
- * names.
- */
+/** Lets a method write its audit log entry in the transaction of its change. The option `audit` names the action. */
 export const auditPolicy: RunPolicy = {
   name: "audit",
   enforces: ["audit"],

@@ -17,9 +17,7 @@ interface StreamAllowance {
   use(bytes: number): number;
 }
 
-/**
- * Creates a function that runs a stream with the allowance of its account. Streams of an account share the allowance.
- */
+/** Creates a function that runs a stream with an allowance, which all streams of an account share. */
 export function createStreamAllowances() {
   const open = new Map<string, { readonly allowance: StreamAllowance; streams: number }>();
   return async function* <T>(

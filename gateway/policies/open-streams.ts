@@ -29,9 +29,7 @@ type Open = (noMoreRequests: AbortSignal) => AsyncIterable<Message>;
 
 /** Open streams of a gateway, of all transports. A stream ends when its bearer becomes invalid. */
 export interface OpenStreams {
-  /**
-   * Yields the messages of a stream. If the bearer becomes invalid, throws the problem that a request would receive.
-   */
+  /** Yields the messages of a stream. Throws the problem that a request would receive if the bearer becomes invalid. */
   run(call: GatewayCall, open: Open): AsyncGenerator<Message>;
   /**
    * Counts a public stream that its transport writes. Throws if the client address has too many. Calls `end` when the

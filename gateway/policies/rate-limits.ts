@@ -75,10 +75,7 @@ export async function drawForMessage(call: GatewayCall, parts: PolicyParts, toke
   }
 }
 
-/**
- * Refunds the tokens that a call drew from its method's own buckets, unless the method has started the operation that
- * they pay for.
- */
+/** Refunds the tokens that a call drew from its method's own buckets, unless the method has charged the call. */
 export async function refundOwnBuckets(call: GatewayCall, parts: PolicyParts): Promise<void> {
   const { buckets } = call.served.rules;
   if (!call.hasDrawn || call.isCharged || buckets.length === 0) return;

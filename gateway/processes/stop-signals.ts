@@ -1,9 +1,6 @@
 import type { EventEmitter } from "node:events";
 
-/**
- * Milliseconds in which further signals count as the same one: a terminal signals all processes, and npm forwards the
- * signal.
- */
+/** Milliseconds in which a signal may repeat: a terminal signals all processes, and npm forwards the signal. */
 const echoMs = 2_000;
 
 /** Calls `stop` on each SIGINT and SIGTERM. Calls `hurry` first if the first signal came more than `echoMs` earlier. */

@@ -56,10 +56,7 @@ export interface SupervisedProcess {
   start(): Promise<void>;
   stop(): Promise<void>;
   post(post: BusPost): void;
-  /**
-   * Sends a request to the process. Resolves with undefined if the process is not running or does not respond within 2
-   * s.
-   */
+  /** Sends a request. Resolves with undefined if the process is not running or does not respond within 2 s. */
   ask(question: ProcessRequest): Promise<string | undefined>;
 }
 

@@ -5,9 +5,7 @@ import type { Broadcast } from "../../src/platform/broadcast.ts";
 import type { MessageWriter } from "../../src/platform/rest-json/writer.ts";
 import { aliveFrame, frameOf, openFrame } from "./event-stream.ts";
 
-/**
- * Groups of followers. One group per second receives a keep-alive frame, so that each follower receives one every 15 s.
- */
+/** Groups of followers. Each second one group receives a keep-alive frame: one frame per follower every 15 s. */
 const parts = 15;
 
 /** Followers to write to before yielding to the event loop. Writing to them takes 3 ms of CPU. */

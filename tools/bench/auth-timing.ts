@@ -103,10 +103,7 @@ function areaUnderCurve(first: readonly number[], second: readonly number[]): nu
   return first.reduce((sum, time) => sum + shorter(time), 0) / (first.length * second.length);
 }
 
-/**
- * Shuffles the addresses: the mail to a user slows the next request, which in fixed pairs would always be for an
- * unknown address.
- */
+/** Shuffles the addresses. The mail to a user slows the next request, which must not always be an unknown address. */
 function shuffle(emails: readonly string[]): string[] {
   const drawn = emails.map((email): [number, string] => [Math.random(), email]);
   return drawn.sort(([a], [b]) => a - b).map(([, email]) => email);

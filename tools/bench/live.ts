@@ -181,9 +181,7 @@ async function pressSome(page: Page, count: number): Promise<void> {
   }
 }
 
-/**
- * Compares pairs of idle sessions, one of which had a viewer before. The difference is the cost that the viewer left.
- */
+/** Compares pairs of idle sessions, one of which had a viewer. The difference is the cost that remains. */
 async function onceLeft(scene: Scene, scale: Scale): Promise<Row[]> {
   const firsts: number[] = [];
   const cpu: number[] = [];

@@ -59,10 +59,7 @@ async function measureShells(url: string, more: number): Promise<number> {
   }
 }
 
-/**
- * Starts one session, whose memory includes shared memory, and then `more`. Returns the bytes that each of the latter
- * adds.
- */
+/** Starts one session, whose memory includes shared memory, then `more`. Returns the bytes that each of these adds. */
 async function marginal(begin: () => Promise<unknown>, read: () => number, more: number): Promise<number> {
   await begin();
   await delay(settleMs);

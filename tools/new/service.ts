@@ -1,10 +1,7 @@
 import { addEndpoint } from "./endpoint.ts";
 import { camel, pascal, type Tree } from "./tree.ts";
 
-/**
- * Adds a service for a noun such as `note`: a proto file, a folder in `src`, a test, and an endpoint that returns a
- * note.
- */
+/** Adds a service for a noun such as `note`: proto file, folder of `src`, test, and an endpoint that returns a note. */
 export function addService(tree: Tree, noun: string): void {
   if (!/^[a-z]+(_[a-z]+)*$/.test(noun))
     throw new Error(`expected a singular noun such as note or api_key, got ${noun}`);

@@ -29,7 +29,7 @@ function git(cwd: string, ...args: string[]): string {
   return spawnSync("git", ["-C", cwd, ...args], { encoding: "utf8", maxBuffer: 1 << 28 }).stdout ?? "";
 }
 
-/** Returns --root; else the checkout that contains the first absolute path; else the working directory. */
+/** Returns --root, else the checkout of the first absolute path, else the working directory. */
 function findRoot(): string {
   if (values.root !== undefined) return resolve(values.root);
   const path = positionals.find(isAbsolute);

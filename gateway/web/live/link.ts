@@ -1,8 +1,6 @@
 const kept = { token: "pilothouse-view-key", viewer: "pilothouse-viewer-key" };
 
-/**
- * Removes the token from the address, so that the history does not contain the token. Stores it in the tab for reloads.
- */
+/** Moves the token from the address, and so from the history, to the storage of the tab. Returns the token. */
 export function takeToken(): string {
   const token = location.hash.slice(1);
   if (token === "") return recall(kept.token);

@@ -17,10 +17,7 @@ const lineEvery = 100;
 /** Milliseconds between checks of whether warm browsers still end. The pool forgets demand within this time. */
 const calmMs = 40_000;
 
-/**
- * Descriptors that may be open in addition, because the number of connections varies. A leak of one descriptor per
- * hundred sessions exceeds this after 2,000 sessions.
- */
+/** Allowed growth in descriptors. A leak of one per hundred sessions exceeds this after 2,000 sessions. */
 const slack = 4;
 
 /** Allowed growth of a process from the second line to the end. */
