@@ -48,7 +48,7 @@ interface Http2Use {
 export class SharedPort {
   readonly #options: PortOptions;
   readonly #listener: Listener;
-  // Both servers receive their connections from the listener.
+  // Servers without a port of their own; the listener passes connections to them.
   readonly #http1: Server;
   readonly #http2: Http2Server;
   readonly #sessions = new Map<ServerHttp2Session, Http2Use>();
@@ -98,7 +98,7 @@ export class SharedPort {
     const { limits, onUpgrade, onClientError } = this.#options;
     const options = {
       headersTimeout: limits.request,
-      // `SlowBodies` limits bodies, except raw ones.
+      // `SlowBodies` limits the time of bodies, except raw bodies.
       requestTimeout: 0,
       connectionsCheckingInterval: mostChecksEveryMs,
       keepAliveTimeout: limits.keepAlive,

@@ -61,7 +61,7 @@ export class Listener {
     return typeof address === "object" && address ? address.port : port;
   }
 
-  /** Refuses new connections, waits for open ones, and closes the remaining ones after `graceMs`. */
+  /** Refuses new connections, waits for open connections, and closes those still open after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const socket of this.#silent) {

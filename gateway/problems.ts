@@ -15,7 +15,7 @@ export class Problems {
     this.#log = log;
   }
 
-  /** Converts an error into a failure, and logs internal ones. */
+  /** Converts an error into a failure, and logs the failure if it is internal. */
   failure(thrown: unknown, requestId: string): Failure {
     const failure = fromFastify(thrown) ?? asFailure(thrown);
     if (failure.slug === "internal") {

@@ -9,7 +9,7 @@ export function requiredMembers(desc: DescMessage): Set<string> {
   return new Set(missing.filter((field) => desc.members.some(({ name }) => name === field)));
 }
 
-/** Returns the members present in every response: all except `optional` ones that are not nullable. */
+/** Returns the members present in every response: all members except `optional` fields that are not nullable. */
 export function writtenMembers(desc: DescMessage): Set<string> {
   return new Set(desc.members.filter(isAlwaysWritten).map(({ name }) => name));
 }

@@ -20,7 +20,7 @@ ${rows.length > 0 && html`<h4>Members besides the standard ones</h4><table>${row
   );
 }
 
-/** Renders the page of an unknown type URI, with a list of known ones. */
+/** Renders the page of an unknown type URI, with a list of known types. */
 export function renderUnknownError(): string {
   const rows = Object.entries(errorTable).map(
     ([slug, { status, title }]) =>

@@ -6,14 +6,14 @@ import { revalidated } from "./pages.ts";
 import { page } from "./shell.ts";
 import { style } from "./style.ts";
 
-/** Built from `gateway/web`. */
+/** Script of the page, built from `gateway/web`. */
 const script = readBuilt("live.js");
 
 function readBuilt(name: string): string {
   return readFileSync(new URL(`../../src/gen/web/${name}`, import.meta.url), "utf8");
 }
 
-/** The picture fills the space between the toolbars, and nothing covers it. */
+/** Style of the page. The picture fills the space between the toolbars, uncovered. */
 const ownStyle = `
 html, body { height: 100%; }
 body { display: flex; flex-direction: column; height: 100dvh; }

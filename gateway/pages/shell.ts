@@ -20,7 +20,7 @@ for (const pre of document.querySelectorAll("pre")) {
 interface Own {
   /** Style in addition to the common one. */
   readonly style: string;
-  /** Script in place of the one that copies examples. */
+  /** Script in place of the script that copies examples. */
   readonly script: string;
 }
 

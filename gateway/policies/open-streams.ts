@@ -16,7 +16,7 @@ const tryAgainAfter = 60;
 
 const stopped = Symbol("stopped");
 
-/** Limits unbounded streams (subscriptions and bidirectional ones). They are counted while they run. */
+/** Limits unbounded streams (subscriptions and bidirectional streams). Streams are counted while they run. */
 export const streamLimits: Policy = {
   name: "open streams",
   enforces: ["follows"],

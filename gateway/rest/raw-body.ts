@@ -5,7 +5,7 @@ import { raceSignal, unlessLate } from "../../src/platform/deadline.ts";
 import { type Failure, failFields } from "../../src/platform/errors.ts";
 import { sizeText } from "../message-size.ts";
 
-// Longest pause of an upload, in milliseconds. Its total time is not limited.
+// Longest pause of an upload, in milliseconds. The total time of an upload is not limited.
 const stillMs = 60_000;
 
 /**

@@ -79,7 +79,7 @@ function readQuery(
   }
 }
 
-/** Sets the field mask of a PATCH to the members that the client sent, including null ones (as in grpc-gateway). */
+/** Sets the field mask of a PATCH to the members that the client sent, including null members (as in grpc-gateway). */
 function setMask(message: Message, mask: DescField, json: unknown): void {
   const paths = typeof json === "object" && json !== null ? Object.keys(json) : [];
   Reflect.set(message, mask.localName, { $typeName: "google.protobuf.FieldMask", paths });

@@ -31,7 +31,7 @@ export class SharedStream {
     this.#write = write;
   }
 
-  /** Sends the latest frame and all later ones to a follower until it closes. */
+  /** Sends the latest frame and all later frames to a follower until its response closes. */
   follow(messages: Broadcast<Message>, response: ServerResponse): void {
     const part = this.#parts[this.#count % parts];
     if (!part) return;

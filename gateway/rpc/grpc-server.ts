@@ -89,7 +89,7 @@ export class GrpcServer {
     return this.#listener.start();
   }
 
-  /** Refuses new calls, lets running ones finish, and closes the remaining ones after `graceMs`. */
+  /** Refuses new calls, lets running calls finish, and ends the remaining calls after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     for (const { service } of this.#services) {
       this.#health.setStatus(service.typeName, "NOT_SERVING");

@@ -1,6 +1,6 @@
 import { Counter, type Registry } from "prom-client";
 
-/** Metrics of CDP client connections. `pilothouse_open_streams` counts the open ones. */
+/** Metrics of CDP client connections. `pilothouse_open_streams` counts open connections. */
 export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
 
 /** Creates the metrics of relays. */

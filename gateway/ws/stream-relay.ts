@@ -44,8 +44,8 @@ export interface RelayWay {
 
 /**
  * Opens a relaying method before its WebSocket is accepted, so that a refusal is the response to the handshake. The
- * returned function takes the accepted WebSocket and relays text frames unchanged in both directions. It returns a
- * function that reads the number of bytes waiting to be relayed.
+ * returned function takes the accepted WebSocket and relays text frames unchanged in both directions. The result of
+ * that function is a function that reads the number of bytes waiting to be relayed.
  */
 export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => () => number> {
   const { call, door, sessionId } = way;

@@ -125,7 +125,7 @@ export class WebSockets {
   #ping(): void {
     for (const client of this.#routes.flatMap(({ server }) => [...server.clients])) {
       const { alive = true, isPaused } = client as WebSocket & { alive?: boolean };
-      // A client is paused while its queue is full. Its pong is not read then.
+      // While the queue of a client is full, the client is paused and its pong is not read.
       if (isPaused) continue;
       if (!alive) {
         client.terminate();

@@ -37,7 +37,7 @@ export const outsideCpu: Bench = {
       const round = async (): Promise<void> => {
         for (let left = sessions; left > 0; left -= 1) await (await run()).end();
       };
-      // Both processes compile hot code during their first dozens of sessions.
+      // The gateway and the worker compile hot code during their first dozens of sessions.
       for (let left = scale.of(2, 1); left > 0; left -= 1) await round();
       const idle = await spentDuring(read, () => delay(idleMs));
       const rounds: PartTimes[] = [];

@@ -46,12 +46,12 @@ async function measureRound(owners: number, seconds: number) {
   for (const index of numbersTo(owners)) hanging.push(await site.account(`hanging ${index}`, []));
   const storm = () => Promise.all(hanging.map((account) => account.cause(3)));
   const measureBeside = async () => (await Promise.all([measure(site, sound, seconds), storm()]))[0];
-  // The first burst takes the service twice as long as later ones.
+  // Not measured: the first burst takes the service twice as long as later bursts.
   await Promise.all([measure(site, sound, 5), storm()]);
   const alone = await measureBeside();
   for (const [index, account] of hanging.entries())
     await account.register(numbersTo(10).map((place) => `/hang/${index}/${place}`));
-  // Waits until the new endpoints are written to disk, as the earlier ones were.
+  // Waits until the new endpoints are written to disk, as the earlier endpoints were.
   await measure(site, sound, 5);
   const beside = await measureBeside();
   const hung = [...site.arrivals.keys()].filter((name) => name.startsWith("/hang")).length;

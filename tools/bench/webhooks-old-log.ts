@@ -7,7 +7,7 @@ import type { WebhookSite } from "./webhook-site.ts";
 
 const bar = 1.2;
 
-/** Effect of old deliveries on new ones. */
+/** Effect of old deliveries on new deliveries. */
 export const webhooksOldLog: Bench = {
   name: "webhooks-old-log",
   title: "two services in turns, 100 endpoints each: one has 2 million old deliveries in its log, the other has none",
@@ -48,7 +48,7 @@ async function readEndpoints({ accounts: [account] }: DrainSite): Promise<void> 
   if (answer?.status !== 200) throw new Error(`the endpoints cannot be listed: ${answer?.status}`);
 }
 
-/** Inserts old deliveries of all endpoints by SQL, since real ones would take too long. */
+/** Inserts old deliveries of all endpoints by SQL, since real deliveries would take too long. */
 async function seed({ deployment }: WebhookSite, count: number): Promise<void> {
   // All deliveries have one millisecond; the digits after the time order them.
   const time = lowestId("dlv", Date.now() - 86_400_000).slice(0, -16);

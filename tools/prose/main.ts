@@ -46,7 +46,7 @@ function listFiles(): string[] {
   return files.filter((file) => wanted.length === 0 || isWanted(file)).sort();
 }
 
-/** Reads the subjects of commits after the one that added this tool. */
+/** Reads the subjects of commits after the commit that added this tool. */
 function readSubjects(): Map<string, Passage[]> {
   const [added] = git(root, "log", "--diff-filter=A", "--format=%H", "--", "tools/prose/main.ts").split("\n");
   const log = added ? git(root, "log", "--no-merges", "--format=%h %s", `${added}..HEAD`) : "";

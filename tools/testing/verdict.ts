@@ -26,7 +26,7 @@ interface Flake {
   readonly closed?: string;
 }
 
-/** If more files fail, the run is red and the files do not run once more. */
+/** If more files fail, the run is red without a second run. */
 const mostFiles = 10;
 
 /** If a file has more open flakes, another flake makes the run red. */

@@ -86,7 +86,7 @@ const repeat =
     return last;
   };
 
-/** Returns the messages of a method for all its transports; valid ones only if the gateway would parse them. */
+/** Returns the messages of a method for all its transports. `hasShapes` adds those that match no method. */
 function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): Cell[] {
   const { doors, grpcUrl, key, session } = target;
   const { kind, method, route, rules, name } = served;
