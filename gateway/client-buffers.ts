@@ -52,7 +52,7 @@ interface BufferOptions {
   readonly registry: Registry;
 }
 
-/** Bytes that the gateway holds for one exchange or connection, until it is released. */
+/** Bytes that the gateway holds for one exchange or connection, until their release. */
 export class ClientBuffer {
   readonly holder: string;
   readonly source: BufferSource;

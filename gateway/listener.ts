@@ -113,7 +113,7 @@ export class Listener {
 // Start of the HTTP/2 connection preface (RFC 9113, section 3.4). No HTTP/1.1 method starts with these bytes.
 const preface = Buffer.from("PRI ");
 
-/** Returns whether the first bytes of a connection are HTTP/2. */
+/** Returns whether a connection with these first bytes uses HTTP/2. */
 export function isHttp2(head: Buffer): boolean {
   return head.subarray(0, preface.length).equals(preface);
 }

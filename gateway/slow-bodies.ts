@@ -37,7 +37,7 @@ export class SlowBodies {
     });
   }
 
-  /** Stops watching a request whose body has no such time limit, such as a stream. */
+  /** Stops watching a request whose body may exceed the time limit, such as a stream. */
   leave(request: IncomingMessage): void {
     this.#coming.delete(request);
   }

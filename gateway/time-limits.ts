@@ -2,7 +2,7 @@
 export interface TimeLimits {
   /** Until the first byte of a connection, or the end of its TLS handshake. */
   readonly silence: number;
-  /** Until the headers and the body of a request are complete. Streams and raw bodies have their own rules. */
+  /** Until the headers and the body of a request are complete. Streams and raw bodies have their own limits. */
   readonly request: number;
   /** Until a gRPC request without a key is complete, if its method is not in the registry. */
   readonly open: number;

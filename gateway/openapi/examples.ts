@@ -57,7 +57,7 @@ export function kindExamples(desc: DescMessage, omit: ReadonlySet<string>): [kin
   });
 }
 
-/** Returns an example of one member: the value of its option, or a stand-in if the request requires the member. */
+/** Returns an example of one member: the value of its option, or a placeholder if the request requires the member. */
 export function requestMember(member: DescField | DescOneof, needed: boolean): Json | undefined {
   if (member.kind === "oneof") return oneofExample(member, requestExample);
   return fieldExample(member) ?? (needed ? wrap(member, standIn(member, requestExample)) : undefined);

@@ -201,8 +201,8 @@ export class SchemaCatalogue {
 }
 
 /**
- * A problem's extensions are siblings of its members (rest-json/writer.ts). Nearly all members depend on the problem
- * type.
+ * Describes a problem, whose extensions are siblings of its other members (rest-json/writer.ts). Nearly all extensions
+ * depend on the problem type.
  */
 function problemSchema(whole: JsonSchema): JsonSchema {
   const { extensions: _, ...properties } = whole.properties ?? {};
@@ -215,8 +215,8 @@ function problemSchema(whole: JsonSchema): JsonSchema {
 }
 
 /**
- * Avoids names that client generators use: types called `<operationId>Response`, and variables called after a schema
- * next to those of its fields.
+ * Avoids names that client generators use: types called `<operationId>Response`, and variables named after a schema,
+ * which may clash with a field of the schema.
  */
 function nameOf({ name, field }: DescMessage, direction: Direction): string {
   if (direction === "request") return name.endsWith("Request") ? name : `${name}Input`;

@@ -202,7 +202,7 @@ function errorOf(
   { requestId }: GatewayCall,
   { problems }: Door,
 ): ConnectError {
-  // If the client has left, the error is a consequence and is not logged as internal.
+  // Errors that follow from a disconnected client are not logged as internal.
   if (isOfLostStream(thrown) || (signal.aborted && !(thrown instanceof Failure)))
     return ConnectError.from(signal.reason);
   const failure = problems.failure(thrown, requestId);

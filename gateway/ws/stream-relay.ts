@@ -43,9 +43,9 @@ export interface RelayWay {
 }
 
 /**
- * Opens a relaying method before its WebSocket is accepted, so that a refusal is the response to the handshake. The
- * returned function takes the accepted WebSocket and relays text frames unchanged in both directions. The result of
- * that function is a function that reads the number of bytes waiting to be relayed.
+ * Opens a relaying method before its WebSocket is accepted, so that a refusal is the response to the handshake. Returns
+ * a function that relays the text frames of the accepted WebSocket unchanged in both directions, and that returns a
+ * reader of the number of waiting bytes.
  */
 export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => () => number> {
   const { call, door, sessionId } = way;

@@ -1,6 +1,6 @@
 import { Agent, type IncomingMessage, request } from "node:http";
 
-/** A minimal REST client with keep-alive connections, whose own time is small. */
+/** A minimal REST client with keep-alive connections, with little overhead. */
 export class Client implements Disposable {
   readonly #url: string;
   readonly #key: string;

@@ -62,7 +62,7 @@ async function ask({ service, key }: Forwarding, path: string, init: RequestInit
     : new Error(said);
 }
 
-/** Returns the newest event, so that a connection lost before its first event loses no events. */
+/** Returns the id of the newest event, to resume after it if the connection breaks before its first event. */
 async function newestEvent(forwarding: Forwarding, signal: AbortSignal): Promise<string | undefined> {
   const response = await ask(forwarding, "/v1/events?limit=1", { signal });
   // Casts the body to the response of the contract.

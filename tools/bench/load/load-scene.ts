@@ -105,7 +105,9 @@ export class LoadScene {
     return Number.parseInt(readFileSync(join(this.service.dataDir, path), "utf8"), 10);
   }
 
-  /** Returns whether the files of a slot contain a text. The browser's home is the slot's directory. */
+  /**
+   * Returns whether a file in an isolation slot has a text. `home` is the browser's home, the directory of the slot.
+   */
   #holds(home = "", text: string): boolean {
     try {
       const directory = join(this.service.dataDir, "slots", `${basename(home)}-files`, "files");
