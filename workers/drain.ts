@@ -10,7 +10,10 @@ export interface DrainParts {
   readonly link: FleetLink;
 }
 
-/** Refuses new sessions. Resolves when the last one has ended, `patience` is over, or the signal aborts. */
+/**
+ * Refuses new sessions. Resolves when the last session has ended, `patience` milliseconds have passed, or the signal
+ * aborts.
+ */
 export async function drain({ sessions, link }: DrainParts, patience: number, signal: AbortSignal): Promise<void> {
   sessions.isDraining = true;
   await link.sayNow();

@@ -38,7 +38,6 @@ import type { Session } from "./session/session.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { WorkerMetrics } from "./worker-metrics.ts";
 
-/** Code of an unexpected failure. */
 const internal = errorTable.internal.code;
 
 type WorkerHandlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
@@ -93,7 +92,7 @@ function admit({ metadata }: GrpcCall, hash: string | undefined): void {
 
 type Observe = <Value>(method: string, work: Promise<Value>) => Promise<Value>;
 
-/** Counts commands with their outcome. */
+/** Measures the duration of commands by method and outcome. */
 function observer(metrics: Pick<WorkerMetrics, "commands"> | undefined): Observe {
   return async (method, work) => {
     const end = metrics?.commands.startTimer({ method });
@@ -146,7 +145,7 @@ function makeHandlers(
       const { header, captured } = await observe("capture", commands.capture(command));
       await using _captured = captured;
       const chunks = captured.chunks();
-      // Sent together with the header, so that most captures are one message.
+      // The first chunk is sent together with the header, so that most captures need only one message.
       const { value: data = new Uint8Array() } = await chunks.next();
       yield create(CaptureStreamResponseSchema, { header, data });
       for await (const data of chunks) yield create(CaptureStreamResponseSchema, { data });

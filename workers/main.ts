@@ -10,7 +10,7 @@ import { startWorker, type Worker } from "./worker.ts";
 /** Milliseconds to end sessions before the process exits. The supervisor waits 10 s. */
 const stopMs = 9_000;
 
-/** Exit statuses. With 2, a restart is useless until the configuration has changed. */
+/** Exit statuses. After status 2, a restart fails until the configuration has changed. */
 const exitFailed = 1;
 const exitMisconfigured = 2;
 
@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   const config = readWorkerConfig(process.env);
   const log = createLog(config.logLevel);
   keepRunning(log);
-  // Node reads this when it first needs a thread, which is later.
+  // Node reads UV_THREADPOOL_SIZE when it first needs a thread, which is after this line.
   process.env.UV_THREADPOOL_SIZE ??= String(threadsFor(config.slots));
   let worker: Worker | undefined;
   let starting: Promise<Worker> | undefined;
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
     log.info({ why }, "the worker ends");
     process.exitCode = status;
     setTimeout(() => process.exit(exitFailed), stopMs).unref();
-    // Waits for the start, since a partial start would leave directories of slots behind.
+    // Waits until the worker has started: stopping a partial start would leave directories of isolation slots behind.
     stopping = Promise.resolve(starting)
       .then((started) => started?.stop(reason))
       .finally(() => process.exit());

@@ -35,7 +35,6 @@ interface Measured {
   readonly isolation: IsolationConfig;
 }
 
-/** Creates the metrics of a worker. */
 export function createWorkerMetrics({ sessions, browsers, slots, profiles, isolation }: Measured): WorkerMetrics {
   const registry = createMetrics();
   const registers = [registry];
@@ -157,7 +156,7 @@ function countEgress(registry: Registry, slots: SlotPool): void {
   });
 }
 
-/** Counts output of browsers, whose amount pages control. */
+/** Counts skipped messages and pauses of browser pipes. Pages control how much a browser writes. */
 function countPipes(registry: Registry): void {
   const counts = [
     ["messages_skipped", "Messages of browsers that were too long to read.", () => pipeTotals.skipped],

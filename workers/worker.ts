@@ -33,7 +33,7 @@ import { createWorkerMetrics } from "./worker-metrics.ts";
 
 export interface WorkerOptions {
   readonly config: WorkerConfig;
-  /** Environment with the paths of browsers. */
+  /** Environment variables, including the paths of browsers. */
   readonly env: Environment;
   readonly log: Log;
   /** Called when the worker is no longer needed. */
@@ -134,7 +134,7 @@ async function probeBrowsers(browsers: BrowserPool, slots: SlotPool): Promise<vo
   }
 }
 
-/** Creates the session table. Calls `onRoom` when a full worker has room again. */
+/** Creates the session table. Calls `onRoom` when a full worker can accept sessions. */
 function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: () => void) {
   const { runtimes, slots, mediaServer, profiles, reports } = ground;
   const metrics = createWorkerMetrics({
@@ -218,7 +218,7 @@ function watchPressure({
 
 async function listenOn(server: WorkerServer, { listen, fleetTls }: WorkerConfig): Promise<void> {
   const path = listen.startsWith("unix:") ? listen.slice("unix:".length) : undefined;
-  // Removes the socket of a killed worker.
+  // Removes the socket that a killed worker left behind.
   if (path !== undefined) await rm(path, { force: true });
   await server.listen(listen, fleetTls);
   if (path !== undefined) await chmod(path, 0o600);

@@ -9,7 +9,7 @@ import { type LogLevel, logLevels } from "../../src/platform/log.ts";
 import { isAddressException } from "../../src/platform/outgoing/address-rules.ts";
 import { readWorkerToken } from "../../src/platform/worker-token-file.ts";
 
-/** Memory planned per session (half of its limit), and sessions per core. */
+/** Memory planned per session: half of the session's limit. */
 const sessionBytes = 1024 ** 3;
 const sessionsPerCore = 8;
 const maxSlots = 256;
@@ -67,7 +67,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     address: readAddress(env, "WORKER_ADDRESS", listen),
     token: readWorkerToken(read, true),
     slots: read.integer("WORKER_SLOTS", { min: 1, max: maxSlots, absent: defaultSlots() }),
-    // A warm shell costs 78 MB. A larger pool than 8 hides no more of the launch time on two cores.
+    // A warm headless shell uses 78 MB. On two cores, more than 8 do not shorten the start of sessions further.
     warmBrowsers: read.integer("WARM_BROWSERS", { min: 0, max: maxSlots, absent: 8 }),
     control,
     fleetTls: readFleetTls(read),
@@ -75,7 +75,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException),
     ...readIsolation(read),
     livekitUrl: read.url("LIVEKIT_URL", ["ws:", "wss:"]),
-    // Ctrl-C ends everything that `npm start` started.
+    // An embedded worker does not drain, so that Ctrl-C ends `npm start` at once.
     drainSeconds: read.integer("DRAIN_SECONDS", { min: 0, max: 86_400, absent: embedded ? 0 : 300 }),
     closeAt: {
       memory: read.integer("CLOSE_AT_MEMORY", { min: 1, max: 100, absent: 90 }),

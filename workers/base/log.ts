@@ -1,4 +1,4 @@
-/** The used methods of a pino logger. */
+/** The methods of a pino logger that workers use. */
 export interface Log {
   /** Logs details for debugging. */
   debug(object: object, message: string): void;

@@ -3,16 +3,15 @@ import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type WorkerEvent, WorkerEventSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Placement } from "./session-placement.ts";
 
-/** Event of a session, as reported to control. */
+/** Event of a session, as reported to the control process. */
 export type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;
 
-/** Maximum reports per batch. */
 const batchSize = 100;
 
 /** Ordered session reports, kept until acknowledged. */
 export class Reports {
   #waiting: WorkerEvent[] = [];
-  /** One sequence for all sessions. Separate ones would require knowing when a session has no more reports. */
+  /** One sequence for all sessions: a sequence per session could never be removed, since more reports may follow. */
   #sequence = 0n;
 
   /** Appends a report about a session. */

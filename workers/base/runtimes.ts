@@ -4,7 +4,7 @@ import { type BrowserPaths, type BrowserRuntime, browserRuntimes } from "../../s
 
 const run = promisify(execFile);
 
-/** Milliseconds for a browser to print its version; it takes 30 ms on a quiet machine. */
+/** Timeout in milliseconds for a browser to print its version, which takes 30 ms on a quiet machine. */
 const versionMs = 15_000;
 
 /** Reads the major version of every installed browser. A browser that fails counts as not installed. */

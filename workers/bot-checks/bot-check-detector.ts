@@ -8,10 +8,12 @@ import { reportDocument } from "./document-report.ts";
 import { isAboutBeingHuman } from "./purpose.ts";
 import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } from "./vendors.ts";
 
-/** Timeout of one check in milliseconds. It takes 3 ms on a quiet machine, but never ends behind an endless script. */
+/**
+ * Timeout of one check in milliseconds. A check takes 3 ms on a quiet machine, but cannot run during an endless script.
+ */
 const lookMs = 1_000;
 
-/** Milliseconds to wait after the load for a report requested ahead. After `document.open` none arrives. */
+/** Milliseconds to wait after the load for a report requested ahead. After `document.open` no report arrives. */
 const aheadMs = 100;
 
 /** Milliseconds that a navigation waits for a requested vendor script to show its check. */
@@ -26,19 +28,18 @@ const vendorMs = [100, 400, 1_000, 3_000];
 /** Interval of checks while a bot check is shown, because solving raises no event. */
 const shownMs = 500;
 
-/** The same while the page does not answer, so that requests do not accumulate. */
+/** Interval of checks while the page does not answer, so that requests do not accumulate. */
 const silentMs = 5_000;
 
 /** Milliseconds during which a loading document without a check keeps the current result. */
 const patienceMs = 5_000;
 
-/** Frames examined per page. */
+/** Maximum number of frames examined per page. */
 const maxFrames = 10;
 
 /** A bot check on a page. */
 export interface Sighting {
   readonly kind: ChallengeKind;
-  /** Address of the page. */
   readonly url: string;
 }
 
@@ -182,7 +183,7 @@ export class BotCheckDetector {
   #conclude({ kind, isLoading }: NonNullable<Look>): void {
     const url = shownAddress(this.#tab.url);
     if (kind === undefined) {
-      // A check that reloads shows nothing for a moment.
+      // While the page of a check reloads, no check is visible for a moment.
       const isPending = isLoading && performance.now() - this.#committedAt < patienceMs;
       if (!isPending) this.#see(undefined);
     } else if (this.sighting?.url !== url) {

@@ -32,7 +32,7 @@ export class ChallengeWatch {
     if (this.#challenge) listener.onSeen(this.#challenge);
   }
 
-  /** Watches a tab. */
+  /** Watches a tab until the tab closes. */
   attend(tab: Tab): void {
     this.#detectors.set(tab, new BotCheckDetector(tab, () => this.#onChange()));
     tab.listen({ onClosed: () => this.#detectors.delete(tab) });

@@ -3,12 +3,12 @@ import { ownWorld } from "../pages/own-world.ts";
 import type { Frame, Tab } from "../pages/tab.ts";
 import type { CheckFrame } from "./vendors.ts";
 
-/** Answer fields examined per document. Each widget has one. */
+/** Maximum number of answer fields examined per document. Each widget has one field. */
 const maxFields = 5;
 
 /**
- * Resolves with whether a check's frame is visible and unsolved. Visibility is measured on the frame's owner element,
- * even in a closed shadow root, as Turnstile uses.
+ * Resolves to true if a check's frame is visible and unsolved. Visibility is measured on the frame's owner element,
+ * even in a closed shadow root, which Turnstile uses.
  */
 export async function isUnsolved(tab: Tab, frame: Frame, check: CheckFrame): Promise<boolean> {
   for (let at = frame; at.parentId !== undefined; ) {

@@ -1,9 +1,9 @@
 import type { DocumentReport } from "../injected/check-script.ts";
 
-/** More links indicate a site's navigation. */
+/** Maximum number of links on a check page. More links indicate a site's navigation. */
 const maxLinks = 8;
 
-/** Longest text in characters that is matched itself. On longer pages only title and headings are matched. */
+/** Longest text in characters that is matched. On a longer page only title and headings are matched. */
 const shortText = 400;
 
 /** Phrases of pages that require an action. */

@@ -9,7 +9,7 @@ export type ChallengeKind =
   | "arkose"
   | "generic";
 
-/** A frame that is a check if visible. */
+/** A frame that shows a check if the frame is visible. */
 export interface CheckFrame {
   readonly kind: ChallengeKind;
   /** Smaller frames are sensors or badges. */
@@ -109,7 +109,7 @@ export function isVendorAddress(url: string): boolean {
   return vendorAddress.test(url);
 }
 
-/** Returns the check that a frame of this address is if visible. */
+/** Returns the check that a frame with this address shows if the frame is visible. */
 export function checkFrameOf(address: string): CheckFrame | undefined {
   if (!isVendorAddress(address)) return undefined;
   const url = URL.parse(address);

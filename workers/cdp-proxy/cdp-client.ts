@@ -221,7 +221,7 @@ export class CdpClient {
     });
   }
 
-  /** Sends a command. For settings that one session holds at a time, releases the session's own setting first. */
+  /** Sends a command. For a setting that only one CDP session can hold, our own session first releases the setting. */
   #send(command: UserCommand, onAnswer: (answer: UserAnswer) => void): void {
     const { method, sessionId } = command;
     const { processSettings } = this.#scene;
@@ -236,7 +236,7 @@ export class CdpClient {
     this.#user.send(command, (first) => {
       const isElsewhere = isInEffect(first);
       const end = (answer: UserAnswer): void => {
-        // The client may have cleared its setting, or the command failed.
+        // Our setting is restored: the client may have cleared its setting, or the command failed.
         processSettings.restore(isElsewhere ? undefined : targetId);
         onAnswer(answer);
       };
@@ -244,7 +244,7 @@ export class CdpClient {
         end(first);
         return;
       }
-      // Another page of the same process may hold the session's setting.
+      // Our setting may be held by another page of the same process.
       processSettings.releaseAll(method, targetId);
       this.#user.send(command, end);
     });
@@ -359,8 +359,8 @@ export class CdpClient {
 }
 
 /**
- * Sets `hasBrowserHandler`. Headless shell reports dialogs without a handler, and DevTools-based clients then dismiss
- * them immediately. The session is the final handler.
+ * Sets `hasBrowserHandler`. Headless shell reports that dialogs have no handler, and DevTools-based clients then
+ * dismiss them immediately. The session handles dialogs that no client answers.
  */
 function withHandler(dialogOpening: Buffer): Buffer {
   const message = membersOf(dialogOpening);
@@ -373,7 +373,7 @@ function isInEffect(answer: UserAnswer): boolean {
   return "bytes" in answer && answer.bytes.includes("override is already in effect");
 }
 
-/** Parses browser messages, whose types are trusted by protocol. */
+/** Parses the members of a browser message. The browser is trusted to follow the protocol's types. */
 function membersOf(members: Buffer): { readonly params?: Params; readonly result?: Params } {
   return JSON.parse(`{${members.toString()}}`);
 }

@@ -18,7 +18,7 @@ import { CdpClient } from "./cdp-client.ts";
 import { cdpProxyTotals } from "./cdp-proxy-totals.ts";
 import { Inbox } from "./inbox.ts";
 
-/** Messages of a client handled before yielding to the event loop. They take 1 ms. */
+/** Client messages handled before yielding to the event loop: about 1 ms. */
 const manyMessages = 10;
 
 /** Maximum number of concurrent clients per session. */

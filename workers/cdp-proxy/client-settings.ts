@@ -47,7 +47,7 @@ const implied: Readonly<Record<string, readonly [method: string, params: Params]
 /** Client settings that obstruct a person. They are undone while a person holds control. */
 export class ClientSettings {
   readonly #send: Send;
-  /** By session and method, most recent last. */
+  /** Recorded settings by session and method, most recent last. */
   readonly #made = new Map<string, SettingCommand>();
   #bytes = 0;
   #isUndone = false;

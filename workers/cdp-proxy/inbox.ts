@@ -5,7 +5,7 @@ import { pipeBounds, pipeTotals } from "../cdp/pipe-bounds.ts";
 /** Maximum length of a client message, in bytes. */
 export const maxClientMessage = 100 * 2 ** 20;
 
-/** Milliseconds that a client may wait for a large message's memory, and then take to send it while others wait. */
+/** Milliseconds that a client may wait for memory for a large message, and then take to send the message. */
 const patienceMs = 30_000;
 
 /** Milliseconds between checks for free memory. */
@@ -27,7 +27,7 @@ export class Inbox {
     this.#onSlow = onSlow;
   }
 
-  /** Adds a part of a message. Resolves with the message after its last part. `clear` must follow. */
+  /** Adds a part of a message. Resolves with the message after its last part. The caller must then call `clear`. */
   async take({ data, last }: Pick<ProxyCdpRequest, "data" | "last">): Promise<Buffer | undefined> {
     this.#length += data.length;
     if (this.#length > maxClientMessage) throw new Error("message exceeds 100 MiB");

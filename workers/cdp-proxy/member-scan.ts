@@ -4,7 +4,9 @@ const quote = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
 const comma = 0x2c;
-/** Kinds of bytes outside strings. `bad` is not JSON, nor are comments, which the browser's parser would accept. */
+/**
+ * Kinds of bytes outside strings. `bad` bytes are not JSON. Comments are `bad` too, although the browser accepts them.
+ */
 const bad = 0;
 const space = 1;
 const plain = 2;
@@ -23,7 +25,7 @@ for (const [characters, kind] of [
 /** Next expected token between the members of the object. */
 type Awaited = "name" | "colon" | "value" | "rest of value" | "end of value" | "nothing";
 
-/** Bytes scanned before yielding to the event loop. All brackets, the worst case, take 3 ms. */
+/** Bytes scanned before yielding to the event loop. The worst case, only brackets, takes 3 ms. */
 const sliceBytes = 256 * 1024;
 
 /**

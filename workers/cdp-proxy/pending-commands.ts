@@ -31,7 +31,10 @@ export class PendingCommands {
     this.#send = send;
   }
 
-  /** Records a forwarded command. The returned function is called at the answer: false if abandoned. */
+  /**
+   * Records a forwarded command. Returns a function to call at the answer, which returns false if the command was
+   * abandoned.
+   */
   begin({ method, sessionId }: Pick<ClientCommand, "method" | "sessionId">, onAbandoned: () => void): () => boolean {
     if (refusalUnderControl(method) === undefined) return () => true;
     const pending = { method, sessionId, onAbandoned };
@@ -51,7 +54,10 @@ export class PendingCommands {
     await Promise.all([...running].map(([sessionId, pendingCommands]) => this.#endScripts(sessionId, pendingCommands)));
   }
 
-  /** Terminates only while the page is blocked: if a script awaits a promise, the page's next script would end. */
+  /**
+   * Terminates scripts only while the page is blocked. If a script awaits a promise, the page's next script would be
+   * terminated instead.
+   */
   async #endScripts(sessionId: string | undefined, pendingCommands: readonly PendingCommand[]): Promise<void> {
     const beganAt = performance.now();
     const isFree = this.#send({ method: "Runtime.evaluate", params: { expression: "0" }, sessionId }).then(() => true);

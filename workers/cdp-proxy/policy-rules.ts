@@ -69,7 +69,7 @@ export function createBrowserContext(params: Params): PolicyDecision {
     return refuse("a context cannot have its own proxy: set the proxy when creating the session");
   if (originsWithUniversalNetworkAccess !== undefined)
     return refuse("a context cannot be given unlimited cross-origin access");
-  // Disposed of when the client disconnects.
+  // The context is disposed of when the client disconnects.
   return { kind: "change", params: { ...params, disposeOnDetach: true } };
 }
 
@@ -89,14 +89,14 @@ export function setAutoAttach(params: Params, scene: PolicyScene): PolicyDecisio
 /** The protocol's default target filter. */
 const usualFilter = [{ type: "browser", exclude: true }, { type: "tab", exclude: true }, {}];
 
-/** Excludes hidden pages, whose type is `other`. Placed first, because the first matching entry applies. */
+/** Excludes hidden pages, whose type is `other`. The exclusion is first, because the first matching entry applies. */
 export function withoutHiddenPages(params: Params, { hidesPages }: PolicyScene): PolicyDecision {
   if (!hidesPages) return pass;
   const asked = Array.isArray(params.filter) ? params.filter : usualFilter;
   return { kind: "change", params: { ...params, filter: [{ type: "other", exclude: true }, ...asked] } };
 }
 
-/** Adds the filter only when discovery is enabled, because disabling accepts no filter. */
+/** Excludes hidden pages only when discovery is enabled, because disabling accepts no filter. */
 export const setDiscoverTargets: Rule = (params, scene) =>
   params.discover === true ? withoutHiddenPages(params, scene) : pass;
 

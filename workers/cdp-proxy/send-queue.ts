@@ -16,7 +16,7 @@ export interface Chunk {
   readonly last: boolean;
 }
 
-/** A message as several buffers, which avoids copying large ones. */
+/** A message as several buffers, which avoids copying large messages. */
 export type Message = readonly Buffer[];
 
 /** Queue of messages for a client. Writers never block: `push` fails if the client reads too slowly. */

@@ -26,8 +26,8 @@ const crashed = "Target crashed";
 const tooLong = "the browser's answer exceeds the size limit";
 
 /**
- * The pipe of a browser, shared with CDP clients. Each client has a session of the whole browser, so it sees only its
- * own targets, events and answers. Command ids are assigned here.
+ * The pipe of a browser, shared with CDP clients. Each client has a session of the whole browser, so the client sees
+ * only its own targets, events and answers. Command ids are assigned here.
  */
 export class CdpConnection {
   /** Our own session of the whole browser. */
@@ -75,7 +75,7 @@ export class CdpConnection {
     return this.#makeSession(sessionId);
   }
 
-  /** Attaches a CDP client. `listener` is notified of its sessions before the client is. */
+  /** Attaches a CDP client. `listener` is notified of the client's sessions before the client is. */
   async attach(listener: UserListener): Promise<ConnectionUser> {
     const { sessionId } = await this.root.send("Target.attachToBrowserTarget");
     const user = new ConnectionUser(sessionId, {

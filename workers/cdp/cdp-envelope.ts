@@ -6,18 +6,18 @@ export interface Envelope {
   readonly id: number | undefined;
   /** For an event: its name. */
   readonly method: string;
-  /** Session of the target. Undefined for the browser's own. */
+  /** Session of the target. Undefined for the browser's own session. */
   readonly sessionId: string | undefined;
 }
 
-/** Longer than all that Chromium writes before and after the payload. */
+/** Bytes read at each end of a message: more than Chromium writes before and after the payload. */
 const headBytes = 128;
 const tailBytes = 128;
 
 const answerHead = /^\{"id":(\d+),/;
 const eventHead = /^\{"method":"([^"]+)"/;
 
-/** Safe on page content: quotation marks in strings are escaped, and an inner object would end in two braces. */
+/** Never matches page content: quotation marks in strings are escaped, and an inner object would end in two braces. */
 const sessionTail = /,"sessionId":"([^"\\]+)"\}$/;
 
 /** Reads the envelope of a message. Chromium writes `id` or `method` first and `sessionId` last. */

@@ -9,7 +9,7 @@ export interface TargetInfo {
   /** `page`, `iframe`, `worker`, `service_worker`, `shared_worker`, ... */
   readonly type: string;
   readonly url: string;
-  /** Target that opened this one. */
+  /** Id of the target that opened this target. */
   readonly openerId?: string;
   /** Browser context of the target. */
   readonly browserContextId?: string;
@@ -21,7 +21,7 @@ interface CommittedFrame {
   readonly parentId?: string;
   readonly loaderId: string;
   readonly url: string;
-  /** Includes the `#`. Absent if there is none. */
+  /** Fragment with its `#`. Absent if the URL has no fragment. */
   readonly urlFragment?: string;
 }
 
@@ -120,7 +120,7 @@ export interface CdpEvents {
   "Browser.downloadProgress": {
     readonly guid: string;
     readonly receivedBytes: number;
-    /** 0 if unknown. */
+    /** Size of the file. 0 if unknown. */
     readonly totalBytes: number;
     readonly state: "inProgress" | "completed" | "canceled";
   };

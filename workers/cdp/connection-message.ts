@@ -5,6 +5,6 @@ export interface ConnectionMessage {
   params?: Readonly<Record<string, unknown>>;
   result?: unknown;
   error?: { readonly code?: number; readonly message: string };
-  /** Session of the target. Absent for the browser's own. */
+  /** Session of the target. Absent for the browser's own session. */
   sessionId?: string;
 }

@@ -4,13 +4,13 @@ import type { CdpEvents, TargetInfo } from "./cdp-session.ts";
 /** A command of a CDP client. */
 export interface UserCommand {
   readonly method: string;
-  /** JSON. Empty for none. */
+  /** Parameters as JSON, or empty. */
   readonly params: string | Buffer;
-  /** One of the client's sessions. Undefined for its root. */
+  /** One of the client's sessions. Undefined for the client's root session. */
   readonly sessionId: string | undefined;
 }
 
-/** The members after `id` as JSON, or the reason why there is no answer. */
+/** The answer's members after `id` as JSON, or the reason why there is no answer. */
 export type UserAnswer = { readonly bytes: Buffer } | { readonly failure: string };
 
 /** Receives the session changes of a client. */
@@ -26,16 +26,16 @@ interface ConnectionUserOptions extends UserListener {
 }
 
 /**
- * A CDP client's connection to a browser. Its root is a session of the whole browser, and its targets are those
- * announced there.
+ * A CDP client's connection to a browser. The client's root session covers the whole browser and announces the client's
+ * targets.
  */
 export class ConnectionUser {
-  /** Receives the events of the client's sessions: the members as JSON, and the session, undefined for the root. */
+  /** Receives the client's events: the event, its members as JSON, and its session (undefined for the root session). */
   onevent?: (event: Envelope, members: Buffer, sessionId: string | undefined) => void;
   /** Called when the browser has exited. */
   onclose?: () => void;
   readonly #root: string;
-  /** The client's sessions with their targets. The root has none. */
+  /** The client's sessions with their targets. The root session has no target. */
   readonly #targets = new Map<string, TargetInfo | undefined>();
   readonly #options: ConnectionUserOptions;
   #isEnded = false;
@@ -60,7 +60,7 @@ export class ConnectionUser {
     this.#options.send({ ...command, sessionId: command.sessionId ?? this.#root }, onAnswer);
   }
 
-  /** Disconnects the client. Resolves when the browser has released its state. */
+  /** Disconnects the client. Resolves when the browser has released the client's state. */
   async close(): Promise<void> {
     const released = this.#options.onClose();
     this.end();
@@ -75,7 +75,7 @@ export class ConnectionUser {
     this.onevent?.(event, innerBytes(event), sessionId === this.#root ? undefined : sessionId);
   }
 
-  /** Ends the connection, at least for this client. */
+  /** Ends the connection for this client. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

@@ -2,17 +2,18 @@ const mib = 2 ** 20;
 
 /** Bounds per browser, and for all browsers of a worker together. */
 export const pipeBounds = {
-  /** Longest answer. A longer one is skipped and its command fails. */
+  /** Longest answer. A longer answer is skipped and its command fails. */
   answerBytes: 128 * mib,
   /**
    * Longest event. No event that we need is longer, and pages control the length (console lines). Reading 8 MiB blocks
    * the worker for about 50 ms. Longer events are skipped and counted.
    */
   eventBytes: 8 * mib,
-  /** Longer messages count as large. All browsers of the worker share the memory for large messages. */
+  /** Messages above this size count as large. */
   largeBytes: mib,
+  /** Memory for large messages, shared by all browsers of the worker. */
   allLargeBytes: 256 * mib,
-  /** Rates per second, and bursts of the same size. A browser above them is paused. */
+  /** Limits per second, also for a single burst. A browser above a limit is paused. */
   bytesPerSecond: 32 * mib,
   messagesPerSecond: 3_000,
 };
@@ -21,7 +22,7 @@ export const pipeBounds = {
 export const pipeTotals = {
   /** Bytes of large messages currently held. */
   largeBytes: 0,
-  /** Messages skipped. */
+  /** Messages skipped because of their length. */
   skipped: 0,
   /** Times that a browser was paused. */
   waits: 0,

@@ -5,7 +5,7 @@ import { pipeBounds, pipeTotals } from "./pipe-bounds.ts";
 /** Bytes kept of a skipped message, to identify the answer or event. */
 const headBytes = 256;
 
-/** Messages per chunk after which other work runs first: handling 50 takes about 5 ms. */
+/** Messages of one chunk after which the reader yields to the event loop. Handling 50 takes about 5 ms. */
 const manyMessages = 50;
 
 export interface PipeListener {
@@ -26,8 +26,9 @@ export class PipeReader {
   /** Parts of the incomplete message. */
   #parts: Buffer[] = [];
   #length = 0;
-  /** Bytes of the message that count as large, and its longest allowed size. */
+  /** Bytes of the current message that are counted as large. */
   #reserved = 0;
+  /** Longest allowed size of the current message. */
   #limit = 0;
   /** Beginning of the message being skipped. */
   #skipped: string | undefined;
@@ -68,7 +69,7 @@ export class PipeReader {
     this.#forget();
   }
 
-  /** Whether a large message may be held so far. */
+  /** Returns whether a large message may continue. Reserves memory for the part read so far. */
   #admit(): boolean {
     this.#limit ||= limitOf(headOf(this.#parts));
     const more = this.#length - this.#reserved;
@@ -115,7 +116,7 @@ export class PipeReader {
   }
 }
 
-/** Chromium writes an answer's id, or an event's name, first. */
+/** Returns the size limit of a message. Chromium writes an answer's id, or an event's name, first. */
 function limitOf(head: string): number {
   return head.startsWith('{"id":') ? pipeBounds.answerBytes : pipeBounds.eventBytes;
 }

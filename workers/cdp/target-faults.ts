@@ -1,4 +1,4 @@
-/** Errors of commands to a closed target, from us or from the browser. The browser itself is still running. */
+/** Errors of commands to a closed target, created here or by the browser. The browser itself is still running. */
 const closed = /Target closed|Session with given id not found/;
 
 /** Errors of commands to a replaced document. */

@@ -23,7 +23,10 @@ export interface TargetCare {
   shared(target: AttachedTarget): void;
 }
 
-/** Receives new and closed targets. A new target stays paused, so commands of the listener run first. */
+/**
+ * Receives new and closed targets. A new target is still paused, so that the listener's commands run before its
+ * scripts.
+ */
 export interface TargetListener {
   onOpened(target: OwnTarget): void;
   onClosed(target: OwnTarget): void;
@@ -56,7 +59,7 @@ export class Targets implements UserListener {
     this.#care = care;
   }
 
-  /** Sets the listener, which is called for all open targets first. */
+  /** Sets the listener and calls it for all open targets. */
   listen(listener: TargetListener): void {
     this.#listener = listener;
     for (const target of [...this.#own.values()]) listener.onOpened(target);
@@ -71,7 +74,7 @@ export class Targets implements UserListener {
     return this.#shared.values();
   }
 
-  /** Returns our session of a target. Undefined if it is not open. */
+  /** Returns our session of a target. Undefined if the target is not open. */
   sessionOf(targetId: string): CdpSession | undefined {
     for (const { info, session } of this.#own.values()) if (info.targetId === targetId) return session;
     return undefined;

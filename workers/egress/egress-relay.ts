@@ -35,7 +35,7 @@ export interface RelayOptions {
   showRemedy?: boolean;
   /** Name resolver. Default: the system's. */
   resolve?: Resolve;
-  /** Blocked for pages. */
+  /** Media server that pages must not reach. */
   mediaServer?: MediaServer;
 }
 
@@ -103,7 +103,7 @@ export class EgressRelay {
     return this.#way.state;
   }
 
-  /** Routes all traffic except `allow` through a proxy. May be called after the browser has launched. */
+  /** Routes all traffic through a proxy, except to targets in `allow`. May be called after the browser has launched. */
   useUpstream(proxy: ProxyMessage, { check, onChange }: UpstreamUse): void {
     const target = parseTarget(check);
     if (!target) throw failFields("validation-failed", { proxy_check: "is not host:port" });
@@ -137,8 +137,9 @@ export class EgressRelay {
   }
 
   /**
-   * Creates a random stand-in address for an internal server. It bypasses all rules and any proxy until disposed of.
-   * Pages cannot guess it: it is one of 2^33 addresses in the benchmarking network 198.18.0.0/15 (RFC 2544).
+   * Creates a random stand-in address for an internal server. Requests to the address bypass all rules and any proxy
+   * until it is disposed of. Pages cannot guess the address: it is one of 2^33 in the benchmarking network
+   * 198.18.0.0/15 (RFC 2544).
    */
   standFor(target: HostPort): HostPort & Disposable {
     const number = randomInt(2 ** 17);

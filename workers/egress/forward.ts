@@ -77,7 +77,8 @@ function outgoingOptions(request: http.IncomingMessage, target: HostPort, exit: 
   const url = new URL(request.url ?? "");
   const path = `${url.pathname}${url.search}`;
   const headers = endToEndHeaders(request.rawHeaders);
-  // Node frames a GET or DELETE body only if told to. A site would parse an unframed body as the next request.
+  // Node frames a GET or DELETE body only if this header is set. A site would parse an unframed body as the next
+  // request.
   if (request.headers["transfer-encoding"] !== undefined) headers.push("transfer-encoding", "chunked");
   if (proxy?.authorization !== undefined) headers.push("proxy-authorization", proxy.authorization);
   return {

@@ -1,7 +1,7 @@
 /** The `reason` values of `proxy-validation-failed`. */
 export type ProxyFailureReason = "unreachable" | "auth_failed" | "timeout" | "egress_blocked";
 
-/** The error names that Chromium reports when it uses such a proxy itself. */
+/** Error names that Chromium reports when it uses a faulty proxy itself. */
 const netErrors: Record<ProxyFailureReason, string> = {
   unreachable: "ERR_PROXY_CONNECTION_FAILED",
   auth_failed: "ERR_PROXY_AUTH_REQUESTED",

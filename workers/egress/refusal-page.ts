@@ -3,7 +3,7 @@ import { formatTarget, type HostPort, isMetadataHost } from "../../src/platform/
 /** Header that marks responses of the relay itself. */
 export const blockedHeader = "x-pilothouse-blocked";
 
-/** Returns the page for a refused address. `showRemedy` adds the setting with which an operator allows it. */
+/** Returns the page for a refused address. `showRemedy` adds the setting with which an operator allows the address. */
 export function refusalPage(target: HostPort, why: "private" | "outside", showRemedy: boolean): string {
   const name = escapeHtml(formatTarget(target));
   const reason =

@@ -12,7 +12,7 @@ const lookupsAtOnce = 3;
 /** Threads for file access and compression. */
 const otherThreads = 8;
 
-/** libuv's maximum. */
+/** libuv's maximum number of threads. */
 const maxThreads = 1_024;
 
 /**
@@ -30,10 +30,10 @@ export interface EgressGuard {
 }
 
 /**
- * Returns whether a page may request a target through a proxy. The proxy resolves names itself, so its addresses cannot
- * be pinned. Refused are private address literals and names outside public zones. If the proxy is in a private network,
- * names that resolve locally to a private address are refused too. Other proxies cannot reach the operator's networks,
- * so no local lookup is made. A lookup would reveal the user's real location to name servers.
+ * Returns whether a page may request a target through a proxy. The proxy resolves names itself, so the target's
+ * addresses cannot be pinned. Refused are private address literals and names outside public zones. If the proxy is in a
+ * private network, names that resolve locally to a private address are refused too. Other proxies cannot reach the
+ * operator's networks, so no local lookup is made. A lookup would reveal the user's real location to name servers.
  */
 export async function admitThroughProxy(
   target: HostPort,

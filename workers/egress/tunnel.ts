@@ -23,7 +23,7 @@ export function connectTarget(target: HostPort, lookup: LookupFunction, signal: 
       settle();
       resolve(socket);
     });
-    // Never removed: an unhandled socket error between two owners would crash the worker.
+    // This listener is never removed: an unhandled socket error between two owners would crash the worker.
     socket.on("error", reject);
     socket.once("close", settle);
     if (signal.aborted) onAbort();

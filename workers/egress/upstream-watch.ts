@@ -1,6 +1,6 @@
 import { ProxyFailure, type ProxyFailureReason } from "./proxy-failure.ts";
 
-/** Milliseconds. At most one probe per minute, because some proxies lock accounts after failed logins. */
+/** Milliseconds. Retries slow down to one per minute, because some proxies lock accounts after failed logins. */
 const times = { firstRetry: 1_000, longestRetry: 60_000 };
 
 /** Capability change of a proxy, as workers report it. */

@@ -133,7 +133,7 @@ function startTls(socket: Socket, host: string, signal: AbortSignal): Promise<So
       settle();
       resolve(tls);
     });
-    // Never removed: an unhandled socket error between two owners would crash the worker.
+    // This listener is never removed: an unhandled socket error between two owners would crash the worker.
     tls.on("error", (error) => {
       settle();
       socket.destroy();

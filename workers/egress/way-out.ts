@@ -15,7 +15,7 @@ export interface Exit {
   readonly proxy?: { readonly target: HostPort; readonly authorization: string | undefined };
   /** Called when the target or a working proxy has answered. */
   onAnswer?(): void;
-  /** Called if no answer arrives, or none for a while. */
+  /** Called if no answer arrives, or if an answer is late. */
   onSilence?(error?: unknown): void;
 }
 

@@ -10,7 +10,7 @@ import type { EventFeed } from "../pages/event-feed.ts";
 import { type Coming, fileBounds } from "./file-bounds.ts";
 import type { SessionFiles } from "./session-files.ts";
 
-/** Maximum number of downloads in `state`. */
+/** Maximum number of downloads listed in the session's state. */
 const kept = 10;
 
 /** Milliseconds to wait for the download event after its navigation. */
@@ -43,7 +43,7 @@ interface Offer {
   readonly download: Download;
 }
 
-/** Receives downloads in the slot, enforces bounds and adds completed files to the session's files. */
+/** Receives downloads in the isolation slot, enforces bounds and adds completed files to the session's files. */
 export class DownloadStore {
   readonly #options: DownloadStoreOptions;
   readonly #shown: Download[] = [];

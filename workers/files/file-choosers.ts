@@ -8,8 +8,9 @@ import type { Tab } from "../pages/tab.ts";
 import { type FileChooser, type FileInput, giveFiles, giveNothing, inputOfChooser, readInput } from "./file-input.ts";
 import type { SessionFiles } from "./session-files.ts";
 
-/** Deadlines in milliseconds for reading a page's file input and for setting its files. */
+/** Deadline in milliseconds for reading a page's file input. */
 const readMs = 2_000;
+/** Deadline in milliseconds for setting the files of an input. */
 const giveMs = 5_000;
 
 export interface FileChoosersParts {
@@ -103,7 +104,7 @@ export class FileChoosers {
       if (wait) open.wait = wait;
       else this.#end(tab, open, "dismissed");
     } catch {
-      // The page has navigated or hangs.
+      // An error means that the page has navigated or hangs.
       this.#end(tab, open, "dismissed");
     }
   }

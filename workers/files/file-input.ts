@@ -4,7 +4,7 @@ import { ownWorld } from "../pages/own-world.ts";
 import { callOn, type PageElement } from "../pages/page-element.ts";
 import type { Progress } from "../pages/progress.ts";
 
-/** Characters kept of an input's `accept` attribute. */
+/** Maximum characters of an input's `accept` attribute. */
 const acceptLength = 1_000;
 
 /** A file chooser that a page has opened for an input. */

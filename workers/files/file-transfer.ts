@@ -14,7 +14,7 @@ import type { OpenFile } from "./open-file.ts";
 export interface ComingFile {
   readonly context: CommandContext;
   readonly name: string;
-  /** 0 if unknown. */
+  /** Size from the upload's header. 0 if unknown. */
   readonly announcedBytes: number;
   readonly source: FileSource;
   /** Throws if the call ends before the file is complete. */

@@ -26,7 +26,7 @@ import type { OpenFile } from "./open-file.ts";
 /** Mode of session files: owned by the worker, readable by the browser's group. */
 const readableByGroup = 0o640;
 
-/** Does not follow links, and does not block on a pipe without a writer. */
+/** Flags of `open`: follow no links, and do not block on a pipe without a writer. */
 const asItIs = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** A file with its position in the order of changes. */
@@ -84,7 +84,8 @@ export class SessionFiles {
     const isPersons = context.clientId !== "";
     if (!isPersons) assertName(wanted);
     this.#assertRoom(announcedBytes, { bytes: announcedBytes });
-    // Outside the files directory, so that no file name collides. Owned by the worker, so the browser cannot replace it.
+    // The incoming file is outside the files directory, so that names do not collide. The worker owns the file, so the
+    // browser cannot replace it.
     const path = join(this.#slot.storage, `incoming-${randomUUID()}`);
     using coming = this.expect();
     try {
@@ -101,8 +102,9 @@ export class SessionFiles {
   }
 
   /**
-   * Moves a file written by the browser into the session's files, under a free name derived from the page's. If the
-   * file is not a regular file of the browser or exceeds a limit, leaves it in place and returns undefined.
+   * Moves a file written by the browser into the session's files, under a free name derived from the name that the page
+   * chose. If the file is not a regular file of the browser or exceeds a limit, leaves it in place and returns
+   * undefined.
    */
   take(
     path: string,
@@ -111,7 +113,7 @@ export class SessionFiles {
     if (!this.hasRoom) return undefined;
     const name = this.#freeName(fileName);
     const place = this.#place(name);
-    // Moved before the checks: the browser cannot replace files in this directory.
+    // The file is moved before the checks: the browser cannot replace files in this directory.
     renameSync(path, place);
     const bytes = this.#own(place);
     if (bytes !== undefined && this.#bytes({ bytes }) <= fileBounds.sessionBytes && bytes <= fileBounds.fileBytes) {

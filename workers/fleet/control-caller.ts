@@ -15,11 +15,11 @@ const channelOptions: ChannelOptions = {
 /** A unary method that workers call on control processes. */
 export type ControlMethod<I extends DescMessage, O extends DescMessage> = TypedMethod<"unary", I, O> & DescMethod;
 
-/** Calls the control process that answered last. Switches to the next one after a failure. */
+/** Calls the control process that answered last. After a failure, switches to the next control process. */
 export class ControlCaller {
   readonly #control: ControlRound;
   readonly #tls: FleetTlsFiles | undefined;
-  /** Undefined before the first call and after a failed call. */
+  /** Client of the current control process. Undefined before the first call and after a failed call. */
   #client: Promise<Client> | undefined;
   /** Address of the control process that was called last. */
   called = "";

@@ -9,7 +9,7 @@ const lookupTime = 2_000;
 export interface ControlAddress {
   /** `address:port`, or `unix:/path`. */
   readonly target: string;
-  /** The DNS name in its certificate, if the address was resolved from a name. */
+  /** The DNS name in the control process's certificate, if the address was resolved from a name. */
   readonly name?: string;
 }
 

@@ -51,7 +51,10 @@ interface Lease {
   readonly incarnation: bigint;
 }
 
-/** Registers a worker with control processes, renews its lease by heartbeats and ends sessions that control rejects. */
+/**
+ * Registers a worker with control processes, renews its lease by heartbeats and ends sessions that the control process
+ * rejects.
+ */
 export class FleetLink {
   readonly #options: FleetLinkOptions;
   /** Random per process start, so that a repeated registration keeps its incarnation. */
@@ -62,7 +65,7 @@ export class FleetLink {
   /** Lease duration from the last registration: the longest time without an accepted heartbeat. */
   #leaseMs = 8_000;
   #acceptedAt = performance.now();
-  /** True after a missing answer was logged, so that it is logged only once. */
+  /** Whether a missing answer was logged, so that following ones are not logged. */
   #isSilent = false;
   #running: Promise<void> = Promise.resolve();
 
@@ -91,7 +94,9 @@ export class FleetLink {
     await this.#heartbeat();
   }
 
-  /** Sends heartbeats for up to 3 s until gateways have fetched all pending profiles. The rest stays on disk. */
+  /**
+   * Sends heartbeats for up to 3 s until gateways have fetched all pending profiles. Remaining profiles stay on disk.
+   */
   async handOver(profiles: ProfileStore): Promise<void> {
     const deadline = performance.now() + times.handOver;
     while (this.#lease && performance.now() < deadline && (await profiles.pending()).length > 0) {
@@ -155,7 +160,7 @@ export class FleetLink {
     this.#lease = { incarnation };
   }
 
-  /** Sends a heartbeat. Resolves with whether a control process accepted the heartbeat. */
+  /** Sends a heartbeat. Resolves to true if a control process accepted the heartbeat. */
   async #heartbeat(): Promise<boolean> {
     const { sessions, profiles, log } = this.#options;
     const waiting = (await profiles?.pending()) ?? [];
@@ -183,7 +188,10 @@ export class FleetLink {
     return true;
   }
 
-  /** Ends all sessions if no heartbeat was accepted for a lease. Gateways then already treat the sessions as lost. */
+  /**
+   * Ends all sessions if no heartbeat was accepted for the duration of a lease. Gateways then already treat the
+   * sessions as lost.
+   */
   async #watchLease(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
@@ -211,7 +219,8 @@ export class FleetLink {
       return;
     }
     if (failure.slug === "unauthorized") {
-      // Unknown even while registering: the database was replaced. Registers as a new worker.
+      // The worker is unknown even while registering, because the database was replaced. It then registers as a new
+      // worker.
       if (this.#lease === undefined) this.#identity = undefined;
       this.#lease = undefined;
       log.warn({ err: failure.message }, "control process does not know this worker");

@@ -1,7 +1,7 @@
-// The script of our extension's page, which knows no token. It captures a tab and sends the video to the peer that the
-// worker selects.
+// The script of our extension's page, which holds no LiveKit token. The script captures a tab and sends the video to
+// the peer that the worker selects.
 
-/** The extension APIs that are used. The `id` of a target is the protocol's. */
+/** The extension APIs that are used. The `id` of a target is its CDP target id. */
 declare const chrome: {
   readonly debugger: { getTargets(): Promise<{ readonly id: string; readonly tabId?: number }[]> };
   readonly runtime: { reload(): void };
@@ -33,7 +33,7 @@ connection.addEventListener("connectionstatechange", () => {
 
 /**
  * Captures a tab. If the tab navigates to another site at that moment, capturing fails and the browser keeps the tab
- * marked as captured. Reloading the extension, which ends this page, resets that.
+ * marked as captured. Reloading the extension, which ends this page, resets the mark.
  */
 function capture(tab: ShownTab): Promise<MediaStreamTrack> {
   return begin(tab).catch((error: unknown) => {
@@ -63,7 +63,7 @@ async function begin({ targetId, width, height }: ShownTab): Promise<MediaStream
   return track;
 }
 
-/** Starts capturing a tab. */
+/** Captures a tab and offers its video to the peer. */
 export async function offer(tab: ShownTab): Promise<{ readonly sdp: string; readonly trackId: string }> {
   const track = await capture(tab);
   shown = { targetId: tab.targetId, track };

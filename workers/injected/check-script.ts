@@ -56,7 +56,7 @@ export function describeDocument(): DocumentReport {
   const [body] = all("body");
   const [px] = all("#px-captcha");
   const text = body ? readText(body) : "";
-  // A document with much text is not a check, so the rest is not counted.
+  // A document with much text is not a check, so its elements are not counted.
   const few = text === undefined ? () => [] : (selector: string) => all(selector).filter(isVisible);
   return {
     isLoading: document.readyState === "loading",
@@ -71,7 +71,7 @@ export function describeDocument(): DocumentReport {
   };
 }
 
-/** Whether the element that holds a frame is visible and has at least a size. */
+/** Returns whether the element that holds a frame is visible and has at least the given size. */
 export function showsAtLeast(holder: Element, minWidth: number, minHeight: number): boolean {
   const { width, height, right } = holder.getBoundingClientRect();
   // Elements to the left of the page cannot be scrolled into view.

@@ -59,7 +59,10 @@ export function describeOptions(
   return { name: name.trim().slice(0, nameLength).toWellFormed(), options };
 }
 
-/** The list omits hidden options and options of hidden groups, and skips disabled ones. */
+/**
+ * Counts the selectable options before an option. The browser's list omits hidden options and hidden groups, and skips
+ * disabled options.
+ */
 export function countSteps(
   select: HTMLSelectElement,
   index: number,
@@ -84,8 +87,8 @@ function isShown(element: Element): boolean {
 }
 
 /**
- * Returns what is wrong with so many files, or removes those of the input. Setting the same files again would fire no
- * event.
+ * Returns the faults if the input does not accept `count` files. Otherwise removes the input's files, because setting
+ * the same files again would fire no event.
  */
 export function emptyInput(input: HTMLInputElement, count: number): Record<string, string> | null {
   if (input.webkitdirectory) return { "action.selector": "takes a directory" };

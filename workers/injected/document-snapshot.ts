@@ -14,18 +14,18 @@ import { plain, quote, says, tidy } from "./plain-text.ts";
 /* The time of a snapshot grows with the content in view and the size of the output, and is bounded by `timeMs`. */
 
 export interface SnapshotOptions {
-  /** Number for the document if it has none yet. */
+  /** Number for the document, used if the document has no number yet. */
   readonly epoch: number;
-  /** Whether to include what is outside of the viewport. */
+  /** Whether to include content outside of the viewport. */
   readonly isWhole: boolean;
-  /** Only lines with this text. Empty for all. */
+  /** Text that each returned line contains. Empty for all lines. */
   readonly find: string;
-  /** Whether matches stay unnumbered until `numberFound`: some may not be returned. */
+  /** Whether matches stay unnumbered until `numberFound`, because some may not be returned. */
   readonly isTentative: boolean;
   /** Longest output, in bytes. */
   readonly room: number;
   readonly timeMs: number;
-  /** Visible part of the viewport. Null for all of it. */
+  /** Visible part of the viewport. Null for the whole viewport. */
   readonly clip: Clip | null;
   /** Whether this repeats a snapshot that unknown closed shadow roots interrupted. */
   readonly isAgain: boolean;
@@ -34,8 +34,9 @@ export interface SnapshotOptions {
 /** A frame found by a snapshot. */
 export interface NestedFrame {
   readonly ref: Ref;
-  /** Line of the frame, and the indentation of its contents. */
+  /** Index of the frame's line. */
   readonly line: number;
+  /** Indentation of the frame's contents. */
   readonly indent: number;
   /** Visible part of the frame's viewport. */
   readonly clip: Clip | null;
@@ -61,7 +62,7 @@ interface Walk {
   readonly endsAt: number;
   readonly lines: string[];
   readonly frames: NestedFrame[];
-  /** The only elements that may contain the searched text. Undefined to visit all. */
+  /** The only elements that may contain the searched text. Undefined to visit all elements. */
   readonly holders: ReadonlySet<Element> | undefined;
   readonly viewport: Clip;
   /** Elements visible at sample points of the viewport, with their ancestors. */
@@ -91,7 +92,7 @@ interface Place {
   readonly nodes: ArrayLike<Node>;
   index: number;
   readonly clip: Clip;
-  /** Nothing outside of it can become visible by scrolling. */
+  /** Area outside of which nothing can become visible by scrolling. */
   readonly edge: Clip;
   /** Whether the text inside is already part of a line. */
   readonly isTold: boolean;
@@ -351,7 +352,7 @@ function endText(walk: Walk): void {
   if (textNode && shown !== "") addLine(walk, textNode, `text ${JSON.stringify(shown)}`);
 }
 
-/** Adds a line, preceded by those of its containers. Returns false if the line was skipped or there was no room. */
+/** Adds a line, preceded by the lines of its containers. Returns false if the line was skipped or did not fit. */
 function addLine(walk: Walk, node: Node, body: string, isFrame = false): boolean {
   if (walk.told.has(node) || walk.isCut) return false;
   if (!isFrame && walk.find !== "" && !says(body, walk.find)) return false;

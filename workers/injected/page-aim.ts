@@ -28,7 +28,7 @@ interface Offset {
   readonly top: number;
 }
 
-/** The last found frame. */
+/** The frame that `findFrame` found last. */
 let lastFrame: Element | undefined;
 let keptOffsets: readonly Offset[] | undefined;
 
@@ -56,7 +56,7 @@ export function aim(wish: Wish & GuardOptions): Promise<Seen<ViewportPoint>> {
 }
 
 /**
- * Converts a point of the last found frame to this document and guards everything else from it. Returns null if the
+ * Converts a point of the last found frame to this document and installs a guard for the frame. Returns null if the
  * point is outside of the viewport.
  */
 export function aimThrough(
@@ -151,12 +151,16 @@ function mayMove(element: Element, look: Look): boolean {
   const animations = [...animationsOf(element)];
   // A pending animation still shows its initial position.
   if (animations.some(({ pending }) => pending)) return true;
-  // At equal times no movement is visible. About 1 of 100 attempts within a frame already has the next frame's time.
+  // If the timeline has not advanced since the last attempt, no movement is visible. About 1 of 100 attempts within a
+  // frame already has the next frame's time.
   if (animations.length > 0 && look.shownAt === shownBefore) return true;
   return (look.isDoubtful || animations.length > 0) && !(last && visibility.isSameBox(last, look.box));
 }
 
-/** Scrolls to an element. If it is covered there, later attempts use other edges. Returns whether the element moved. */
+/**
+ * Scrolls to an element. If the element is still covered, later attempts align other edges. Returns whether the element
+ * moved.
+ */
 function bringIntoView(element: Element, look: Look, first: "needed" | "start" = "needed"): boolean {
   const now = performance.now();
   const block = ([first, "end", "center", "start"] as const)[look.scrolls];
@@ -233,7 +237,7 @@ export function use<Value>(wish: Wish, act: (element: Element) => Seen<Value>): 
 }
 
 /**
- * Returns the first match, visible or not, that is a file input or the label of one. Returns false if none is, or a
+ * Returns the first match, visible or not, that is a file input or the label of one. Returns false if no match is, or a
  * hindrance if nothing matches.
  */
 export async function findFileInput({ selector, timeoutMs }: Wish): Promise<Element | false | string> {

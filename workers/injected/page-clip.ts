@@ -12,8 +12,8 @@ export interface Clip {
 }
 
 /**
- * Whether an element outside of the viewport would take input after scrolling, judged by its style. Covering elements
- * are not known yet.
+ * Whether an element outside of the viewport would take input after scrolling, judged by its style. Elements that would
+ * cover it are unknown before scrolling.
  */
 export function isDrawn(element: Element): boolean {
   const { width, height } = visibility.boxOf(element);

@@ -14,7 +14,7 @@ export function keepSecret(field: Element): void {
   secretFields.add(new WeakRef(field));
 }
 
-/** Covers the contents of secret fields until `uncoverFields`. Returns whether there are any. */
+/** Covers the contents of secret fields until `uncoverFields`. Returns whether there are secret fields. */
 export function coverFields(): boolean {
   for (const field of visibility.queryAll(document, "input[type=password]"))
     if (field instanceof HTMLInputElement && field.value !== "") keepSecret(field);

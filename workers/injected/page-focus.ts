@@ -12,14 +12,14 @@ export function focusedElement(): Element | null {
   return focused;
 }
 
-/** Returns the document's origin: `null` for an opaque one. */
+/** Returns the document's origin: `null` for an opaque origin. */
 export function originHere(): string {
   return origin;
 }
 
 /**
- * Inserts a text at the focus, synchronously so that no part follows a moved focus elsewhere. Returns whether it was
- * accepted, or undefined if the document's origin is not `wanted`.
+ * Inserts a text at the focus, synchronously, so that the focus cannot move to another document meanwhile. Returns
+ * whether the text was accepted, or undefined if the document's origin is not `wanted`.
  */
 export function putText(text: string, wanted: string): boolean | undefined {
   if (origin !== wanted) return undefined;
@@ -34,7 +34,7 @@ export function putText(text: string, wanted: string): boolean | undefined {
     focused.dispatchEvent(new Event("change", { bubbles: true }));
     return focused.value !== "";
   }
-  // Inserts single characters: pages with one field per digit of a code move the focus after each.
+  // Inserts single characters: pages with one field per digit of a code move the focus after each character.
   for (const character of text.length > 64 ? [text] : text) {
     const field = focusedElement();
     if (!Document.prototype.execCommand.call(document, "insertText", false, character)) return false;

@@ -10,7 +10,7 @@ export interface GuardOptions {
   readonly isDoubtful: boolean;
 }
 
-/** Observation of the guard. */
+/** What the guard observed. */
 type Verdict = "unseen" | "hit" | "missed";
 
 /** The element to hit, and the point. */
@@ -21,9 +21,9 @@ interface Mark {
 
 interface Guard {
   verdict: Verdict;
-  /** Target of a press in this document itself. Undefined if it is a frame, and for moves. */
+  /** Target of a press in this document itself. Undefined for moves, or if the target is a frame. */
   readonly pressed: Mark | undefined;
-  /** Presses that the document had received before. */
+  /** Presses that the document had received before the guard was installed. */
   readonly presses: number;
   remove(): void;
 }
@@ -78,7 +78,7 @@ export function guard(mark: Mark | undefined, wish: GuardOptions & { timeoutMs: 
   const types = stroke === "move" ? ["pointermove", "mousemove"] : press.split(" ");
   const options = { capture: true, passive: false };
   for (const type of types) addEventListener(type, onEvent, options);
-  // The caller removes the guard, unless the connection to the page is lost.
+  // Removes the guard if the connection to the page is lost, so that the caller cannot.
   const timer = setTimeout(() => own.remove(), timeoutMs + 10_000);
   const own: Guard = {
     verdict: "unseen",
@@ -108,7 +108,7 @@ export interface Released {
   readonly title: string;
 }
 
-/** Removes the guard and returns what it observed. */
+/** Removes the guard and returns what the guard observed. */
 export function release(): Released {
   const last = current;
   current = undefined;
@@ -118,7 +118,10 @@ export function release(): Released {
   return { ...(pressed && hasNone ? findPress(pressed) : { verdict }), title: visibility.title() };
 }
 
-/** Judges a press that did not arrive here: a frame that moved there received it, or the browser lost it. */
+/**
+ * Judges a press that did not arrive in this document: a frame that moved there received the press, or the browser lost
+ * it.
+ */
 function findPress({ expected, point }: Mark): Pick<Released, "verdict" | "lostAt"> {
   const hit = visibility.hitAt(point);
   if (!hit || !takes(expected, hit)) return { verdict: "missed" };

@@ -6,8 +6,8 @@ const known = new WeakSet<Element>();
 let doubtful: readonly Element[] = [];
 
 /**
- * Whether an element may have an unknown closed shadow root: a custom element, or one that shows more than its own
- * children.
+ * Whether an element may have an unknown closed shadow root: a custom element, or an element that shows more than its
+ * own children.
  */
 export function isDoubtful(element: Element, box: DOMRect): boolean {
   if (known.has(element) || visibility.shadowOf(element)) return false;
@@ -18,8 +18,8 @@ export function isDoubtful(element: Element, box: DOMRect): boolean {
 }
 
 /**
- * Same as `isDoubtful` for elements that a search skips. Text inside an element counts as shown: checking it would take
- * too long.
+ * Same as `isDoubtful` for elements that a search skips. Text inside an element counts as shown: checking its
+ * visibility would take too long.
  */
 export function isDoubtfulAside(element: Element): boolean {
   if (!tagOf(element).includes("-")) {

@@ -7,7 +7,7 @@ export type Reception =
   | { readonly outcome: "ready" }
   /** The control holds a single value, which was set to the text. */
   | { readonly outcome: "set" }
-  /** The element accepts no text, or not this one. `type` is that of the control. */
+  /** The element accepts no text, or not this text. `type` is the type of the control. */
   | { readonly outcome: "takesNone" | "refused"; readonly type: string };
 
 /** The requested change of the element. */

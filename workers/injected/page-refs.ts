@@ -28,7 +28,7 @@ interface Given {
   told: string;
 }
 
-/** Text of a node in the last snapshot and in the one before. */
+/** Text of a node in the last snapshot and in the snapshot before. */
 interface Shown {
   readonly look: number;
   readonly body: string;
@@ -37,13 +37,13 @@ interface Shown {
 
 let state: Kept | undefined;
 
-/** Returns the state kept for this document, which keeps its first number. */
+/** Returns the state kept for this document. Only the first call sets the document's number. */
 export function keep(epoch: number): Kept {
   state ??= { epoch, looks: 0, last: 0, elements: new Map(), given: new WeakMap(), shown: new WeakMap() };
   return state;
 }
 
-/** Returns the number of an element, or the next free one. */
+/** Returns the number of an element, or the next free number. */
 export function numberFor(kept: Kept, element: Element): number {
   return kept.given.get(element)?.number ?? kept.last + 1;
 }
@@ -63,7 +63,10 @@ export function numberOf(kept: Kept, element: Element, told: string): number {
   return kept.last;
 }
 
-/** Whether a line differs from the node's line in the previous snapshot. A repeated snapshot counts as the same one. */
+/**
+ * Whether a line differs from the node's line in the previous snapshot. A repeated snapshot counts as the same
+ * snapshot.
+ */
 export function isNews(kept: Kept, node: Node, body: string): boolean {
   const last = kept.shown.get(node);
   const before = last?.look === kept.looks ? last.before : last?.body;
@@ -89,7 +92,7 @@ export function elementOf({ epoch, number }: Ref): Element | undefined {
   return element?.isConnected ? element : undefined;
 }
 
-/** Returns why a reference is stale. Undefined for a valid one and for a selector. */
+/** Returns why a reference is stale. Undefined for a valid reference or a selector. */
 export function staleness(ref: Named): string | undefined {
   if (typeof ref === "string") return undefined;
   if (state?.epoch !== ref.epoch) return `belongs to an earlier document: ${quote(location.href, 300)} is shown now`;

@@ -23,7 +23,7 @@ export const groupRoles: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Implicit roles of elements (HTML AAM), and those of inputs by type. */
+/** Implicit roles of elements by tag (HTML AAM). */
 const rolesByTag: ReadonlyMap<string, string> = pairs(
   "button=button summary=button textarea=textbox nav=navigation aside=complementary form=form dialog=dialog ul=list " +
     "ol=list li=listitem table=table tr=row td=cell th=columnheader fieldset=group h1=heading h2=heading h3=heading " +

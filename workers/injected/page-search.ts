@@ -80,7 +80,7 @@ function hold({ holders }: Search, path: readonly Level[]): void {
   }
 }
 
-/** Whether a text contains `wanted` or ends with a prefix of it, which the next text may continue. */
+/** Whether a text contains `wanted`, or ends with a prefix of `wanted` that the next text may continue. */
 function mayBegin(wanted: string, text: string): boolean {
   const written = bare(text.slice(0, 4_000));
   if (written === "") return false;
@@ -92,7 +92,7 @@ function mayBegin(wanted: string, text: string): boolean {
   return false;
 }
 
-/** Returns a text without white space and in lower case. A final sigma becomes a plain one. */
+/** Returns a text without white space and in lower case. A final sigma becomes a plain sigma. */
 function bare(text: string): string {
   return text
     .toLowerCase()

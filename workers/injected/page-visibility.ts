@@ -15,7 +15,7 @@ const getters = new Map<object, Map<PropertyKey, () => unknown>>();
 /** Closed shadow roots that the browser revealed. */
 const closedRoots = new WeakMap<Element, ShadowRoot>();
 
-/** One step of a selector: `a > b` has two, the second with `>`. */
+/** One step of a selector: `a > b` has two steps, the second with `>`. */
 interface SelectorStep {
   readonly combinator: string;
   readonly compound: string;
@@ -35,7 +35,7 @@ export function read<Prototype extends object, Key extends keyof Prototype>(
   return get.call(node) as Prototype[Key];
 }
 
-/** Returns the title of the document, cut to the length that answers carry. */
+/** Returns the title of the document, cut to the length that responses allow. */
 export function title(): string {
   return read(Document.prototype, "title", document).slice(0, 2_000);
 }

@@ -10,7 +10,7 @@ export interface Hindrance {
   readonly hindrance: string;
   /** Whether the next frame may change the result. */
   readonly isUnsettled?: boolean;
-  /** Whether no later change can help: the reference is stale. */
+  /** Whether waiting is useless, because the reference is stale. */
   readonly isFinal?: boolean;
 }
 
@@ -41,7 +41,7 @@ export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): 
   }
 }
 
-/** Resolves with the next frame, or after a timeout: hidden and unchanged pages may get none. */
+/** Resolves with the next frame, or after a timeout: hidden and unchanged pages may get no frame. */
 export function nextFrame(most = 2_000): Promise<void> {
   return new Promise((resolve) => {
     const isHidden = visibility.read(Document.prototype, "visibilityState", document) === "hidden";

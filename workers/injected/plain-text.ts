@@ -1,6 +1,6 @@
-/* Rules for texts of pages. The only module of this folder that runs in the worker too. */
+/* Rules for texts of pages. This is the only module of this folder that runs in the worker too. */
 
-/** Returns a text as searches compare it. */
+/** Normalizes the white space and case of a text for searches. */
 export function plain(text: string): string {
   return text
     .replace(/[\s\u200b\u00ad]+/g, " ")

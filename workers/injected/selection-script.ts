@@ -1,4 +1,6 @@
-/** Returns the selected text. Fields keep a selection of their own; that of a password field is never returned. */
+/**
+ * Returns the selected text. Fields keep a selection of their own. The selection of a password field is never returned.
+ */
 export function selectedText(length: number): string {
   const focusOf = (root: Document | ShadowRoot): Element | null => {
     const { activeElement: focused } = root;

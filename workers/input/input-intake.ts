@@ -19,17 +19,19 @@ import { fail } from "../../src/platform/errors.ts";
 import type { WorkerInputQueue } from "./worker-input-queue.ts";
 
 /**
- * Milliseconds between two answers of a stream. Each costs as much as a part, and gateways allow 256 unanswered events.
+ * Minimum milliseconds between two answers of a stream. An answer costs as much as a part, and gateways allow 256
+ * unanswered events.
  */
 const answerEvery = 10;
 
-/** Streams whose progress is kept in case their connection breaks. More than a session can have open. */
+/** Maximum number of streams whose progress is kept in case a connection breaks. More than a session can have open. */
 const mostStreams = 64;
 
 /** Progress of a stream. */
 interface Progress {
-  /** Number of the last complete part, and the number of events taken from the next part. */
+  /** Number of the last complete part. */
   number: number;
+  /** Number of events taken from the next part. */
   begun: number;
   accepted: number;
   dropped: number;
@@ -49,7 +51,7 @@ export interface InputIntakeOptions {
   onInput(): void;
 }
 
-/** Receives input and queues that of the client in control. */
+/** Receives input and queues the input of the client in control. */
 export class InputIntake {
   readonly #options: InputIntakeOptions;
   /** Progress by stream name, most recent last. */
@@ -124,7 +126,7 @@ export class InputIntake {
     }
   }
 
-  /** Events that are neither accepted nor dropped had no room. */
+  /** Queues events. Events that are neither accepted nor dropped did not fit. */
   #push(clientId: string, epoch: bigint | undefined, events: readonly InputEvent[]) {
     const { control, inputQueue, onInput } = this.#options;
     if (!control.isHeldBy(clientId, epoch)) {

@@ -12,7 +12,7 @@ const processed = { key: "Process", windowsVirtualKeyCode: 229 };
 
 /**
  * The keyboard of a page. Each promise resolves when the page has handled the key. Pages handle keys in order, so
- * callers may send the next one without waiting.
+ * callers may send the next key without waiting.
  */
 export class Keyboard {
   readonly #cdp: Pick<CdpSession, "send">;
@@ -23,7 +23,7 @@ export class Keyboard {
     this.#cdp = cdp;
   }
 
-  /** Presses a key, or repeats a held one. `made` overrides the key value that follows from the Shift state. */
+  /** Presses a key, or repeats a held key. `made` overrides the key value that follows from the Shift state. */
   down(key: Key, made = this.#has("Shift") ? key.shifted : key.plain): Promise<unknown> {
     const autoRepeat = this.#held.has(key.code);
     this.#held.set(key.code, key);

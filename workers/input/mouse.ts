@@ -15,8 +15,8 @@ export type Button = keyof typeof buttonBits;
 type Cargo = CdpEvents["Input.dragIntercepted"]["data"];
 
 /**
- * The mouse of a page. Drags that the page starts are intercepted and dispatched here, as the browser would hand them
- * to a desktop, which does not exist. Each promise resolves when the page has handled the event.
+ * The mouse of a page. Drags that the page starts are intercepted and dispatched here, because the browser would hand
+ * them to a desktop, which does not exist. Each promise resolves when the page has handled the event.
  */
 export class Mouse {
   readonly #cdp: Pick<CdpSession, "send" | "on">;
@@ -42,7 +42,7 @@ export class Mouse {
     await this.#dispatch("mouseMoved", [...this.#held].at(-1) ?? "none");
   }
 
-  /** Whether the page may have started a drag. A release is sent only once that is known. */
+  /** Whether the page may have started a drag, which must be known before a release is sent. */
   get isDragging(): boolean {
     return this.#isWatching;
   }
@@ -57,7 +57,7 @@ export class Mouse {
   /** Releases a held button. Drops the dragged data. */
   async up(count = 1, button: Button | undefined = [...this.#held].at(-1), at: Point = this.#at): Promise<void> {
     this.#at = at;
-    // Round trip: the browser reports a drag that the last move started before it answers.
+    // Waits for a round trip: if the last move started a drag, the browser reports the drag before it answers.
     if (this.#isWatching && !this.#cargo) await this.#cdp.send("Runtime.evaluate", { expression: "0" });
     const cargo = this.#cargo;
     if (cargo && !this.#hasEntered) await this.#carry(cargo);

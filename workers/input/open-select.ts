@@ -5,12 +5,14 @@ import { callOn, type PageElement } from "../pages/page-element.ts";
 import type { Progress } from "../pages/progress.ts";
 import type { Tab } from "../pages/tab.ts";
 
-/** Frames that the focus is followed into. */
+/** Maximum depth of frames searched for the focus. */
 const deepest = 8;
 
-/** Options shown, and characters of an option label and of the list's name. */
+/** Maximum number of options shown. */
 const mostOptions = 1_000;
+/** Maximum characters of an option's label. */
 const labelLength = 100;
+/** Maximum characters of the list's name. */
 const nameLength = 1_000;
 
 /** A `<select>` whose list of options is open. */
@@ -42,7 +44,7 @@ export const isOpen = (select: OpenSelect, progress: Progress): Promise<boolean>
 export const readOptions = (select: OpenSelect, progress: Progress): Promise<SelectText> =>
   callOn(select, "describeOptions", [mostOptions, labelLength, nameLength], progress);
 
-/** Returns the number of selectable options before an option. Null if the list no longer offers it. */
+/** Returns the number of selectable options before an option. Null if the list no longer offers the option. */
 export const stepsTo = (
   select: OpenSelect,
   { index, label }: Pick<ShownOption, "index" | "label">,

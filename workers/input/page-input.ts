@@ -4,7 +4,7 @@ import { Keyboard } from "./keyboard.ts";
 import { Mouse } from "./mouse.ts";
 import { TouchScreen } from "./touch-screen.ts";
 
-/** Input devices of a page. They track what is held, whoever sent it. */
+/** Input devices of a page. All senders share them, so that the devices know everything that is held. */
 export interface PageInput {
   readonly keyboard: Keyboard;
   readonly mouse: Mouse;
@@ -18,7 +18,7 @@ type InputPort = Pick<CdpSession, "send" | "on">;
 
 const inputs = new WeakMap<CdpSession, PageInput>();
 
-/** Returns the input devices of a page's session, always the same ones. */
+/** Returns the input devices of a page's session. Repeated calls return the same devices. */
 export function inputOf(cdp: CdpSession): PageInput {
   const known = inputs.get(cdp);
   if (known) return known;
@@ -32,7 +32,7 @@ export function inputOf(cdp: CdpSession): PageInput {
   return input;
 }
 
-/** Releases everything held on a page. */
+/** Releases all keys, buttons and fingers held on a page. */
 export function releaseAll({ keyboard, mouse, touchScreen }: PageInput): void {
   keyboard.cancel();
   mouse.cancel();

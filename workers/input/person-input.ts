@@ -15,7 +15,8 @@ import type { TouchKind } from "./touch-screen.ts";
 type Happening = InputEvent["event"];
 
 /**
- * Sends a person's input to a page. Resolves when the page has handled it. Returns undefined for unsupported events.
+ * Sends a person's input to a page. Resolves when the page has handled the input. Returns undefined for unsupported
+ * events.
  */
 export function play({ keyboard, mouse, touchScreen }: PageInput, event: Happening): Promise<unknown> | undefined {
   switch (event.case) {

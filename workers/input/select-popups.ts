@@ -10,8 +10,9 @@ import { findKey } from "./keys.ts";
 import { findOpenSelect, forget, isOpen, type OpenSelect, readOptions, stepsTo } from "./open-select.ts";
 import { inputOf } from "./page-input.ts";
 
-/** Longest time, in milliseconds, to find an open list, and to apply a choice. */
+/** Longest time in milliseconds to find an open list. */
 const lookMs = 2_000;
+/** Longest time in milliseconds to apply a choice. */
 const chooseMs = 5_000;
 
 /** Minimum delay between two checks of a page. */
@@ -90,7 +91,7 @@ export class SelectPopups {
     this.#open = open;
   }
 
-  /** Applies the person's choice. Closes the list if there is none. */
+  /** Applies the person's choice. Closes the list if there is no choice. */
   async #choose(open: OpenList, answer: LiveAnswer | undefined): Promise<void> {
     const { select, tab, labels } = open;
     const { keyboard } = inputOf(tab.session);
@@ -100,7 +101,7 @@ export class SelectPopups {
       if (!accept) await this.#press(open, keyboard, "Escape", progress);
       else {
         const wanted = { index, label: labels.get(index) ?? "" };
-        // Options of a page that is gone are not available.
+        // If the page is gone, the option is not available.
         const steps = await stepsTo(select, wanted, progress).catch(() => null);
         if (steps === null) throw fail("not-found", {}, { detail: "the page no longer offers that option" });
         const keys = ["Home", ...Array<string>(steps).fill("ArrowDown")];

@@ -13,7 +13,7 @@ export interface Finger extends Point {
 export class TouchScreen {
   readonly #cdp: Pick<CdpSession, "send">;
   #isTouched = false;
-  /** Fingers currently down, in a touch of several. */
+  /** Fingers that are down during a touch of several fingers. */
   #fingers: readonly Finger[] = [];
 
   constructor(cdp: Pick<CdpSession, "send">) {
@@ -34,7 +34,7 @@ export class TouchScreen {
     return this.#dispatch("touchEnd", []);
   }
 
-  /** Dispatches a touch of several fingers. `fingers` are those down after the event. */
+  /** Dispatches a touch of several fingers. `fingers` are the fingers that are down after the event. */
   touch(kind: TouchKind, fingers: readonly Finger[]): Promise<unknown> {
     this.#isTouched = fingers.length > 0 && kind !== "touchCancel";
     const lifted = this.#fingers.filter(({ id }) => !fingers.some((finger) => finger.id === id));
@@ -43,7 +43,7 @@ export class TouchScreen {
     return this.#dispatch(kind, kind === "touchEnd" && fingers.length > 0 ? lifted : [...fingers]);
   }
 
-  /** Cancels the touch. Does nothing after its end. */
+  /** Cancels the touch. Does nothing if the touch has ended. */
   cancel(): void {
     if (!this.#isTouched) return;
     this.#isTouched = false;

@@ -4,8 +4,9 @@ import type { SessionBounds } from "./session-bounds.ts";
 import type { Slot } from "./slot.ts";
 import { exactMemory, type Occupant, SlotCensus, type SlotUsage } from "./slot-census.ts";
 
-/** Milliseconds between checks; 16 sessions cost 0.6 % of a core. `alertMs` applies above half of the memory bound. */
+/** Milliseconds between checks. Checking 16 sessions costs 0.6 % of a core. */
 const lookMs = 1_500;
+/** Milliseconds between checks above half of the memory bound. */
 const alertMs = 200;
 
 /** Milliseconds between exact memory readings of a session. A reading occupies another core for up to 200 ms. */

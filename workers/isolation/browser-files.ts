@@ -4,7 +4,7 @@ import { artifactsDirectory, profileDirectory, type SlotDirectories } from "./sl
 
 /**
  * Disables HTTP authentication. Full Chromium would open an invisible password prompt that blocks input to the page.
- * Without authentication schemes it shows the body of the 401 response, as headless shell does.
+ * Without authentication schemes, full Chromium shows the body of the 401 response, as headless shell does.
  */
 const noPasswordPrompt = { auth: { schemes: "" } };
 

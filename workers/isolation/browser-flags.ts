@@ -58,7 +58,7 @@ const unattendedFlags = [
 
 /**
  * Disables features for desktop users and the browser's own network requests. `--disable-crashpad-for-testing` would
- * save full Chromium two processes, but aborts the first navigation (observed with 156).
+ * save full Chromium two processes, but aborts the first navigation (observed with Chromium 156).
  */
 const quietFlags = [
   "--disable-background-networking",
@@ -66,7 +66,7 @@ const quietFlags = [
   "--disable-client-side-phishing-detection",
   "--disable-component-extensions-with-background-pages",
   "--disable-component-update",
-  // `--disable-component-update` leaves two requests per start. They are sent to an unreachable address.
+  // Despite `--disable-component-update`, two requests per start remain. They are sent to an unreachable address.
   "--component-updater=url-source=http://127.0.0.1:1/",
   "--disable-crash-reporter",
   "--disable-default-apps",
@@ -85,8 +85,8 @@ const quietFlags = [
 ];
 
 /**
- * Screenshots use a separate surface. The network service runs in the browser process. On Linux its own process has no
- * sandbox, and sharing saves 60 ms of CPU, 13 MB and 10 % of the launch time.
+ * Screenshots use a separate surface. The network service runs in the browser process. On Linux a separate process
+ * would have no sandbox, and sharing saves 60 ms of CPU, 13 MB and 10 % of the launch time.
  */
 const enabledFeatures = ["CDPScreenshotNewSurface", "SkipListAccountsWithoutGaiaCookies", "NetworkServiceInProcess2"];
 

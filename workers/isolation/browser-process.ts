@@ -219,7 +219,7 @@ function spawnBrowser(
   });
   return spawn(launcher, flags, {
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
-    // Separate process group, so that all its processes can be killed together.
+    // The browser has its own process group, so that all its processes can be killed together.
     detached: true,
     cwd: "/",
     env: {
@@ -233,7 +233,7 @@ function spawnBrowser(
 }
 
 function pipesOf({ stdio }: ChildProcess): { input: Writable; output: Readable; complaints: Readable } {
-  // All are pipes, as configured above: the browser reads descriptor 3 and writes descriptor 4.
+  // All descriptors are pipes, as configured above: the browser reads descriptor 3 and writes descriptor 4.
   const [, , complaints, input, output] = stdio as [null, null, Readable, Writable, Readable];
   return { input, output, complaints };
 }

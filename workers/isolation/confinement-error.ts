@@ -1,4 +1,4 @@
-/** Error output of the probe commands, and what is missing then. */
+/** Error output of the probe commands, and what each output shows to be missing. */
 const lacks: readonly (readonly [complaint: RegExp, missing: string])[] = [
   [/no uids for slots/, "the uids 32768 to 49151 in the user namespace, or an ordinary user in place of root"],
   [/RTNETLINK/, "the capability CAP_NET_ADMIN"],

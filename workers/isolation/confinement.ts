@@ -19,7 +19,7 @@ export function confineCommand(enter: readonly string[], uid: number | undefined
     uid === undefined
       ? ["--inh-caps=-all", "--ambient-caps=-all"]
       : [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
-  // After a sandbox escape, setuid programs have no effect.
+  // With no-new-privs, setuid programs have no effect after a sandbox escape.
   const noNewPrivileges = sandbox === "setuid" ? [] : ["--no-new-privs"];
   return [...enter, "setpriv", ...identity, ...noNewPrivileges];
 }

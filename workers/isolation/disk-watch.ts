@@ -1,7 +1,9 @@
 import { statfsSync } from "node:fs";
 import { diskUsage } from "./disk-usage.ts";
 
-/** Interval for measuring a directory whose disk shows no change. The 500 files of a browser take 5 ms. */
+/**
+ * Milliseconds between measurements of a directory whose disk shows no change. The 500 files of a browser take 5 ms.
+ */
 const idleMs = 30_000;
 
 /** If a disk's free space shrinks by 1/16 of the bound, all directories are measured at once. */

@@ -14,7 +14,7 @@ export class HiddenPage {
     this.address = address;
   }
 
-  /** Opens the page. Messages to clients are held back until its targets are known. */
+  /** Opens the page. Messages to clients are held back until the page's targets are known. */
   async open<Value>(work: (hide: (targetId: string) => void) => Promise<Value>): Promise<Value> {
     const opened = work((targetId) => this.#targets.add(targetId));
     this.opening = within(opened, openWithin, undefined);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { Server } from "node:net";
 
-/** Timeout for creating a namespace, in milliseconds. It takes 35 to 75 ms on a quiet machine. */
+/** Timeout in milliseconds for creating a namespace, which takes 35 to 75 ms on a quiet machine. */
 const createMs = 15_000;
 
 /** PATH of system commands, independent of the worker's environment. */
@@ -13,9 +13,9 @@ export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 export const relayPort = 3128;
 
 /**
- * Runs inside the new namespace: listens, sends the socket to the worker, and exits when the worker disconnects. Node
- * emits no "disconnect" if the worker dies before it has received the socket (observed with 24), so the parent pid is
- * polled too.
+ * Script that runs inside the new namespace: listens, sends the socket to the worker, and exits when the worker
+ * disconnects. Node emits no "disconnect" if the worker dies before it has received the socket (observed with Node 24),
+ * so the parent pid is polled too.
  */
 const listen = `
 const parent = process.ppid;
@@ -26,8 +26,8 @@ setInterval(() => process.connected && process.ppid === parent || process.exit()
 `;
 
 /**
- * A network namespace with only loopback and one listening socket, which the worker holds. The namespace is kept alive
- * by the worker's descriptors and by browsers inside, not by a helper process. It ends with the worker, even after a
+ * A network namespace with only loopback and one listening socket, which the worker holds. The worker's descriptors and
+ * the browsers inside keep the namespace alive, not a helper process. The namespace ends with the worker, even after a
  * crash.
  */
 export interface Namespace {

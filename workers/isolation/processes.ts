@@ -6,8 +6,9 @@ import { readKernelFile } from "./kernel-file.ts";
 /** Milliseconds between checks while waiting for processes to end. */
 const pollMs = 5;
 
-/** Timeout of one `kill -9 -1`, and the maximum attempts if the slot's processes kill the killer first. */
+/** Timeout of one `kill -9 -1` in milliseconds. */
 const strokeMs = 5_000;
+/** Maximum attempts, because the slot's processes may kill the killer first. */
 const maxStrokes = 10;
 
 /** World-readable process information. Zombies are not listed. */
@@ -92,9 +93,9 @@ export function homeOf(pid: number): string | undefined {
 }
 
 /**
- * Kills matching processes until none is left. Returns those that remain at the deadline. Repeats, because a process
- * can fork between listing and kill. If `areStricken`, all were already killed and one pass suffices: listing 200
- * processes takes 3 ms.
+ * Kills matching processes until none is left. Returns the processes that remain at the deadline. Repeats, because a
+ * process can fork between listing and kill. If `areStricken`, all were already killed and one pass suffices: listing
+ * 200 processes takes 3 ms.
  */
 export async function killProcesses(
   matches: (entry: ProcessEntry) => boolean,
@@ -117,7 +118,7 @@ export async function killProcesses(
  * Kills every process of a slot's uid with one `kill -9 -1` (5 ms). Processes that fork faster than /proc can be read
  * would otherwise survive into the next session of the uid. The kill runs inside the slot's confinement, because it
  * briefly has the slot's uid and is itself exposed to the slot's processes. Returns whether the kill ran, after which
- * none can fork.
+ * no process of the uid can fork.
  */
 export async function killUid(confine: readonly string[]): Promise<boolean> {
   const [command = "", ...parameters] = [...confine, "sh", "-c", "kill -9 -1"];

@@ -7,7 +7,7 @@ const sharedMemory = "/dev/shm";
 /** TMPFS_MAGIC of statfs(2). */
 const tmpfs = 0x01021994;
 
-/** The disk bound of four sessions. Containers have 64 MiB by default. */
+/** Required size of shared memory: the disk bound of four sessions. Containers have 64 MiB by default. */
 const enoughBytes = 4 * 2 ** 30;
 
 /**

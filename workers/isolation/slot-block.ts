@@ -50,7 +50,7 @@ export interface BlockOptions {
   uidBase: number | undefined;
   /** Parent of the slot directories. */
   scratch: string;
-  /** Parent of the session file directories, searchable by all users. Default: that of the slot directories. */
+  /** Parent of the session file directories, searchable by all users. Default: the parent of the slot directories. */
   storage?: string | undefined;
   log: Log;
   salvage?: Salvage | undefined;
@@ -96,7 +96,8 @@ export async function takeBlock({ uidBase, scratch, storage, log, salvage }: Blo
 /** Locks a block. Returns the release function, or undefined if another worker holds the block. */
 function lockBlock(base: string, index: number): (() => void) | undefined {
   const descriptor = openSync(join(base, `block-${index}.lock`), "a", 0o600);
-  // The lock belongs to the open file, which is shared with flock(1). It outlives flock and ends with this process.
+  // The lock belongs to the open file, which is shared with flock(1). The lock outlives flock and ends with this
+  // process.
   const { status, error } = spawnSync("flock", ["--exclusive", "--nonblock", "3"], {
     stdio: ["ignore", "ignore", "ignore", descriptor],
   });
@@ -128,7 +129,10 @@ function makeBlock({ base, index, uidBase, scratch, storage, release }: BlockPla
 /** Parent directories of a block's slots. */
 type Roots = Pick<BlockPlace, "scratch" | "storage">;
 
-/** Reads the parent directories used by the block's last worker, one per line. Its configuration may have differed. */
+/**
+ * Reads the parent directories used by the block's last worker, one per line. That worker's configuration may have
+ * differed.
+ */
 function notedRoots(base: string, index: number): Roots | undefined {
   try {
     const [scratch = "", storage] = readFileSync(join(base, `block-${index}.scratch`), "utf8").split("\n");
@@ -188,14 +192,17 @@ export function profileRecordOf(launchRecord: string): string {
   return launchRecord.replace(/\.launch$/, ".profile");
 }
 
-/** Removes the profile record. Required before the slot's next session, whose files would be taken for the profile's. */
+/**
+ * Removes the profile record. Otherwise the files of the slot's next session would be taken for the profile's files.
+ */
 export function removeProfileRecord(launchRecord: string): void {
   const path = profileRecordOf(launchRecord);
   for (const each of [path, `${path}.new`]) rmSync(each, { force: true });
 }
 
-/** Modes of directories owned by the worker: group-writable and sticky, or group-readable. */
+/** Mode of directories that the browser can write: group-writable and sticky. */
 const sharedMode = 0o1770;
+/** Mode of directories that the browser can only read. */
 const readOnlyMode = 0o750;
 
 /** File system part of a slot. */

@@ -15,13 +15,13 @@ export interface SlotUsage {
   readonly pids: readonly number[];
   readonly tasks: number;
   /**
-   * Upper bound of the memory in use. A shared page counts once per process: 240 MiB for an idle Chromium that uses 150.
-   * Reading this sum takes 20 µs. The exact share (PSS, see `exactMemory`) takes 4 to 16 ms per process.
+   * Upper bound of the memory in use. A shared page counts once per process: 240 MiB for an idle Chromium that uses 150
+   * MiB. Reading this sum takes 20 µs. The exact share (PSS, see `exactMemory`) takes 4 to 16 ms per process.
    */
   readonly memoryBytes: number;
 }
 
-/** Counts after which unrelated pids are read again, because the kernel reuses pids. */
+/** Number of passes after which unrelated pids are read again, because the kernel reuses pids. */
 const forgetAfter = 10;
 
 /** Measures the usage of all slots in one pass over /proc. */

@@ -68,12 +68,12 @@ export class SlotHost {
     return this.#entrance;
   }
 
-  /** Routes the browser's connections to a relay. Without a relay they are refused. */
+  /** Routes the browser's connections to a relay. Without a relay, the connections are refused. */
   attach(relay: EgressRelay | undefined): void {
     this.#relay = relay;
   }
 
-  /** Kills every process of the slot. Resolves with whether none is left. */
+  /** Kills every process of the slot. Resolves to true if no process is left. */
   async kill(): Promise<boolean> {
     const entrance = await this.#entrance?.catch(() => undefined);
     const areStricken = entrance && this.uid !== undefined ? await killUid(entrance.confine) : false;
@@ -128,7 +128,8 @@ export class SlotHost {
 
   /**
    * Matches the slot's processes, including a launcher that has not switched to the slot's uid. Without uids, matches
-   * every process in the slot's network namespace. Its inode is not reused while the worker holds the namespace.
+   * every process in the slot's network namespace. The namespace's inode is not reused while the worker holds the
+   * namespace.
    */
   #matchOurs(): (entry: ProcessEntry) => boolean {
     const noted = readLaunchRecord(this.#record);

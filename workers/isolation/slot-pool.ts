@@ -45,7 +45,7 @@ export interface SlotPoolOptions {
   storage?: string | undefined;
   /** Name resolver. Default: the system's. */
   resolve?: Resolve;
-  /** Blocked for pages. */
+  /** Media server that pages must not reach. */
   mediaServer?: MediaServer | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface EgressTotals extends EgressBytes {
   refused: number;
 }
 
-/** The isolation slots of a worker. Each serves one session's browser at a time. */
+/** The isolation slots of a worker. Each slot serves one session's browser at a time. */
 export class SlotPool {
   readonly size: number;
   readonly #options: SlotPoolOptions;

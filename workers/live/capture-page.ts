@@ -28,7 +28,7 @@ export class CapturePage implements AsyncDisposable {
     this.ended = this.#evaluate<string>("capture.ended").catch((error: Error) => error.message);
   }
 
-  /** Opens the page as a hidden target: it is not a tab. */
+  /** Opens the page as a hidden target, which is not shown as a tab. */
   static async open({ browserSession, targets }: CaptureBrowser, page: HiddenPage): Promise<CapturePage> {
     const tabs = () => browserSession.send("Target.getTargets", { filter: [{ type: "tab" }] });
     const { targetId, session } = await page.open(async (hide) => {

@@ -16,7 +16,7 @@ import type { Publication } from "./publication.ts";
 import { Screencast } from "./screencast.ts";
 import { Viewer } from "./viewer.ts";
 
-/** Viewers per session. */
+/** Maximum number of viewers per session. */
 const mostViewers = 32;
 
 /** Milliseconds between a change and the next state message. A loading page changes a hundred times a second. */
@@ -27,7 +27,7 @@ const lookEvery = 1_000;
 
 export interface LiveBrowser {
   readonly pages: PageRegistry;
-  /** Returns the size of its pages. */
+  /** Returns the viewport size of the browser's pages. */
   viewport(): Viewport;
 }
 
@@ -48,7 +48,7 @@ export interface Arrival {
   readonly requests: AsyncIterable<Pick<ViewRequest, "request" | "publishToken">>;
 }
 
-/** Streams a session to its viewers. Nothing runs without any. */
+/** Streams a session to its viewers. Nothing runs without viewers. */
 export class LiveHub {
   readonly #browser: LiveBrowser;
   readonly #screencast: Screencast;
@@ -132,7 +132,7 @@ export class LiveHub {
     }
   }
 
-  /** Starts what a newly visible viewer needs, and sends it the last frame. */
+  /** Starts the sources that a newly visible viewer needs, and sends the viewer the last frame. */
   #attend(viewer: Viewer): void {
     this.#sync();
     const frame = this.#screencast.last;

@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import WebSocket from "ws";
 
-/** Milliseconds to connect, and between two heartbeats. */
+/** Milliseconds to connect. */
 const connectWithin = 5_000;
+/** Milliseconds between two heartbeats. */
 const pingEvery = 5_000;
 
-/** Longer than any message of a room with one publisher. */
+/** Maximum message size in bytes, larger than any message of a room with one publisher. */
 const maxPayload = 2 ** 20;
 
 /**
@@ -33,7 +34,8 @@ export interface SignalListener {
 }
 
 /**
- * Signalling connection of a publisher to a LiveKit server. It runs in the worker, so that no browser holds a token.
+ * Signalling connection of a publisher to a LiveKit server. The connection is in the worker, so that no browser holds a
+ * token.
  */
 export class LiveKitSignal implements Disposable {
   /** Resolves with the reason when the server has ended the connection. */

@@ -12,16 +12,19 @@ import type { Tab } from "../pages/tab.ts";
 import { type CaptureBrowser, CapturePage } from "./capture-page.ts";
 import { LiveKitSignal } from "./livekit-signal.ts";
 
-/** Milliseconds that a session stays published without viewers, so that a reloaded page finds it. */
+/** Milliseconds that a session stays published without viewers, so that a viewer can reload the page. */
 const lingerMs = 10_000;
 
-/** Milliseconds: first and longest delay between attempts, and the time for the server to accept the track. */
+/** First delay in milliseconds between attempts. */
 const againFirst = 500;
+/** Longest delay in milliseconds between attempts. */
 const againAtMost = 10_000;
+/** Milliseconds for the server to accept the track. */
 const publishWithin = 10_000;
 
-/** Milliseconds between polls of the page's size, which has no event, and the time for the page to answer. */
+/** Milliseconds between polls of the page's size, which has no event. */
 const lookEvery = 500;
+/** Milliseconds for the page to return its size. */
 const sizeWithin = 500;
 
 /** Milliseconds for a tab to be captured. */
@@ -109,7 +112,7 @@ export class Publication {
     }
   }
 
-  /** Publishes until the connection ends. Resolves with true, or rejects if it could not start. */
+  /** Publishes until the connection ends. Resolves with true, or rejects if publishing could not start. */
   async #publish(signal: AbortSignal): Promise<boolean> {
     const { server, relay, browser, pages, capturePage } = this.#parts;
     await pages.active.tab.ready;

@@ -9,12 +9,9 @@ import type { Tab } from "../pages/tab.ts";
 /** Minimum milliseconds between frames: 15 per second. */
 const frameGap = 66;
 
-/**
- * One frame is in flight at a time. The browser keeps the newest, so the last state of a page always arrives.
- *
- * At this quality text is sharp. A frame of 1280x720 has about 60 kB, and the largest about 1.5 MB.
- */
+/** At this quality text is sharp. A frame of 1280x720 has about 60 kB, and the largest about 1.5 MB. */
 const how = { format: "jpeg", quality: 55, maxWidth: 1_600, maxHeight: 1_600 } as const;
+/** One frame is in flight at a time. The browser keeps the newest, so the last state of a page always arrives. */
 const pace = { maxFramesInFlight: 1, sendLastFrame: true };
 
 /** Milliseconds before a page that refused to start is asked again. */
@@ -30,7 +27,7 @@ type ShownFrame = CdpEvents["Page.screencastFrame"];
 
 export interface FrameListener {
   onFrame(frame: LiveFrame): void;
-  /** Returns whether any viewer needs the next frame. Otherwise the browser renders none. */
+  /** Returns whether any viewer needs the next frame. Otherwise the browser renders no frame. */
   wantsFrame(): boolean;
 }
 
@@ -43,7 +40,7 @@ export class Screencast {
   #isOn = false;
   #tab: Tab | undefined;
   #sequence = 0n;
-  /** Frame to acknowledge. The browser sends no other before. */
+  /** Frame to acknowledge. The browser sends no other frame before the acknowledgement. */
   #owed: number | undefined;
   #nextAt = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -57,7 +54,7 @@ export class Screencast {
     this.#listener = listener;
   }
 
-  /** The last frame. A static page sends no other. */
+  /** The last frame. A static page sends no further frame. */
   get last(): LiveFrame | undefined {
     return this.#last;
   }
@@ -79,7 +76,7 @@ export class Screencast {
     if (tab) this.#begin(tab);
   }
 
-  /** Acknowledges the last frame when the next one is due and needed. */
+  /** Acknowledges the last frame when the next frame is due and needed. */
   goOn(): void {
     if (this.#owed === undefined || !this.#tab || !this.#listener.wantsFrame()) return;
     clearTimeout(this.#timer);
@@ -117,7 +114,7 @@ export class Screencast {
 
   /**
    * Restarts the screencast after a size change. 1 of 20 frames after such a change never arrives, and a static page
-   * would send no other.
+   * would send no other frame.
    */
   #startAnew(session: CdpSession, tries = 0): void {
     if (session !== this.#tab?.session) return;

@@ -10,7 +10,7 @@ import {
   type LiveViewers,
 } from "../../src/gen/pilothouse/v1/live_pb.ts";
 
-/** Frames in flight to a viewer. With two, the next one travels while the viewer shows the last. */
+/** Frames in flight to a viewer. With two, the next frame travels while the viewer shows the last. */
 const mostUnderWay = 2;
 
 /** Pending messages, the newest of each kind, in sending order. */
@@ -22,12 +22,16 @@ interface News {
   frame?: LiveFrame;
 }
 
-/** One viewer. Holds at most one pending message of each kind and two frames in flight, whatever the viewer does. */
+/**
+ * A viewer of the session. Holds at most one pending message of each kind and two frames in flight, whatever the viewer
+ * does.
+ */
 export class Viewer {
   readonly who: LiveViewer;
   isHidden: boolean;
-  /** Whether the viewer requested LiveKit, and whether it shows the video. */
+  /** Whether the viewer requested LiveKit. */
   #wantsRoom = false;
+  /** Whether the viewer shows the LiveKit video. */
   #hasVideo = false;
   readonly #news: News = {};
   #underWay: bigint[] = [];

@@ -4,10 +4,10 @@ import type { SessionPage } from "../../pages/session-page.ts";
 import type { Tab } from "../../pages/tab.ts";
 import { callIfKnown, mainFrame } from "../elements/page-world.ts";
 
-/** Longest wait for a page to handle its input. The input itself has been acknowledged by then. */
+/** Longest wait, after the input was acknowledged, for the page to finish handling it. */
 const busyMs = 1_000;
 
-/** Longest wait for a requested navigation to begin: a form submission starts in its own task. */
+/** Longest wait for a requested navigation to begin. A form submission begins in a later task. */
 const beginMs = 500;
 
 /** Longest wait for a requested tab to open. */
@@ -42,8 +42,8 @@ export class Aftermath {
   }
 
   /**
-   * Resolves with the result once the action is over. `told` is the title that the page reported after handling all its
-   * input, if it did.
+   * Resolves with the result once the action is over. `told` is the title, if the page reported it after handling all
+   * its input.
    */
   async settle(progress: Progress, told: string | undefined): Promise<Outcome> {
     const { changes } = this.#pages;
@@ -58,8 +58,8 @@ export class Aftermath {
   }
 
   /**
-   * Resolves when the page has handled all its input: events of earlier effects arrive before this answer. Returns the
-   * title if our script runs in the document.
+   * Resolves when the page has handled all its input. The browser sends the events of earlier effects before these
+   * answers. Returns the title if our script runs in the document.
    */
   async #handled(progress: Progress, told: string | undefined): Promise<string | undefined> {
     const { session, sessions } = this.#tab;
@@ -76,7 +76,10 @@ export class Aftermath {
     return title;
   }
 
-  /** Whether nothing else about the page needs to be awaited. */
+  /**
+   * Returns whether the page's answers need not be awaited: an effect was requested or began, or the page closed or
+   * crashed.
+   */
   #isOver(): boolean {
     return this.#hasAsked() || this.#hasBegun() || this.#tab.isClosed || this.#tab.isCrashed;
   }

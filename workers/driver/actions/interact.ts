@@ -16,7 +16,7 @@ import { hover, tap } from "./tap.ts";
 import { pressKey, typeText } from "./typing.ts";
 import { upload } from "./upload.ts";
 
-/** Dependencies of any action, also of one on the page itself. */
+/** Dependencies of all actions, including actions on the page itself. */
 export interface ActionScene extends Scene {
   readonly pages: PageRegistry;
 }
@@ -27,7 +27,7 @@ export interface ActionResult {
   readonly opened?: string[];
   /** Title of the page, if known. */
   readonly title?: string | undefined;
-  /** Page that the response describes, if not the one that the command began with. */
+  /** Page that the response describes, if it differs from the command's page. */
   readonly page?: SessionPage;
 }
 
@@ -71,14 +71,14 @@ export async function interact(scene: ActionScene, action: InteractRequest["acti
     case undefined:
       throw failFields("validation-failed", { action: "is required" });
     default:
-      // Makes the compiler reject a missing case, which would otherwise be answered as done.
+      // Makes the compiler reject a missing case, which would otherwise be reported as success.
       return action satisfies never;
   }
 }
 
 /**
- * Performs an action on the contents of a page and waits for its effects. `act` resolves with the title that the page
- * reported after handling all its input, if it did.
+ * Performs an action on the contents of a page and waits for its effects. `act` resolves with the title, if the page
+ * reported it after handling all its input.
  */
 async function onContents(
   scene: ActionScene,
@@ -91,7 +91,7 @@ async function onContents(
   try {
     told = await act();
   } catch (thrown) {
-    // The input closed the page, as a button in a popup does: the action succeeded.
+    // The input closed the page, for example by a close button in a popup. The action succeeded.
     if (!isTargetClosed(thrown)) throw browserFailure(thrown);
   }
   const { opened, title } = await aftermath.settle(progress, typeof told === "string" ? told : undefined);

@@ -31,7 +31,7 @@ export interface NavigateScene {
   readonly progress: Progress;
   readonly relay: Pick<EgressRelay, "wasRefused" | "failureOf" | "isOutside">;
   readonly downloads: Pick<DownloadStore, "nameSince">;
-  /** Whether refusals tell the operator how to allow the address. */
+  /** Whether refusals explain to the operator how to allow the address. */
   readonly showRemedy: boolean;
 }
 
@@ -99,7 +99,7 @@ function notLoaded(): never {
   );
 }
 
-/** Resolves when the document has committed, or when none will. */
+/** Resolves when the document has committed, or when no document will commit. */
 async function load(scene: NavigateScene, url: string): Promise<"document" | "download" | "nothing"> {
   const { sessionPage, progress } = scene;
   const before = sessionPage.tab.committed;
@@ -109,9 +109,9 @@ async function load(scene: NavigateScene, url: string): Promise<"document" | "do
   const { tab, traffic } = sessionPage;
   if (netErrorOf(errorText) === "ERR_ABORTED") {
     if (traffic.answer?.status === 204 || traffic.answer?.status === 205) return "nothing";
-    // The browser's error page for the previous navigation arrived late and interrupted this one.
+    // The browser's error page for the previous navigation arrived late and interrupted this navigation.
     if (tab.committed > before && tab.isErrorPage) return load(scene, url);
-    // The page navigated elsewhere meanwhile. The navigation ends there.
+    // The page itself navigated elsewhere meanwhile, so this navigation ends with that document.
     if (tab.committed > before || tab.isLeaving) return "document";
   }
   throw new Error(errorText);
@@ -135,7 +135,7 @@ async function goUnlessHung({ sessionPage, progress, pages }: NavigateScene, url
   }
 }
 
-/** Starts a navigation. Resolves when its document has committed, or when none will. */
+/** Starts a navigation. Resolves when its document has committed, or when no document will commit. */
 async function go({ cdp, tab }: SessionPage, url: string, progress: Progress): Promise<Navigated> {
   const navigated = await progress.race(cdp.send("Page.navigate", { url }));
   const { loaderId, errorText } = navigated;
@@ -156,7 +156,7 @@ interface Navigated {
   readonly isDownload?: boolean;
 }
 
-/** Resolves when only the renderer can still delay the navigation. Never resolves once `over` aborts. */
+/** Resolves when the renderer counts as hung. Never resolves once `over` aborts. */
 function hang({ tab, traffic }: SessionPage, over: AbortSignal): Promise<"hung"> {
   const { promise, resolve } = Promise.withResolvers<"hung">();
   const before = tab.committed;
@@ -176,7 +176,7 @@ async function stopLoading({ cdp }: SessionPage): Promise<void> {
 }
 
 async function isAlive(sessionPage: SessionPage): Promise<boolean> {
-  // The browser forwards nothing to a renderer while the page is navigating.
+  // While a page is navigating, the browser forwards no commands to the renderer.
   await stopLoading(sessionPage);
   const alive = await answers(sessionPage.cdp);
   if (alive) sessionPage.isSuspect = false;

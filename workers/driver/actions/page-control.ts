@@ -18,7 +18,7 @@ export interface ControlScene {
   readonly progress: Progress;
 }
 
-/** Moves `steps` entries through the page's history. Resolves when that document has loaded. */
+/** Moves `steps` entries through the page's history. Resolves when the document of that entry has loaded. */
 export async function goInHistory({ sessionPage, progress }: ControlScene, steps: -1 | 1): Promise<void> {
   const { cdp } = sessionPage;
   const { entries, currentIndex } = await ask(progress, () => cdp.send("Page.getNavigationHistory"));
@@ -57,7 +57,9 @@ export async function closePage({ pages, progress }: ControlScene, { pageId }: C
 /** Longest wait for a navigation to begin. */
 const beginMs = 500;
 
-/** Requests a navigation. Resolves when the navigation has started, or when the address changed without one. */
+/**
+ * Requests a navigation. Resolves when the navigation has started, or when the address changed without a navigation.
+ */
 async function begin({ tab }: SessionPage, progress: Progress, send: () => Promise<unknown>): Promise<void> {
   const { started, url } = tab;
   await ask(progress, send);

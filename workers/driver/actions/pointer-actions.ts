@@ -7,7 +7,7 @@ import type { Progress } from "../../pages/progress.ts";
 import { showElement } from "../elements/reach.ts";
 import { aimOf, checkTime, type Scene } from "./scene.ts";
 
-/** Intermediate moves of a drag: pages that follow the pointer need more than its two ends. */
+/** Intermediate moves of a drag. Pages that follow the pointer need more moves than start and end. */
 const dragSteps = 10;
 
 /** Milliseconds between two moves of a finger: one frame. */

@@ -31,7 +31,7 @@ interface Naming {
   readonly ref?: string | undefined;
 }
 
-/** Returns the element that a request names, if any. `path` is the path of its message. */
+/** Returns the element that a request names, if any. `path` is the path of the naming message in the request. */
 export function aimOf({ refs, sessionPage }: Scene, { selector, frame, ref }: Naming, path: string): Aim | undefined {
   if (ref !== undefined) return refs.aimOf(ref, sessionPage.id, path);
   return selector ? { selector, frame, path } : undefined;

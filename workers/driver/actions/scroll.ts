@@ -13,7 +13,7 @@ import {
 import { frameHeldBy, persist, reachElement } from "../elements/reach.ts";
 import { aimOf, type Scene } from "./scene.ts";
 
-/** Longest wait for a wheel event to take effect. A page without scrollable content shows none. */
+/** Longest wait for a wheel event to take effect. On a page without scrollable content, the event has no effect. */
 const settleMs = 500;
 
 /** Scrolls an element, or sends a wheel event to the middle of the viewport. Resolves when the page has scrolled. */

@@ -27,7 +27,7 @@ type Part = string | SecretPart;
 
 const places = /(\{\{[A-Za-z_][A-Za-z0-9_]{0,63}(?:\.totp)?\}\})/;
 
-/** Frames that the focus is followed into. */
+/** Maximum depth of frames searched for the focus. */
 const deepest = 16;
 
 /** Splits a text into literals and placeholders. Unknown names stay literal. */

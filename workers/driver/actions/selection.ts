@@ -3,7 +3,7 @@ import { ownWorld } from "../../pages/own-world.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 
-/** Characters of a selection that are read. */
+/** Maximum characters read from a selection. */
 const most = 262_144;
 
 /** Returns the selected text of a page, including same-origin frames, as a copy command would. */

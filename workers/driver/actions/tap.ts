@@ -12,7 +12,7 @@ import { aimOf, checkTime, type Scene } from "./scene.ts";
 
 /**
  * Taps an element or a point. Touch devices receive a touch, except for multiple clicks or another button. Returns the
- * title from `strike`.
+ * title from `dispatchClick`.
  */
 export function tap(scene: Scene, request: Tap): Promise<string | undefined> {
   const { count = 1 } = request;
@@ -23,7 +23,7 @@ export function tap(scene: Scene, request: Tap): Promise<string | undefined> {
   );
 }
 
-/** Moves the mouse to an element or a point. Returns the title from `strike`. */
+/** Moves the mouse to an element or a point. Returns the title from `dispatchClick`. */
 export function hover(scene: Scene, request: Hover): Promise<string | undefined> {
   return hit(scene, request, "move", ({ mouse }, point) => mouse.move(point));
 }

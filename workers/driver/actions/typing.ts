@@ -13,8 +13,8 @@ import { assertTakes, putSecret, readParts } from "./secret-typing.ts";
 import { readyForText } from "./text-receiver.ts";
 
 /**
- * Answer delay up to which a page counts as quick. A slower page receives fewer keys ahead: it would still handle them
- * after the command.
+ * Answer delay in milliseconds up to which a page counts as quick. A slower page receives fewer keys ahead, since it
+ * would still handle them after the command has ended.
  */
 const backlogMs = 50;
 
@@ -37,7 +37,7 @@ export async function typeText(scene: Scene, request: Type): Promise<void> {
   if (hasSecrets) await assertTakes(scene, parts);
   const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
-  // The old text is selected. The page handles input in order, so this key is not awaited first.
+  // The old text is selected, so this key deletes it. The page handles input in order, so the key is not awaited first.
   const emptied = clear ? keyboard.press(deleteKey).catch(() => undefined) : undefined;
   const write = (part: string) => (insert ? keyboard.insert(part) : typeKeys(progress, keyboard, part, delayMs));
   if (!hasSecrets) {
@@ -78,7 +78,8 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
   const keyPresses = [...keyPressesOf(text)];
   const sendAll = async () => {
     for (const [index, keyPress] of keyPresses.entries()) {
-      // A closing page may not acknowledge the keys that it handled. All others are awaited before the last key.
+      // A closing page may not acknowledge keys that it handled. Therefore all earlier keys are awaited before the last
+      // key.
       await hearUntil(index === keyPresses.length - 1 ? 0 : ahead - 1);
       if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
       if (progress.isOver) {
@@ -92,7 +93,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
         );
       }
       const answer = dispatchKeyPress(keyboard, keyPress);
-      // If an earlier key fails, this answer is never awaited.
+      // Prevents an unhandled rejection: if an earlier key fails, this answer is never awaited.
       answer.catch(() => undefined);
       sent.push({ at: performance.now(), answer });
     }

@@ -10,7 +10,8 @@ import { neededAim, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
 /**
- * Sets files of the session on a file input. If the element is not one, taps it and uses the file chooser that opens.
+ * Sets files of the session on a file input. If the element is no file input, taps it and uses the file chooser that
+ * opens.
  */
 export async function upload(scene: Scene, request: Upload): Promise<void> {
   const { selector, frame, ref, files } = request;
@@ -41,7 +42,9 @@ async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
   return inputOfChooser(await progress.race(opened), progress);
 }
 
-/** Waits for a match, visible or not, and holds the first that is a file input or its label. Null if none is. */
+/**
+ * Waits for a match, visible or not. Returns the input of the first match that is a file input or its label, else null.
+ */
 function holdFileInput(scene: Scene, aim: Aim): Promise<FileInput | null> {
   return reachElement<FileInput | null>(scene, aim, async ({ inner }, timeoutMs) => {
     const wish = { selector: aim.selector, timeoutMs };

@@ -1,4 +1,4 @@
-/** Longest address that is matched, equal to the bound of navigate. Pages can give themselves up to 2 MiB. */
+/** Longest address that is matched, equal to the limit of navigate. Pages can set addresses of up to 2 MiB. */
 const maxAddress = 8_192;
 
 /**
@@ -9,7 +9,7 @@ const maxAddress = 8_192;
  */
 export function urlGlob(glob: string): (address: string) => boolean {
   const places = new Map<string, bigint>();
-  // States that stay set on any character, or on any but a slash.
+  // The states of `**` stay set on any character, those of `*` on any character but a slash.
   let anything = 0n;
   let segment = 0n;
   let place = 1n;

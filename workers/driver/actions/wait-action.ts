@@ -7,7 +7,7 @@ import { loadStateOf, waitForLoadState } from "./navigate.ts";
 import type { Scene } from "./scene.ts";
 import { urlGlob } from "./url-glob.ts";
 
-/** Characters of an address that an error shows. */
+/** Maximum characters of an address in an error. */
 const longestShown = 500;
 
 type Condition = WaitRequest["condition"];
@@ -43,7 +43,7 @@ async function hold(scene: Scene, condition: Condition): Promise<void> {
   }
 }
 
-/** Returns the mask for secrets, if any. Without it a client could probe a secret by waiting for its text. */
+/** Returns the mask for secrets, if any. Without the mask, a client could probe a secret by waiting for its text. */
 function coverOf({ secrets }: Scene): ((text: string) => string) | undefined {
   const mask = secrets.textMask();
   return mask && ((text) => mask.apply(text));

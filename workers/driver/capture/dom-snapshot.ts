@@ -32,7 +32,7 @@ export async function snapshotDom(scene: Scene): Promise<RawCapture> {
 }
 
 class DomSnapshot {
-  /** Marks frames in the output, and names the stored output in each world. The page cannot read it. */
+  /** Marks frames in the output, and names the stored output in each world. The page cannot read the token. */
   readonly #token = `frame-${crypto.randomUUID()}-`;
   readonly #scene: Scene;
   #frames = 0;
@@ -55,7 +55,7 @@ class DomSnapshot {
     }
   }
 
-  /** Inserts the documents of a document's frames. */
+  /** Inserts the documents of child frames into a document's HTML. */
   async #inline(frame: FrameSession, html: string, depth: number): Promise<string> {
     const [first = "", ...parts] = html.split(this.#token);
     const written = [first];
@@ -83,7 +83,10 @@ class DomSnapshot {
     return within(write(), frameMs, "");
   }
 
-  /** Reads a serialized document, in slices if it is large. An incomplete read leaves it stored in its world. */
+  /**
+   * Reads a serialized document, in slices if it is large. After an incomplete read, the document stays stored in its
+   * world.
+   */
   async #read(frame: FrameSession): Promise<{ readonly html: string; readonly isWhole: boolean }> {
     const options = { token: this.#token, limit: maxBytes };
     const slices: string[] = [];

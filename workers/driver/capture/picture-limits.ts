@@ -13,12 +13,14 @@ const longestSides: Readonly<Record<PictureFormat, number>> = {
 
 /**
  * The compositor holds 2,048 tiles of 256 pixels a side, overlapping by two, and leaves other areas white (seen with
- * 156). The tiles above `mostTiles` are reserved for layers above the page.
+ * Chromium 156). The tiles above `mostTiles` are reserved for layers above the page.
  */
 const tilePixels = 254;
 const mostTiles = 1_800;
 
-/** Throws `validation-failed` if the browser could not render an image, or its format not hold it. */
+/**
+ * Throws `validation-failed` if the browser could not render an image of this size, or the format could not store it.
+ */
 export function checkPicture({ width, height }: ImageSize, format: PictureFormat, sizedBy: string): void {
   const size = `and this one would be ${width}x${height}`;
   const longest = longestSides[format];

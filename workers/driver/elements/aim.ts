@@ -34,7 +34,7 @@ export function subjectOf({ selector }: Aim): string {
   return typeof selector === "string" ? `the element ${quoted(selector)}` : `s${selector.epoch}e${selector.number}`;
 }
 
-/** Characters of a selector that an error repeats. */
+/** Maximum characters of a selector in an error. */
 const longestQuoted = 120;
 
 /** Returns a selector in backquotes, shortened for an error message. */

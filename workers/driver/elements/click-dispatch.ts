@@ -19,16 +19,16 @@ interface Blow {
 
 /** Result of a click or move. */
 interface Outcome {
-  /** Whether another element was hit (the press was blocked), or nothing. */
+  /** Whether nothing was hit, or another element, whose press was blocked. */
   readonly hasMissed: boolean;
   /** Title of the page afterwards. Undefined if its document is gone. */
   readonly title: string | undefined;
 }
 
-/** A guarded point at which to hit an element. */
+/** A point at which to hit an element. A guard in the page blocks a press on any other element. */
 interface Aimed {
   readonly point: ViewportPoint;
-  /** Removes the guard. */
+  /** Removes the guard and returns the result of the hit. */
   release(): Promise<Outcome>;
 }
 
@@ -88,7 +88,7 @@ async function pointOf(scene: ElementScene, { inner, outer }: Way, wish: Wish & 
 
 async function release(scene: ElementScene, way: Way): Promise<Outcome> {
   const said = await takeAway(scene, way);
-  // If the document was left, the hit arrived. The last result is that of the main document.
+  // If a document was left, it has no result, and the hit arrived. The last result is that of the main document.
   const { lostAt, title } = said.at(-1) ?? {};
   const isLost = lostAt !== undefined && !(await isInFrame(scene, lostAt));
   return { hasMissed: isLost || said.some((each) => each?.verdict === "missed"), title };

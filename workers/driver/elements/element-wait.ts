@@ -5,8 +5,9 @@ import { type Aim, wholeFrame } from "./aim.ts";
 import { callPage, type ElementScene } from "./page-world.ts";
 import { reachElement } from "./reach.ts";
 
-/** Places at which a possibly secret text is checked, and the delay before the next check. */
+/** Maximum places at which a possibly secret text is checked. */
 const mostPlaces = 64;
+/** Delay in milliseconds before the next check. */
 const againMs = 100;
 
 /** Required presence of an element. */

@@ -131,7 +131,7 @@ async function call(progress: Progress, frame: FrameSession, wanted: PageCall): 
 }
 
 /**
- * Converts an error: to `DocumentLeft` if the document or its frame is gone, and to a closed failure if the page is.
+ * Converts an error: to `DocumentLeft` if the document or its frame is gone, to a page failure if the page is closed.
  */
 function asked({ isMain }: FrameSession, thrown: unknown): unknown {
   if (isDocumentLeft(thrown) || (!isMain && isTargetClosed(thrown))) {
@@ -158,7 +158,7 @@ function homesOf({ cdp }: FrameSession): Map<string, Home> {
 
 /**
  * Calls a function of the script that an expression returns. The text is the same for every document, so each browser
- * process compiles it once: the whole script takes at most 0.7 ms.
+ * process compiles it once. Compiling the whole script takes at most 0.7 ms.
  */
 async function ask(
   progress: Progress,
@@ -185,7 +185,7 @@ async function ask(
   throw new Error(`failed to run the page script: ${complaint}`);
 }
 
-/** Ignores a closed target: the next call reports it again. */
+/** Ignores that the document or target is gone, which the next call reports. */
 function unlessGone(thrown: unknown): undefined {
   if (!isDocumentLeft(thrown) && !isTargetClosed(thrown)) throw thrown;
 }

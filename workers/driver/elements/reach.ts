@@ -20,7 +20,7 @@ import {
 /** Longest wait inside the page. An abandoned wait ends after this time. */
 const sliceMs = 2_000;
 
-/** Longest wait for restoring scroll offsets. The picture has already been taken. */
+/** Longest wait for restoring scroll offsets, after the capture. */
 const putBackMs = 500;
 
 /** Delay before retrying after a document was left. */
@@ -122,7 +122,7 @@ async function enterFrames(scene: ElementScene, aim: Aim, timeoutMs: number): Pr
   let inner = mainFrame(scene);
   const outer: FrameSession[] = [];
   const leading = selectorsOf(aim).slice(0, -1);
-  // Checks all selectors first: a missing frame would hide an invalid selector behind it.
+  // Checks all selectors first: otherwise a missing frame would hide an invalid selector behind it.
   if (leading.length > 0) await refuseInvalid(scene, [aim]);
   for (const { selector, field } of leading) {
     const found = await callForObject(scene, inner, "findFrame", { selector, timeoutMs });

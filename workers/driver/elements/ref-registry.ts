@@ -2,7 +2,7 @@ import { failFields } from "../../../src/platform/errors.ts";
 import type { Ref } from "../../injected/page-refs.ts";
 import type { Aim } from "./aim.ts";
 
-/** Documents that a session remembers: those observed last. */
+/** Maximum number of observed documents that a session remembers. The oldest are forgotten. */
 const capacity = 1_000;
 
 /** A document that was observed. */
@@ -19,8 +19,8 @@ export class RefRegistry {
   #last = 0;
 
   /**
-   * Returns a number for a document. If the document already has one, the caller must return the number with
-   * `giveBack`.
+   * Returns a new number for a document. If the document already has a number, the caller must release the new number
+   * with `giveBack`.
    */
   offer(): number {
     const free = this.#free.pop();
@@ -29,7 +29,7 @@ export class RefRegistry {
     return this.#last;
   }
 
-  /** Returns an unused number. */
+  /** Makes an unused number available. */
   giveBack(epoch: number): void {
     this.#free.push(epoch);
   }
@@ -43,7 +43,10 @@ export class RefRegistry {
     if (oldest !== undefined) this.#documents.delete(oldest);
   }
 
-  /** Returns the element of a reference. Throws `validation-failed` if it is unknown or belongs to another page. */
+  /**
+   * Returns the element of a reference. Throws `validation-failed` if the reference is unknown or belongs to another
+   * page.
+   */
   aimOf(text: string, pageId: string, path: string): Aim {
     const [, epoch = 0, number = 0] = (/^s(\d+)e(\d+)$/.exec(text) ?? []).map(Number);
     const document = this.#documents.get(epoch);

@@ -12,7 +12,7 @@ const objectGroup = "closed-roots";
 
 /**
  * Queries the browser for closed shadow roots of the doubtful elements, and registers them with the document's script.
- * Returns whether there are any.
+ * Returns whether any were found.
  */
 export async function findClosedRoots(scene: ElementScene, frame: FrameSession): Promise<boolean> {
   const { progress } = scene;

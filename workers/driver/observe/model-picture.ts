@@ -3,7 +3,7 @@ import type { Scene } from "../actions/scene.ts";
 import { takeGlance } from "../capture/screenshot.ts";
 import { callIfKnown, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
 
-/** Longest side and quality of the screenshot. More costs a model more without showing it more. */
+/** Longest side in pixels and quality of the screenshot. Higher values cost more without showing a model more. */
 const longestSide = 1_280;
 const quality = 60;
 

@@ -22,12 +22,14 @@ const mostBytes = 24_576;
 /** Output limit of a search before masking, so that the size reveals nothing about masked matches. */
 const mostFound = 8 * mostBytes;
 
-/** Time per document, in milliseconds. A search that stops early may miss its match. */
+/** Milliseconds per document for a snapshot. */
 const lookMs = 120;
+/** Milliseconds per document for a search, which may miss its match if it stops early. */
 const searchMs = 500;
 
-/** Time without changes after which a page counts as settled, and the longest wait for it. */
+/** Milliseconds without changes after which a page counts as settled. */
 const quietMs = 100;
+/** Longest wait in milliseconds for a page to settle. */
 const settleMs = 3_000;
 
 /** Dependencies of an observe. */

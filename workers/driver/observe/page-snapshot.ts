@@ -8,7 +8,7 @@ import { frameHeldBy } from "../elements/reach.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 import { findClosedRoots } from "./closed-roots.ts";
 
-/** Frames visited, and their depth. */
+/** Maximum number and depth of visited frames. */
 const mostFrames = 32;
 const deepest = 4;
 
