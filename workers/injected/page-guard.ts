@@ -10,7 +10,7 @@ export interface GuardOptions {
   readonly isDoubtful: boolean;
 }
 
-/** What the guard observed. */
+/** Result of the guard's observation. */
 type Verdict = "unseen" | "hit" | "missed";
 
 /** The element to hit, and the point. */

@@ -29,6 +29,7 @@ const rolesByTag: ReadonlyMap<string, string> = pairs(
     "ol=list li=listitem table=table tr=row td=cell th=columnheader fieldset=group h1=heading h2=heading h3=heading " +
     "h4=heading h5=heading h6=heading img=img svg=img main=main option=option",
 );
+/** Implicit roles of inputs by type. */
 const rolesByType: ReadonlyMap<string, string> = pairs(
   "checkbox=checkbox radio=radio range=slider number=spinbutton search=searchbox button=button submit=button " +
     "reset=button image=button file=file color=color hidden=",

@@ -12,7 +12,7 @@ export class Changes {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls the listener on every change. Returns a function that removes it. */
+  /** Calls the listener on every change. Returns a function that removes the listener. */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -3,7 +3,7 @@ import type { CdpSession, LoggedValue } from "../cdp/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { Tab } from "./tab.ts";
 
-/** Characters of a console line that are passed on. */
+/** Maximum characters of a published console line. */
 const lineLength = 2_000;
 
 /** Lines per second after which a session's consoles are muted for one second. */
@@ -13,7 +13,7 @@ const windowMs = 1_000;
 
 /**
  * Console output of pages. Enabled only while the event feed has readers, and muted above the rate limit: each line
- * costs two browser processes and this one.
+ * costs CPU in two browser processes and in this process.
  */
 export class ConsoleTap {
   readonly #feed: EventFeed;
@@ -78,7 +78,7 @@ export class ConsoleTap {
   }
 
   #switch(session: CdpSession): void {
-    // Without this, earlier lines would be published again.
+    // Without this command, earlier lines would be published again.
     if (this.#isListening) session.send("Runtime.discardConsoleEntries").catch(() => undefined);
     session.send(this.#isListening ? "Runtime.enable" : "Runtime.disable").catch(() => undefined);
   }

@@ -4,10 +4,10 @@ import { type Event, EventSchema } from "../../src/gen/pilothouse/v1/common_pb.t
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { eventPayload } from "../../src/platform/event-payload.ts";
 
-/** Events that a slow reader may lag behind before it loses the oldest. */
+/** Events that a slow reader may lag behind before the oldest are dropped. */
 const capacity = 200;
 
-/** Creates an event for the reading session: a warm browser may have events from before it got a session. */
+/** Creates an event for the reading session, because a warm browser may have events from before its session. */
 type EventMaker = (sessionId: string) => Event;
 
 /** Fields of a browser event's payload, without the session. */
@@ -20,8 +20,8 @@ export class EventFeed {
   #isClosed = false;
 
   /**
-   * `onWatched` is called when the first reader subscribes and when the last one leaves. Some events are too expensive
-   * to produce without readers.
+   * `onWatched` is called when the first reader subscribes and when the last reader leaves. Some events are too
+   * expensive to produce without readers.
    */
   constructor(onWatched: (isWatched: boolean) => void) {
     this.#onWatched = onWatched;

@@ -8,10 +8,10 @@ import type { PendingQuestions } from "./pending-questions.ts";
 import { shownAddress } from "./shown-text.ts";
 import type { Tab } from "./tab.ts";
 
-/** Dialogs that `state` shows. */
+/** Maximum number of dialogs in the session's state. */
 const keptDialogs = 10;
 
-/** Characters of a dialog's message that are kept. */
+/** Maximum characters of a dialog's message. */
 const messageLength = 1_000;
 
 /** Default answers: alerts and `beforeunload` are accepted, everything that asks for consent is dismissed. */
@@ -21,7 +21,7 @@ type Opening = CdpEvents["Page.javascriptDialogOpening"];
 
 type DialogAnswer = "accepted" | "dismissed";
 
-/** Answers dialogs of pages by policy, or forwards them to the person in control, and keeps the last ones. */
+/** Answers dialogs of pages by policy, or forwards them to the person in control, and keeps the last dialogs. */
 export class OpenDialogs {
   /** Returns how long a CDP client may take to answer a dialog of a target before the policy answers. */
   patienceMs: (targetId: string) => number = () => 0;
@@ -104,12 +104,12 @@ export class OpenDialogs {
   }
 }
 
-/** Cuts a page's text. Copies it, since a slice would keep the whole string in memory. */
+/** Cuts a page's text. Copies the result, since a slice would keep the whole string in memory. */
 function keptText(text: string): string {
   return Buffer.from(text.slice(0, messageLength)).toString();
 }
 
-/** Answers a dialog. Ignores errors: the page may be gone, or someone else may have answered. */
+/** Answers a dialog. Ignores errors: the page may be gone, or the dialog may already be answered. */
 async function answer(session: CdpSession, kind: string, given?: LiveAnswer): Promise<void> {
   const { accept = accepted.has(kind), text: promptText } = given ?? {};
   const answered = { accept, ...(promptText !== undefined && { promptText }) };

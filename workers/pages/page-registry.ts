@@ -7,10 +7,10 @@ import type { Progress } from "./progress.ts";
 import { SessionPage } from "./session-page.ts";
 import { Tab } from "./tab.ts";
 
-/** Pages that a session may have. Bounds sites that open popups without end. */
+/** Maximum number of pages of a session. Bounds sites that open popups without end. */
 export const mostPages = 32;
 
-/** Longest wait for a page to open: about 10 ms on an idle machine, forever if its renderer dies meanwhile. */
+/** Longest wait for a page to open. A page opens in about 10 ms on an idle machine, but never if its renderer dies. */
 const openMs = 15_000;
 
 /** A browser with pages. */
@@ -23,10 +23,10 @@ export interface PageBrowser {
 /** Receives changes of a session's pages. */
 export interface PageListener {
   onOpened(page: SessionPage): void;
-  /** Called when a page gets its first tab, or a replacement for a crashed one. */
+  /** Called when a page gets its first tab, or a replacement for a crashed tab. */
   onTab(page: SessionPage): void;
   onClosed(page: SessionPage): void;
-  /** Called if no blank page could replace the last closed one: the browser is unusable. */
+  /** Called if no blank page could replace the last closed page: the browser is unusable. */
   onLost(error: unknown): void;
 }
 
@@ -79,7 +79,7 @@ export class PageRegistry implements TargetListener {
     return page;
   }
 
-  /** Returns the page that a command names, or the active one. Throws `not-found` if the id is unknown. */
+  /** Returns the page that a command names, or the active page. Throws `not-found` if the id is unknown. */
   find(id: string | undefined): SessionPage {
     if (id === undefined || id === "") return this.active;
     const page = this.#pages.find((candidate) => candidate.id === id);
@@ -105,7 +105,7 @@ export class PageRegistry implements TargetListener {
     await progress.race(this.#newTab().then((tab) => this.#adopt(tab)));
   }
 
-  /** Closes a page. Resolves when it is gone. If it was the last one, a blank page has replaced it by then. */
+  /** Closes a page. Resolves when the page is gone and, if it was the last page, a blank page has replaced it. */
   async close({ tab }: SessionPage, progress: Progress): Promise<void> {
     await progress.race(this.#closeTab(tab));
     await this.changes.until(() => (tab.isClosed && this.#pages.length > 0) || undefined, progress);
@@ -115,7 +115,7 @@ export class PageRegistry implements TargetListener {
   async replace(sessionPage: SessionPage): Promise<void> {
     const isCrashed = sessionPage.isCrashed;
     const tab = await this.#newTab();
-    // A renderer in an endless script keeps its closing tab for 0.5 to 2.5 s, and dies at once if crashed.
+    // A renderer in an endless script would keep its closing tab for 0.5 to 2.5 s. A crash ends the renderer at once.
     if (!isCrashed) await sessionPage.crash();
     const old = sessionPage.replaceTab(tab);
     this.#listener.onTab(sessionPage);
@@ -123,7 +123,7 @@ export class PageRegistry implements TargetListener {
     this.#closeTab(old).catch(() => undefined);
   }
 
-  /** Stops replacing the last closed page. */
+  /** Stops opening a blank page when the last page closes. */
   end(): void {
     this.#isClosed = true;
   }
@@ -157,7 +157,7 @@ export class PageRegistry implements TargetListener {
     return this.#tabs.get(page);
   }
 
-  /** Adopts a tab that the browser opened, or closes it if there are too many. */
+  /** Adopts a tab that the browser opened, or closes the tab if the session has too many pages. */
   #adopt(tab: Tab): void {
     if (tab.isClosed) return;
     if (this.#pages.length < mostPages) this.#add(tab);
@@ -193,7 +193,7 @@ export class PageRegistry implements TargetListener {
     await this.#browser.browserSession.send("Target.closeTarget", { targetId: tab.mainFrameId });
   }
 
-  /** Opens a tab. Runs one at a time, to distinguish the tab from popups that open at the same time. */
+  /** Opens one tab at a time, to distinguish the tab from popups that open at the same time. */
   #newTab(): Promise<Tab> {
     const opened = this.#opening.then(async () => {
       const announced: Tab[] = [];
@@ -211,7 +211,7 @@ export class PageRegistry implements TargetListener {
     return opened;
   }
 
-  /** Creates a tab. The browser announces it before it answers the command. */
+  /** Creates a tab. The browser announces the tab before it answers the command. */
   async #createTab(announced: readonly Tab[]): Promise<Tab> {
     const { targetId } = await this.#browser.browserSession.send("Target.createTarget", { url: "about:blank" });
     const tab = announced.find(({ mainFrameId }) => mainFrameId === targetId);

@@ -7,7 +7,7 @@ import type { Progress } from "./progress.ts";
 /** Time without requests after which the network counts as idle. */
 const idleMs = 500;
 
-/** Event streams stay open at the page's discretion and do not delay network idleness. */
+/** Resource type of event streams, which stay open as long as the page wants and do not delay network idleness. */
 const endlessType = "EventSource";
 
 /** The last response to a navigation of the main frame. */
@@ -64,7 +64,7 @@ export class PageTraffic {
     session.on("Network.loadingFailed", ({ requestId }) => this.#onEnd(requestId));
   }
 
-  /** Ends the requests of a session that reports no more. */
+  /** Ends the requests of a session that reports no more events. */
   drop(session: CdpSession): void {
     for (const [id, request] of this.#inFlight) if (request.session === session) this.#onEnd(id);
   }
@@ -150,7 +150,7 @@ function isNavigation({ requestId, loaderId, type }: RequestOfFrame): boolean {
   return type === "Document" && requestId === loaderId;
 }
 
-/** Header names keep the server's case. */
+/** Finds a header, ignoring case: header names keep the server's case. */
 function findHeader(headers: Readonly<Record<string, string>>, name: string): string | undefined {
   const found = Object.entries(headers).find(([each]) => each.toLowerCase() === name);
   return found?.[1];

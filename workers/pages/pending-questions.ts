@@ -2,21 +2,22 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type LiveAnswer, type LiveQuestion, LiveQuestionSchema } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
 
-/** Time that a person has to answer. */
+/** Milliseconds that a person has to answer. */
 const patienceMs = 60_000;
 
-/** Open questions: one dialog and one file chooser for each page. */
+/** Maximum number of open questions: one dialog and one file chooser for each page. */
 const mostOpen = 64;
 
 interface OpenQuestion {
   readonly question: LiveQuestion;
-  /** Applies the answer. Without one, does what happens if no person is in control. */
+  /** Applies the answer. Without an answer, does what happens if no person is in control. */
   settle(answer: LiveAnswer | undefined): Promise<void>;
   readonly timer: NodeJS.Timeout;
 }
 
 /**
- * Questions of pages to the person in control. Each stays open until it is answered or times out, or the person leaves.
+ * Questions of pages to the person in control. A question stays open until it is answered or times out, or the person
+ * leaves.
  */
 export class PendingQuestions {
   readonly #onChanged: () => void;
@@ -59,7 +60,10 @@ export class PendingQuestions {
     };
   }
 
-  /** Asks the person in control. Returns undefined if there is none. Dispose of the result to withdraw the question. */
+  /**
+   * Asks the person in control. Returns undefined if no person is in control or too many questions are open. Dispose of
+   * the result to withdraw the question.
+   */
   ask(
     asked: Omit<MessageInitShape<typeof LiveQuestionSchema>, "id" | "$typeName">,
     settle: OpenQuestion["settle"],
@@ -73,7 +77,7 @@ export class PendingQuestions {
     return { [Symbol.dispose]: () => void this.#close(id) };
   }
 
-  /** Answers a question. Throws `not-found` if it is not open. */
+  /** Answers a question. Throws `not-found` if the question is not open. */
   async answer(answer: LiveAnswer): Promise<void> {
     if (!(await this.#settle(answer.questionId, answer))) {
       throw fail("not-found", {}, { detail: "the question is no longer open" });

@@ -12,7 +12,7 @@ export interface Progress {
   remaining(): number;
   /** Whether the timeout has passed. Nothing new may begin; running calls have a short grace period. */
   readonly isOver: boolean;
-  /** Resolves as the promise does, or rejects with the signal's reason if that comes first. */
+  /** Settles like the promise, or rejects with the signal's reason if the signal aborts first. */
   race<Value>(promise: Promise<Value>): Promise<Value>;
 }
 

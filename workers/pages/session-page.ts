@@ -4,7 +4,7 @@ import type { PageTraffic } from "./page-traffic.ts";
 import { shownAddress, shownText } from "./shown-text.ts";
 import type { Tab } from "./tab.ts";
 
-/** Longest wait for a title from the browser process: 1 ms on an idle machine, even if the page hangs. */
+/** Longest wait for a title from the browser process, which takes 1 ms on an idle machine, even if the page hangs. */
 const titleMs = 500;
 
 /** One page (tab or popup) of a session. Outlives its renderer: a crashed page gets another tab. */
@@ -12,7 +12,7 @@ export class SessionPage {
   readonly id: string;
   readonly #browser: CdpSession;
   #tab: Tab;
-  /** Whether a navigate runs in the page. */
+  /** Whether a navigate command runs in the page. */
   isNavigating = false;
   /** Whether the renderer recently failed to answer. */
   isSuspect = false;
@@ -65,7 +65,7 @@ export class SessionPage {
     return isAddress(title, this.#tab.url) ? "" : shownText(title);
   }
 
-  /** Replaces the tab. Returns the old one, which the caller must close. */
+  /** Replaces the tab. Returns the old tab, which the caller must close. */
   replaceTab(tab: Tab): Tab {
     const old = this.#tab;
     this.#tab = tab;
@@ -75,7 +75,7 @@ export class SessionPage {
 
   /** Crashes the renderer: the only way to stop an endless script. */
   async crash(): Promise<void> {
-    // The browser forwards nothing to a renderer while the page is navigating.
+    // While the page is navigating, the browser forwards no commands to the renderer.
     this.cdp.send("Page.stopLoading").catch(() => undefined);
     await within(this.cdp.send("Page.crash"), titleMs, undefined);
   }

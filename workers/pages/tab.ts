@@ -15,9 +15,9 @@ export interface Frame {
 }
 
 export interface TabListener {
-  /** Called for the page's session, and for that of each process with frames of the page. */
+  /** Called for the page's session, and for the session of each process with frames of the page. */
   onSession?(session: CdpSession): void;
-  /** Called when a frame commits a document, or changes its address within one. */
+  /** Called when a frame commits a document, or changes its address within a document. */
   onNavigated?(frame: Frame, isMain: boolean): void;
   onFrameGone?(frameId: string): void;
   /** Called when the main frame's load event has fired. */
@@ -31,7 +31,7 @@ export type LoadState = "commit" | "domcontentloaded" | "load";
 /** Lifecycle event names of the load states. */
 const stateNames: Readonly<Record<string, LoadState>> = { DOMContentLoaded: "domcontentloaded", load: "load" };
 
-/** Longest wait for a new tab: about 10 ms on an idle machine. */
+/** Longest wait for a new tab to report its state, which takes about 10 ms on an idle machine. */
 const readyMs = 2_000;
 
 /** Navigation types that keep the document. */
@@ -40,10 +40,10 @@ const sameDocument = /sameDocument$/i;
 /** Scheme of the browser's error pages. */
 const errorPage = "chrome-error:";
 
-/** Loader ids remembered of recently shown documents. */
+/** Maximum number of remembered loader ids of recent documents. */
 const shownKept = 16;
 
-/** Characters of an address that are kept, 1 more than any comparison uses. Pages can give themselves up to 2 MiB. */
+/** Maximum stored characters of an address, 1 more than any comparison uses. Pages can set addresses of up to 2 MiB. */
 const addressLength = 8_193;
 
 /** One tab of the browser, tracked through the CDP sessions of its page and frames. */
@@ -51,15 +51,17 @@ export class Tab {
   readonly target: OwnTarget;
   readonly changes: Changes;
   readonly traffic: PageTraffic;
-  /** Main-frame navigations: requested by the page, started by anyone, and committed. */
+  /** Main-frame navigations that the page requested. */
   requested = 0;
+  /** Main-frame navigations that have started, whatever their cause. */
   started = 0;
+  /** Main-frame navigations that have committed. */
   committed = 0;
   /** Windows and tabs that the page requested. */
   windows = 0;
   /**
-   * Resolves when the tab reports its state, or after 2 s. Navigate only then: settings reach the next process only
-   * after the first one has answered.
+   * Resolves when the tab reports its state, or after 2 s. Navigations must wait for this: settings reach the next
+   * process only after the first process has answered.
    */
   readonly ready: Promise<unknown>;
   /** Whether the renderer is gone. */
@@ -100,7 +102,7 @@ export class Tab {
     return this.#frames.get(this.mainFrameId)?.url ?? "";
   }
 
-  /** Whether the tab shows the browser's error page, which may commit after its failure was answered. */
+  /** Whether the tab shows the browser's error page, which may commit after the failure was reported. */
   get isErrorPage(): boolean {
     return this.url.startsWith(errorPage);
   }
@@ -222,7 +224,7 @@ export class Tab {
     const known = this.#frames.get(id);
     const frame = this.#frameOf(id, parentId ?? known?.parentId, `${url}${urlFragment}`, session);
     if (isMain) {
-      // The previous document's frames are gone. The browser may not report each.
+      // The previous document's frames are gone. The browser may not report each removal.
       for (const { id: other } of [...this.#frames.values()]) if (other !== id) this.#onFrameGone(other);
       this.#loaderId = loaderId;
       this.#states = new Set();
@@ -254,7 +256,7 @@ export class Tab {
   #onLifecycle({ frameId, loaderId, name }: CdpEvents["Page.lifecycleEvent"]): void {
     const state = stateNames[name];
     if (frameId !== this.mainFrameId || state === undefined) return;
-    // A page older than our session reports its lifecycle afterwards.
+    // If the page is older than our session, the browser reports its lifecycle afterwards.
     this.#loaderId ||= loaderId;
     if (loaderId !== this.#loaderId) return;
     this.#states.add(state);

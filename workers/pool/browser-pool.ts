@@ -255,11 +255,11 @@ export class BrowserPool {
   /** Releases the slot of a failed launch, after the launch has settled and creates no more files or processes. */
   async #clear(slot: Slot, launching: Promise<WarmBrowser>, profile: SessionProfile | undefined): Promise<void> {
     await launching.catch(() => undefined);
-    // Discarded before the release, because the next session's files would be taken for the profile's.
+    // The profile is discarded before the release: the next session's files would otherwise be taken for its files.
     await (profile?.discard() ?? Promise.resolve()).finally(() => slot.release());
   }
 
-  /** Launches a browser if demand exceeds the warm browsers, or disposes of a surplus one. */
+  /** Launches a browser if demand exceeds the warm browsers, or disposes of a surplus browser. */
   #fit(): void {
     const now = performance.now();
     const isHeld = this.#launching !== undefined || this.#evicting > 0 || now < this.#quietUntil;

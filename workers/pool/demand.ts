@@ -1,7 +1,7 @@
 /** Demand window in milliseconds. */
 const windowMs = 30_000;
 
-/** Keeps the average demand of 5 s, in which a worker launches about ten browsers. */
+/** Share of recent requests to keep warm: the average demand of 5 s, in which a worker launches about ten browsers. */
 const share = 5_000 / windowMs;
 
 /** Computes how many browsers of a runtime to keep warm from recent requests. */

@@ -9,7 +9,7 @@ import type { Device } from "../pages/device/device.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 import { SessionBrowser } from "./session-browser.ts";
 
-/** Timeout of the liveness check before adoption, in milliseconds. It takes 1 ms on a quiet machine. */
+/** Timeout in milliseconds of the liveness check before adoption. The check takes 1 ms on a quiet machine. */
 const proofMs = 2_000;
 
 /** Launch options. */

@@ -4,19 +4,21 @@ import { dirname, join } from "node:path";
 /** Control group of this process, or an ancestor. */
 export interface Cgroup {
   readonly version: 1 | 2;
-  /** Directory of its files. */
+  /** Directory of the group's files. */
   readonly directory: string;
 }
 
 interface Mount {
   readonly type: string;
-  /** The mounted group. In a container, often the container's own. */
+  /** The mounted group. In a container, often the container's own group. */
   readonly root: string;
   readonly point: string;
   readonly options: readonly string[];
 }
 
-/** Returns the groups that limit this process's memory, its own first. `root` is `/` except in tests. */
+/**
+ * Returns the groups that limit this process's memory, the process's own group first. `root` is `/` except in tests.
+ */
 export function findCgroups(root: string): Cgroup[] {
   const mounts = readMounts(join(root, "proc/self/mountinfo"));
   const groups = readText(join(root, "proc/self/cgroup"))

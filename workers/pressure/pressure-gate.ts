@@ -9,7 +9,7 @@ export interface GateRule {
   readonly openAfter: number;
 }
 
-/** State of a gate. `since` is the time at which the value crossed the next threshold, while the value stays beyond. */
+/** State of a gate. `since` is the time from which the value has been beyond the next threshold, if it still is. */
 export interface GateState {
   readonly isClosed: boolean;
   readonly since: number | undefined;
@@ -18,7 +18,7 @@ export interface GateState {
 /** Initial state. */
 export const openGate: GateState = { isClosed: false, since: undefined };
 
-/** Returns the state after a value. */
+/** Returns the state of a gate after a new value. */
 export function moveGate(state: GateState, rule: GateRule, value: number, now: number): GateState {
   const isBeyond = state.isClosed ? value < rule.openBelow : value >= rule.closeAt;
   if (!isBeyond) return { isClosed: state.isClosed, since: undefined };

@@ -55,7 +55,7 @@ export class PressureReader {
 
   /**
    * Returns the share of time that tasks wait for a core: 1 - c/r for r runnable tasks on c cores. The kernel's "some"
-   * alone is too sensitive: it reaches 1 with one task more than cores, which is normal for a busy worker.
+   * value alone is too sensitive: it reaches 1 with one task more than cores, which is normal for a busy worker.
    */
   #crowding(now: number, some: number): number {
     const runnable = field(readText(join(this.#root, "proc/loadavg")), /(\d+)\/\d+/) ?? 0;

@@ -4,7 +4,7 @@ import type { Pressure } from "./pressure-reader.ts";
 /** Pressure that can close a worker. */
 export type PressureKind = keyof Pressure;
 
-/** Most severe first. */
+/** All kinds of pressure, most severe first. */
 const kinds: readonly PressureKind[] = ["memory", "memory_stall", "cpu"];
 
 /** Milliseconds between readings. A session takes longer to grow. */
@@ -17,9 +17,9 @@ export interface CloseAt {
 }
 
 /**
- * Memory closes immediately, before the OOM killer acts, and opens after one or two sessions have ended. A stall share
- * of 0.2 is thrashing. CPU pressure only slows sessions, and the burst of a launch must not close a worker. At 0.95
- * there are 20 tasks per core, at 0.8 five.
+ * Memory pressure closes the worker immediately, before the OOM killer acts. The worker opens after one or two sessions
+ * have ended. A stall share of 0.2 is thrashing. CPU pressure only slows sessions, and the burst of a launch must not
+ * close a worker. At 0.95 there are 20 tasks per core, at 0.8 five.
  */
 function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, GateRule>> {
   const at = (percent: number) => (percent >= 100 ? Number.POSITIVE_INFINITY : percent / 100);
@@ -34,7 +34,7 @@ export interface PressureWatchOptions {
   readonly closeAt: CloseAt;
   /** Returns the current pressure. */
   read(): Pressure;
-  /** Called with the pressure that now closes the worker, or undefined when it opens. */
+  /** Called with the pressure that now closes the worker, or undefined when the worker opens. */
   onChange(closedBy: PressureKind | undefined, pressure: Pressure): void;
 }
 

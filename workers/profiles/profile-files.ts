@@ -10,23 +10,26 @@ import { guardTar } from "./tar-guard.ts";
 /** Maximum compressed size of a profile store. */
 const largest = 32 * 2 ** 20;
 
-/** Timeouts in milliseconds. For 20 sites, packing takes 20 ms and unpacking 30 ms. */
+/** Timeout of packing in milliseconds. Packing 20 sites takes 20 ms. */
 const packMs = 5_000;
+/** Timeout of unpacking in milliseconds. Unpacking 20 sites takes 30 ms. */
 const unpackMs = 10_000;
 
 /**
  * Packs the directories in which both runtimes store localStorage and IndexedDB. Only regular files are included.
- * Timestamps are omitted, because they would need a second header per file.
+ * Timestamps are omitted, because timestamps would need a second header per file.
  */
 const pack = `
   find "Default/Local Storage" Default/WebStorage Default/IndexedDB -type f -print0 2>/dev/null |
     tar --create --format=pax --pax-option=delete=atime,delete=ctime --mtime=@0 --no-recursion --null --files-from=- \\
       --file=-`;
 
-/** Older stores contain two concatenated archives. */
+/** Zeros between archives are ignored, because older stores contain two concatenated archives. */
 const unpack = "tar --extract --ignore-zeros --touch --no-same-owner --no-same-permissions --file=-";
 
-/** A browser's profile directory. Its content comes from pages, so it is accessed only with the slot's uid. */
+/**
+ * A browser's profile directory. Its content comes from pages, so the directory is accessed only with the slot's uid.
+ */
 export interface ProfileDirectory {
   readonly path: string;
   readonly uid: number | undefined;
@@ -87,9 +90,9 @@ class ConfinedShell {
     const [command = "", ...parameters] = [...confineCommand([], uid, "namespaces"), "sh", "-c", script];
     this.#child = spawn(command, parameters, {
       cwd: path,
-      // Not the worker's environment.
+      // The command must not receive the worker's environment.
       env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C.UTF-8" },
-      // Separate process group, so that all its processes can be killed together.
+      // The command has its own process group, so that all its processes can be killed together.
       detached: true,
     });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {

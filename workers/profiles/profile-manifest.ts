@@ -16,7 +16,7 @@ export interface ProfileManifest {
 /** Maximum length of a manifest. Browsers store 3,300 cookies of at most 4 KiB. */
 const longest = 16 * 2 ** 20;
 
-/** Sets cookies. If the browser rejects the set, sets them one by one and skips rejected ones. */
+/** Sets cookies. If the browser rejects the set, sets them one by one and skips rejected cookies. */
 export async function setCookies(session: CdpSession, cookies: readonly Cookie[]): Promise<void> {
   try {
     await session.send("Storage.setCookies", { cookies: [...cookies] });

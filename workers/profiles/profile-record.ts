@@ -3,10 +3,11 @@ import { profileRecordOf } from "../isolation/slot-block.ts";
 import type { Cookie } from "./profile-manifest.ts";
 import type { UsedProfile } from "./profile-store.ts";
 
-/** Record of a profile in use, which the browser cannot write. After a crash, the profile is saved from it. */
+/** Record of a profile in use, which the browser cannot write. After a crash, the profile is saved from the record. */
 export interface ProfileRecord extends UsedProfile {
-  /** DATA_DIR and index of the worker to whose store the profile belongs. */
+  /** DATA_DIR of the worker to whose store the profile belongs. */
   readonly dataDir: string;
+  /** Index of the worker to whose store the profile belongs. */
   readonly index: number;
   readonly browserMajor: number;
   /** Cookies at the last reading, up to 10 s old. */

@@ -30,7 +30,7 @@ export interface UsedProfile {
 
 /** Profile of an ended session: packed, or the reason why packing failed. */
 export interface StoredProfile extends UsedProfile {
-  /** Empty if packed. */
+  /** Empty if the profile was packed. */
   readonly failure: string;
 }
 
@@ -62,7 +62,7 @@ async function readShelved(path: string): Promise<StoredProfile | undefined> {
 
 /**
  * A worker's store for profiles in transit: uploads from gateways for sessions about to start, and packed profiles of
- * ended sessions until gateways fetch them. It is on disk, so pending profiles survive the worker.
+ * ended sessions until gateways fetch them. The store is on disk, so pending profiles survive the worker.
  */
 export class ProfileStore {
   /** Worker that owns this store. */
@@ -116,7 +116,7 @@ export class ProfileStore {
     setTimeout(() => void rm(path, { force: true }), incomingMs).unref();
   }
 
-  /** Registers the profile of a session that is being created. `find` then waits for it. */
+  /** Registers the profile of a session that is being created. `find` then waits for the profile. */
   expect(placement: Placement): void {
     this.#coming.set(nameOf(placement), Promise.withResolvers());
   }
@@ -147,7 +147,10 @@ export class ProfileStore {
       .map(({ sessionId, placementEpoch, failure }) => ({ sessionId, placementEpoch, failure }));
   }
 
-  /** Resolves with a session's packed profile, after packing if necessary. Throws `not-found` if there is none. */
+  /**
+   * Resolves with a session's packed profile, after packing if necessary. Throws `not-found` if the session has no
+   * profile.
+   */
   async find(placement: Placement, signal: AbortSignal): Promise<StoredProfile> {
     const name = nameOf(placement);
     const coming = this.#coming.get(name)?.promise;

@@ -15,11 +15,9 @@ import { saveProfile } from "./save-profile.ts";
 /** Milliseconds between cookie readings, in case the browser crashes. Equal to the browser's own flush interval. */
 const cookiesMs = 10_000;
 
-/**
- * Milliseconds to wait for the last cookies and for the browser's exit. Both take 100 ms on a quiet machine. A browser
- * that does not exit, for example due to an endless script, still writes localStorage 5 s after a change.
- */
+/** Milliseconds to wait for the last cookies, which takes 100 ms on a quiet machine. */
 const lastCookiesMs = 1_000;
+/** Milliseconds to wait for the browser's exit. A hung browser still writes localStorage 5 s after a change. */
 const closeMs = 6_000;
 
 export interface SessionProfileOptions {
@@ -69,7 +67,8 @@ export class SessionProfile {
         this.#options.log.warn({ err: error, session: this.#options.profile.sessionId }, "failed to record cookies");
       });
     }, cookiesMs);
-    // Written only once restored completely, so that no other worker saves an incomplete profile after a crash.
+    // The record is written only after a complete restore, so that no other worker saves an incomplete profile after a
+    // crash.
     this.#noting = this.#write();
     await this.#noting;
   }

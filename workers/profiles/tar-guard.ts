@@ -6,8 +6,9 @@ const block = 512;
 /** Zero blocks end an archive. */
 const end = Buffer.alloc(block);
 
-/** Entry types (POSIX ustar and pax): regular files have two codes and may be preceded by attributes. */
+/** Entry types of regular files (POSIX ustar). */
 const regular = new Set(["0", "\0"]);
+/** Entry type of attributes, which may precede a regular file (pax). */
 const attributes = "x";
 
 /** Scans the headers of a streamed tar archive. Throws on anything except a limited number of regular files. */
@@ -51,7 +52,7 @@ class TarScan {
   }
 }
 
-/** Passes a tar archive through. Throws if it exceeds the limits, because its content comes from web pages. */
+/** Passes a tar archive through. Throws if the archive exceeds the limits, because its content comes from web pages. */
 export async function* guardTar(archive: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   const scan = new TarScan();
   for await (const chunk of archive) {

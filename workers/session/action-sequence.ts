@@ -8,13 +8,14 @@ export interface WorkResult extends ActionResult {
   readonly httpStatus?: number;
   /** The download, if the navigation started one. */
   readonly download?: { readonly fileName: string };
-  /** Number of actions done, and the reason why the next one was not. */
+  /** Number of actions done. */
   readonly done?: number;
+  /** Reason why the next action was not done. */
   readonly stopped?: { readonly slug: string; readonly detail: string };
   readonly observation?: Observation;
 }
 
-/** Targets of actions, and of the observation after them. */
+/** Dependencies of actions, and of the observation after the actions. */
 type SequenceScene = ActionScene & ObserveScene;
 
 /** Runs actions in sequence while the page stays the same. Then observes the page if requested. */
@@ -46,7 +47,10 @@ export async function actAndLook(scene: SequenceScene, request: InteractRequest)
   return { ...result, done, ...(looked && { observation: looked }) };
 }
 
-/** Observes the active page once it has settled. Resolves with undefined if that fails, because the actions are done. */
+/**
+ * Observes the active page once it has settled. Resolves with undefined if observing fails, because the actions are
+ * done.
+ */
 export async function lookAfter(before: SequenceScene, options: ObserveOptions): Promise<Observation | undefined> {
   const { progress, pages } = before;
   const scene = { ...before, sessionPage: pages.active };

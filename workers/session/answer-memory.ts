@@ -4,10 +4,10 @@ import { asFailure, fail } from "../../src/platform/errors.ts";
 
 /** A command that may be a retry. */
 export interface KeyedCommand {
-  /** Empty without a key. */
+  /** Empty if the command has no key. */
   readonly key: string;
   readonly method: string;
-  /** The request as it came. */
+  /** Received bytes of the request. */
   readonly bytes: Uint8Array;
   /** Called if the answer is replayed. */
   onReplay(): void;
@@ -19,7 +19,7 @@ export interface KeyedCommand {
 interface MemoryOptions {
   /** Name of the key in error messages. */
   readonly called: string;
-  /** Maximum number of stored answers. Pending ones are kept in addition. */
+  /** Maximum number of stored answers. Pending answers are kept in addition. */
   readonly capacity: number;
   /** Returns whether a failure is final and stored as the answer. */
   keeps(thrown: unknown): boolean;
@@ -57,7 +57,7 @@ export class AnswerMemory {
       const isOther = known.method !== method || (!isRecall && known.fingerprint !== fingerprint);
       if (isOther) return Promise.reject(otherRequest(called));
       onReplay();
-      // Each method has one answer type.
+      // The cast is safe, because each method has one answer type.
       return known.answer as Promise<Value>;
     }
     if (isRecall) return Promise.reject(notKnown(called));
@@ -82,7 +82,7 @@ export class AnswerMemory {
   }
 }
 
-/** Creates the store by Idempotency-Key. Retryable failures are not stored, so that a retry runs. */
+/** Creates the store of answers by Idempotency-Key. Retryable failures are not stored, so that a retry runs. */
 export function idempotencyMemory(): AnswerMemory {
   return new AnswerMemory({
     called: "Idempotency-Key",
@@ -91,7 +91,7 @@ export function idempotencyMemory(): AnswerMemory {
   });
 }
 
-/** Creates the store by turn step. Failures are final, because a retry is a new step. */
+/** Creates the store of answers by turn step. Failures are final, because a retry is a new step. */
 export function stepMemory(): AnswerMemory {
   return new AnswerMemory({ called: "step", capacity: 32, keeps: () => true });
 }

@@ -30,7 +30,6 @@ export class ChallengePause implements ChallengeListener {
     return this.#held?.kind;
   }
 
-  /** Session status. */
   get status(): SessionStatus {
     return this.#held ? SessionStatus.PAUSED : SessionStatus.LIVE;
   }
@@ -63,7 +62,7 @@ export class ChallengePause implements ChallengeListener {
   }
 }
 
-/** Converts a check for `state`. */
+/** Converts a bot check for the session's state. */
 export function challengeMessage({ kind, url, detectedAt }: SeenChallenge) {
   return { kind, url, detectedAt: timestampFromDate(detectedAt) };
 }

@@ -17,8 +17,8 @@ export interface SessionControlOptions {
 }
 
 /**
- * Control state of a session as known to its worker. The highest epoch received with any command applies, and it alone
- * decides whose input reaches the page.
+ * Control state of a session as known to its worker. The highest epoch received with any command applies, and decides
+ * whose input reaches the page.
  */
 export class SessionControl {
   readonly #options: SessionControlOptions;

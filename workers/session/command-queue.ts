@@ -39,7 +39,7 @@ export class CommandQueue {
     return this.#waiting.length;
   }
 
-  /** Queues a command. Settles with its result. */
+  /** Queues a command. Settles with the command's result. */
   run<Value>({ kind, whilePaused, dropped }: Turn, work: () => Promise<Value>): Promise<Value> {
     if (this.#closed) return Promise.reject(this.#closed);
     if (this.#paused && !whilePaused) return Promise.reject(this.#paused);

@@ -54,7 +54,7 @@ export interface CommandRunnerOptions {
   readonly variables: VariableStore;
   /** Aborts with the failure for running commands when the session ends. */
   readonly ended: AbortSignal;
-  /** Includes the operator's remedy in address refusals. */
+  /** Whether address refusals include the operator's remedy. */
   readonly showRemedy: boolean;
 }
 
@@ -62,7 +62,7 @@ export interface CommandRunnerOptions {
 export interface ReceivedCommand<Request> {
   readonly context: CommandContext;
   readonly request: Request;
-  /** Received bytes of the request. Distinguish a repeated command from another command with the same id. */
+  /** Received bytes of the request, which distinguish a repeated command from another command with the same id. */
   readonly bytes: Uint8Array;
   /** Aborts when the caller has gone away. */
   readonly caller: AbortSignal;
@@ -77,9 +77,9 @@ interface CommandWork {
   readonly caller: AbortSignal;
   readonly timeoutMs: number;
   readonly pageId: string | undefined;
-  /** Runs even while the session is paused. */
+  /** Whether the command runs even while the session is paused. */
   readonly whilePaused?: boolean;
-  /** The command reaches the page only through input events. */
+  /** Whether the command reaches the page only through input events. */
   readonly isByHand?: boolean;
 }
 
@@ -184,7 +184,7 @@ export class CommandRunner {
     return this.#stepPictures.find(stepId);
   }
 
-  /** Creates a complete capture. */
+  /** Takes a capture completely. */
   async capture({ context, request, caller }: ReceivedCommand<CaptureRequest>): Promise<FinishedCapture> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();
@@ -292,10 +292,10 @@ export class CommandRunner {
     });
   }
 
-  /** Adds the page's address to a timeout, because the page is often not the one that the caller expects. */
+  /** Adds the page's address to a timeout, because the page is often not the page that the caller expects. */
   #onPage({ address }: SessionPage, thrown: unknown): unknown {
     if (!(thrown instanceof Failure) || thrown.slug !== "session-timeout" || thrown.detail === undefined) return thrown;
-    // Masked before truncation, because part of a secret would not be recognized.
+    // The address is masked before truncation, because part of a secret would not be recognized.
     const { text } = this.#variables.mask({ text: address });
     const shown = text.length > longestAddress ? `${text.slice(0, longestAddress)}...` : text;
     const detail = `${thrown.detail} (on the page ${shown})`;

@@ -27,12 +27,12 @@ export interface SessionTableOptions {
   readonly browsers: BrowserPool;
   /** Major versions of the installed runtimes. */
   readonly runtimes: ReadonlyMap<BrowserRuntime, number>;
-  /** Includes the operator's remedy in address refusals. */
+  /** Whether address refusals include the operator's remedy. */
   readonly showRemedy: boolean;
   readonly log: Log;
   /** Ends sessions that exceed their resource bounds. */
   readonly watchdog: BoundsWatchdog;
-  /** Store of profiles in transit. Without it, sessions have no profiles. */
+  /** Store of profiles in transit. Without a store, sessions have no profiles. */
   readonly profiles?: ProfileStore;
   /** Called for spontaneous session events: ends, bot checks and egress changes. */
   onEvent(placement: Placement, event: Happening): void;
@@ -146,7 +146,10 @@ export class SessionTable {
     if (entry.session) this.#track(entry, entry.session.end(reason));
   }
 
-  /** Ends all sessions because the worker stops. Reports running ones; pending launches fail and may be retried. */
+  /**
+   * Ends all sessions because the worker stops. Reports the end of running sessions. Pending launches fail and may be
+   * retried.
+   */
   async stop(reason: SessionEndedReason): Promise<void> {
     const detail = "the worker was stopped: try again in a moment";
     for (const entry of this.#entries.values()) {
@@ -188,7 +191,7 @@ export class SessionTable {
     }
   }
 
-  /** Returns a factory for the session's profile, or undefined if the session has none. */
+  /** Returns a factory for the session's profile, or undefined if the session has no profile. */
   #profileMaker(
     { sessionId, placementEpoch }: CommandContext,
     { plan, profileVersion }: LaunchRequest,

@@ -40,7 +40,7 @@ export interface SessionOptions {
   /** Maximum lifetime. */
   readonly lifetimeMs: number;
   readonly idleTimeoutMs: number;
-  /** Includes the operator's remedy in address refusals. */
+  /** Whether address refusals include the operator's remedy. */
   readonly showRemedy: boolean;
   /** Reaction to bot checks. */
   readonly onChallenge: OnChallenge;
@@ -120,7 +120,7 @@ export class Session {
     this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));
   }
 
-  /** Number of queued commands of all sessions. */
+  /** Number of queued commands of the session. */
   get queued(): number {
     return this.#queue.length;
   }
@@ -189,7 +189,7 @@ export class Session {
     });
   }
 
-  /** Answers a dialog of the page, for the client that holds control. */
+  /** Answers a question of the page, for the client that holds control. */
   async answer(context: CommandContext, answer: LiveAnswer): Promise<void> {
     this.#control.learn(context);
     this.#control.assertFree(context);
@@ -206,7 +206,7 @@ export class Session {
   /** Ends the session. Running and queued commands fail immediately. Resolves when the browser is disposed of. */
   async end(reason: SessionEndedReason): Promise<void> {
     this.#close(endedFailure(reason), endedFailure(reason));
-    // Lets the answer of a destroy go out first, because the teardown blocks the worker for 20 ms.
+    // Lets the response to a destroy be sent first, because the teardown blocks the worker for 20 ms.
     await setImmediate();
     await this.#browser.dispose();
   }

@@ -13,14 +13,14 @@ export class StepPictureCache {
   readonly #pictures = new Map<string, Buffer>();
   #bytes = 0;
 
-  /** Takes the screenshot before a step. Continues without one if the page does not answer in time. */
+  /** Takes the screenshot before a step. Continues without a screenshot if the page does not answer in time. */
   async take(stepId: string, scene: Scene): Promise<void> {
     if (scene.sessionPage.isCrashed) return;
     const taken = await within(takeModelPicture(scene), patience, undefined);
     if (taken) this.keep(stepId, taken.data);
   }
 
-  /** Stores a screenshot and evicts the oldest ones above the limit. */
+  /** Stores a screenshot and evicts the oldest screenshots above the limit. */
   keep(stepId: string, bytes: Buffer): void {
     this.#pictures.set(stepId, bytes);
     this.#bytes += bytes.length;
@@ -31,7 +31,7 @@ export class StepPictureCache {
     }
   }
 
-  /** Returns the JPEG taken before a step, or undefined if none was taken or it was evicted. */
+  /** Returns the JPEG taken before a step, or undefined if no JPEG was taken or it was evicted. */
   find(stepId: string): Buffer | undefined {
     return this.#pictures.get(stepId);
   }

@@ -14,8 +14,9 @@ interface Span {
 /** Shortest prefix of a secret that is masked where a text was truncated. */
 const shortestBeginning = 4;
 
-/** The truncation mark, and the least length of a text that may be truncated without it. */
+/** The truncation mark. */
 const cutSign = "…".charCodeAt(0);
+/** Least length of a text that may be truncated without the truncation mark. */
 const shortestCut = 200;
 
 /**
@@ -25,11 +26,13 @@ const shortestCut = 200;
 export class TextMask {
   /** Next state by state and character. State 0 is the root. */
   readonly #next = new Map<number, number>();
-  /** Per state: its depth, and the state of its longest proper suffix. */
+  /** Depth of each state. */
   readonly #depth = [0];
+  /** For each state, the state of its longest proper suffix. */
   readonly #shorter = [0];
-  /** Per state: the longest text that ends there, and the text that began. */
+  /** For each state, the longest text that ends there. */
   readonly #ended: (Cover | undefined)[] = [undefined];
+  /** For each state, the text that began. */
   readonly #begun: (Cover | undefined)[] = [undefined];
 
   constructor(covers: readonly Cover[]) {

@@ -3,17 +3,18 @@ import { Failure, failFields, restoreFailure } from "../../src/platform/errors.t
 import { oneTimeCode } from "../../src/platform/one-time-code.ts";
 import { type Cover, TextMask } from "./text-mask.ts";
 
-/** Shorter values occur by chance and are not masked. Longer values are not masked in their URL-encoded form. */
+/** Length of the shortest masked values. Shorter values occur by chance. */
 const shortest = 4;
+/** Length of the longest values that are also masked in URL-encoded form. */
 const longestInAddress = 256;
 
-/** Values that are masked: those of one agent session and some earlier ones. */
+/** Maximum number of masked values, enough for one agent session and some earlier sessions. */
 const mostValues = 128;
 
-/** TOTP codes that are masked. Each is valid for one minute. */
+/** Maximum number of masked TOTP codes. A code is valid for one minute. */
 const mostCodes = 8;
 
-/** Fields for machines, which contain no page text. */
+/** Names of fields that never contain page text. */
 const machineNames = /^\$|^(?:id|case|type|kind|slug|status|answer|opened)$|_id$|Id$/;
 
 const placeOf = (name: string): string => `{{${name}}}`;
@@ -30,7 +31,7 @@ export interface VariableUse {
 
 /** All secrets that a session has received during its life. Its output texts never contain them. */
 export class VariableStore {
-  /** Names by value. */
+  /** Variable names by value. */
   readonly #names = new Map<string, string>();
   readonly #codes: Cover[] = [];
   #mask: TextMask | undefined;
@@ -62,7 +63,7 @@ export class VariableStore {
     };
   }
 
-  /** Replaces values by names in a message. Fields for machines are left unchanged. */
+  /** Replaces values by names in a message, except in fields that never contain page text. */
   mask<Message extends object>(message: Message): Message {
     const mask = this.#textMask();
     if (mask) maskMembers(mask, message);

@@ -10,7 +10,7 @@ const media = [
   { name: "prefers-contrast", value: "no-preference" },
 ];
 
-/** Fixed, since the two runtimes have different defaults. */
+/** Default fonts, fixed because the two runtimes have different defaults. */
 const fonts = {
   standard: "Times New Roman",
   fixed: "Monospace",
@@ -20,7 +20,7 @@ const fonts = {
   fantasy: "Impact",
 };
 
-/** Commands sent to a target. They need not be awaited. */
+/** Commands sent to a target, which need not be awaited. */
 type Commands = Promise<unknown>[];
 
 type Session = AttachedTarget["session"];
@@ -31,9 +31,9 @@ interface Size {
   readonly height: number;
 }
 
-/** Windows opened by pages. They keep their sizes across device changes. */
+/** Windows opened by pages, which keep their sizes across device changes. */
 interface Windows {
-  /** Sizes of known pages. Undefined if opened without a size. */
+  /** Sizes of known pages. Undefined for a page opened without a size. */
   readonly sizes: WeakMap<OwnTarget, Size | undefined>;
   /** By opener, the requested sizes of popups that have not opened yet. */
   readonly popups: Map<string, (Size | undefined)[]>;
@@ -49,7 +49,7 @@ interface Outfit {
 
 /**
  * Emulates a device for all open and future targets of a browser, from their first script on. Pages, popups and frames
- * get its screen; these and workers get its identity.
+ * get the device's screen and identity, workers only the identity.
  *
  * Can be called again with another device. Rejects if an open target cannot be changed.
  */
@@ -61,7 +61,7 @@ export async function emulateDevice(targets: Targets, device: Device, browserVer
   targets.prepareWith({
     own: async (target) => {
       emulate(target, outfit).catch(() => undefined);
-      // Order ensures that commands precede the first script, except for the window size, which needs an answer first.
+      // The order of commands ensures that they precede the first script. Only the window size needs an answer first.
       // Nothing else may be awaited: a paused worker does not answer.
       if (target.info.type === "page") await target.session.send("Browser.getWindowForTarget");
     },
@@ -94,8 +94,8 @@ function commandsFor(target: OwnTarget, outfit: Outfit): Commands {
 }
 
 /**
- * Every session of a page overrides its identity when the page changes process, and the newest session wins. A session
- * without overrides would reset the platform (seen with 156).
+ * Every session of a page overrides the page's identity when the page changes process, and the newest session wins. A
+ * session without overrides would reset the platform (seen with Chromium 156).
  */
 async function emulateShared({ info, session }: AttachedTarget, outfit: Outfit): Promise<void> {
   if (info.type === "page" || info.type === "iframe") await identify(session, outfit);
@@ -156,7 +156,7 @@ async function fitWindow(session: Session, { width, height }: Size): Promise<voi
 function emulateInDocument(session: Session, outfit: Outfit): Commands {
   const { locale, timezone, archetype } = outfit.device;
   return [
-    // Disabling it while disabled would remove the mouse from popups and frames.
+    // Disabling touch emulation while it is disabled would remove the mouse from popups and frames.
     ...(archetype.hasTouch ? [session.send("Emulation.setTouchEmulationEnabled", { enabled: true })] : []),
     session.send("Emulation.setEmulatedMedia", { features: media }),
     identify(session, outfit),
@@ -182,7 +182,7 @@ function hideHints(session: Session, identity: DeviceIdentity): Commands {
   if (identity.clientHints) return [];
   const source = scriptOf(identity);
   return [
-    // Without it the browser drops the script.
+    // Without this command, the browser drops the script.
     session.send("Page.enable"),
     session.send("Page.addScriptToEvaluateOnNewDocument", { source, runImmediately: true }),
   ];
@@ -202,7 +202,7 @@ function scriptOf(identity: DeviceIdentity): string {
 
 /**
  * Runs in a document or worker before its own scripts. The browser's override does not cover a worker's whole
- * navigator. It also leaves an empty client hints interface on devices without any.
+ * navigator. The override also leaves an empty client hints interface on devices without client hints.
  */
 function emulateNavigator({ userAgent, acceptLanguage, platform, clientHints }: DeviceIdentity): void {
   const prototype = Object.getPrototypeOf(navigator);

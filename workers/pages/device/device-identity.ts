@@ -35,8 +35,9 @@ interface System {
   readonly platform: string;
   /** Name in client hints. */
   readonly name: string;
-  /** Processor architecture. Phones report neither value. */
+  /** Processor architecture. Empty for phones. */
   readonly architecture: string;
+  /** Word size of the processor in bits. Empty for phones. */
   readonly bitness: string;
 }
 
@@ -53,7 +54,7 @@ const linux: System = { mark: /^/, platform: "Linux x86_64", name: "Linux", arch
 /** Chromium's extra brand, which keeps sites from relying on the list's first member. */
 const greaseBrand: Brand = { brand: "Not:A-Brand", version: "8" };
 
-/** Returns the user agent of an archetype. A Chromium-based one gets the browser's real version. */
+/** Returns the user agent of an archetype, with the browser's real version if the user agent is Chromium-based. */
 function userAgentOf(archetype: Archetype, major: number): string {
   const given = archetype.userAgent ?? desktopUserAgent(major);
   // Since version 101, Chromium reports only the major version.

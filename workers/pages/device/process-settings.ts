@@ -30,7 +30,7 @@ export interface ProcessSettings {
   restore(targetId?: string): void;
 }
 
-/** Creates the settings of a browser. `device` returns its current device. */
+/** Creates the settings of a browser. `device` returns the browser's current device. */
 export function createProcessSettings(targets: Targets, device: () => Device): ProcessSettings {
   const documents = () => [...targets.own].filter(({ info }) => info.type === "page" || info.type === "iframe");
   const send = (make: Send | undefined, on: readonly OwnTarget[], wanted: Device | undefined): void => {
