@@ -43,7 +43,7 @@ export interface WorkerOptions {
 export interface Worker {
   /** Refuses new sessions. Resolves when the last session has ended, `patience` is over, or the signal aborts. */
   drain(patience: number, signal: AbortSignal): Promise<void>;
-  /** Refuses new sessions, ends running ones with the reason, and removes their files. */
+  /** Refuses new sessions, ends running sessions with the reason, and removes their files. */
   stop(reason: SessionEndedReason): Promise<void>;
 }
 

@@ -1,8 +1,6 @@
 /** The methods of a pino logger that workers use. */
 export interface Log {
-  /** Logs details for debugging. */
   debug(object: object, message: string): void;
-  /** Logs information for operators. */
   info(object: object, message: string): void;
   /** Logs a degraded condition. */
   warn(object: object, message: string): void;

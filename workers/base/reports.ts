@@ -14,7 +14,6 @@ export class Reports {
   /** One sequence for all sessions: a sequence per session could never be removed, since more reports may follow. */
   #sequence = 0n;
 
-  /** Appends a report about a session. */
   append({ sessionId, placementEpoch }: Placement, event: Happening): void {
     this.#sequence += 1n;
     const sequence = this.#sequence;

@@ -37,7 +37,6 @@ const patienceMs = 5_000;
 /** Maximum number of frames examined per page. */
 const maxFrames = 10;
 
-/** A bot check on a page. */
 export interface Sighting {
   readonly kind: ChallengeKind;
   readonly url: string;
@@ -198,7 +197,6 @@ export class BotCheckDetector {
     this.#onChange();
   }
 
-  /** Clears all results of the page. */
   #forget(): void {
     this.#frames.clear();
     this.#timer.follow([]);

@@ -7,7 +7,6 @@ export interface SeenChallenge extends Sighting {
   readonly detectedAt: Date;
 }
 
-/** Listener for the bot checks of a session. */
 export interface ChallengeListener {
   onSeen(challenge: SeenChallenge): void;
   /** Called when no page shows the last reported check any longer. */

@@ -42,7 +42,6 @@ export class DetectionTimer {
     return within(this.#end.promise, ms, undefined);
   }
 
-  /** Stops checking. */
   stop(): void {
     this.#isStopped = true;
     this.#following = [];

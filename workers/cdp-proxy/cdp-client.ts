@@ -32,13 +32,11 @@ export type LeaveReason = "browser_closed" | "closed" | "lost" | "session_ended"
 
 /** Session context of a client. */
 export interface ClientScene {
-  /** The browser's full version. */
   readonly browserVersion: string;
-  /** Page that is hidden from clients. */
   readonly hiddenPage: HiddenPage | undefined;
   /** Returns the number of pages of the session, including those in contexts of clients. */
   pages(): number;
-  /** Returns the path of a session file, or undefined if there is none of that name. */
+  /** Returns the path of a session file, or undefined if no file has the name. */
   fileOf(name: string): string | undefined;
   /** Returns whether a person holds control. Clients can then only read. */
   isHeld(): boolean;
@@ -75,7 +73,6 @@ export class CdpClient {
   readonly #held: (() => void)[] = [];
   /** True while a person holds control or the person's input is still being handled. */
   #isHeld: boolean;
-  /** Number of messages sent by the client. */
   messages = 0;
   /** Number of events withheld because a person held control. */
   withheld = 0;
@@ -137,7 +134,6 @@ export class CdpClient {
     await this.#settings.redo();
   }
 
-  /** Disconnects the client. */
   leave(reason: LeaveReason): void {
     if (this.left) return;
     this.left = reason;

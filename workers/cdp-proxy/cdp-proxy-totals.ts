@@ -8,7 +8,6 @@ const methodName = /^[A-Z][A-Za-z]{1,40}\.[a-z][A-Za-z]{1,60}$/;
 
 /** Counters over the CDP clients of all sessions of this process. Gateways count the messages. */
 export const cdpProxyTotals = {
-  /** Connected clients. */
   clients: 0,
   /** Commands refused because the policy has no entry for their method, by method. */
   unjudged: new Map<string, number>(),

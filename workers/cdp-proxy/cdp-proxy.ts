@@ -26,14 +26,11 @@ const mostClients = 4;
 
 export interface CdpProxyOptions {
   readonly connection: CdpConnection;
-  /** The browser's full version. */
   readonly version: string;
   readonly targets: Targets;
   readonly feed: EventFeed;
   readonly files: Pick<SessionFiles, "pathOf">;
-  /** Page that is hidden from clients. */
   readonly hiddenPage?: HiddenPage | undefined;
-  /** Download directory of the session. */
   readonly downloadPath: string;
   /** Page settings that a renderer process accepts from one CDP session at a time. */
   readonly processSettings: ProcessSettings;

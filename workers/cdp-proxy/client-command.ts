@@ -5,9 +5,8 @@ export interface ClientCommand {
   readonly id: number;
   readonly method: string;
   readonly sessionId: string | undefined;
-  /** JSON of the parameters, or empty if there are none. */
+  /** JSON of the parameters, or empty. */
   readonly params: string | Buffer;
-  /** Returns the parsed parameters. */
   parse(): Params;
 }
 

@@ -44,7 +44,7 @@ const implied: Readonly<Record<string, readonly [method: string, params: Params]
   "Debugger.enable": ["Debugger.setSkipAllPauses", { skip: false }],
 };
 
-/** Client settings that obstruct a person. They are undone while a person holds control. */
+/** Client settings that obstruct a person, undone while a person holds control. */
 export class ClientSettings {
   readonly #send: Send;
   /** Recorded settings by session and method, most recent last. */

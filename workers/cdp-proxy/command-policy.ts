@@ -2,7 +2,6 @@ import type { Params } from "./client-command.ts";
 import type { PolicyDecision, PolicyScene, Rule } from "./policy-rules.ts";
 import { domains, judgedChromium } from "./policy-table.ts";
 
-/** Policy of one method. */
 interface MethodPolicy {
   readonly verdict: Rule | PolicyDecision;
   /** Allowed while a person holds control. */

@@ -11,7 +11,6 @@ const patienceMs = 50;
 /** Milliseconds after which pending commands are abandoned. */
 const abandonedAfter = 250;
 
-/** A pending command. */
 interface PendingCommand {
   readonly method: string;
   readonly sessionId: string | undefined;

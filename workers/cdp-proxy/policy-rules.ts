@@ -18,13 +18,12 @@ export type PolicyDecision =
 export interface PolicyScene {
   /** Whether the command is on a browser session rather than a target session. */
   readonly isBrowserSession: boolean;
-  /** Returns whether this client created a context. */
   ownsContext(id: string): boolean;
   /** Whether the browser has internal pages that clients must not see. */
   readonly hidesPages: boolean;
   /** Number of pages of the session, including those in contexts of clients. */
   readonly pages: number;
-  /** Returns the path of a session file, or undefined if there is none of that name. */
+  /** Returns the path of a session file, or undefined if no file has the name. */
   fileOf(name: string): string | undefined;
 }
 

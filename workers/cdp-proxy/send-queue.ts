@@ -12,7 +12,6 @@ const chunkBytes = 256 * 1024;
 /** Part of a message. */
 export interface Chunk {
   readonly data: Buffer;
-  /** Whether this is the last chunk of the message. */
   readonly last: boolean;
 }
 
@@ -44,7 +43,6 @@ export class SendQueue {
     this.end();
   }
 
-  /** Yields all messages in chunks. */
   async *chunks(): AsyncGenerator<Chunk> {
     for await (const message of this.#queue) {
       for (const chunk of chunksOf(message)) {

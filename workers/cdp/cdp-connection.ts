@@ -13,7 +13,6 @@ interface Pending {
   settle(answer: Envelope | { readonly failure: string }): void;
 }
 
-/** Error if the browser has exited. */
 const gone = "the browser has exited";
 
 /** Error if the target has closed, in which case the browser sends no answer. */

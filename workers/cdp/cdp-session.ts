@@ -11,7 +11,6 @@ export interface TargetInfo {
   readonly url: string;
   /** Id of the target that opened this target. */
   readonly openerId?: string;
-  /** Browser context of the target. */
   readonly browserContextId?: string;
 }
 
@@ -79,7 +78,6 @@ export interface CdpEvents {
   "Page.javascriptDialogOpening": {
     readonly type: string;
     readonly message: string;
-    /** Default text of a prompt. */
     readonly defaultPrompt?: string;
   };
   "Page.javascriptDialogClosed": { readonly result: boolean };
@@ -89,7 +87,6 @@ export interface CdpEvents {
     /** The file input. Absent if a script opened the chooser without one. */
     readonly backendNodeId?: number;
   };
-  /** The viewport of the page was resized. */
   "Page.frameResized": object;
   /** A screencast frame, in base64. `sessionId` is the number to acknowledge. */
   "Page.screencastFrame": {

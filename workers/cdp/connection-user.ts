@@ -1,7 +1,6 @@
 import { type Envelope, innerBytes } from "./cdp-envelope.ts";
 import type { CdpEvents, TargetInfo } from "./cdp-session.ts";
 
-/** A command of a CDP client. */
 export interface UserCommand {
   readonly method: string;
   /** Parameters as JSON, or empty. */

@@ -2,7 +2,6 @@ import type { CdpConnection } from "./cdp-connection.ts";
 import type { CdpEvents, CdpSession, TargetInfo } from "./cdp-session.ts";
 import type { UserListener } from "./connection-user.ts";
 
-/** A target with a session. */
 export interface AttachedTarget {
   readonly info: TargetInfo;
   readonly session: Pick<CdpSession, "send">;
@@ -35,8 +34,8 @@ export interface TargetListener {
 const autoAttach = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
 
 /**
- * All open targets of a browser: pages, out-of-process frames and workers of every kind. Each is paused before its
- * first script until it has been prepared.
+ * All open targets of a browser: pages, out-of-process frames and workers of every kind. Each target is paused before
+ * its first script until it has been prepared.
  */
 export class Targets implements UserListener {
   readonly #connection: CdpConnection;

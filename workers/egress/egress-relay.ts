@@ -48,8 +48,8 @@ export interface UpstreamUse {
 }
 
 /**
- * The only egress of a session: an HTTP proxy that refuses targets outside the public internet. It connects only to
- * addresses that it has checked, or forwards to the session's own proxy.
+ * The only egress of a session: an HTTP proxy that refuses targets outside the public internet. The proxy connects only
+ * to addresses that it has checked, or forwards to the session's own proxy.
  */
 export class EgressRelay {
   /** Private targets (`host:port`) that this session may reach in addition to the operator's exceptions. */
@@ -88,7 +88,6 @@ export class EgressRelay {
     return this.#refusals.entries;
   }
 
-  /** Number of refused requests. */
   get refused(): number {
     return this.#refused;
   }
@@ -98,7 +97,6 @@ export class EgressRelay {
     return this.#tally.bytes;
   }
 
-  /** Egress state of the session. */
   get state(): WayOut["state"] {
     return this.#way.state;
   }

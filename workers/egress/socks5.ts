@@ -2,7 +2,6 @@ import { isIPv4, isIPv6, type Socket } from "node:net";
 import { formatTarget, type HostPort, ipv6Groups } from "../../src/platform/outgoing/address-rules.ts";
 import { hungUp, loginRefused, ProxyFailure, tunnelRefused } from "./proxy-failure.ts";
 
-/** Credentials for a proxy. */
 export interface ProxyLogin {
   readonly username: string;
   readonly password: string;

@@ -52,7 +52,6 @@ export class UpstreamWatch {
     this.#probeIn(Math.max(0, this.#probedAt + times.firstRetry - performance.now()));
   }
 
-  /** Stops probing. */
   close(): void {
     this.#closing.abort();
     clearTimeout(this.#timer);

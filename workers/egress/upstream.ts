@@ -10,7 +10,6 @@ import type { EgressGuard } from "./resolver.ts";
 import { openSocks5Tunnel, type ProxyLogin } from "./socks5.ts";
 import { connectTarget } from "./tunnel.ts";
 
-/** Protocol of an upstream proxy. */
 export type UpstreamProtocol = "http" | "https" | "socks5";
 
 /** Limits of one request to an upstream. */

@@ -27,10 +27,8 @@ export interface DownloadStoreOptions {
   readonly browser: CdpSession;
   /** Directory to which the browser writes running downloads. */
   readonly directory: string;
-  /** Receives completed downloads. */
   readonly files: SessionFiles;
   readonly feed: EventFeed;
-  /** Returns the control holder. */
   holder(): string | undefined;
   /** Called when a download starts or ends. */
   onChanged(): void;
@@ -89,7 +87,6 @@ export class DownloadStore {
     );
   }
 
-  /** Starts handling downloads. */
   async start(): Promise<void> {
     const { browser, directory: downloadPath } = this.#options;
     browser.on("Browser.downloadWillBegin", (download) => this.#begin(download));

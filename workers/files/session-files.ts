@@ -131,7 +131,6 @@ export class SessionFiles {
     return { file, handle, [Symbol.asyncDispose]: () => handle.close() };
   }
 
-  /** Deletes a file. */
   delete(name: string): void {
     this.#find(name);
     unlinkSync(this.#place(name));

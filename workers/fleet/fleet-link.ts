@@ -219,8 +219,7 @@ export class FleetLink {
       return;
     }
     if (failure.slug === "unauthorized") {
-      // The worker is unknown even while registering, because the database was replaced. It then registers as a new
-      // worker.
+      // A worker that is unknown even while it registers needs a new identity, because the database was replaced.
       if (this.#lease === undefined) this.#identity = undefined;
       this.#lease = undefined;
       log.warn({ err: failure.message }, "control process does not know this worker");

@@ -107,7 +107,6 @@ interface Place {
 /** Matches of the last search. */
 let lastFound: ReadonlyMap<number, Found> | undefined;
 
-/** Takes a snapshot of the document. */
 export function look(wish: SnapshotOptions): DocumentSnapshot {
   const kept = keep(wish.epoch);
   if (!wish.isAgain && wish.find === "") kept.looks += 1;

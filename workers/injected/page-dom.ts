@@ -16,7 +16,6 @@ interface SerializedDocument {
 /** Serialized documents that are still needed, by token. */
 const kept = new Map<string, SerializedDocument>();
 
-/** A part of a serialized document. */
 interface Slice extends Pick<SerializedDocument, "length" | "html"> {
   /** Whether this is the whole document, without frames, so that nothing needs to be stored. */
   readonly isWhole: boolean;

@@ -28,7 +28,6 @@ interface Guard {
   remove(): void;
 }
 
-/** The guard that is installed. */
 let current: Guard | undefined;
 
 /** Whether a hit on `hit` counts for `element`: a descendant, the same button or link, or the element's label. */
@@ -78,7 +77,7 @@ export function guard(mark: Mark | undefined, wish: GuardOptions & { timeoutMs: 
   const types = stroke === "move" ? ["pointermove", "mousemove"] : press.split(" ");
   const options = { capture: true, passive: false };
   for (const type of types) addEventListener(type, onEvent, options);
-  // Removes the guard if the connection to the page is lost, so that the caller cannot.
+  // If the connection to the page is lost, the caller cannot remove the guard.
   const timer = setTimeout(() => own.remove(), timeoutMs + 10_000);
   const own: Guard = {
     verdict: "unseen",

@@ -44,7 +44,6 @@ export function tagOf(element: Element): string {
   return visibility.read(Element.prototype, "localName", element);
 }
 
-/** Returns the role of an element, or an empty string. */
 export function roleOf(element: Element): string {
   const given = attribute(element, "role").trim().toLowerCase().split(/\s/, 1)[0] ?? "";
   if (activeRoles.has(given) || groupRoles.has(given) || given === "heading" || given === "img") return given;

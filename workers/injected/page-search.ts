@@ -6,7 +6,6 @@ import * as visibility from "./page-visibility.ts";
 
 /* Text search by content only, because computing styles and boxes makes snapshots slow. */
 
-/** State of a search. */
 interface Search {
   readonly wanted: string;
   /** Elements that may contain the text, with their ancestors, and all frames. */

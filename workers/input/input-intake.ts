@@ -27,7 +27,6 @@ const answerEvery = 10;
 /** Maximum number of streams whose progress is kept in case a connection breaks. More than a session can have open. */
 const mostStreams = 64;
 
-/** Progress of a stream. */
 interface Progress {
   /** Number of the last complete part. */
   number: number;

@@ -1,6 +1,5 @@
 /** Counters of the input sent to a page. */
 export class InputTally {
-  /** Inputs sent. */
   sent = 0;
   readonly #open = new Set<Promise<unknown>>();
 

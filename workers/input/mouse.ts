@@ -1,6 +1,5 @@
 import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
 
-/** A point in the viewport. */
 export interface Point {
   readonly x: number;
   readonly y: number;

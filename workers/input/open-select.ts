@@ -36,7 +36,6 @@ export async function findOpenSelect(tab: Tab, progress: Progress): Promise<Open
   return undefined;
 }
 
-/** Returns whether the list is still open. */
 export const isOpen = (select: OpenSelect, progress: Progress): Promise<boolean> =>
   callOn(select, "isListOpen", [], progress);
 

@@ -30,7 +30,6 @@ interface Load {
   moves: number;
 }
 
-/** A queued event. */
 interface Waiting {
   readonly event: InputEvent["event"];
   readonly page: PageInput;

@@ -65,7 +65,6 @@ export class BoundsWatchdog {
     this.#lookIn(lookMs);
   }
 
-  /** Stops the checks. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);

@@ -8,11 +8,9 @@ export interface FlagOptions {
   readonly sandbox: ChromiumSandbox;
   /** Port of the relay on the browser's loopback interface. */
   readonly relayPort: number;
-  /** User data directory. Without one, headless shell stores no files. */
+  /** User data directory. Without a directory, headless shell stores no files. */
   readonly directory: string | undefined;
-  /** Extension to load. */
   readonly extension?: CaptureExtension | undefined;
-  /** Additional flags. */
   readonly extra?: readonly string[] | undefined;
 }
 
@@ -20,7 +18,7 @@ export interface FlagOptions {
 const featuresFlag = /^--(enable|disable)-features=(.*)$/;
 
 /**
- * Egress restrictions in addition to the network namespace, and the only ones with ISOLATION=flags. Without
+ * Egress restrictions in addition to the network namespace. With ISOLATION=flags there are no others. Without
  * `<-loopback>`, pages could bypass the proxy for loopback addresses. Each runtime honors only one spelling of the
  * WebRTC policy: headless shell 156 the first, full Chromium 156 the second. QUIC would bypass the proxy over UDP.
  */

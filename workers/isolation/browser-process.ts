@@ -28,7 +28,6 @@ const explainMs = 500;
 /** Characters of stderr output kept during the launch. */
 const complaintLength = 2_000;
 
-/** Launch options of a browser. */
 export interface BrowserLaunch {
   runtime: BrowserRuntime;
   extraFlags?: readonly string[];
@@ -48,11 +47,9 @@ export interface BrowserExit {
 
 /** A running browser in an isolation slot. */
 export interface BrowserProcess {
-  /** Full browser version. */
   readonly version: string;
   /** CDP connection over the browser's pipe. */
   readonly connection: CdpConnection;
-  /** CDP session of the browser target. */
   readonly browserSession: CdpSession;
   /** Targets of the browser, with attached CDP sessions. */
   readonly targets: Targets;

@@ -19,7 +19,6 @@ const grants =
   "CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_NET_ADMIN, CAP_SETGID, CAP_SETPCAP, CAP_SETUID, " +
   "CAP_SYS_ADMIN and CAP_SYS_CHROOT.";
 
-/** A failed confinement probe. */
 interface Refusal {
   /** Failed operation, such as "cannot create a network namespace". */
   readonly what: string;

@@ -9,7 +9,7 @@ const idleMs = 30_000;
 /** If a disk's free space shrinks by 1/16 of the bound, all directories are measured at once. */
 const step = 16;
 
-/** Directories measured as one sum. They may be on different disks. */
+/** Directories measured as one sum. The directories may be on different disks. */
 export interface MeasuredDirectories {
   readonly directories: readonly string[];
   measuredAt: number | undefined;

@@ -234,7 +234,6 @@ export function temporaryDirectory(directory: string): string {
   return join(directory, "tmp");
 }
 
-/** Returns the profile directory of a slot's browser. */
 export function profileDirectory(directory: string): string {
   return join(directory, "profile");
 }
@@ -249,7 +248,6 @@ export function artifactsDirectory(storage: string): string {
   return join(storage, "artifacts");
 }
 
-/** Removes a slot's directories. */
 export function removeSlotDirectories({ directory, storage, uid }: SlotDirectories): void {
   for (const path of [storage, directory]) removeSlotDirectory(path, uid);
 }

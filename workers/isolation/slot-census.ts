@@ -26,7 +26,7 @@ const forgetAfter = 10;
 
 /** Measures the usage of all slots in one pass over /proc. */
 export class SlotCensus {
-  /** Pids of processes outside every slot. They are skipped until the next full pass. */
+  /** Pids of processes outside every slot, which are skipped until the next full pass. */
   #strangers = new Set<number>();
   #counts = 0;
 

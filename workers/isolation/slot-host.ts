@@ -20,7 +20,6 @@ import {
 /** Milliseconds after SIGKILL before remaining processes are logged. */
 const killMs = 10_000;
 
-/** Options shared by all isolation slots of a worker. */
 export interface SlotHostOptions {
   block: SlotBlock;
   isolation: Isolation;

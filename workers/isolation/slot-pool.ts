@@ -17,7 +17,10 @@ import { makeSlotDirectories, type Salvage, type SlotBlock, takeBlock } from "./
 import { SlotHost } from "./slot-host.ts";
 import { blockSize, findUidBase } from "./uid-range.ts";
 
-/** Namespaces created concurrently in the background. Each takes 35 ms of CPU, which the first sessions also need. */
+/**
+ * Namespaces created concurrently in the background. Creating one takes 35 ms of CPU, which the first sessions also
+ * need.
+ */
 const preparedAtOnce = 2;
 
 /** Milliseconds before retrying to clear a slot whose processes or files remain. */
@@ -79,7 +82,6 @@ export class SlotPool {
     this.#rules = makeAddressRules({ allow: options.allow ?? [], ownAddresses: ownAddresses() });
   }
 
-  /** Number of free slots. */
   get free(): number {
     return this.#free.length;
   }

@@ -22,7 +22,7 @@ export interface Slot {
   readonly ready: Promise<SlotEntrance>;
   /** Whether `killProcesses` or `release` was called. */
   readonly isKilled: boolean;
-  /** Kills every process of the slot. Resolves when none is left, or after 10 s. */
+  /** Kills every process of the slot. Resolves when no process is left, or after 10 s. */
   killProcesses(): Promise<void>;
   /** Kills processes and removes files. The slot is free for another session once this resolves. */
   release(): Promise<void>;
@@ -34,6 +34,5 @@ export interface SlotEntrance {
   readonly confine: readonly string[];
   /** Port of the relay on the browser's loopback interface. */
   readonly relayPort: number;
-  /** Path of the launch record. */
   readonly record: string;
 }

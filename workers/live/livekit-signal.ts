@@ -50,7 +50,7 @@ export class LiveKitSignal implements Disposable {
     socket.on("close", (code) => resolve(`the media server closed the connection (${code})`));
     socket.on("error", (error) => resolve(error.message));
     socket.on("message", (data, isBinary) => {
-      // Binary messages precede the switch to JSON. They confirm the join.
+      // Binary messages precede the switch to JSON and confirm the join.
       if (isBinary) return;
       try {
         const left = hear(String(data), listener);
@@ -93,7 +93,6 @@ export class LiveKitSignal implements Disposable {
     this.#send({ offer: { type: "offer", sdp } });
   }
 
-  /** Leaves the room. */
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
     this.#socket.removeAllListeners("message");

@@ -59,7 +59,6 @@ export class Screencast {
     return this.#last;
   }
 
-  /** Turns the screencast on or off. */
   turn(isOn: boolean): void {
     this.#isOn = isOn;
     this.follow();

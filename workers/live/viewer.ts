@@ -64,7 +64,6 @@ export class Viewer {
     this.#wake?.();
   }
 
-  /** Applies a message of the viewer. */
   take({ ack, visibility, heartbeat, subscribe }: JoinRequest): void {
     if (ack) this.#underWay = this.#underWay.filter((sequence) => sequence > ack.sequence);
     if (visibility) {

@@ -46,7 +46,6 @@ export class OpenDialogs {
     tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
   }
 
-  /** Records a dialog with its answer. */
   record(kind: string, message: string, answer: DialogAnswer): void {
     this.begin(kind, message)(answer);
   }

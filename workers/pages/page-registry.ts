@@ -13,7 +13,6 @@ export const mostPages = 32;
 /** Longest wait for a page to open. A page opens in about 10 ms on an idle machine, but never if its renderer dies. */
 const openMs = 15_000;
 
-/** A browser with pages. */
 export interface PageBrowser {
   /** Our session of the whole browser. */
   readonly browserSession: CdpSession;

@@ -101,7 +101,6 @@ export class PageTraffic {
     return this.#awaited !== undefined;
   }
 
-  /** Number of requests in flight. */
   get inFlight(): number {
     return this.#inFlight.size;
   }

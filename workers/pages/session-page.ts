@@ -31,7 +31,6 @@ export class SessionPage {
     return this.#tab.traffic;
   }
 
-  /** Whether the renderer has crashed. */
   get isCrashed(): boolean {
     return this.#tab.isCrashed;
   }

@@ -122,7 +122,6 @@ export class Tab {
     return this.#frames.values();
   }
 
-  /** Returns a frame with a document. */
   frame(id: string): Frame | undefined {
     return this.#frames.get(id);
   }

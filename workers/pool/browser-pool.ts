@@ -29,7 +29,6 @@ const defaultRuntime: BrowserRuntime = "headless-shell";
 /** How a session got its browser: a warm browser or a new launch. */
 export type BrowserOrigin = "adopted" | "launched";
 
-/** Browser options of a session. */
 export interface BrowserOptions {
   readonly runtime: BrowserRuntime;
   readonly device: Device;
@@ -44,7 +43,6 @@ export interface BrowserPoolOptions {
   readonly runtimes: Iterable<BrowserRuntime>;
   /** Maximum number of warm browsers per runtime. */
   readonly most: number;
-  /** Additional flags for every browser. */
   readonly extraFlags?: readonly string[];
   /** Media server to which full Chromium publishes its pages on request. */
   readonly mediaServer?: MediaServer | undefined;
@@ -59,7 +57,6 @@ interface Launching {
   readonly runtime: BrowserRuntime;
   readonly warm: Promise<WarmBrowser | undefined>;
   isClaimed: boolean;
-  /** Cancels the launch. */
   abort(): void;
 }
 
@@ -78,7 +75,6 @@ export class BrowserPool {
   #quietUntil = 0;
   /** Number of sessions that wait for the slot of an evicted browser. */
   #evicting = 0;
-  /** Whether the last launch ahead failed. */
   #launchFails = false;
 
   constructor(options: BrowserPoolOptions) {
@@ -98,7 +94,6 @@ export class BrowserPool {
     return this.#options.slots.free + this.#warm.length + Number(!isClaimed);
   }
 
-  /** Number of warm browsers. */
   get warm(): number {
     return this.#warm.length;
   }
@@ -126,7 +121,6 @@ export class BrowserPool {
     else await this.#dispose(warm);
   }
 
-  /** Starts launching ahead. */
   start(): void {
     this.#timer ??= setInterval(() => this.#fit(), tickMs);
     this.#fit();

@@ -137,7 +137,6 @@ export class SessionBrowser {
     if (!(await within(answer, patienceMs, undefined))) throw new Error("the browser did not answer");
   }
 
-  /** Viewport of the pages. */
   get viewport(): Viewport {
     return this.#device.viewport;
   }
@@ -147,7 +146,6 @@ export class SessionBrowser {
     return this.#device.archetype.hasTouch;
   }
 
-  /** Egress relay of the session. */
   get relay(): EgressRelay {
     return this.slot.relay;
   }

@@ -12,7 +12,6 @@ import { SessionBrowser } from "./session-browser.ts";
 /** Timeout in milliseconds of the liveness check before adoption. The check takes 1 ms on a quiet machine. */
 const proofMs = 2_000;
 
-/** Launch options. */
 export interface WarmLaunch {
   readonly runtime: BrowserRuntime;
   readonly device: Device;

@@ -15,7 +15,6 @@ export interface GateState {
   readonly since: number | undefined;
 }
 
-/** Initial state. */
 export const openGate: GateState = { isClosed: false, since: undefined };
 
 /** Returns the state of a gate after a new value. */

@@ -32,7 +32,6 @@ function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, GateRu
 
 export interface PressureWatchOptions {
   readonly closeAt: CloseAt;
-  /** Returns the current pressure. */
   read(): Pressure;
   /** Called with the pressure that now closes the worker, or undefined when the worker opens. */
   onChange(closedBy: PressureKind | undefined, pressure: Pressure): void;
@@ -67,7 +66,6 @@ export class PressureWatch {
     this.#timer ??= setInterval(() => this.look(), lookMs);
   }
 
-  /** Stops the readings. */
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;

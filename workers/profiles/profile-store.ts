@@ -40,7 +40,6 @@ function nameOf({ sessionId, placementEpoch }: Placement): string {
   return `${sessionId}.${placementEpoch}`;
 }
 
-/** Serializes a stored profile. */
 function toJson(profile: StoredProfile): string {
   return JSON.stringify({
     ...profile,

@@ -3,7 +3,6 @@ import { fail } from "../../src/platform/errors.ts";
 /** Maximum number of queued commands. */
 const capacity = 64;
 
-/** Kind of a queued command. */
 export type QueuedKind = "navigate" | "interact" | "wait";
 
 /** Queue options of a command. */
@@ -34,7 +33,6 @@ export class CommandQueue {
   #closed: Error | undefined;
   #paused: Error | undefined;
 
-  /** Number of queued commands. */
   get length(): number {
     return this.#waiting.length;
   }

@@ -125,7 +125,6 @@ export class CommandRunner {
     this.#ended = options.ended;
   }
 
-  /** Navigates to an address. */
   navigate(received: ReceivedCommand<NavigateRequest>): Promise<NavigateResponse> {
     const { context, request, caller } = received;
     const { pageId, timeoutMs = navigateMs } = request;
@@ -146,7 +145,6 @@ export class CommandRunner {
     );
   }
 
-  /** Runs actions on a page. */
   interact(received: ReceivedCommand<InteractRequest>): Promise<InteractResponse> {
     const { context, request, caller } = received;
     const { pageId, whilePaused, timeoutMs = interactMs } = request;
@@ -157,7 +155,6 @@ export class CommandRunner {
     return this.#once("interact", received, async () => create(InteractResponseSchema, await work()));
   }
 
-  /** Waits for a condition. */
   async wait({ context, request, caller }: ReceivedCommand<WaitRequest>): Promise<WaitResponse> {
     const { pageId, timeoutMs = waitMs } = request;
     const command = { kind: "wait", context, caller, timeoutMs, pageId } as const;
@@ -165,7 +162,6 @@ export class CommandRunner {
     return this.#tell(context, async () => create(WaitResponseSchema, await work()));
   }
 
-  /** Observes a page. */
   async observe({ context, request, caller }: ReceivedCommand<ObserveRequest>): Promise<Observation> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();

@@ -29,7 +29,6 @@ export class IdleClock {
     if (this.#active === 0) this.#timer?.refresh();
   }
 
-  /** Stops the timer. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);

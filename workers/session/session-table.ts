@@ -16,7 +16,6 @@ import { SessionProfile } from "../profiles/session-profile.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { Session } from "./session.ts";
 
-/** Default launch timeout in milliseconds. */
 const launchMs = 30_000;
 
 /** Default session lifetime: 24 hours. */
@@ -46,7 +45,6 @@ interface Entry extends Placement {
   readonly ending: AbortController;
 }
 
-/** The sessions of a worker. */
 export class SessionTable {
   readonly #options: SessionTableOptions;
   readonly #entries = new Map<string, Entry>();
@@ -86,7 +84,6 @@ export class SessionTable {
     return [...this.#entries.values()].reduce((sum, { session }) => sum + (session?.queued ?? 0), 0);
   }
 
-  /** Whether the worker accepts new sessions. */
   get isOpen(): boolean {
     return !this.isDraining && this.closedBy === undefined;
   }

@@ -37,7 +37,6 @@ export interface SessionOptions {
   readonly id: string;
   readonly placementEpoch: bigint;
   readonly browser: SessionBrowser;
-  /** Maximum lifetime. */
   readonly lifetimeMs: number;
   readonly idleTimeoutMs: number;
   /** Whether address refusals include the operator's remedy. */
@@ -54,7 +53,6 @@ export interface SessionOptions {
 export class Session {
   readonly id: string;
   readonly placementEpoch: bigint;
-  /** Client commands. */
   readonly commands: CommandRunner;
   /** Input of people. */
   readonly input: InputIntake;

@@ -36,7 +36,6 @@ export class VariableStore {
   readonly #codes: Cover[] = [];
   #mask: TextMask | undefined;
 
-  /** Records the secrets of a command. */
   learn(variables: readonly SecretVariable[]): void {
     for (const { name, value } of variables) {
       if (value.length < shortest) continue;

@@ -13,7 +13,6 @@ const beginMs = 500;
 /** Longest wait for a requested tab to open. */
 const openMs = 1_000;
 
-/** Result of an action. */
 interface Outcome {
   /** Pages that the action opened. */
   readonly opened: readonly SessionPage[];

@@ -31,7 +31,6 @@ export interface ActionResult {
   readonly page?: SessionPage;
 }
 
-/** Performs one action. */
 export async function interact(scene: ActionScene, action: InteractRequest["action"]): Promise<ActionResult> {
   switch (action.case) {
     case "back":

@@ -24,7 +24,6 @@ const probeMs = 1_000;
 /** Longest wait for `Page.stopLoading`. Shorter than the grace period after a command's timeout. */
 const stopMs = 100;
 
-/** Dependencies of a navigation. */
 export interface NavigateScene {
   readonly pages: PageRegistry;
   readonly sessionPage: SessionPage;
@@ -41,7 +40,6 @@ export function loadStateOf(waitUntil: WaitUntil): LoadState {
   return waitUntil === WaitUntil.COMMIT ? "commit" : "load";
 }
 
-/** Result of a navigation. */
 interface Landing {
   /** HTTP status of the document, if it has one. */
   readonly httpStatus?: number;
@@ -81,7 +79,7 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
   }
 }
 
-/** Resolves when the page's document, or a pending one, has reached the load state. */
+/** Resolves when the page's document, or a pending document, has reached the load state. */
 export async function waitForLoadState({ tab }: SessionPage, state: LoadState, progress: Progress): Promise<void> {
   const reached = await tab.changes.until(() => tab.hasReached(state) || undefined, progress);
   if (!reached) notLoaded();

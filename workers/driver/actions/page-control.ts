@@ -8,10 +8,9 @@ import type { SessionPage } from "../../pages/session-page.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { waitForLoadState } from "./navigate.ts";
 
-/** Longest wait for `Page.bringToFront`. No session output depends on it. */
+/** Longest wait for `Page.bringToFront`. No session output depends on this command. */
 const frontMs = 500;
 
-/** Dependencies of a page command. */
 export interface ControlScene {
   readonly pages: PageRegistry;
   readonly sessionPage: SessionPage;
@@ -37,7 +36,7 @@ export async function reload({ sessionPage, progress }: ControlScene): Promise<v
   await waitForLoadState(sessionPage, "load", progress);
 }
 
-/** Makes a page the active one: the default page of commands. */
+/** Makes a page active, which is then the default page of commands. */
 export async function activatePage({ pages }: ControlScene, { pageId }: ActivatePage): Promise<void> {
   const page = pages.find(pageId);
   pages.activate(page);

@@ -13,7 +13,6 @@ const dragSteps = 10;
 /** Milliseconds between two moves of a finger: one frame. */
 const frameMs = 16;
 
-/** Default duration of a swipe. */
 const swipeMs = 300;
 
 /** Presses at one point, moves to another and releases there. */

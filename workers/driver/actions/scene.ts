@@ -8,7 +8,6 @@ import type { VariableUse } from "../../variables/variable-store.ts";
 import type { Aim } from "../elements/aim.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 
-/** Dependencies of an action. */
 export interface Scene {
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
@@ -37,7 +36,7 @@ export function aimOf({ refs, sessionPage }: Scene, { selector, frame, ref }: Na
   return selector ? { selector, frame, path } : undefined;
 }
 
-/** Returns the element that a request names. Throws `validation-failed` if it names none. */
+/** Returns the element that a request names. Throws `validation-failed` if the request names no element. */
 export function neededAim(scene: Scene, naming: Naming, path: string): Aim {
   const aim = aimOf(scene, naming, path);
   if (!aim) throw failFields("validation-failed", { [`${path}.selector`]: "is required" });

@@ -6,7 +6,10 @@ import { callPage } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";
 import type { Scene } from "./scene.ts";
 
-/** Prepares an element for key input once it accepts text. A control with a single value is `set` to the text. */
+/**
+ * Prepares an element for key input once the element accepts text. Returns `set` if the control holds a single value,
+ * which was set to the text.
+ */
 export async function readyForText(
   scene: Scene,
   aim: Aim,

@@ -24,7 +24,7 @@ const mostAhead = 16;
 /** Characters in flight at first. One at a time costs 10 % more CPU; many overload a slow page. */
 const firstAhead = 4;
 
-/** Types a text into an element, or into the focused one. */
+/** Types a text into an element, by default the focused element. */
 export async function typeText(scene: Scene, request: Type): Promise<void> {
   const { progress, sessionPage } = scene;
   const { text, clear, insert, delayMs = 0 } = request;
@@ -98,7 +98,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
       sent.push({ at: performance.now(), answer });
     }
   };
-  // Only the last key may close the page: after an earlier one the text is incomplete.
+  // Only the last key may close the page: after an earlier key the text is incomplete.
   await sendAll().catch((thrown) => Promise.reject(browserFailure(thrown)));
   await hearUntil(0);
 }

@@ -12,7 +12,6 @@ const longestShown = 500;
 
 type Condition = WaitRequest["condition"];
 
-/** Resolves when the condition holds. */
 export async function waitFor(scene: Scene, condition: Condition): Promise<void> {
   if (scene.sessionPage.isCrashed) throw crashedFailure();
   try {

@@ -23,7 +23,7 @@ export interface FinishedCapture {
   readonly captured: Captured;
 }
 
-/** Takes a capture completely. A large one is stored in a file in `directory`. */
+/** Takes a capture completely. A large capture is stored in a file in `directory`. */
 export async function capture(scene: Scene, request: CaptureRequest, directory: string): Promise<FinishedCapture> {
   if (scene.sessionPage.isCrashed) throw crashedFailure();
   const raw = await make(scene, request).catch(async (thrown: unknown) => {

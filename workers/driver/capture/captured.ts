@@ -33,7 +33,7 @@ export class Captured {
     this.#file = file;
   }
 
-  /** Stores a capture. A large one goes to a file in `directory`. */
+  /** Stores a capture. A large capture goes to a file in `directory`. */
   static async keep(raw: RawCapture, directory: string): Promise<Captured> {
     const bytes = raw.parts.reduce((sum, part) => sum + part.length, 0);
     if (bytes > maxBytes) throw captureTooLarge(bytes);

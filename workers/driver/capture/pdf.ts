@@ -12,7 +12,6 @@ const papers: Readonly<Record<string, readonly [number, number]>> = {
   tabloid: [11, 17],
 };
 
-/** Bytes per read. */
 const readBytes = 1024 * 1024;
 
 export async function printPdf(scene: Scene, request: CaptureRequest): Promise<RawCapture> {

@@ -11,7 +11,6 @@ const throughMs = 200;
 
 interface Blow {
   readonly stroke: GuardedInput;
-  /** Whether the element must be enabled. */
   readonly isEnabled: boolean;
   /** Whether the page moved during an earlier attempt. */
   readonly isDoubtful: boolean;

@@ -34,7 +34,6 @@ export class RefRegistry {
     this.#free.push(epoch);
   }
 
-  /** Records an observed document. */
   note(epoch: number, document: SeenDocument): void {
     this.#documents.delete(epoch);
     this.#documents.set(epoch, document);

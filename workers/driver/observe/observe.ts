@@ -32,7 +32,6 @@ const quietMs = 100;
 /** Longest wait in milliseconds for a page to settle. */
 const settleMs = 3_000;
 
-/** Dependencies of an observe. */
 export interface ObserveScene extends Scene {
   readonly refs: RefRegistry;
 }

@@ -15,7 +15,6 @@ const deepest = 4;
 /** Longest time for a frame. A frame that hangs is left out. */
 const frameMs = 1_000;
 
-/** Options of a snapshot. */
 export interface PageSnapshotOptions extends Pick<SnapshotOptions, "isWhole" | "find" | "room" | "timeMs"> {
   /** Masks secrets that a search must not match: a client could probe them. */
   readonly mask: TextMask | undefined;

@@ -61,7 +61,6 @@ function userAgentOf(archetype: Archetype, major: number): string {
   return given.replaceAll(/\b(Chrome|Edg)\/[\d.]+/g, `$1/${major}.0.0.0`);
 }
 
-/** Derives the identity of a device. */
 export function makeIdentity(archetype: Archetype, browserVersion: string, locale: string): DeviceIdentity {
   const major = Number.parseInt(browserVersion, 10);
   const userAgent = userAgentOf(archetype, major);

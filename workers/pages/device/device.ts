@@ -3,7 +3,6 @@ import type { BrowserPlan } from "../../../src/gen/pilothouse/fleet/v1/fleet_pb.
 import { type Viewport, ViewportSchema } from "../../../src/gen/pilothouse/v1/common_pb.ts";
 import { type Archetype, defaultDevice, findArchetype } from "../../../src/platform/browsers/archetypes.ts";
 
-/** The device that a session emulates. */
 export interface Device {
   readonly archetype: Archetype;
   readonly viewport: Viewport;
