@@ -95,7 +95,7 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   const executables = findBrowsers({ env, dataDirectory: config.dataDir, platform: process.platform, disk: realDisk });
   const runtimes = await probeRuntimes(executables);
   if (runtimes.size === 0) throw new Error("no browser is installed: set HEADLESS_SHELL_PATH or CHROMIUM_PATH");
-  // On disk, because the files of all sessions may exceed the machine's memory.
+  // The files of sessions are on disk, because they may exceed the machine's memory.
   const storage = join(config.dataDir, "slots");
   const mediaServer = config.livekitUrl === undefined ? undefined : new MediaServer(config.livekitUrl);
   const slots = new SlotPool({

@@ -57,7 +57,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
   if (control.length === 0) throw new ConfigError("CONTROL", "accepts at least one `host:port` or `unix:/path`");
   const listen = readAddress(env, "WORKER_LISTEN", undefined);
   const internalPort = read.integer("INTERNAL_PORT", { min: 0, max: 65_535, absent: -1 });
-  // Only the embedded worker is reached through a local socket.
+  // A worker is embedded if it reaches all control processes through local sockets.
   const embedded = control.every((address) => address.startsWith("unix:"));
   return {
     embedded,

@@ -44,7 +44,6 @@ export interface ClientScene {
   keepDownloads(browserContextId: string): Promise<unknown>;
   /** Page settings that a renderer process accepts from one CDP session at a time. */
   readonly processSettings: ProcessSettings;
-  /** Called for each command. */
   onCommand(): void;
 }
 

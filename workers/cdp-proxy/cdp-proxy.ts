@@ -42,7 +42,6 @@ export interface CdpProxyOptions {
 export interface ProxiedSession {
   /** Returns whether a person holds control. Clients can then only read. */
   isHeld(): boolean;
-  /** Called for each command of a client. */
   onCommand(): void;
 }
 

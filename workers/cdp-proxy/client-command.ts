@@ -1,6 +1,5 @@
 import { scanMembers } from "./member-scan.ts";
 
-/** A command from a CDP client. */
 export interface ClientCommand {
   readonly id: number;
   readonly method: string;
@@ -44,7 +43,8 @@ function parsed(bytes: Buffer): ClientCommand {
   const { params, ...members } = objectOf(parseJson(bytes));
   const { id, method, sessionId } = checked(members);
   const known = params === undefined || params === null ? undefined : objectOf(params, id);
-  // Serialized again, because the browser's parser may treat comments and duplicate names differently.
+  // The parameters are serialized again, because the browser's parser may treat comments and duplicate names
+  // differently.
   return { id, method, sessionId, params: known ? JSON.stringify(known) : "", parse: () => known ?? {} };
 }
 

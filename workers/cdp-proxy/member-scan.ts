@@ -139,7 +139,7 @@ class MemberScan {
     if (this.#depth > 1) return true;
     if (this.#depth === 0) return false;
     if (this.#awaited === "name") {
-      // Escapes stay encoded: no known member name needs them.
+      // Escapes in member names stay encoded: no known name needs escapes.
       this.#name = this.#bytes.toString("utf8", from + 1, end);
       this.#awaited = "colon";
       return true;

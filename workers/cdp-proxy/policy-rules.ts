@@ -33,7 +33,6 @@ export type Rule = (params: Params, scene: PolicyScene) => PolicyDecision;
 const pass: PolicyDecision = { kind: "pass" };
 const refuse = (why: string): PolicyDecision => ({ kind: "refuse", why });
 
-/** Verdict for `Browser.close`. */
 export const close: PolicyDecision = { kind: "close" };
 
 /** Verdict for download settings: the session keeps its download directory, and the client can enable events. */

@@ -188,7 +188,7 @@ export class CdpConnection {
     await this.root.send("Target.detachFromTarget", { sessionId }).catch(() => undefined);
   }
 
-  /** Runs `work` and reports its errors, including later asynchronous ones, as faults of this browser. */
+  /** Runs `work` and reports its errors, including later asynchronous errors, as faults of this browser. */
   #guard(work: () => void): void {
     ownFaults(this.#onFault, () => {
       try {

@@ -43,7 +43,6 @@ export interface LoggedValue {
   readonly description?: string;
 }
 
-/** Data that a page drags. */
 interface DragData {
   readonly items: { mimeType: string; data: string }[];
   readonly dragOperationsMask: number;

@@ -45,7 +45,6 @@ export class ConnectionUser {
     this.#options = options;
   }
 
-  /** Whether a session belongs to the client. */
   owns(sessionId: string | undefined): boolean {
     return sessionId !== undefined && this.#targets.has(sessionId);
   }

@@ -111,7 +111,7 @@ export class Targets implements UserListener {
     const target = this.#own.get(sessionId);
     if (!target) return;
     this.#own.delete(sessionId);
-    // The browser does not report the end of contained targets.
+    // Targets inside this target are closed here, because the browser does not report their end.
     for (const [id, { parent }] of this.#own) if (parent === target) this.#close(id);
     this.#connection.drop(sessionId);
     this.#listener?.onClosed(target);

@@ -39,7 +39,7 @@ export interface RelayOptions {
   mediaServer?: MediaServer;
 }
 
-/** How the relay watches a proxy. */
+/** Options for watching a proxy. */
 export interface UpstreamUse {
   /** `host:port` used to probe a proxy that seems to be lost. */
   readonly check: string;
@@ -125,7 +125,7 @@ export class EgressRelay {
       socket.destroy();
       return;
     }
-    // Nagle's algorithm would delay small writes until the browser acknowledges the previous write.
+    // Without this, Nagle's algorithm would delay small writes until the browser acknowledges the previous write.
     socket.setNoDelay();
     this.#connections.add(socket);
     socket.once("close", () => this.#connections.delete(socket));
@@ -230,9 +230,10 @@ export class EgressRelay {
   }
 
   async #open(target: HostPort): Promise<Exit | "refused" | undefined> {
-    // Checked before the lookup: a DNS query could leak data in its name.
+    // The host is checked before the lookup: a DNS query could leak data in its name.
     if (this.isOutside(target.host)) return "refused";
-    // Allowed private targets are in the operator's network. A proxy would look for them in its own network.
+    // Allowed private targets are in the operator's network, so they are reached directly: a proxy would look for them
+    // in its own network.
     const way = this.#isAllowed(target) ? this.#direct : this.#way;
     try {
       return await way.open(target);

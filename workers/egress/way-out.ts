@@ -7,7 +7,6 @@ import type { HostPort } from "../../src/platform/outgoing/address-rules.ts";
 export interface Exit {
   /** Opens a connection to the target, directly or tunnelled. */
   connect(signal: AbortSignal): Promise<Socket>;
-  /** Agent for plain http requests. */
   readonly agent: http.Agent;
   /** Lookup pinned to the checked addresses, if the agent connects directly. */
   readonly lookup?: LookupFunction;

@@ -39,7 +39,7 @@ export class ControlCaller {
     try {
       return await callUnary(await called, method, request, options);
     } catch (thrown) {
-      // A concurrent call may have replaced the client already. The replacement must stay.
+      // A concurrent call may have replaced the client already, and the replacement must stay.
       if (this.#client === called) this.#client = undefined;
       called.then((client) => client.close()).catch(() => undefined);
       throw thrown;

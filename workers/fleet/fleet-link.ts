@@ -84,7 +84,6 @@ export class FleetLink {
     return this.#identity && hashControlSecret(this.#identity.workerSecret);
   }
 
-  /** Whether the worker is registered with a valid lease. */
   get isRegistered(): boolean {
     return this.#lease !== undefined;
   }

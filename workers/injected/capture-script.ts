@@ -55,7 +55,7 @@ async function begin({ targetId, width, height }: ShownTab): Promise<MediaStream
     maxHeight: height,
     maxFrameRate: rate,
   };
-  // Constraints of Chromium outside of any standard.
+  // The cast is needed, because these constraints of Chromium are not part of any standard.
   const constraints = { video: { mandatory } } as MediaStreamConstraints;
   const [track] = (await navigator.mediaDevices.getUserMedia(constraints)).getVideoTracks();
   if (!track) throw new Error("expected a video track of the tab, got none");

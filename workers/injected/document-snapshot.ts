@@ -115,7 +115,7 @@ export function look(wish: SnapshotOptions): DocumentSnapshot {
   const clip = wish.clip ?? viewport;
   const find = plain(wish.find);
   const beganAt = performance.now();
-  // If the search takes too long, the remaining time is left for visiting all nodes.
+  // The search gets only a part of the time, so that all nodes can be visited if the search takes too long.
   const found = find === "" ? undefined : search(find, beganAt + 0.75 * wish.timeMs);
   let seen: ReadonlySet<Element> | undefined;
   const walk: Walk = {
@@ -316,7 +316,7 @@ function isWithinReach(walk: Walk, place: Place, element: Element, box: DOMRect)
 }
 
 function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): void {
-  // Smaller frames are tracking pixels.
+  // Frames of less than 16 pixels a side are tracking pixels.
   const isTiny = box.width < 16 || box.height < 16;
   if (isTiny || (!walk.isInView && walk.told.has(element))) return;
   endText(walk);

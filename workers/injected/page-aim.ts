@@ -21,7 +21,6 @@ interface Look {
   scrollsAgainAt: number;
 }
 
-/** Scroll offsets of an element. */
 interface Offset {
   readonly element: Element;
   readonly left: number;

@@ -4,7 +4,6 @@ import * as visibility from "./page-visibility.ts";
 const secretFields = new Set<WeakRef<Element>>();
 let covers: readonly Animation[] = [];
 
-/** Marks a field as secret. */
 export function keepSecret(field: Element): void {
   for (const known of secretFields) {
     const element = known.deref();

@@ -67,7 +67,7 @@ export function guard(mark: Mark | undefined, wish: GuardOptions & { timeoutMs: 
     if (!event.isTrusted) return;
     const before = own.verdict;
     own.verdict = judge(event);
-    // If the page received the press, it receives the release as well.
+    // If the page received the press, the page receives the release as well.
     const isForPage = own.verdict === "hit" || stroke === "move" || before === "hit";
     if (isForPage) return;
     event.preventDefault();

@@ -38,7 +38,6 @@ function showsNothing(element: Element): boolean {
   return !(child instanceof Text) || visibility.boxesOf(child).length === 0;
 }
 
-/** Records the doubtful elements of a snapshot. */
 export function keepDoubtful(elements: readonly Element[]): void {
   doubtful = elements;
 }
@@ -47,7 +46,7 @@ export function keepDoubtful(elements: readonly Element[]): void {
 export function doubtfulElements(): readonly Element[] {
   const asked = doubtful;
   doubtful = [];
-  // A custom element that is not defined yet may get a shadow root later.
+  // Only defined elements are recorded: a custom element that is not defined yet may get a shadow root later.
   for (const element of asked) if (Element.prototype.matches.call(element, ":defined")) known.add(element);
   return asked;
 }

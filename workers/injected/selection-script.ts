@@ -8,7 +8,7 @@ export function selectedText(length: number): string {
     return focused?.shadowRoot ? focusOf(focused.shadowRoot) : focused;
   };
   const focused = focusOf(document);
-  // Elements of another frame are not instances of this realm's classes.
+  // `instanceof` cannot be used: elements of another frame are not instances of this realm's classes.
   const field = focused as Partial<HTMLInputElement> | null;
   const { value, selectionStart: start, selectionEnd: end } = field ?? {};
   if (typeof value === "string" && typeof start === "number" && typeof end === "number")

@@ -109,7 +109,7 @@ export class InputIntake {
 
   async #takePart(part: InputPart, clientId: string, progress: Progress, signal: AbortSignal): Promise<void> {
     const { number, events, controlEpoch, release } = part;
-    // An earlier, broken call may still deliver the same part: progress is read again after each wait.
+    // An earlier, broken call may still deliver the same part, so the progress is read after each wait.
     while (progress.number < number) {
       if (progress.number < number - 1)
         throw fail("internal", {}, { detail: `expected input part ${progress.number + 1}, got ${number}` });

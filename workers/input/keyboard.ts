@@ -45,7 +45,7 @@ export class Keyboard {
   /** Releases all held keys, for example when control is lost. */
   cancel(): void {
     for (const key of [...this.#held.values()].toReversed()) {
-      // A page that does not answer is ignored.
+      // Errors are ignored, because the page may not answer.
       this.up(key).catch(() => undefined);
     }
   }

@@ -83,7 +83,7 @@ export class Mouse {
     for (const button of [...this.#held]) {
       this.#held.delete(button);
       const released = this.#cargo ? this.#drag("dragCancel", this.#cargo) : this.#dispatch("mouseReleased", button);
-      // A page that does not answer is ignored.
+      // Errors are ignored, because the page may not answer.
       released.catch(() => undefined);
       this.#unwatch();
     }

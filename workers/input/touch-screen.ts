@@ -39,7 +39,7 @@ export class TouchScreen {
     this.#isTouched = fingers.length > 0 && kind !== "touchCancel";
     const lifted = this.#fingers.filter(({ id }) => !fingers.some((finger) => finger.id === id));
     this.#fingers = kind === "touchCancel" ? [] : fingers;
-    // The protocol expects the lifted fingers, or none if all are lifted.
+    // For an end of some fingers, the protocol expects the lifted fingers. If all are lifted, it expects none.
     return this.#dispatch(kind, kind === "touchEnd" && fingers.length > 0 ? lifted : [...fingers]);
   }
 
@@ -48,7 +48,7 @@ export class TouchScreen {
     if (!this.#isTouched) return;
     this.#isTouched = false;
     this.#fingers = [];
-    // A page that does not answer is ignored.
+    // Errors are ignored, because the page may not answer.
     this.#dispatch("touchCancel", []).catch(() => undefined);
   }
 

@@ -21,6 +21,6 @@ export async function writeBrowserFiles({ directory, storage, uid }: SlotDirecto
   await mkdir(own, { recursive: true, mode: 0o700 });
   await writeFile(preferences, JSON.stringify({ download, extensions }), { mode: 0o600 });
   if (uid === undefined) return;
-  // Both are rewritten by the browser, which is not running yet.
+  // The browser, which is not running yet, rewrites both, so both must belong to its uid.
   for (const path of [own, preferences]) await chown(path, uid, uid);
 }

@@ -96,18 +96,18 @@ const disabledFeatures = [
   "NetworkTimeServiceQuerying",
   "OptimizationHints",
   "PreconnectToSearch",
-  // Keeps the scheme that the client requested.
+  // Disabled, so that the scheme that the client requested is kept.
   "HttpsFirstBalancedModeAutoEnable",
   "HttpsUpgrades",
   // Changes to navigation, painting and storage partitioning.
   "AvoidUnnecessaryBeforeUnloadCheckSync",
   "DestroyProfileOnBrowserClose",
   "PaintHolding",
-  // A page that replaces a hung or crashed page must not share its renderer.
+  // Disabled, because a page that replaces a hung or crashed page must not share its renderer.
   "ProcessPerSiteUpToMainFrameThreshold",
   "ThirdPartyStoragePartitioning",
   "LensOverlay",
-  // Full Chromium 156 loads two address bar popup pages in a separate renderer: 1.3 s of CPU and 50 MB.
+  // Full Chromium 156 would load two address bar popup pages in a separate renderer: 1.3 s of CPU and 50 MB.
   "WebUIOmniboxAimPopup",
   "WebUIOmniboxPopup",
 ];

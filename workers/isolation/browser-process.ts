@@ -40,7 +40,6 @@ export interface BrowserLaunch {
   onFault?: ((error: unknown) => void) | undefined;
 }
 
-/** Cause of a browser's exit. */
 export interface BrowserExit {
   readonly reason: "killed" | "crashed";
 }
@@ -163,7 +162,7 @@ class RunningBrowser {
 
   async kill(): Promise<void> {
     const killing = this.#slot.killProcesses();
-    // The launcher may not have switched to the slot's uid yet.
+    // The launcher is killed separately, because it may not have switched to the slot's uid yet.
     this.#child.kill("SIGKILL");
     await killing;
     await within(this.exited, exitMs, undefined);

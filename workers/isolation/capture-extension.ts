@@ -44,7 +44,7 @@ export function captureFlags({ id, directory }: CaptureExtension): string[] {
     `--load-extension=${directory}`,
     `--disable-extensions-except=${directory}`,
     `--allowlisted-extension-id=${id}`,
-    // The slot's network namespace has only the loopback interface.
+    // Peer connections use loopback, because the slot's network namespace has no other interface.
     "--allow-loopback-in-peer-connection",
   ];
 }

@@ -61,7 +61,7 @@ function freeBytes(directory: string): number | undefined {
     const { bavail, bsize } = statfsSync(directory);
     return bavail * bsize;
   } catch {
-    // The slot is being removed.
+    // The directory is missing, because the slot is being removed.
     return undefined;
   }
 }

@@ -1,4 +1,3 @@
-/** Resource bounds of one session. */
 export interface SessionBounds {
   /** Memory of all processes. Shared pages count once; file-backed code does not count. */
   readonly memoryBytes: number;

@@ -40,7 +40,6 @@ export interface SlotBlock {
   storageOf(slot: number): string;
   /** Returns the path of a slot's launch record, which its browser cannot write. */
   recordOf(slot: number): string;
-  /** Releases the block for other workers. */
   release(): void;
 }
 
@@ -265,7 +264,7 @@ function removeSlotDirectory(directory: string, uid: number | undefined): void {
   try {
     rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
   } catch {
-    // Paths may exceed the kernel's limit, or directories may lack permissions. rm(1) descends step by step.
+    // rm(1) descends step by step, so paths may exceed the kernel's limit. chmod(1) restores missing permissions.
     const { status, stderr } = spawnSync("sh", ["-c", 'chmod -R u+rwx -- "$0"; exec rm -rf -- "$0"', directory], {
       encoding: "utf8",
       timeout: removeMs,

@@ -58,7 +58,7 @@ export class SlotCensus {
 export async function exactMemory({ pids, memoryBytes }: SlotUsage): Promise<number> {
   const read = (pid: number) => readFile(`/proc/${pid}/smaps_rollup`, "latin1").catch(() => "");
   const rollups = await Promise.all(pids.map(read));
-  // Without root, the smaps of a sandboxed renderer are unreadable.
+  // Without root, the smaps of a sandboxed renderer are unreadable, and the upper bound is returned.
   if (rollups.includes("")) return memoryBytes;
   const shares = rollups.map((text) => field(text, "Pss_Anon") + field(text, "Pss_Shmem") + field(text, "SwapPss"));
   return shares.reduce((sum, share) => sum + share, 0) * 1_024;

@@ -66,7 +66,6 @@ export class SlotPool {
   readonly #leased = new Set<Slot>();
   readonly #released: EgressTotals = { sent: 0, received: 0, refused: 0 };
   readonly #stopping = new AbortController();
-  /** Network isolation in use. */
   readonly isolation: Isolation;
   #sandbox: ChromiumSandbox = "none";
   #places: readonly SlotHost[] = [];
@@ -91,7 +90,6 @@ export class SlotPool {
     return { rules: this.#rules, resolve: takeTurns(this.#options.resolve) };
   }
 
-  /** Egress of all slots since the worker started. */
   get egress(): EgressTotals {
     const totals = { ...this.#released };
     for (const { relay } of this.#leased) addEgress(totals, relay);
@@ -141,10 +139,10 @@ export class SlotPool {
     place.attach(relay);
     let released: Promise<void> | undefined;
     let isKilled = false;
-    // Set after a complete kill, so that `release` need not kill again (40 ms of CPU).
+    // Whether a kill was complete, so that `release` need not kill again (40 ms of CPU).
     let isEmpty = false;
     const ready = place.prepare();
-    // The launch awaits `ready`. Without a handler, a slot released unused would crash the worker.
+    // The launch awaits `ready`. Without this handler, a slot released unused would crash the worker.
     ready.catch(() => undefined);
     const slot: Slot = {
       index: place.index,
@@ -161,7 +159,7 @@ export class SlotPool {
       },
       killProcesses: async () => {
         isKilled = true;
-        // After the release, another session may use the slot.
+        // After the release, another session may use the slot, so nothing is killed.
         if (released) await released;
         else isEmpty = await place.kill();
       },

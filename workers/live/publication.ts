@@ -116,7 +116,7 @@ export class Publication {
   async #publish(signal: AbortSignal): Promise<boolean> {
     const { server, relay, browser, pages, capturePage } = this.#parts;
     await pages.active.tab.ready;
-    // Capturing a tab that is closing may neither succeed nor fail.
+    // A time limit is needed, because capturing a tab that is closing may neither succeed nor fail.
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(publishWithin)]);
     const published = Promise.withResolvers<void>();
     const broken = Promise.withResolvers<string>();
@@ -184,7 +184,7 @@ export class Publication {
       if (!capture || !page || page.isCrashed) return;
       const wanted = await this.#measure(page.tab);
       if (capture !== this.#capture || isDeepStrictEqual(wanted, this.#shown)) continue;
-      // In a browser with windows, background tabs render nothing.
+      // The page is brought to the front: in a browser with windows, background tabs render nothing.
       if (wanted.targetId !== this.#shown?.targetId) page.cdp.send("Page.bringToFront").catch(() => undefined);
       this.#shown = wanted;
       const isShown = capture.ask("captureTab", wanted).then(() => true);

@@ -103,7 +103,7 @@ export class Screencast {
       session.on("Page.screencastFrame", (frame) => this.#take(session, frame));
       session.on("Page.frameResized", () => this.#startAnew(session));
     }
-    // In a browser with windows, background tabs render nothing.
+    // The page is brought to the front: in a browser with windows, background tabs render nothing.
     send(session.send("Page.bringToFront"));
     session.send("Page.startScreencast", { ...how, ...pace }).catch(() => {
       // A page whose document is being replaced refuses ("Not attached to an active page").
@@ -133,7 +133,8 @@ export class Screencast {
     const bytes = Buffer.from(data, "base64");
     if (hasSize(bytes, deviceWidth, deviceHeight)) this.#tries = 0;
     else if (this.#tries < mostTries) {
-      // First frames of a new page may still show its initial window size, which would misplace clicks.
+      // Frames of the wrong size are dropped: the first frames of a new page may show its initial window size, which
+      // would misplace clicks.
       this.#startAnew(session, this.#tries + 1);
       return;
     }

@@ -68,7 +68,7 @@ export class Viewer {
     if (ack) this.#underWay = this.#underWay.filter((sequence) => sequence > ack.sequence);
     if (visibility) {
       this.isHidden = visibility.hidden;
-      // Frames sent to a hidden page may never be shown.
+      // Frames sent to a hidden page may never be acknowledged, so they no longer count.
       this.#underWay = [];
     }
     if (subscribe) {

@@ -42,7 +42,7 @@ export class OpenDialogs {
   /** Answers the dialogs of a tab. */
   attend(tab: Tab, pageId: string): void {
     tab.listen({ onSession: (session) => this.#follow(session, tab, pageId) });
-    // The browser dismisses an HTTP login without a person and shows the body of the 401.
+    // HTTP logins are only recorded: the browser dismisses them and shows the body of the 401 response.
     tab.traffic.listen({ onLoginWanted: (url) => this.record("http_auth", shownAddress(url), "dismissed") });
   }
 

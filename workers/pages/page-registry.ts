@@ -29,7 +29,7 @@ export interface PageListener {
   onLost(error: unknown): void;
 }
 
-/** Registry of a session's pages, including the active one. */
+/** Registry of a session's pages, including the active page. */
 export class PageRegistry implements TargetListener {
   /** Notifies of changes in any page. */
   readonly changes = new Changes();

@@ -64,7 +64,6 @@ export class Tab {
    * process only after the first process has answered.
    */
   readonly ready: Promise<unknown>;
-  /** Whether the renderer is gone. */
   isCrashed = false;
   isClosed = false;
   readonly #frames = new Map<string, Frame>();

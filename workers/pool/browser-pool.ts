@@ -79,7 +79,7 @@ export class BrowserPool {
 
   constructor(options: BrowserPoolOptions) {
     this.#options = options;
-    // Default runtime first, because there may be too few slots for all.
+    // The default runtime is first, because there may be too few slots for all runtimes.
     const runtimes = [...options.runtimes].sort(
       (first, second) => Number(second === defaultRuntime) - Number(first === defaultRuntime),
     );

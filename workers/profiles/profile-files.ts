@@ -58,7 +58,7 @@ export async function unpackProfile(
   signal: AbortSignal,
   check: (manifest: ProfileManifest) => void,
 ): Promise<ProfileManifest> {
-  // Errors are reported by the last stream.
+  // Errors are ignored here, because the last stream reports them.
   const store = chain(createReadStream(source), createZstdDecompress(), () => undefined);
   try {
     const { manifest, files } = await readManifest(store);

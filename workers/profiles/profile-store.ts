@@ -88,7 +88,6 @@ export class ProfileStore {
     }
   }
 
-  /** Creates the private directory. */
   async makeDirectory(): Promise<void> {
     await mkdir(this.directory, { recursive: true, mode: 0o700 });
   }

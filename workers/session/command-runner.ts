@@ -263,7 +263,7 @@ export class CommandRunner {
     return await this.#queue.run({ kind, whilePaused: command.whilePaused === true, dropped }, async () => {
       const { signal: taken } = this.#control;
       const signals = [isFinishedAnyway ? patience.signal : dropped, taken];
-      // A pending wait would block the commands that solve the check.
+      // A bot check aborts a wait, because a pending wait would block the commands that solve the check.
       if (kind === "wait") signals.push(this.#pause.signal);
       using progress = new CommandProgress(Math.min(command.timeoutMs, patience.remaining()), signals);
       const sessionPage = this.#browser.pages.find(pageId);

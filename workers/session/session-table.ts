@@ -182,7 +182,8 @@ export class SessionTable {
       if (entry.ending.signal.aborted) throw entry.ending.signal.reason;
       this.#options.log.error({ err: thrown, runtime: wish.runtime }, "a browser could not be launched");
       const detail = signal.aborted ? "the browser did not start in time" : "the browser could not be launched";
-      // Other failures may be caused by the profile or the plan, and would occur on another worker too.
+      // A failed launch is retried on another worker. Other failures may be caused by the profile or the plan, and
+      // would occur there too.
       const isWorkers = signal.aborted || thrown instanceof LaunchFailure;
       throw fail("driver-error", isWorkers ? { launch_failed: true } : {}, { detail, cause: thrown });
     }

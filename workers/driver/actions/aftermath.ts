@@ -14,7 +14,6 @@ const beginMs = 500;
 const openMs = 1_000;
 
 interface Outcome {
-  /** Pages that the action opened. */
   readonly opened: readonly SessionPage[];
   /** Title of the document that the action ran in. Undefined if unknown, or if the document may be gone. */
   readonly title: string | undefined;

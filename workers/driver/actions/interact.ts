@@ -23,7 +23,6 @@ export interface ActionScene extends Scene {
 
 /** Fields that an action adds to the response of its command. */
 export interface ActionResult {
-  /** Identifiers of the pages that the action opened. */
   readonly opened?: string[];
   /** Title of the page, if known. */
   readonly title?: string | undefined;

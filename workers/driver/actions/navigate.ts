@@ -71,7 +71,7 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
     if (answer?.looksBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
     return landingOf(answer);
   } catch (thrown) {
-    // A started navigation continues when a person takes control.
+    // When a person takes control, a started navigation is not stopped.
     if (netErrorOf(thrown) === undefined && !wasTaken(thrown)) await stopLoading(sessionPage);
     throw explain(scene, thrown, sessionPage.traffic.requestedUrl ?? url.href, since);
   } finally {

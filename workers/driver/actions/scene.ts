@@ -17,7 +17,6 @@ export interface Scene {
   readonly fileChoosers: Pick<FileChoosers, "expect">;
   /** Viewport size of the session's pages. */
   readonly viewport: Viewport;
-  /** Resolves element references. */
   readonly refs: Pick<RefRegistry, "aimOf">;
   /** Secrets that may be typed but never shown. */
   readonly secrets: VariableUse;

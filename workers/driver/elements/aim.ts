@@ -19,7 +19,6 @@ export function selectorsOf(aim: Aim): { selector: Named; field: string }[] {
   ];
 }
 
-/** Creates an aim at a whole frame. */
 export function wholeFrame(frame: readonly string[], path: string): Aim {
   return { selector: ":root", frame, path };
 }

@@ -66,7 +66,7 @@ async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> 
     if (isOutside) await takeAway(scene, way);
     return seen;
   });
-  // A press after the command's time would follow its answer.
+  // A press after the command's timeout would follow the command's answer.
   if (!scene.progress.isOver) return aimed;
   throw fail("session-timeout", {}, { detail: `${subjectOf(aim)} was not ready in time` });
 }

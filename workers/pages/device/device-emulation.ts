@@ -128,7 +128,7 @@ function showScreen(session: Session, { viewport, archetype }: Device, own: Size
   const screen = own ?? archetype.screen ?? viewport;
   const isUpright = archetype.isMobile && screen.width <= screen.height;
   return [
-    // Required for `Page.windowOpen` events.
+    // `Page.windowOpen` events require this command.
     session.send("Page.enable"),
     session.send("Emulation.setFocusEmulationEnabled", { enabled: true }),
     session.send("Page.setFontFamilies", { fontFamilies: fonts }).catch(unlessSet),

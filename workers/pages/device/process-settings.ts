@@ -22,7 +22,7 @@ const settings: ReadonlyMap<string, Send> = new Map<string, Send>([
 export interface ProcessSettings {
   /** Whether a command sets one of these settings. */
   has(method: string): boolean;
-  /** Resets our setting on a target, so that a client's session can set its own. */
+  /** Resets our setting on a target, so that a client's session can apply its own setting. */
   release(method: string, targetId: string): void;
   /** Resets our setting on all targets that may share the target's process. */
   releaseAll(method: string, targetId: string): void;
@@ -34,7 +34,7 @@ export interface ProcessSettings {
 export function createProcessSettings(targets: Targets, device: () => Device): ProcessSettings {
   const documents = () => [...targets.own].filter(({ info }) => info.type === "page" || info.type === "iframe");
   const send = (make: Send | undefined, on: readonly OwnTarget[], wanted: Device | undefined): void => {
-    // The command fails if another session's setting is in effect.
+    // Errors are ignored: the command fails if another session's setting is in effect.
     for (const { session } of on) make?.(session, wanted).catch(() => undefined);
   };
   return {
@@ -46,7 +46,7 @@ export function createProcessSettings(targets: Targets, device: () => Device): P
     releaseAll(method, targetId) {
       const all = documents();
       const context = all.find(({ info }) => info.targetId === targetId)?.info.browserContextId;
-      // Browser contexts never share a process.
+      // Only targets of the same context are near, because browser contexts never share a process.
       const near = all.filter(({ info }) => info.browserContextId === context);
       send(settings.get(method), near, undefined);
     },
