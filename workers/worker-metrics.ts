@@ -16,7 +16,7 @@ export interface WorkerMetrics {
   readonly registry: Registry;
   /** Seconds of each command, including its time in the queue, by `method` and `outcome` (`ok` or an error slug). */
   readonly commands: Histogram<"method" | "outcome">;
-  /** Counts ends of sessions by `reason`, and bot checks by `kind`. */
+  /** Counts ends of sessions by `reason`, or bot checks by `kind`. */
   count(event: Happening): void;
   /** Seconds until a session had a browser, by `how`: `adopted` (a warm one) or `launched`. */
   readonly browserReady: Histogram<"how">;

@@ -82,7 +82,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   };
 }
 
-/** Parts on which sessions depend. */
+/** Parts of the worker on which sessions depend. */
 interface Ground {
   readonly runtimes: Awaited<ReturnType<typeof probeRuntimes>>;
   readonly slots: SlotPool;

@@ -8,7 +8,7 @@ export type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["
 
 const batchSize = 100;
 
-/** Ordered session reports, kept until acknowledged. */
+/** Ordered session reports, kept until the control process acknowledges them. */
 export class Reports {
   #waiting: WorkerEvent[] = [];
   /** One sequence for all sessions: a sequence per session could never be removed, since more reports may follow. */

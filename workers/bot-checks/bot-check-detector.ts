@@ -50,7 +50,7 @@ type Look = { readonly kind: ChallengeKind | undefined; readonly isLoading: bool
  * is examined once when loaded, and again only after a request to a vendor.
  */
 export class BotCheckDetector {
-  /** The check that the page shows. */
+  /** The bot check that the page shows. */
   sighting: Sighting | undefined;
   readonly #tab: Tab;
   readonly #onChange: () => void;

@@ -34,7 +34,7 @@ export type LeaveReason = "browser_closed" | "closed" | "lost" | "session_ended"
 export interface ClientScene {
   readonly browserVersion: string;
   readonly hiddenPage: HiddenPage | undefined;
-  /** Returns the number of pages of the session, including those in contexts of clients. */
+  /** Returns the number of pages of the session, including pages in contexts of clients. */
   pages(): number;
   /** Returns the path of a session file, or undefined if no file has the name. */
   fileOf(name: string): string | undefined;

@@ -21,7 +21,7 @@ interface PendingCommand {
 /** Sends a command on a session of the client. Resolves with the answer, including errors. */
 type Send = (command: Pick<PendingCommand, "method" | "sessionId"> & { readonly params: Params }) => Promise<unknown>;
 
-/** Pending commands of a client, except those that only read. */
+/** Pending commands of a client, except commands that only read. */
 export class PendingCommands {
   readonly #send: Send;
   readonly #open = new Set<PendingCommand>();

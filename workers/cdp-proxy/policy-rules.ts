@@ -21,7 +21,7 @@ export interface PolicyScene {
   ownsContext(id: string): boolean;
   /** Whether the browser has internal pages that clients must not see. */
   readonly hidesPages: boolean;
-  /** Number of pages of the session, including those in contexts of clients. */
+  /** Number of pages of the session, including pages in contexts of clients. */
   readonly pages: number;
   /** Returns the path of a session file, or undefined if no file has the name. */
   fileOf(name: string): string | undefined;

@@ -9,7 +9,7 @@ import { PipeReader } from "./pipe-reader.ts";
 /** A command without an answer yet. */
 interface Pending {
   readonly sessionId: string | undefined;
-  /** Called with the browser's answer, or with the reason why there is none. */
+  /** Called with the browser's answer, or with the reason why no answer came. */
   settle(answer: Envelope | { readonly failure: string }): void;
 }
 

@@ -6,7 +6,7 @@ import { nameTimeout, type Resolve, resolveName } from "../../src/platform/outgo
 /** Milliseconds to wait for a local lookup if a proxy resolves the name anyway. */
 const proxiedLookupMs = 3_000;
 
-/** Concurrent lookups per session. */
+/** Maximum concurrent lookups per session. */
 const lookupsAtOnce = 3;
 
 /** Threads for file access and compression. */

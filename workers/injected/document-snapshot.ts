@@ -245,7 +245,9 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   return describe(walk, place, inner, element, box);
 }
 
-/** Whether a search skips an element. Inline elements are never skipped: their text joins that of their siblings. */
+/**
+ * Whether a search skips an element. Inline elements are never skipped: their text is joined with their siblings' text.
+ */
 function passesBy(walk: Walk, element: Element): boolean {
   if (walk.holders?.has(element) ?? true) return false;
   if (!roles.isRendered(element)) return true;
@@ -258,7 +260,7 @@ function isInLine({ display }: CSSStyleDeclaration): boolean {
   return display.startsWith("inline") || display === "contents";
 }
 
-/** Adds the line of a visible element if it has one, and returns its contents to visit. */
+/** Adds the line of a visible element, if the element has a line, and returns its contents to visit. */
 function describe(walk: Walk, place: Place, inner: Place, element: Element, box: DOMRect): Place | undefined {
   const role = roles.roleOf(element);
   if (isActive(place, inner, element, role)) {

@@ -88,7 +88,7 @@ export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>
   });
 }
 
-/** Saves the scroll offsets of an element's ancestors (default: those of the last found frame) until `putBack`. */
+/** Saves the scroll offsets of an element's ancestors (default: the last found frame's ancestors) until `putBack`. */
 export function keepOffsets(element: Element | undefined = lastFrame): void {
   if (keptOffsets) return;
   const kept: Offset[] = [];
@@ -117,7 +117,7 @@ export function outerBox({ x, y, width, height }: Box): Box | null {
   return { ...corner, width: opposite.x - corner.x, height: opposite.y - corner.y };
 }
 
-/** Scrolls an element to the middle of all its scroll containers, including those of outer documents. */
+/** Scrolls an element to the middle of all its scroll containers, including containers in outer documents. */
 export function reveal({ selector }: Pick<Wish, "selector">): void {
   const element = firstNamed(selector);
   if (element) scrollIntoView(element, "center");

@@ -101,7 +101,7 @@ function hitBy(event: Event): EventTarget | undefined {
 /** Result of a click or move in one document. */
 export interface Released {
   readonly verdict: Verdict;
-  /** Point of a press that never arrived, although the target is there. */
+  /** Point of a press that never arrived, although the target is at that point. */
   readonly lostAt?: ViewportPoint;
   /** Title of the document afterwards. */
   readonly title: string;

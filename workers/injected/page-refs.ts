@@ -86,7 +86,7 @@ export function firstNamed(named: Named): Element | undefined {
   return typeof named === "string" ? findFirst(named) : elementOf(named);
 }
 
-/** Returns the element of a reference. Undefined once it has left the document. */
+/** Returns the element of a reference. Undefined once the element has left the document. */
 export function elementOf({ epoch, number }: Ref): Element | undefined {
   const element = state?.epoch === epoch ? state.elements.get(number)?.deref() : undefined;
   return element?.isConnected ? element : undefined;

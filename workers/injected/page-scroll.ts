@@ -4,8 +4,8 @@ import * as visibility from "./page-visibility.ts";
 import { nextFrame, type Seen, type Wish } from "./page-wait.ts";
 
 /**
- * Returns the scroll offsets around a point (default: the middle of the viewport), and the point within the frame shown
- * there.
+ * Returns the scroll offsets around a point (default: the middle of the viewport). If a frame is shown at the point,
+ * also returns the point within the frame.
  */
 export function scrolled(at: ViewportPoint = { x: innerWidth / 2, y: innerHeight / 2 }): Scrolled {
   const hit = visibility.hitAt(at);
@@ -15,7 +15,7 @@ export function scrolled(at: ViewportPoint = { x: innerWidth / 2, y: innerHeight
   return { at, offsets, inner: hit instanceof HTMLIFrameElement ? innerPoint(hit, at) : null };
 }
 
-/** Scroll offsets around a point, and the point within the frame shown there. */
+/** Scroll offsets around a point. If a frame is shown at the point, also the point within the frame. */
 export interface Scrolled {
   readonly at: ViewportPoint;
   readonly offsets: string;

@@ -47,7 +47,7 @@ export function parentOf(node: Node): Element | undefined {
   return parent instanceof Element ? parent : undefined;
 }
 
-/** Returns the element's slot if it has one, else its parent. */
+/** Returns the slot of a slotted element, else the element's parent. */
 export function shownIn(element: Element): Element | undefined {
   return read(Element.prototype, "assignedSlot", element) ?? parentOf(element);
 }
@@ -83,7 +83,7 @@ export function* shadowRoots(): Generator<ShadowRoot> {
 }
 
 /**
- * Returns all matches: first those of the document, then those in shadow roots. `a b` also matches across shadow
+ * Returns all matches: first matches in the document, then matches in shadow roots. `a b` also matches across shadow
  * boundaries.
  */
 export function* allMatches(selector: string): Generator<Element> {

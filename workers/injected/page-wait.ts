@@ -105,7 +105,7 @@ export function waitForText(wish: { text: string; timeoutMs: number; most: numbe
   });
 }
 
-/** Time of the last document change. Undefined until it is recorded. */
+/** Time of the last document change. Undefined until changes are watched. */
 let changedAt: number | undefined;
 
 /** Records the time of each later document change. */

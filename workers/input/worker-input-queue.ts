@@ -58,13 +58,13 @@ export class WorkerInputQueue {
     this.#onPressed = onPressed;
   }
 
-  /** Resolves when a page has handled an event or the queue was cleared: there may be room. */
+  /** Resolves when a page has handled an event or the queue was cleared, so that there may be room. */
   get eased(): Promise<void> {
     this.#eased ??= Promise.withResolvers();
     return this.#eased.promise;
   }
 
-  /** Queues events in order while there is room. Returns how many were accepted, and how many are unsupported. */
+  /** Queues events in order while there is room. Returns the numbers of accepted and of unsupported events. */
   push(events: readonly InputEvent[]): { accepted: number; dropped: number } {
     const page = this.#findInput();
     if (this.#page && this.#page !== page) releaseAll(this.#page);

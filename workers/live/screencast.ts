@@ -14,7 +14,7 @@ const how = { format: "jpeg", quality: 55, maxWidth: 1_600, maxHeight: 1_600 } a
 /** One frame is in flight at a time. The browser keeps the newest, so the last state of a page always arrives. */
 const pace = { maxFramesInFlight: 1, sendLastFrame: true };
 
-/** Milliseconds before a page that refused to start is asked again. */
+/** Milliseconds before retrying on a page that refused to start the screencast. */
 const beginGap = 50;
 
 /** Milliseconds without further size changes before the screencast restarts. */

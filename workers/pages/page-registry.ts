@@ -96,7 +96,7 @@ export class PageRegistry implements TargetListener {
     this.changes.tell();
   }
 
-  /** Opens a blank page and makes it active. Throws `conflict` if there are 32 already. */
+  /** Opens a blank page and makes it active. Throws `conflict` if the session already has 32 pages. */
   async open(progress: Progress): Promise<void> {
     if (this.#pages.length >= mostPages) {
       throw fail("conflict", {}, { detail: `the session has ${mostPages} pages, the maximum: close one first` });

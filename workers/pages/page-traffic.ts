@@ -144,7 +144,7 @@ export class PageTraffic {
 
 type RequestOfFrame = Pick<CdpEvents["Network.requestWillBeSent"], "requestId" | "loaderId" | "frameId" | "type">;
 
-/** Whether a request is for a document: only then its id equals the loader's id. */
+/** Whether a request is for a document. Only a document request has its loader's id. */
 function isNavigation({ requestId, loaderId, type }: RequestOfFrame): boolean {
   return type === "Document" && requestId === loaderId;
 }

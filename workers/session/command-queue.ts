@@ -98,7 +98,7 @@ export class CommandQueue {
     for (const entry of this.#waiting.splice(0)) entry.drop(failure);
   }
 
-  /** Accepts commands again. */
+  /** Accepts commands after a pause. */
   resume(): void {
     this.#paused = undefined;
   }

@@ -59,7 +59,7 @@ export class SessionTable {
     this.#options = options;
   }
 
-  /** All sessions, including those being launched. */
+  /** All sessions, including sessions being launched. */
   get running(): readonly Placement[] {
     return [...this.#entries.values()];
   }

@@ -30,9 +30,9 @@ export class TextMask {
   readonly #depth = [0];
   /** For each state, the state of its longest proper suffix. */
   readonly #shorter = [0];
-  /** For each state, the longest text that ends there. */
+  /** For each state, the longest text that ends in the state. */
   readonly #ended: (Cover | undefined)[] = [undefined];
-  /** For each state, the text that began. */
+  /** For each state, the text of which the state is a prefix. */
   readonly #begun: (Cover | undefined)[] = [undefined];
 
   constructor(covers: readonly Cover[]) {

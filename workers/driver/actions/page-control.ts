@@ -30,7 +30,7 @@ export async function goInHistory({ sessionPage, progress }: ControlScene, steps
   await waitForLoadState(sessionPage, "load", progress);
 }
 
-/** Reloads the page. Resolves when it has loaded. */
+/** Reloads the page. Resolves when the page has loaded. */
 export async function reload({ sessionPage, progress }: ControlScene): Promise<void> {
   await begin(sessionPage, progress, () => sessionPage.cdp.send("Page.reload"));
   await waitForLoadState(sessionPage, "load", progress);

@@ -15,7 +15,7 @@ const frameMs = 16;
 
 const swipeMs = 300;
 
-/** Presses at one point, moves to another and releases there. */
+/** Presses at one point, moves to another point and releases the button. */
 export function drag(scene: Scene, { from, to }: Drag): Promise<void> {
   return dragMouse(scene, from, to, 0);
 }
@@ -77,7 +77,9 @@ async function eachStep(
   }
 }
 
-/** Returns the given point, or the centre of the element once it is attached, stable and in view. */
+/**
+ * Returns the requested point, or the centre of the requested element once the element is attached, stable and in view.
+ */
 async function findPoint(scene: Scene, place: Place | undefined, path: string): Promise<Point> {
   if (!place) throw failFields("validation-failed", { [path]: "is required" });
   const { x = 0, y = 0 } = place;

@@ -44,8 +44,8 @@ interface Watched {
 }
 
 /**
- * Reads the scroll offsets around a point (default: the middle of the viewport), and recursively those of the frame
- * shown there.
+ * Reads the scroll offsets around a point (default: the middle of the viewport). If a frame is shown at the point,
+ * reads the frame's offsets too, recursively.
  */
 async function lookAround(scene: Scene, frame: FrameSession, at?: ViewportPoint): Promise<[Watched, ...Watched[]]> {
   const seen = await callPage(scene, frame, "scrolled", at);

@@ -18,7 +18,7 @@ const sliceLength = 4 * 1024 * 1024;
 /** Longest time for a frame's document. A frame that hangs is left out. */
 const frameMs = 5_000;
 
-/** Deeper or further frames are left out. */
+/** Maximum depth and number of frames. Further frames are left out. */
 const maxDepth = 8;
 const maxFrames = 200;
 

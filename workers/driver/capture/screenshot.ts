@@ -28,7 +28,7 @@ const defaultQuality = 80;
 interface Part {
   /** In CSS pixels from the document's upper left corner. */
   readonly box: Box;
-  /** Scale from the document's CSS pixels to those of the image. */
+  /** Scale from CSS pixels of the document to pixels of the image. */
   readonly zoom: number;
   /** Whether the part exceeds the viewport, which the browser then enlarges for the capture. */
   readonly isBeyond: boolean;

@@ -33,7 +33,7 @@ interface Aimed {
 
 /**
  * Calls `dispatch` with an element's point once the element is visible, stable, in view and uncovered. Retries if the
- * page moved something else there meanwhile.
+ * page has meanwhile moved another element to the point.
  *
  * Returns the title of the page after it handled the input. Undefined if the page is navigating.
  */
@@ -99,7 +99,7 @@ function takeAway(scene: ElementScene, { inner, outer }: Way): Promise<(Released
 
 /**
  * Whether a point of the page's document is inside a frame, possibly within a closed shadow root. The document never
- * receives such hits. Returns true if the browser cannot tell.
+ * receives such hits. Returns true if the browser cannot determine the frame.
  */
 async function isInFrame(
   { sessionPage: { cdp, targetId }, progress }: ElementScene,

@@ -93,7 +93,7 @@ async function tellFound(
   });
 }
 
-/** Takes the snapshot of a child frame. Returns undefined if it is gone or cannot be read. */
+/** Takes the snapshot of a child frame. Returns undefined if the frame is gone or cannot be read. */
 async function lookIntoFrame(
   visibility: Sight,
   frame: FrameSession,
