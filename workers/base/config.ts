@@ -75,7 +75,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException),
     ...readIsolation(read),
     livekitUrl: read.url("LIVEKIT_URL", ["ws:", "wss:"]),
-    // An embedded worker does not drain, so that Ctrl-C ends `npm start` at once.
+    // By default, an embedded worker does not drain, so that Ctrl-C ends `npm start` at once.
     drainSeconds: read.integer("DRAIN_SECONDS", { min: 0, max: 86_400, absent: embedded ? 0 : 300 }),
     closeAt: {
       memory: read.integer("CLOSE_AT_MEMORY", { min: 1, max: 100, absent: 90 }),

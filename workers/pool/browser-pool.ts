@@ -198,7 +198,7 @@ export class BrowserPool {
     return { how: "launched", browser: await warm.adopt(wish.device) };
   }
 
-  /** Frees the slot of a warm or launching browser of another runtime. */
+  /** Disposes of the oldest warm browser, else of an unclaimed launch, and returns a free slot. */
   async #evict(): Promise<Slot | undefined> {
     this.#evicting += 1;
     try {
