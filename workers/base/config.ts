@@ -14,7 +14,6 @@ const sessionBytes = 1024 ** 3;
 const sessionsPerCore = 8;
 const maxSlots = 256;
 
-/** Configuration of a worker from the environment. */
 export interface WorkerConfig extends IsolationConfig {
   /** Whether the worker belongs to a service on one machine, and ends when its control process is gone. */
   readonly embedded: boolean;
@@ -86,7 +85,6 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
   };
 }
 
-/** Returns the number of sessions that cores and memory allow. */
 function defaultSlots(cores = availableParallelism(), memory = totalmem()): number {
   const carried = Math.min(cores * sessionsPerCore, Math.floor(memory / sessionBytes));
   return Math.min(Math.max(carried, 1), maxSlots);

@@ -2,7 +2,6 @@ import type { SessionPage } from "../pages/session-page.ts";
 import type { Tab } from "../pages/tab.ts";
 import { BotCheckDetector, type Sighting } from "./bot-check-detector.ts";
 
-/** A bot check on a page of the session. */
 export interface SeenChallenge extends Sighting {
   readonly detectedAt: Date;
 }

@@ -245,7 +245,6 @@ export class CdpClient {
     });
   }
 
-  /** Forwards an answer of the browser. */
   #pressOn(id: number, answer: UserAnswer, sessionId: string | undefined): void {
     if ("bytes" in answer) this.#deliver(id, answer.bytes, sessionId);
     else this.#refuse(id, sessionId, answer.failure);

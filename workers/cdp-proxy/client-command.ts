@@ -16,7 +16,6 @@ export type Params = Readonly<Record<string, unknown>>;
 export class BadCommand extends Error {
   /** JSON-RPC error code. */
   readonly code: number;
-  /** The command's id, if valid. */
   readonly id: number | undefined;
 
   constructor(code: number, message: string, id?: number) {

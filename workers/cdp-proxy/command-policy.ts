@@ -10,7 +10,6 @@ interface MethodPolicy {
 
 const unjudged: PolicyDecision = { kind: "unjudged" };
 
-/** Policies by method name. */
 const methods: ReadonlyMap<string, MethodPolicy> = new Map(policies());
 
 /** Verdicts of domains that are refused completely. */

@@ -20,7 +20,6 @@ export class HeldInput {
     this.#send = send;
   }
 
-  /** Records a forwarded input command. */
   note({ method, sessionId, parse }: ClientCommand, answered: Promise<unknown>): void {
     this.#open.add(answered);
     void answered.then(() => this.#open.delete(answered));

@@ -156,7 +156,6 @@ class MemberScan {
   }
 }
 
-/** Returns whether a quotation mark is escaped. */
 function isEscaped(bytes: Buffer, at: number): boolean {
   let slashes = 0;
   while (bytes[at - 1 - slashes] === backslash) slashes += 1;

@@ -9,7 +9,6 @@ const messageBytes = 256;
 /** Chunk size on the fleet link. */
 const chunkBytes = 256 * 1024;
 
-/** Part of a message. */
 export interface Chunk {
   readonly data: Buffer;
   readonly last: boolean;

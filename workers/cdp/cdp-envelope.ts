@@ -1,6 +1,5 @@
 /** A browser message, parsed only as far as needed for routing: most messages of CDP clients are never parsed fully. */
 export interface Envelope {
-  /** The whole message. */
   readonly bytes: Buffer;
   /** For an answer: the id of its command. */
   readonly id: number | undefined;

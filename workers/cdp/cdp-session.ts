@@ -3,7 +3,6 @@ import type { CDPSession as PlaywrightSession } from "playwright-core";
 /** Sends a command and resolves with its result, typed by the protocol. */
 export type Send = PlaywrightSession["send"];
 
-/** A target as the protocol describes it. */
 export interface TargetInfo {
   readonly targetId: string;
   /** `page`, `iframe`, `worker`, `service_worker`, `shared_worker`, ... */
@@ -135,7 +134,6 @@ export class CdpSession {
     this.send = send as Send;
   }
 
-  /** Subscribes to an event. */
   on<Name extends keyof CdpEvents>(name: Name, listener: (params: CdpEvents[Name]) => void): void {
     const listeners = this.#listeners.get(name);
     if (listeners) listeners.push(listener);

@@ -7,7 +7,6 @@ export interface AttachedTarget {
   readonly session: Pick<CdpSession, "send">;
 }
 
-/** A target with our own session. */
 export interface OwnTarget extends AttachedTarget {
   readonly session: CdpSession;
   /** The page, frame or worker that contains the target. Undefined for pages. */

@@ -12,7 +12,6 @@ import { connectTarget } from "./tunnel.ts";
 
 export type UpstreamProtocol = "http" | "https" | "socks5";
 
-/** Limits of one request to an upstream. */
 export interface UpstreamAsk {
   /** Aborts when the browser disconnects. */
   readonly signal: AbortSignal;

@@ -18,7 +18,6 @@ export interface Exit {
   onSilence?(error?: unknown): void;
 }
 
-/** Egress of a session. */
 export interface WayOut {
   /** `direct`, or the state of the proxy. */
   readonly state: "direct" | "proxied" | "lost";

@@ -40,7 +40,6 @@ export class FileChoosers {
     this.#parts = parts;
   }
 
-  /** Handles the file choosers of a tab. */
   attend(tab: Tab, pageId: string): void {
     const close = (isMeant: (open: OpenChooser) => boolean): void => {
       const open = this.#open.get(tab);

@@ -14,7 +14,6 @@ export interface FileChooser {
   readonly backendNodeId: number;
 }
 
-/** A file input of a document. */
 export type FileInput = PageElement<HTMLInputElement>;
 
 /** Resolves with the input of a file chooser. The input may be detached from the document. */

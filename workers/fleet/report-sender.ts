@@ -5,7 +5,6 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { Reports } from "../base/reports.ts";
 import type { FleetLink } from "./fleet-link.ts";
 
-/** Milliseconds between checks for reports. */
 const lookMs = 100;
 
 /** Sends reports to a control process in order, one batch at a time. */

@@ -1,6 +1,5 @@
 // Functions for form controls, which run in the isolated world that holds the control.
 
-/** An option shown in the list. */
 export interface ShownOption {
   readonly index: number;
   readonly label: string;

@@ -40,7 +40,6 @@ export async function settled({ at, offsets, timeoutMs }: Scrolled & { timeoutMs
   }
 }
 
-/** Scrolls an element once it is visible. */
 export function scrollElement(wish: Wish, { dx, dy }: { dx: number; dy: number }): Promise<Seen<null>> {
   return use(wish, (element) => {
     element.scrollBy({ left: dx, top: dy, behavior: "instant" });

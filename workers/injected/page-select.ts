@@ -1,7 +1,6 @@
 import { use } from "./page-aim.ts";
 import type { Seen, Wish } from "./page-wait.ts";
 
-/** Faults of the request, by field. */
 type Faults = Readonly<Record<string, string>>;
 
 /** Selects options of a `<select>` by value or else by label, once all of them exist. */

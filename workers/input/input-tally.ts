@@ -1,4 +1,3 @@
-/** Counters of the input sent to a page. */
 export class InputTally {
   sent = 0;
   readonly #open = new Set<Promise<unknown>>();

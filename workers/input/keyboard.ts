@@ -16,7 +16,6 @@ const processed = { key: "Process", windowsVirtualKeyCode: 229 };
  */
 export class Keyboard {
   readonly #cdp: Pick<CdpSession, "send">;
-  /** Held keys by code. */
   readonly #held = new Map<string, Key>();
 
   constructor(cdp: Pick<CdpSession, "send">) {

@@ -39,7 +39,6 @@ export async function findOpenSelect(tab: Tab, progress: Progress): Promise<Open
 export const isOpen = (select: OpenSelect, progress: Progress): Promise<boolean> =>
   callOn(select, "isListOpen", [], progress);
 
-/** Reads the name and options of the list. */
 export const readOptions = (select: OpenSelect, progress: Progress): Promise<SelectText> =>
   callOn(select, "describeOptions", [mostOptions, labelLength, nameLength], progress);
 

@@ -83,7 +83,6 @@ export class LiveKitSignal implements Disposable {
       : { host: remoteAddress.replace(/^::ffff:/, ""), port: remotePort };
   }
 
-  /** Announces a screen-share track. */
   announce(trackId: string): void {
     this.#send({ addTrack: { cid: trackId, name: "page", type: "VIDEO", source: "SCREEN_SHARE" } });
   }

@@ -39,7 +39,6 @@ export class OpenDialogs {
     return this.#dialogs;
   }
 
-  /** Answers the dialogs of a tab. */
   attend(tab: Tab, pageId: string): void {
     tab.listen({ onSession: (session) => this.#follow(session, tab, pageId) });
     // HTTP logins are only recorded: the browser dismisses them and shows the body of the 401 response.

@@ -33,7 +33,6 @@ interface InFlight {
   readonly loaderId: string;
 }
 
-/** Tracks the requests of one page. */
 export class PageTraffic {
   readonly #mainFrameId: string;
   readonly #changes: Changes;

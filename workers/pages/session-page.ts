@@ -45,7 +45,6 @@ export class SessionPage {
     return this.#tab.mainFrameId;
   }
 
-  /** Returns the CDP session of a frame's process. */
   cdpOf(frameId: string): CdpSession {
     return this.#tab.sessionOf(frameId);
   }

@@ -164,7 +164,6 @@ export class ProfileStore {
     return createReadStream(join(this.directory, `${nameOf(placement)}.store`), { highWaterMark: chunkBytes });
   }
 
-  /** Deletes the packed profile of a session. */
   async drop(placement: Placement): Promise<void> {
     const path = join(this.directory, nameOf(placement));
     // Deletes the index entry first, so that a crash in between leaves no entry without a store.

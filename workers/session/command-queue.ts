@@ -5,7 +5,6 @@ const capacity = 64;
 
 export type QueuedKind = "navigate" | "interact" | "wait";
 
-/** Queue options of a command. */
 export interface Turn {
   readonly kind: QueuedKind;
   /** Runs even while the queue is paused. */

@@ -44,7 +44,6 @@ const captureMs = 60_000;
 const observeMs = 5_000;
 const selectionMs = 2_000;
 
-/** Parts of a session that its commands use. */
 export interface CommandRunnerOptions {
   readonly browser: SessionBrowser;
   readonly queue: CommandQueue;
@@ -70,7 +69,6 @@ export interface ReceivedCommand<Request> {
   onReplay(): void;
 }
 
-/** Common options of a command. */
 interface CommandWork {
   readonly kind: QueuedKind;
   readonly context: CommandContext;
@@ -83,7 +81,6 @@ interface CommandWork {
   readonly isByHand?: boolean;
 }
 
-/** Common answer of all commands. */
 interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
   readonly pageId: string;
   readonly url: string;
@@ -175,7 +172,6 @@ export class CommandRunner {
     });
   }
 
-  /** Returns the screenshot taken before a step. */
   pictureBefore(stepId: string): Buffer | undefined {
     return this.#stepPictures.find(stepId);
   }

@@ -21,7 +21,6 @@ const launchMs = 30_000;
 /** Default session lifetime: 24 hours. */
 const longestLifetimeMs = 86_400_000;
 
-/** Options shared by all sessions of a worker. */
 export interface SessionTableOptions {
   readonly browsers: BrowserPool;
   /** Major versions of the installed runtimes. */

@@ -60,7 +60,6 @@ export class TextMask {
     }
   }
 
-  /** Returns a text with all secrets masked. */
   apply(text: string): string {
     const spans: Span[] = [];
     const cover = (end: number, length: number, shown: string): void => {

@@ -21,7 +21,6 @@ const placeOf = (name: string): string => `{{${name}}}`;
 
 /** Secrets available to an action. */
 export interface VariableUse {
-  /** Secrets of the caller. */
   readonly variables: readonly SecretVariable[];
   /** Returns the current TOTP code of a seed. */
   codeOf(variable: SecretVariable): string;

@@ -24,7 +24,6 @@ export interface ActionScene extends Scene {
 /** Fields that an action adds to the response of its command. */
 export interface ActionResult {
   readonly opened?: string[];
-  /** Title of the page, if known. */
   readonly title?: string | undefined;
   /** Page that the response describes, if it differs from the command's page. */
   readonly page?: SessionPage;

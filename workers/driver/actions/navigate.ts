@@ -147,7 +147,6 @@ async function go({ cdp, tab }: SessionPage, url: string, progress: Progress): P
   return navigated;
 }
 
-/** Result of `Page.navigate`. */
 interface Navigated {
   /** Absent on success. */
   readonly errorText?: string | undefined;

@@ -17,7 +17,6 @@ import { snapshotMhtml } from "./mhtml.ts";
 import { printPdf } from "./pdf.ts";
 import { takeScreenshot } from "./screenshot.ts";
 
-/** A finished capture with its header. */
 export interface FinishedCapture {
   readonly header: CaptureHeader;
   readonly captured: Captured;

@@ -16,7 +16,6 @@ interface Blow {
   readonly isDoubtful: boolean;
 }
 
-/** Result of a click or move. */
 interface Outcome {
   /** Whether nothing was hit, or another element, whose press was blocked. */
   readonly hasMissed: boolean;

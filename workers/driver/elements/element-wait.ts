@@ -10,7 +10,6 @@ const mostPlaces = 64;
 /** Delay in milliseconds before the next check. */
 const againMs = 100;
 
-/** Required presence of an element. */
 export type Presence = "visible" | "hidden" | "attached" | "detached";
 
 /** Waits until the first visible match, or any match, is present or absent. A missing frame counts as absence. */

@@ -10,7 +10,6 @@ import { closedFailure } from "../../pages/tab.ts";
 /** Functions that our script exposes in a document. */
 export type PageScript = typeof pageFunctions;
 
-/** Dependencies of element operations. */
 export interface ElementScene {
   readonly sessionPage: SessionPage;
   readonly progress: Progress;

@@ -20,7 +20,6 @@ export interface PageSnapshotOptions extends Pick<SnapshotOptions, "isWhole" | "
   readonly mask: TextMask | undefined;
 }
 
-/** Snapshot of a page in lines. */
 export interface PageSnapshot extends Pick<DocumentSnapshot, "title" | "scroll" | "height"> {
   readonly lines: readonly string[];
   readonly isCut: boolean;

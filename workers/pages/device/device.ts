@@ -12,7 +12,6 @@ export interface Device {
   readonly timezone: string;
 }
 
-/** Creates the device of a browser plan. */
 export function makeDevice({ archetype: name, ...plan }: Pick<BrowserPlan, keyof Device>): Device {
   const archetype = archetypeOf(name);
   const { locale, timezone, viewport = archetype.viewport } = plan;
