@@ -78,7 +78,7 @@ const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute];
 
 const isOpen = (status: OrderStatus): boolean => openStatuses.some((open) => open === status);
 
-/** Whether the processor must close the invoice to further payments. Earlier payments stay at the processor. */
+/** Whether the processor must invalidate the invoice, so that it accepts no further payments. */
 function takesNothing({ status, failure_reason }: OrderRow, invoice: Invoice): boolean {
   if (failure_reason === "refunded") return invoice.status === "New" || invoice.status === "Processing";
   return status === "cancelled" && invoice.status === "New";

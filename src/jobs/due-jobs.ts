@@ -8,7 +8,7 @@ const batch = 50;
 
 /** Due jobs of a queue. */
 export interface DueJobs {
-  /** Takes the first job that may start next to the running jobs. */
+  /** Removes and returns the first job that may run concurrently with the running jobs. */
   next(running: () => readonly StoredJob[]): Promise<StoredJob | undefined>;
 }
 

@@ -19,7 +19,7 @@ type Value<E> = E extends { readonly values: readonly (infer V)[] }
 
 type Optional<E> = { [K in keyof E]: E[K] extends { readonly optional: true } ? K : never }[keyof E];
 
-/** Extensions that a failure of a slug accepts, checked by the compiler. */
+/** Extensions that `fail` accepts for a slug, checked by the compiler. */
 type ExtensionsFor<S extends ErrorSlug> = [keyof Declared<S>] extends [never]
   ? Readonly<Record<string, never>>
   : { readonly [K in Exclude<keyof Declared<S>, Optional<Declared<S>>>]: Value<Declared<S>[K]> } & {

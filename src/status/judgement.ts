@@ -15,7 +15,7 @@ export interface Pace {
   readonly every: number;
   /** Timeout of a probe. */
   readonly probe: number;
-  /** Duration after which a fault is shown: at the second sample that finds it. */
+  /** Minimum duration of a fault before it is shown: less than two sampling intervals, so the second sample shows it. */
   readonly worseAfter: number;
   /** Duration without a fault after which the fault's end is shown. */
   readonly betterAfter: number;

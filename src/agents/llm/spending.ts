@@ -28,10 +28,10 @@ export const costOf = ({ input, cached, written, output }: LlmUsage, price: LlmP
       output * price.output,
   );
 
-/** The failure for a monthly cap (in US cents) that is reached. */
+/** Creates the failure for a reached monthly cap, in US cents. */
 export function capReached(cap: number, { endsAt }: Month): Failure {
   const resetsAt = new Date(endsAt).toISOString();
-  const detail = `the bundled LLM has cost its cap of ${counted(cap, "cent")} this month: raise monthly_cap_cents, store a key of your own, or wait until ${resetsAt}`;
+  const detail = `the monthly cap of ${counted(cap, "cent")} for the bundled LLM is reached: raise monthly_cap_cents, store a key of your own, or wait until ${resetsAt}`;
   return fail("bundled-llm-budget-exhausted", {}, { detail });
 }
 

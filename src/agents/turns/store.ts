@@ -100,7 +100,7 @@ export async function findLostTurns(db: Database, before: Date): Promise<string[
   return (await lost.where("beat_at", "<", before).limit(100).execute()).map(({ id }) => id);
 }
 
-/** Lists up to 100 running turns whose agent or browser session has ended, with the reason. */
+/** Lists up to 100 running turns whose agent session or browser session has ended, with the end reason of the browser session. */
 export function findOrphans(db: Database) {
   return db.sql
     .selectFrom("agent_turns as t")

@@ -23,7 +23,7 @@ const sliceMs = 2_000;
 /** Longest wait for restoring scroll offsets, after the capture. */
 const putBackMs = 500;
 
-/** Delay before retrying after a document was left. */
+/** Delay before a retry after the document was replaced or removed. */
 const retryMs = 20;
 
 /**
