@@ -192,7 +192,7 @@ test("tabs, address, back and reload operate the session's browser", async () =>
 test("a viewer who requests control sees its holder and the result", async () => {
   const { page } = await steer();
   const { page: other } = await openLink(browser, await makeLink({ control: true, name: "Ben" }));
-  await says(other, "steering", /^Ada has control since \d/);
+  await says(other, "steering", /^Ada has control \(since \d/);
   await other.clock.install();
   await other.clock.pauseAt(new Date(Date.now() + 10_000));
   await other.getByRole("button", { name: "Take control" }).click();

@@ -217,7 +217,7 @@ test("rejects a session when the account's storage is full, and a save that woul
       data: {
         session_id: session,
         profile_id: id,
-        detail: expect.stringContaining("bytes of the 10485760 that it may have"),
+        detail: expect.stringContaining("bytes of 10485760"),
       },
     });
   expect(await get(call, id)).toMatchObject({ sizeBytes: BigInt(9 * mebibyte) });
