@@ -223,7 +223,9 @@ test("a refusal of the bundled LLM reports the reason and the next step", async 
   const exhausted = await say();
   expect([slugOf({ body: exhausted }), exhausted.detail]).toEqual([
     "bundled-llm-budget-exhausted",
-    expect.stringMatching(/cap of 0 cents for the bundled LLM is reached: raise monthly_cap_cents, .* or wait until \d{4}-\d\d-01T00:00/),
+    expect.stringMatching(
+      /cap of 0 cents for the bundled LLM is reached: raise monthly_cap_cents, .* or wait until \d{4}-\d\d-01T00:00/,
+    ),
   ]);
   await gateway.app.db.transaction((tx) => writeSettings(tx, accountId, { consent: false }));
   const refused = await say();
