@@ -44,38 +44,49 @@ declare module "../platform/postgres/schema.ts" {
   }
 }
 
-export const peopleMigrations: Migrations = {
-  "023-overrides": ["alter table accounts add column overrides jsonb not null default '[]'"],
-  "020-people": [
-    "alter table accounts add column disabled_at timestamptz",
+export const accountMigrations: Migrations = {
+  "002-accounts": [
+    `create table accounts (
+      id text primary key,
+      name text not null,
+      tier text not null,
+      arranged_tier text,
+      developer boolean not null default false,
+      created_at timestamptz not null default app_now(),
+      overrides jsonb not null default '[]',
+      disabled_at timestamptz,
+      deletes_at timestamptz
+    )`,
+    "create unique index accounts_developer on accounts (developer) where developer",
+    "create index accounts_deletion on accounts (deletes_at) where deletes_at is not null",
 
     `create table users (
-    id text primary key,
-    email text not null unique,
-    name text not null,
-    password_hash text,
-    email_verified_at timestamptz,
-    created_at timestamptz not null,
-    pending_account_id text,
-    pending_account_name text,
-    totp_seed bytea,
-    totp_begun_at timestamptz,
-    totp_enrolled_at timestamptz,
-    totp_counter bigint
-  )`,
+      id text primary key,
+      email text not null unique,
+      name text not null,
+      password_hash text,
+      email_verified_at timestamptz,
+      created_at timestamptz not null,
+      pending_account_id text,
+      pending_account_name text,
+      pending_invite bytea,
+      pending_revision text,
+      pending_contested boolean not null default false,
+      totp_seed bytea,
+      totp_begun_at timestamptz,
+      totp_enrolled_at timestamptz,
+      totp_counter bigint
+    )`,
     "create index users_pending on users (created_at) where email_verified_at is null",
 
     `create table memberships (
-    id text primary key,
-    account_id text not null references accounts (id),
-    user_id text not null references users (id),
-    role text not null check (role in ('owner', 'admin', 'member')),
-    created_at timestamptz not null,
-    unique (account_id, user_id)
-  )`,
+      id text primary key,
+      account_id text not null references accounts (id),
+      user_id text not null references users (id),
+      role text not null check (role in ('owner', 'admin', 'member')),
+      created_at timestamptz not null,
+      unique (account_id, user_id)
+    )`,
     "create index memberships_user on memberships (user_id, created_at)",
   ],
-  "041-pending-invites": ["alter table users add column pending_invite bytea"],
-  "100-accepting-sign-ups": ["alter table users add column pending_revision text"],
-  "096-contested-sign-ups": ["alter table users add column pending_contested boolean not null default false"],
 };

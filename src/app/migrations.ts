@@ -1,5 +1,4 @@
-import { groundMigrations } from "../accounts/ground.ts";
-import { peopleMigrations } from "../accounts/tables.ts";
+import { accountMigrations } from "../accounts/tables.ts";
 import { llmMigrations } from "../agents/llm/tables.ts";
 import { recipeMigrations } from "../agents/recipes/tables.ts";
 import { agentSessionMigrations } from "../agents/sessions/tables.ts";
@@ -12,7 +11,6 @@ import { authMigrations } from "../auth/tables.ts";
 import { orderMigrations } from "../billing/order-tables.ts";
 import { sandboxMigrations } from "../billing/sandbox/sandbox-store.ts";
 import { billingMigrations } from "../billing/tables.ts";
-import { deletionMigrations } from "../deletion/tables.ts";
 import { eventMigrations } from "../events/tables.ts";
 import { transcriptMigrations } from "../events/transcript-tables.ts";
 import { fleetMigrations } from "../fleet/tables.ts";
@@ -34,38 +32,36 @@ import { webhookMigrations } from "../webhooks/tables.ts";
 
 /** Migrations of all folders with tables. Separate from the features, which the control process does not load. */
 const lists: readonly Migrations[] = [
-  groundMigrations,
-  peopleMigrations,
-  agentSessionMigrations,
-  turnMigrations,
+  appNowMigrations,
+  accountMigrations,
   keyMigrations,
-  auditMigrations,
-  authMigrations,
-  orderMigrations,
-  billingMigrations,
-  throttleMigrations,
-  deletionMigrations,
-  eventMigrations,
+  oauthMigrations,
   fleetMigrations,
+  sessionMigrations,
+  viewLinkMigrations,
+  eventMigrations,
   idempotencyMigrations,
+  jobMigrations,
+  auditMigrations,
+  throttleMigrations,
+  loginMigrations,
+  authMigrations,
+  mfaMigrations,
+  mailMigrations,
+  teamMigrations,
   legalMigrations,
   limitsMigrations,
-  llmMigrations,
-  loginMigrations,
-  mailMigrations,
-  mfaMigrations,
-  oauthMigrations,
-  appNowMigrations,
+  billingMigrations,
+  orderMigrations,
   sandboxMigrations,
   profileMigrations,
-  recipeMigrations,
-  sessionMigrations,
-  statusMigrations,
-  teamMigrations,
-  transcriptMigrations,
-  viewLinkMigrations,
   webhookMigrations,
-  jobMigrations,
+  statusMigrations,
+  llmMigrations,
+  recipeMigrations,
+  agentSessionMigrations,
+  turnMigrations,
+  transcriptMigrations,
 ];
 
 /** Statements of all migrations by name. */

@@ -27,7 +27,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const auditMigrations: Migrations = {
-  "021-audit-entries": [
+  "011-audit-entries": [
     `create table audit_entries (
       id text primary key,
       account_id text not null references accounts (id),

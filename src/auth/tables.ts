@@ -31,16 +31,17 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const authMigrations: Migrations = {
-  "032-mail-tokens": [
+  "014-mail-tokens": [
     `create table mail_tokens (
-    hash bytea primary key,
-    kind text not null,
-    user_id text not null references users (id) on delete cascade,
-    email text not null,
-    expires_at timestamptz not null
-  )`,
+      hash bytea primary key,
+      kind text not null,
+      user_id text not null references users (id) on delete cascade,
+      email text not null,
+      expires_at timestamptz not null,
+      login_id text,
+      account_id text
+    )`,
     "create index mail_tokens_user on mail_tokens (user_id)",
     "create index mail_tokens_age on mail_tokens (expires_at)",
   ],
-  "037-mail-token-causes": ["alter table mail_tokens add column login_id text, add column account_id text"],
 };

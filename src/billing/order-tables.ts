@@ -59,7 +59,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const orderMigrations: Migrations = {
-  "073-crypto-orders": [
+  "021-crypto-orders": [
     `create table crypto_orders (
       id text primary key,
       account_id text not null references accounts (id),
@@ -82,6 +82,7 @@ export const orderMigrations: Migrations = {
       expires_at timestamptz,
       transaction_ids text[] not null default '{}',
       irregularity text check (irregularity in ('too_little', 'too_much', 'too_late')),
+      crypto_amount_known text,
       refund_address text,
       note text,
       invoice_lines text[] not null default '{}',
@@ -106,5 +107,4 @@ export const orderMigrations: Migrations = {
     "create index crypto_orders_look on crypto_orders (look_at) where look_at is not null",
     "create index crypto_orders_quotes on crypto_orders (quote_expires_at) where status = 'quoted'",
   ],
-  "094-order-excess": ["alter table crypto_orders add column crypto_amount_known text"],
 };

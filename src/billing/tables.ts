@@ -69,7 +69,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const billingMigrations: Migrations = {
-  "072-billing": [
+  "020-billing": [
     `create table card_customers (
       id text primary key,
       account_id text not null references accounts (id),

@@ -35,18 +35,30 @@ declare module "../platform/postgres/schema.ts" {
 
 /** Events are numbered after their commit. Cursors of consumers refer to these numbers. */
 export const eventMigrations: Migrations = {
-  "010-event-numbers": [
-    // Null until the event is committed and numbered by number_events below. Existing events are numbered like new
-    // ones.
-    "alter table events add column number bigint",
-    "create sequence event_numbers",
+  "008-events": [
+    `create table events (
+      position bigint generated always as identity primary key,
+      xid xid8 not null default pg_current_xact_id(),
+      number bigint,
+      id text not null unique,
+      account_id text not null references accounts (id),
+      type text not null,
+      subject text not null,
+      data jsonb not null,
+      created_at timestamptz not null default app_now(),
+      placement_epoch bigint,
+      incarnation bigint,
+      sequence bigint
+    )`,
+    `create unique index events_worker_key on events (subject, placement_epoch, incarnation, sequence)
+      where sequence is not null`,
     "create index events_unnumbered on events (position) where number is null",
     "create unique index events_number on events (number) where number is not null",
     "create index events_subject_number on events (subject, number) where number is not null",
     "create index events_account_number on events (account_id, number) where number is not null",
-    // The column xid stays, because gateways of the previous release use it.
-    "drop index events_order",
-    "drop index events_subject",
+    // For lists of one type, which may be rare among millions of events.
+    "create index events_account_type on events (account_id, type, number) where number is not null",
+    "create sequence event_numbers",
 
     /*
      * Numbers up to 1,000 committed events and returns their count. The lock is held until the commit, so the next call
@@ -77,9 +89,7 @@ export const eventMigrations: Migrations = {
     `create table event_cursors (
       consumer text primary key,
       number bigint not null,
-      moved_at timestamptz not null default now()
+      moved_at timestamptz not null default app_now()
     )`,
   ],
-  // For lists of one type, which may be rare among millions of events.
-  "043-event-types": ["create index events_account_type on events (account_id, type, number) where number is not null"],
 };

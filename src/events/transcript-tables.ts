@@ -20,7 +20,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const transcriptMigrations: Migrations = {
-  "081-transcripts": [
+  "030-transcripts": [
     `create table transcript_entries (
       position bigint generated always as identity primary key,
       id text not null unique,

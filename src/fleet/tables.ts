@@ -50,13 +50,18 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const fleetMigrations: Migrations = {
-  "005-pressure": ["alter table workers add column closed_by text"],
-  // Rows of lost workers stay, because sessions reference them. The index lets placement skip those rows.
-  "012-present-workers": ["create index workers_present on workers (id) where lost_at is null"],
-  "023-worker-heartbeats": ["alter table workers add column heard_at timestamptz"],
-  "085-worker-launches": ["alter table workers add column launches_fail boolean not null default false"],
-  "097-worker-sandbox": ["alter table workers add column unsandboxed boolean not null default false"],
-  "098-worker-leases": [
+  "005-fleet": [
+    `create table workers (
+      id text primary key,
+      secret_hash bytea not null,
+      address text not null,
+      runtimes text[] not null,
+      slots integer not null,
+      isolation text not null,
+      unsandboxed boolean not null default false,
+      boot_id text not null unique,
+      registered_at timestamptz not null default app_now()
+    )`,
     `create table worker_leases (
       worker_id text primary key references workers (id) on delete cascade,
       incarnation bigint not null,
@@ -67,11 +72,10 @@ export const fleetMigrations: Migrations = {
       heard_at timestamptz,
       lost_at timestamptz
     )`,
-    `insert into worker_leases
-      select id, incarnation, draining, closed_by, launches_fail, lease_until, heard_at, lost_at from workers`,
     // Rows of lost workers stay, because sessions reference them. The index lets placement skip those rows.
     "create index worker_leases_present on worker_leases (worker_id) where lost_at is null",
-    `alter table workers drop column incarnation, drop column draining, drop column closed_by,
-      drop column launches_fail, drop column lease_until, drop column heard_at, drop column lost_at`,
+    "create table lease_sweep (id boolean primary key default true check (id), swept_at timestamptz not null)",
+    // A time in the distant past makes the first sweep renew every lease instead of ending sessions.
+    "insert into lease_sweep (swept_at) values ('epoch')",
   ],
 };

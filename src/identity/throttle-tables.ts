@@ -16,13 +16,8 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const throttleMigrations: Migrations = {
-  "031-brakes": [
-    "create table brakes (name text primary key, tries timestamptz[] not null, until timestamptz not null)",
-    "create index brakes_age on brakes (until)",
-  ],
-  "102-throttles": [
-    "alter table brakes rename to throttles",
-    "alter index brakes_pkey rename to throttles_pkey",
-    "alter index brakes_age rename to throttles_age",
+  "012-throttles": [
+    "create table throttles (name text primary key, tries timestamptz[] not null, until timestamptz not null)",
+    "create index throttles_age on throttles (until)",
   ],
 };

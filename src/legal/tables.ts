@@ -24,22 +24,19 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const legalMigrations: Migrations = {
-  "034-terms": [
+  "018-terms": [
     `create table terms_revisions (
-    id text primary key,
-    url text not null,
-    published_at timestamptz not null,
-    effective_at timestamptz not null unique
-  )`,
+      id text primary key,
+      url text not null,
+      published_at timestamptz not null,
+      effective_at timestamptz not null unique,
+      told_at timestamptz
+    )`,
     `create table terms_acceptances (
-    account_id text not null references accounts (id) on delete cascade,
-    revision_id text not null references terms_revisions (id),
-    accepted_at timestamptz not null,
-    primary key (account_id, revision_id)
-  )`,
-  ],
-  "040-terms-told": [
-    "alter table terms_revisions add column told_at timestamptz",
-    "update terms_revisions set told_at = published_at",
+      account_id text not null references accounts (id) on delete cascade,
+      revision_id text not null references terms_revisions (id),
+      accepted_at timestamptz not null,
+      primary key (account_id, revision_id)
+    )`,
   ],
 };

@@ -58,7 +58,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const limitsMigrations: Migrations = {
-  "023-usage": [
+  "019-limits": [
     `create table account_usage (
       account_id text not null references accounts (id) on delete cascade,
       day date not null,
@@ -72,7 +72,7 @@ export const limitsMigrations: Migrations = {
       month date not null,
       percent integer not null,
       limit_value bigint not null,
-      noted_at timestamptz not null default now(),
+      noted_at timestamptz not null default app_now(),
       primary key (account_id, quota, month, percent, limit_value)
     )`,
     `create table quota_looks (
@@ -80,10 +80,7 @@ export const limitsMigrations: Migrations = {
       look_at timestamptz not null
     )`,
     "create index quota_looks_due on quota_looks (look_at)",
-  ],
-  "070-paid-tiers": [
-    // Tier set by the operator. `tier` is the effective tier, which may be paid for.
-    "alter table accounts add column arranged_tier text",
+
     `create table tier_grants (
       id text primary key,
       account_id text not null references accounts (id),

@@ -29,17 +29,16 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const mailMigrations: Migrations = {
-  "022-mails": [
+  "016-mails": [
     `create table mails (
       id text primary key,
       user_id text,
       kind text not null,
       content bytea not null,
-      created_at timestamptz not null default now()
+      created_at timestamptz not null default app_now()
     )`,
     "create index mails_created on mails (created_at)",
-  ],
-  "036-mail-preferences": [
+
     `create table mail_preferences (
       user_id text primary key references users (id) on delete cascade,
       product_updates boolean not null,

@@ -63,7 +63,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const profileMigrations: Migrations = {
-  "003-profiles": [
+  "023-profiles": [
     `create table profiles (
     id text primary key,
     account_id text not null references accounts (id),
@@ -75,8 +75,8 @@ export const profileMigrations: Migrations = {
     store_id text,
     size_bytes bigint not null default 0,
     saved_at timestamptz,
-    created_at timestamptz not null default now(),
-    updated_at timestamptz not null default now()
+    created_at timestamptz not null default app_now(),
+    updated_at timestamptz not null default app_now()
   )`,
     "create index profiles_store on profiles (store_id)",
     "create index profiles_account on profiles (account_id, id desc)",
@@ -85,7 +85,7 @@ export const profileMigrations: Migrations = {
     id text primary key,
     profile_id text not null references profiles (id) on delete cascade,
     data_key bytea not null,
-    created_at timestamptz not null default now()
+    created_at timestamptz not null default app_now()
   )`,
     "create index profile_stores_profile on profile_stores (profile_id)",
     "create index profile_stores_age on profile_stores (created_at)",
@@ -105,10 +105,10 @@ export const profileMigrations: Migrations = {
     account_id text not null,
     version bigint not null,
     held_until timestamptz,
-    due_at timestamptz
+    due_at timestamptz,
+    taken_until timestamptz
   )`,
     "create index profile_uses_profile on profile_uses (profile_id)",
     "create index profile_uses_due on profile_uses (due_at) where due_at is not null",
   ],
-  "099-profile-takers": ["alter table profile_uses add column taken_until timestamptz"],
 };

@@ -56,30 +56,63 @@ interface CdpTokensTable {
 }
 
 export const sessionMigrations: Migrations = {
-  "011-session-expiry": [
-    `create index sessions_expiry on sessions (expires_at) where status in ('provisioning', 'live', 'paused')`,
-  ],
-  "013-cdp-tokens": [
+  "006-sessions": [
+    `create table sessions (
+      id text primary key,
+      account_id text not null references accounts (id),
+      status text not null check (status in ('provisioning', 'live', 'paused', 'destroyed', 'errored')),
+      archetype text not null,
+      runtime text not null,
+      profile_id text,
+      proxy_server text,
+      proxy_username text,
+      locale text,
+      timezone text,
+      viewport_width integer,
+      viewport_height integer,
+      viewport_scale double precision,
+      labels jsonb not null,
+      idle_timeout_seconds integer not null,
+      created_at timestamptz not null default app_now(),
+      live_at timestamptz,
+      ended_at timestamptz,
+      ended_reason text,
+      pause_reason text,
+      expires_at timestamptz not null,
+      provision_by timestamptz not null,
+      worker_id text not null references workers (id),
+      placement_epoch bigint not null,
+      control_epoch bigint not null default 0,
+      control_holder text,
+      control_lapses_at timestamptz,
+      control_input_at timestamptz,
+      agent_session_id text,
+      tier text,
+      slot_held boolean not null default true,
+      check ((status in ('destroyed', 'errored')) = (ended_at is not null and ended_reason is not null))
+    )`,
+    "create index sessions_account on sessions (account_id, id desc)",
+    "create index sessions_account_status on sessions (account_id, status, id desc)",
+    "create index sessions_slot on sessions (worker_id) where slot_held",
+    `create index sessions_running on sessions (account_id)
+      where status in ('provisioning', 'live', 'paused')`,
+    "create index sessions_provisioning on sessions (provision_by) where status = 'provisioning'",
+    `create index sessions_running_by_worker on sessions (worker_id)
+      where status in ('provisioning', 'live', 'paused')`,
+    "create index sessions_expiry on sessions (expires_at) where status in ('provisioning', 'live', 'paused')",
+    `create index sessions_control on sessions (control_lapses_at)
+      where control_holder is not null and status in ('live', 'paused')`,
+
     `create table cdp_tokens (
       id text primary key,
       session_id text not null references sessions (id) on delete cascade,
       made_by text not null,
       secret_hash bytea not null,
-      created_at timestamptz not null default now(),
+      created_at timestamptz not null default app_now(),
       opens_until timestamptz not null,
       revoked_at timestamptz
     )`,
     "create index cdp_tokens_session on cdp_tokens (session_id)",
-  ],
-  "023-session-tiers": ["alter table sessions add column tier text"],
-  "057-session-control": [
-    `alter table sessions
-      add column control_holder text,
-      add column control_lapses_at timestamptz,
-      add column control_input_at timestamptz,
-      add column agent_session_id text`,
-    `create index sessions_control on sessions (control_lapses_at)
-      where control_holder is not null and status in ('live', 'paused')`,
   ],
 };
 

@@ -97,7 +97,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const statusMigrations: Migrations = {
-  "084-status": [
+  "025-status": [
     "create table status_gateways (id text primary key, sampled_at timestamptz not null, facts jsonb not null)",
     `create table status_board (
       id boolean primary key default true check (id),

@@ -29,7 +29,7 @@ declare module "../platform/postgres/schema.ts" {
 }
 
 export const teamMigrations: Migrations = {
-  "033-invites": [
+  "017-invites": [
     `create table invites (
       id text primary key,
       account_id text not null references accounts (id) on delete cascade,
@@ -37,6 +37,7 @@ export const teamMigrations: Migrations = {
       role text not null check (role in ('admin', 'member')),
       token_hash bytea not null unique,
       invited_by text references users (id) on delete set null,
+      invited_by_key text,
       created_at timestamptz not null,
       expires_at timestamptz not null,
       accepted_at timestamptz,
@@ -47,5 +48,4 @@ export const teamMigrations: Migrations = {
     "create unique index invites_open on invites (account_id, email) where accepted_at is null and revoked_at is null",
     "create index invites_by on invites (invited_by) where accepted_at is null and revoked_at is null",
   ],
-  "096-invite-keys": ["alter table invites add column invited_by_key text"],
 };

@@ -111,7 +111,7 @@ const added = "select endpoint_id, status, 1 as change from new_rows where not i
 const removed = "select endpoint_id, status, -1 as change from old_rows where not is_test";
 
 export const webhookMigrations: Migrations = {
-  "043-webhooks": [
+  "024-webhooks": [
     `create table webhook_endpoints (
       id text primary key,
       account_id text not null references accounts (id),
@@ -127,10 +127,11 @@ export const webhookMigrations: Migrations = {
       consecutive_failures integer not null default 0,
       failing_since timestamptz,
       last_failure_at timestamptz,
-      created_at timestamptz not null default now(),
-      updated_at timestamptz not null default now()
+      created_at timestamptz not null default app_now(),
+      updated_at timestamptz not null default app_now()
     )`,
     "create index webhook_endpoints_account on webhook_endpoints (account_id, id)",
+    "create index webhook_endpoints_failing on webhook_endpoints (failing_since) where active and failing_since is not null",
 
     // A separate table, because counts change with every delivery, while endpoints are read for every event.
     `create table webhook_counts (
@@ -157,7 +158,7 @@ export const webhookMigrations: Migrations = {
       replay_of text,
       replayed_at timestamptz,
       reason text,
-      created_at timestamptz not null default now(),
+      created_at timestamptz not null default app_now(),
       delivered_at timestamptz
     )`,
     // Deliveries are deleted with their account, even if their endpoint was deleted before.
@@ -175,8 +176,5 @@ export const webhookMigrations: Migrations = {
       for each statement execute function count_moved_deliveries()`,
     `create trigger count_removed after delete on webhook_deliveries
       referencing old table as old_rows for each statement execute function count_removed_deliveries()`,
-  ],
-  "051-failing-webhooks": [
-    "create index webhook_endpoints_failing on webhook_endpoints (failing_since) where active and failing_since is not null",
   ],
 };

@@ -1,10 +1,13 @@
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { migrations } from "../../src/app/migrations.ts";
 import { type Database, openDatabase, type Queryable, type Tx } from "../../src/platform/postgres/database.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
-import { makeDataDirectory, silentLog } from "../support/database.ts";
+import type { Migrations } from "../../src/platform/postgres/schema.ts";
+import { openStorage } from "../../src/platform/postgres/storage.ts";
+import { databaseUrl, makeDataDirectory, silentLog } from "../support/database.ts";
 
 let directory: string;
 let postgres: EmbeddedPostgres;
@@ -42,6 +45,32 @@ test("an empty database is migrated once when several gateways start at the same
   const counted = databases.map((db) => db.named<{ count: number }>(count, []));
   expect(await Promise.all(counted)).toEqual(databases.map(() => [{ count: 1 }]));
 }, 60_000);
+
+/** Creates a database to which some migrations were applied. */
+async function createDatabase(name: string, applied: Migrations) {
+  await open().named({ name: `create-${name}`, text: `create database ${name}` }, []);
+  const target = { url: databaseUrl(join(directory, "postgres", "run"), name) };
+  const db = openDatabase(target, silentLog, 1);
+  onTestFinished(() => db.close());
+  await db.migrate(applied);
+  return { db, target };
+}
+
+test("a database created before the first release is refused by control processes and gateways", async () => {
+  const { db, target } = await createDatabase("unreleased", { "001-ground": ["create table accounts (id text)"] });
+  const refusal = "the database was created before release 0.2.0 and cannot be upgraded: start with an empty DATA_DIR";
+  await expect(db.migrate(migrations)).rejects.toThrow(refusal);
+  const { part } = openStorage(target, silentLog, migrations, { readying: "await" });
+  onTestFinished(async () => void (await part.stop?.()));
+  await expect(part.start?.()).rejects.toThrow(refusal);
+});
+
+test("a release accepts a database with migrations of a later release", async () => {
+  const later = { ...migrations, "999-later": ["create table later (id text)"] };
+  const { db } = await createDatabase("later", later);
+  expect(await db.migrate(migrations)).toEqual({ applied: [], newer: ["999-later"] });
+  expect(await db.migrate(later)).toEqual({ applied: [], newer: [] });
+});
 
 test("a transaction fails if its connection breaks between statements, and the next transaction succeeds", async () => {
   const [db, other] = [open(), open()];

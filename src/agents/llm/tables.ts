@@ -44,7 +44,7 @@ declare module "../../platform/postgres/schema.ts" {
 }
 
 export const llmMigrations: Migrations = {
-  "080-llm": [
+  "026-llm": [
     `create table llm_keys (
       account_id text primary key references accounts (id) on delete cascade,
       provider text not null,

@@ -19,7 +19,7 @@ declare module "../../platform/postgres/schema.ts" {
 }
 
 export const recipeMigrations: Migrations = {
-  "086-recipes": [
+  "027-recipes": [
     `create table recipes (
       id text primary key,
       account_id text not null references accounts (id),
@@ -27,7 +27,7 @@ export const recipeMigrations: Migrations = {
       description text,
       step_count integer not null,
       contents bytea not null,
-      created_at timestamptz not null default now()
+      created_at timestamptz not null default app_now()
     )`,
     "create index recipes_account on recipes (account_id, id desc)",
   ],

@@ -39,7 +39,7 @@ export interface AgentSessionsTable {
 }
 
 export const agentSessionMigrations: Migrations = {
-  "058-agent-sessions": [
+  "028-agent-sessions": [
     `create table agent_sessions (
       id text primary key,
       account_id text not null references accounts (id),
@@ -48,18 +48,17 @@ export const agentSessionMigrations: Migrations = {
       mode text not null,
       instructions text,
       model text,
+      recipe_id text,
       labels jsonb not null,
-      created_at timestamptz not null default now(),
+      limits jsonb,
+      allowed_domains jsonb not null default '[]',
+      variable_names jsonb not null default '[]',
+      variables bytea,
+      created_at timestamptz not null default app_now(),
       ended_at timestamptz
     )`,
     "create index agent_sessions_account on agent_sessions (account_id, id desc)",
     "create index agent_sessions_session on agent_sessions (session_id)",
-  ],
-  "083-agent-limits": ["alter table agent_sessions add column limits jsonb"],
-  "088-agent-domains": ["alter table agent_sessions add column allowed_domains jsonb not null default '[]'"],
-  "090-agent-recipes": ["alter table agent_sessions add column recipe_id text"],
-  "092-agent-variables": [
-    "alter table agent_sessions add column variables bytea, add column variable_names jsonb not null default '[]'",
     "create index agent_sessions_variables on agent_sessions (id) where variables is not null",
   ],
 };

@@ -97,7 +97,7 @@ declare module "../../platform/postgres/schema.ts" {
 }
 
 export const turnMigrations: Migrations = {
-  "082-agent-turns": [
+  "029-agent-turns": [
     `create table agent_turns (
       id text primary key,
       agent_session_id text not null references agent_sessions (id) on delete cascade,
@@ -111,8 +111,14 @@ export const turnMigrations: Migrations = {
       model text not null,
       provider text not null,
       limits jsonb not null,
+      recipe jsonb,
+      recipe_plan bytea,
+      output_schema jsonb,
+      output jsonb,
+      misfits integer not null default 0,
       steps integer not null default 0,
       tokens bigint not null default 0,
+      cost bigint,
       worked_ms bigint not null default 0,
       control_epoch bigint,
       waits_until timestamptz,
@@ -137,10 +143,5 @@ export const turnMigrations: Migrations = {
       call_id text not null,
       unique (turn_id, call_id)
     )`,
-  ],
-  "089-agent-costs": ["alter table agent_turns add column cost bigint"],
-  "091-recipe-turns": ["alter table agent_turns add column recipe jsonb, add column recipe_plan bytea"],
-  "093-turn-outputs": [
-    "alter table agent_turns add column output_schema jsonb, add column output jsonb, add column misfits integer not null default 0",
   ],
 };

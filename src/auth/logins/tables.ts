@@ -49,7 +49,7 @@ declare module "../../platform/postgres/schema.ts" {
 }
 
 export const loginMigrations: Migrations = {
-  "030-logins": [
+  "013-logins": [
     `create table logins (
     id text primary key,
     user_id text not null references users (id) on delete cascade,

@@ -22,17 +22,15 @@ declare module "../../platform/postgres/schema.ts" {
 }
 
 export const mfaMigrations: Migrations = {
-  "033-recovery-codes": [
+  "015-mfa": [
     `create table recovery_codes (
-    user_id text not null references users (id) on delete cascade,
-    hash bytea not null,
-    primary key (user_id, hash)
-  )`,
-  ],
-  "040-factor-removals": [
+      user_id text not null references users (id) on delete cascade,
+      hash bytea not null,
+      primary key (user_id, hash)
+    )`,
     `create table factor_removals (
-    user_id text primary key references users (id) on delete cascade,
-    due_at timestamptz
-  )`,
+      user_id text primary key references users (id) on delete cascade,
+      due_at timestamptz
+    )`,
   ],
 };

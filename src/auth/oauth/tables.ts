@@ -16,7 +16,7 @@ declare module "../../platform/postgres/schema.ts" {
 }
 
 export const oauthMigrations: Migrations = {
-  "035-key-tokens": [
+  "004-key-tokens": [
     `create table key_tokens (
     id text primary key,
     key_id text not null references api_keys (id) on delete cascade,

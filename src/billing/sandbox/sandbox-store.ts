@@ -20,7 +20,7 @@ declare module "../../platform/postgres/schema.ts" {
 }
 
 export const sandboxMigrations: Migrations = {
-  "071-sandbox": [
+  "022-payment-sandbox": [
     `create table sandbox_things (
       id text primary key,
       kind text not null,

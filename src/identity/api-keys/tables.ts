@@ -30,12 +30,23 @@ declare module "../../platform/postgres/schema.ts" {
 }
 
 export const keyMigrations: Migrations = {
-  "030-api-keys": [
-    `alter table api_keys
-      add column created_by text,
-      add column addresses text[] not null default '{}',
-      add column last_used_at timestamptz,
-      add column rotated_to text`,
+  "003-api-keys": [
+    `create table api_keys (
+      id text primary key,
+      account_id text not null references accounts (id),
+      name text not null,
+      secret_hash bytea not null,
+      scopes text[] not null,
+      created_at timestamptz not null default app_now(),
+      expires_at timestamptz,
+      revoked_at timestamptz,
+      created_by text,
+      created_by_key text,
+      addresses text[] not null default '{}',
+      last_used_at timestamptz,
+      rotated_to text
+    )`,
+    "create index api_keys_account on api_keys (account_id, id)",
+    "create index api_keys_expiry on api_keys (expires_at) where revoked_at is null and expires_at is not null",
   ],
-  "096-key-makers": ["alter table api_keys add column created_by_key text"],
 };

@@ -31,13 +31,21 @@ declare module "../../platform/postgres/schema.ts" {
 }
 
 export const idempotencyMigrations: Migrations = {
-  "011-attempts": [
-    `alter table idempotency_keys
-      add column caller text not null default '',
-      add column seed text not null default '',
-      add column epoch bigint not null default 1,
-      add column beat_at timestamptz not null default now(),
-      add column sealed boolean not null default false,
-      alter column failure type bytea using convert_to(failure, 'UTF8')`,
+  "009-idempotency-keys": [
+    `create table idempotency_keys (
+      account_id text not null references accounts (id),
+      key text not null,
+      caller text not null default '',
+      request_hash bytea not null,
+      seed text not null default '',
+      epoch bigint not null default 1,
+      beat_at timestamptz not null default app_now(),
+      answer bytea,
+      failure bytea,
+      sealed boolean not null default false,
+      created_at timestamptz not null default app_now(),
+      primary key (account_id, key)
+    )`,
+    "create index idempotency_keys_age on idempotency_keys (created_at)",
   ],
 };

@@ -1,17 +1,10 @@
-import {
-  type Compilable,
-  CompiledQuery,
-  Kysely,
-  PostgresDialect,
-  type PostgresPool,
-  type PostgresPoolClient,
-} from "kysely";
-import { type Migration, Migrator } from "kysely/migration";
+import { type Compilable, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
 import pg from "pg";
 import { sleep } from "../bounded-wait.ts";
 import { fail, failFields } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
+import { type MigrationResult, runMigrations } from "./run-migrations.ts";
 import type { Migrations, Schema } from "./schema.ts";
 
 /** Timeouts in milliseconds, so that stuck statements do not block clients. */
@@ -57,7 +50,8 @@ export interface Database extends Queryable {
    * always fails the transaction, even if its error is caught.
    */
   transaction<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
-  migrate(migrations: Migrations): Promise<void>;
+  /** Applies missing migrations. Throws StartRefused if the database is older than the first migration. */
+  migrate(migrations: Migrations): Promise<MigrationResult>;
   /** Returns the names of applied migrations. */
   appliedMigrations(): Promise<ReadonlySet<string>>;
   close(): Promise<void>;
@@ -148,10 +142,7 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
       return rows;
     },
     migrate: (migrations) => migrate(target, log, migrations),
-    async appliedMigrations() {
-      const { rows } = await pool.query<{ name: string }>("select name from kysely_migration").catch(rethrowUnlessNew);
-      return new Set(rows.map(({ name }) => name));
-    },
+    appliedMigrations: () => readApplied(pool),
     async close() {
       await sql.destroy();
       // Kysely does not close a pool that it has never used.
@@ -229,24 +220,20 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
   return result;
 }
 
-/** Migrates the database. Kysely takes an advisory lock, so that only one gateway migrates. */
-async function migrate(target: DatabaseTarget, log: Log, migrations: Migrations): Promise<void> {
+async function readApplied(pool: pg.Pool): Promise<ReadonlySet<string>> {
+  const { rows } = await pool.query<{ name: string }>("select name from kysely_migration").catch(rethrowUnlessNew);
+  return new Set(rows.map(({ name }) => name));
+}
+
+async function migrate(target: DatabaseTarget, log: Log, migrations: Migrations): Promise<MigrationResult> {
+  // The migrator uses one connection, and reads of applied migrations the other.
   const pool = createPool(target, log, 2, migrationTimeouts);
   const sql = kyselyOver<unknown>(connectTo(pool), () => pool.end());
   try {
-    const migrator = new Migrator({ db: sql, provider: { getMigrations: async () => asKysely(migrations) } });
-    const { error } = await migrator.migrateToLatest();
-    if (error) throw error;
+    return await runMigrations(sql, migrations, () => readApplied(pool));
   } finally {
     await sql.destroy();
   }
-}
-
-function asKysely(migrations: Migrations): Record<string, Migration> {
-  const run = (statements: readonly string[]) => async (db: Kysely<unknown>) => {
-    for (const statement of statements) await db.executeQuery(CompiledQuery.raw(statement));
-  };
-  return Object.fromEntries(Object.entries(migrations).map(([name, statements]) => [name, { up: run(statements) }]));
 }
 
 /** A connection that converts errors, and is removed from the pool on release if it was lost. */

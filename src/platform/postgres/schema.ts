@@ -15,6 +15,6 @@ export type BigInteger = ColumnType<string, bigint | number | string, bigint | n
 
 /**
  * Statements of migrations by name. Migrations of all features run in the order of their names, so a new migration
- * needs the highest number. Migrations are forward-only and safe while the previous release runs.
+ * needs the highest number. Migrations are forward-only and safe while the previous release runs, see CONTRIBUTING.md.
  */
 export type Migrations = Readonly<Record<string, readonly string[]>>;

@@ -8,6 +8,7 @@ import { StartRefused } from "../start-refused.ts";
 import { type Database, type DatabaseTarget, openDatabase } from "./database.ts";
 import { createEmbeddedPostgres, embeddedTarget } from "./embedded-postgres.ts";
 import { createLoneLock } from "./lone-lock.ts";
+import { refuseUnreleased } from "./run-migrations.ts";
 import type { Migrations } from "./schema.ts";
 
 /** Milliseconds. */
@@ -95,6 +96,7 @@ export function openStorage(
   /** Describes missing migrations. Accepts migrations of later releases, which are safe for this release. */
   async function findMissingMigration(): Promise<string | undefined> {
     const applied = await db.appliedMigrations();
+    refuseUnreleased(applied, migrations);
     const missing = Object.keys(migrations).filter((name) => !applied.has(name));
     return missing.length === 0
       ? undefined
@@ -104,7 +106,10 @@ export function openStorage(
   async function awaitReady(findObstacle: () => Promise<string | undefined>): Promise<void> {
     let obstacle: string | undefined;
     const isClear = async (): Promise<boolean> => {
-      obstacle = await findObstacle().catch((error: Error) => `PostgreSQL cannot be used: ${error.message}`);
+      obstacle = await findObstacle().catch((error: Error) => {
+        if (error instanceof StartRefused) throw error;
+        return `PostgreSQL cannot be used: ${error.message}`;
+      });
       return obstacle === undefined;
     };
     if (!(await waitUntil(isClear, { timeout: times.ready, every: times.look }))) throw new StartRefused(obstacle);

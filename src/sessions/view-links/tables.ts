@@ -21,7 +21,7 @@ interface ViewLinksTable {
 }
 
 export const viewLinkMigrations: Migrations = {
-  "056-view-links": [
+  "007-view-links": [
     `create table view_links (
       id text primary key,
       session_id text not null references sessions (id) on delete cascade,
@@ -29,17 +29,14 @@ export const viewLinkMigrations: Migrations = {
       secret_hash bytea not null,
       name text not null,
       control boolean not null,
-      created_at timestamptz not null default date_trunc('milliseconds', now()),
+      created_at timestamptz not null default date_trunc('milliseconds', app_now()),
       expires_at timestamptz not null,
-      revoked_at timestamptz
+      revoked_at timestamptz,
+      client_id text,
+      opens_until timestamptz,
+      viewer_hash bytea
     )`,
     "create index view_links_session on view_links (session_id, id desc)",
-  ],
-  "059-view-links-for-one": [
-    `alter table view_links
-      add column client_id text,
-      add column opens_until timestamptz,
-      add column viewer_hash bytea`,
   ],
 };
 

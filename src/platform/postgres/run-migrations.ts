@@ -1,0 +1,56 @@
+import { CompiledQuery, type Kysely } from "kysely";
+import { type Migration, Migrator } from "kysely/migration";
+import { StartRefused } from "../start-refused.ts";
+import type { Migrations } from "./schema.ts";
+
+/** Names of migrations. */
+export interface MigrationResult {
+  /** Migrations that this call applied. */
+  readonly applied: readonly string[];
+  /** Migrations of later releases that the database already had. */
+  readonly newer: readonly string[];
+}
+
+/** Throws if a release before 0.2.0, whose migrations were replaced, created the database. */
+export function refuseUnreleased(applied: ReadonlySet<string>, migrations: Migrations): void {
+  const [first] = Object.keys(migrations).sort();
+  if (applied.size === 0 || first === undefined || applied.has(first)) return;
+  throw new StartRefused(
+    "the database was created before release 0.2.0 and cannot be upgraded: start with an empty DATA_DIR or database",
+  );
+}
+
+/**
+ * Applies missing migrations and accepts those of later releases, which are safe for this release. Kysely holds an
+ * advisory lock meanwhile, so that only one process migrates.
+ */
+export async function runMigrations(
+  db: Kysely<unknown>,
+  migrations: Migrations,
+  readApplied: () => Promise<ReadonlySet<string>>,
+): Promise<MigrationResult> {
+  let newer: readonly string[] = [];
+  /** Called with the lock held. */
+  const getMigrations = async (): Promise<Record<string, Migration>> => {
+    const applied = await readApplied();
+    refuseUnreleased(applied, migrations);
+    newer = [...applied].filter((name) => !(name in migrations)).sort();
+    // Kysely refuses a database with migrations that it does not know.
+    const known = newer.map((name) => [name, asKysely([])] as const);
+    return Object.fromEntries([
+      ...Object.entries(migrations).map(([name, statements]) => [name, asKysely(statements)] as const),
+      ...known,
+    ]);
+  };
+  const { error, results = [] } = await new Migrator({ db, provider: { getMigrations } }).migrateToLatest();
+  if (error) throw error;
+  return { applied: results.map(({ migrationName }) => migrationName), newer };
+}
+
+function asKysely(statements: readonly string[]): Migration {
+  return {
+    async up(db) {
+      for (const statement of statements) await db.executeQuery(CompiledQuery.raw(statement));
+    },
+  };
+}
