@@ -148,7 +148,7 @@ CREATE TABLE sessions (
   control_lapses_at timestamp with time zone,
   control_input_at timestamp with time zone,
   agent_session_id text,
-  tier text,
+  tier text NOT NULL,
   slot_held boolean NOT NULL DEFAULT true,
   CONSTRAINT sessions_check CHECK (((status = ANY (ARRAY['destroyed'::text, 'errored'::text])) = ((ended_at IS NOT NULL) AND (ended_reason IS NOT NULL)))),
   CONSTRAINT sessions_status_check CHECK ((status = ANY (ARRAY['provisioning'::text, 'live'::text, 'paused'::text, 'destroyed'::text, 'errored'::text]))),
@@ -198,7 +198,6 @@ CREATE INDEX view_links_session ON view_links USING btree (session_id, id DESC);
 
 CREATE TABLE events (
   "position" bigint GENERATED ALWAYS AS IDENTITY,
-  xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
   number bigint,
   id text NOT NULL,
   account_id text NOT NULL,
@@ -237,7 +236,6 @@ CREATE TABLE idempotency_keys (
   beat_at timestamp with time zone NOT NULL DEFAULT app_now(),
   answer bytea,
   failure bytea,
-  sealed boolean NOT NULL DEFAULT false,
   created_at timestamp with time zone NOT NULL DEFAULT app_now(),
   CONSTRAINT idempotency_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   CONSTRAINT idempotency_keys_pkey PRIMARY KEY (account_id, key)
@@ -949,8 +947,6 @@ CREATE INDEX transcript_entries_session ON transcript_entries USING btree (agent
 CREATE INDEX transcript_entries_age ON transcript_entries USING btree (created_at);
 
 CREATE SEQUENCE event_numbers;
-
-CREATE SEQUENCE work_claims;
 
 CREATE OR REPLACE FUNCTION app_now()
  RETURNS timestamp with time zone

@@ -38,7 +38,6 @@ export const eventMigrations: Migrations = {
   "008-events": [
     `create table events (
       position bigint generated always as identity primary key,
-      xid xid8 not null default pg_current_xact_id(),
       number bigint,
       id text not null unique,
       account_id text not null references accounts (id),

@@ -57,7 +57,6 @@ export const jobMigrations: Migrations = {
     // Indexes unclaimed queues only, so that claims do not scan held ones.
     "create index job_queues_free on job_queues (kind, due_at) where claim is null",
     "create index job_queues_held on job_queues (claim) where claim is not null",
-    "create sequence work_claims",
 
     `create table jobs (
       id bigint generated always as identity primary key,

@@ -17,7 +17,7 @@ export interface StoredUsage {
   readonly running: readonly {
     readonly id: string;
     /** Tier at the session's creation. */
-    readonly tier: string | null;
+    readonly tier: string;
     /** Unix time in milliseconds, or null if not live yet. */
     readonly liveAt: number | null;
   }[];

@@ -62,7 +62,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
 
   /** Quota for a session. If its account's tier is lowered, the limit at the session's creation still applies. */
   const quotaOfSession = (account: Entitlement, { tier }: MonthUsage["running"][number]): number =>
-    Math.max(quotaOf(account), tier === null ? 0 : quotaOf({ ...account, tier }));
+    Math.max(quotaOf(account), quotaOf({ ...account, tier }));
 
   /** Returns until when a forecast holds: the end of the month, or the expiry of an override. */
   function validUntil(account: Entitlement): number {

@@ -38,8 +38,8 @@ export interface SessionsTable {
   control_input_at: ColumnType<Date | null, undefined, Date | null>;
   /** The agent session that drives the session. */
   agent_session_id: ColumnType<string | null, undefined, string | null>;
-  /** Tier of the account at creation; its limits apply to the session. Null in rows of earlier releases. */
-  tier: ColumnType<string | null, string, never>;
+  /** Tier of the account at creation; its limits apply to the session. */
+  tier: ColumnType<string, string, never>;
   /** Whether a slot of the worker is taken: from placement until the worker no longer has the session. */
   slot_held: Generated<boolean>;
 }
@@ -87,7 +87,7 @@ export const sessionMigrations: Migrations = {
       control_lapses_at timestamptz,
       control_input_at timestamptz,
       agent_session_id text,
-      tier text,
+      tier text not null,
       slot_held boolean not null default true,
       check ((status in ('destroyed', 'errored')) = (ended_at is not null and ended_reason is not null))
     )`,

@@ -60,7 +60,7 @@ async function readTerminalEvents(dataDir: string): Promise<ReadonlyMap<string, 
   await client.connect();
   try {
     const { rows } = await client.query<{ subject: string; types: string[] }>(
-      `select subject, array_agg(type order by xid, position) as types from events
+      `select subject, array_agg(type order by position) as types from events
         where type in ('session.completed', 'session.failed') group by subject`,
     );
     return new Map(rows.map(({ subject, types }) => [subject, types]));

@@ -23,7 +23,7 @@ export async function readBooks({ postgres }: Deployment, known: ReadonlySet<str
   try {
     const { rows } = await client.query<SessionEntry>(
       `select s.id, s.status, s.ended_reason, s.slot_held, s.live_at is not null as was_live,
-         coalesce((select array_agg(e.type order by e.xid, e.position) from events e where e.subject = s.id), '{}') as types
+         coalesce((select array_agg(e.type order by e.position) from events e where e.subject = s.id), '{}') as types
        from sessions s order by s.id`,
     );
     const listed = new Set(rows.map(({ id }) => id));

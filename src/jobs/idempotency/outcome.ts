@@ -31,18 +31,18 @@ export function createOutcomes(sealer: Sealer) {
     ): StoredOutcome {
       const seal = (bytes: Uint8Array) => sealer.seal(bytes, contextOf(request));
       if (!(outcome instanceof Failure))
-        return { answer: seal(toBinary(output, outcome)), failure: null, sealed: true };
+        return { answer: seal(toBinary(output, outcome)), failure: null };
       const { slug, detail, extensions, errors } = outcome;
       const stored: StoredFailure = { slug, extensions, errors, ...(detail !== undefined && { detail }) };
-      return { answer: null, failure: seal(Buffer.from(JSON.stringify(stored))), sealed: true };
+      return { answer: null, failure: seal(Buffer.from(JSON.stringify(stored))) };
     },
     /** Returns undefined if there is no outcome yet. */
     read(
       request: Pick<KeyedRequest, "accountId" | "key">,
       output: DescMessage,
-      { answer, failure, sealed }: StoredOutcome,
+      { answer, failure }: StoredOutcome,
     ): Message | Failure | undefined {
-      const open = (bytes: Buffer) => (sealed ? sealer.open(bytes, contextOf(request)) : bytes);
+      const open = (bytes: Buffer) => sealer.open(bytes, contextOf(request));
       if (failure) return toFailure(open(failure).toString());
       return answer ? fromBinary(output, open(answer)) : undefined;
     },

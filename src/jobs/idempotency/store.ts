@@ -24,7 +24,6 @@ export interface RequestClaim {
 export interface StoredOutcome {
   readonly answer: Buffer | null;
   readonly failure: Buffer | null;
-  readonly sealed: boolean;
 }
 
 const keptFor = sql`interval '24 hours'`;
@@ -76,7 +75,7 @@ export async function claimRequest(
 export async function findRequest(db: Database, accountId: string, key: string) {
   return db.sql
     .selectFrom("idempotency_keys")
-    .select(["caller", "request_hash", "answer", "failure", "sealed"])
+    .select(["caller", "request_hash", "answer", "failure"])
     .where("account_id", "=", accountId)
     .where("key", "=", key)
     .executeTakeFirst();

@@ -15,12 +15,10 @@ interface IdempotencyKeysTable {
   epoch: ColumnType<string, undefined, string>;
   /** Last heartbeat of the running attempt. */
   beat_at: Stamp;
-  /** Response message in binary. Null, like `failure`, while an attempt is running. */
+  /** Response message in binary, encrypted. Null, like `failure`, while an attempt is running. */
   answer: Buffer | null;
-  /** JSON of a permanent failure. */
+  /** JSON of a permanent failure, encrypted. */
   failure: Buffer | null;
-  /** Whether `answer` and `failure` are sealed. Records of earlier releases may not be. */
-  sealed: Generated<boolean>;
   created_at: Stamp;
 }
 
@@ -42,7 +40,6 @@ export const idempotencyMigrations: Migrations = {
       beat_at timestamptz not null default app_now(),
       answer bytea,
       failure bytea,
-      sealed boolean not null default false,
       created_at timestamptz not null default app_now(),
       primary key (account_id, key)
     )`,
