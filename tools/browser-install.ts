@@ -74,7 +74,7 @@ export async function installByPlaywright(
   browsers: string[],
   withDependencies: boolean,
 ): Promise<void> {
-  const installer = fileURLToPath(new URL("../node_modules/playwright-core/cli.js", import.meta.url));
+  const installer = fileURLToPath(new URL("../node_modules/playwright/cli.js", import.meta.url));
   const flags = withDependencies ? ["--with-deps"] : [];
   const env = { ...process.env, PLAYWRIGHT_BROWSERS_PATH: directory };
   await run(process.execPath, [installer, "install", ...flags, ...browsers], env);

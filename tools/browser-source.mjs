@@ -30,7 +30,7 @@ export function operatingSystem() {
  */
 export function installCommand(directory) {
   if (operatingSystem() === "debian") return "sudo apt-get install -y chromium chromium-headless-shell";
-  return `PLAYWRIGHT_BROWSERS_PATH=${directory} npx playwright-core install --with-deps chromium`;
+  return `PLAYWRIGHT_BROWSERS_PATH=${directory} npx playwright install --with-deps chromium`;
 }
 
 /**

@@ -39,7 +39,7 @@ function report(wasTried: boolean): void {
   const missing = browserRuntimes.filter((runtime) => found[runtime] === undefined);
   if (paths.length === 0) throw new Error(noBrowser(directory, wasTried && uid === 0));
   if (running.length === 0) {
-    const repair = "sudo npx playwright-core install-deps chromium";
+    const repair = "sudo npx playwright install-deps chromium";
     throw new Error(`${paths.join(" and ")} cannot start: run \`${repair}\`, and start again.`);
   }
   if (missing.length > 0) {

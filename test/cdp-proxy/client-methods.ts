@@ -1,6 +1,6 @@
 /** Methods that clients can send, from their packages. Tests compare them with those that installed clients send. */
 const clients = {
-  /** playwright-core 1.65.1, and @playwright/mcp 0.0.83, which adds no methods. */
+  /** playwright 1.65.1, and @playwright/mcp 0.0.83, which adds no methods. */
   playwright: {
     Browser: `
         cancelDownload close getVersion getWindowBounds getWindowForTarget grantPermissions resetPermissions

@@ -1,4 +1,4 @@
-import { chromium } from "playwright-core";
+import { chromium } from "playwright";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { BareClient, borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { LiveClient } from "../support/live-client.ts";

@@ -1,4 +1,4 @@
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, chromium, type Page } from "playwright";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CaptureFormat, CaptureKind, CaptureScale } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";

@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Page } from "playwright";
 import { type Way, ways } from "./way-out.ts";
 
 /** Lets a page try one channel to one address. Resolves at the browser's outcome, or at the limit in milliseconds. */

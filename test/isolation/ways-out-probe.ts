@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
-import { type BrowserContext, chromium } from "playwright-core";
+import { type BrowserContext, chromium } from "playwright";
 import { ProxySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import type { Isolation } from "../../src/platform/isolation.ts";

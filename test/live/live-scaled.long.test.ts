@@ -1,4 +1,4 @@
-import type { Browser } from "playwright-core";
+import type { Browser } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";

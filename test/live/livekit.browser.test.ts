@@ -1,4 +1,4 @@
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, chromium, type Page } from "playwright";
 import { connect as connectPuppeteer } from "puppeteer-core";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
 import { BareClient } from "../support/cdp-proxy-scene.ts";

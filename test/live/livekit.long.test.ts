@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { type AddressInfo, connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { createServer } from "node:tls";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Page } from "playwright";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { LiveKitSignal } from "../../workers/live/livekit-signal.ts";

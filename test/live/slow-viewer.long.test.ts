@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Page } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { pssBytes } from "../../tools/bench/processes.ts";

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import axe from "axe-core";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Page } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { BareClient, type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 import { openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";

@@ -1,4 +1,4 @@
-import { devices } from "playwright-core";
+import { devices } from "playwright";
 import { expect, test } from "vitest";
 
 test("the device list equals that of the installed Playwright; `-u` copies it", async () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { connect as connectHttp2 } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Page } from "playwright";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { StatusService } from "../../src/gen/pilothouse/v1/status_pb.ts";
 import { httpRouteOf } from "../../src/kernel/http-route.ts";

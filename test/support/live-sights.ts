@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Page } from "playwright";
 import { expect } from "vitest";
 import { BareClient, type LendScene } from "./cdp-proxy-scene.ts";
 import { type LiveViewer, says } from "./live-viewer.ts";

@@ -1,4 +1,4 @@
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright";
 import { expect } from "vitest";
 
 const patient = { timeout: 30_000 };

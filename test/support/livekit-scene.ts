@@ -1,5 +1,5 @@
 import { RoomServiceClient } from "livekit-server-sdk";
-import type { Browser } from "playwright-core";
+import type { Browser } from "playwright";
 import { onTestFinished, test } from "vitest";
 import { type OwnLendScene, startLendScene } from "./cdp-proxy-scene.ts";
 import { sightsOf } from "./live-sights.ts";

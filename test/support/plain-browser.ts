@@ -1,5 +1,5 @@
 import { tmpdir } from "node:os";
-import { type Browser, chromium } from "playwright-core";
+import { type Browser, chromium } from "playwright";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 
 /** Launches an ordinary browser for our own pages. */

@@ -1,4 +1,4 @@
-import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright-core";
+import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright";
 import type { ConnectionMessage } from "../../workers/cdp/connection-message.ts";
 import type { ConnectionUser } from "../../workers/cdp/connection-user.ts";
 import type { BrowserProcess } from "../../workers/isolation/browser-process.ts";

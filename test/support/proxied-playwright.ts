@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright-core";
+import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright";
 import { type ProxyCdpRequest, ProxyCdpRequestSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { CdpProxy } from "../../workers/cdp-proxy/cdp-proxy.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Browser, chromium, type Locator, type Page } from "playwright-core";
+import { type Browser, chromium, type Locator, type Page } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import type { HostileDriver } from "../support/hostile-runner.ts";

@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Page } from "playwright";
 
 /**
  * A scrolling page that paints the time and the number of received presses as bits, so that pictures can be decoded.

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Page } from "playwright";
 import { openLink, windowPoint } from "../../test/support/live-viewer.ts";
 import { LiveKitServer } from "../../test/support/livekit-server.ts";
 import { launchPlainBrowser } from "../../test/support/plain-browser.ts";

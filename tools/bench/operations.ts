@@ -1,4 +1,4 @@
-import { chromium, type Page } from "playwright-core";
+import { chromium, type Page } from "playwright";
 import { pageScript } from "../../src/gen/injected/page-script.ts";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { type Service, startService } from "../../test/support/service.ts";

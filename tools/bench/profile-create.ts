@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { chromium } from "playwright-core";
+import { chromium } from "playwright";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { ProfileSites } from "../../test/support/profile-sites.ts";
 import { type Rest, restClient } from "../../test/support/rest.ts";

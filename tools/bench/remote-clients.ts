@@ -1,4 +1,4 @@
-import { chromium, type Page } from "playwright-core";
+import { chromium, type Page } from "playwright";
 import { WebSocket } from "ws";
 import { startLendScene } from "../../test/support/cdp-proxy-scene.ts";
 import { openSlowLink } from "../../test/support/slow-link.ts";

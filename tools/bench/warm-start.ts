@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Browser, chromium } from "playwright-core";
+import { type Browser, chromium } from "playwright";
 import { startService } from "../../test/support/service.ts";
 import { type Bench, type Row, ratioVerdict } from "./bench.ts";
 import { browserPath, sandboxFlags } from "./browsers.ts";

@@ -1,4 +1,4 @@
-import type { CDPSession as PlaywrightSession } from "playwright-core";
+import type { CDPSession as PlaywrightSession } from "playwright";
 
 /** Sends a command and resolves with its result, typed by the protocol. */
 export type Send = PlaywrightSession["send"];

@@ -1,5 +1,5 @@
 // Playwright as a customer runs it: performs all actions of a client, then waits to be killed.
-import { chromium } from "playwright-core";
+import { chromium } from "playwright";
 import type { Deeds, Orders } from "../../support/outside-client.ts";
 
 const orders: Orders = JSON.parse(process.argv[2] ?? "");

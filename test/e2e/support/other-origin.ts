@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Page } from "playwright-core";
+import type { Page } from "playwright";
 import { build } from "vite";
 import { launchPlainBrowser } from "../../support/plain-browser.ts";
 
