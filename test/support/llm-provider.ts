@@ -28,9 +28,23 @@ export interface Asked {
   readonly body: any;
   /** Tool results in the request as text, by the tool's name. */
   readonly results: readonly string[];
+  /** Number of the model's steps in the conversation so far. A repeated request has the same number. */
+  readonly step: number;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies of protocols that are not ours.
+const isOfModel = ({ role, type }: any): boolean =>
+  role === "assistant" || role === "model" || type === "function_call";
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies of protocols that are not ours.
+function stepOf({ messages, input, contents }: any): number {
+  const own: boolean[] = [messages, input, contents].find(Array.isArray)?.map(isOfModel) ?? [];
+  return own.filter((isOwn, index) => isOwn && !own[index - 1]).length;
 }
 
 type Script = (asked: Asked, index: number) => Said | Mishap | Promise<Said | Mishap>;
+
+export type ScriptedStep = Said | ((asked: Asked) => Said | Promise<Said>);
 
 /** Accepted keys and unknown models. Others are refused as the provider does. */
 const goodKey = /^(good|sk|AIza)-/;
@@ -46,8 +60,30 @@ export class LlmProvider implements AsyncDisposable {
   readonly #server = createServer((request, response) => {
     this.#answer(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
+  readonly #pastKeys = new Set<string>();
   readonly asked: Asked[] = [];
   script: Script = () => ({ text: "Done." });
+  /** Key for requests to the present script. */
+  key = "good-key-x0";
+
+  /** Begins a script with a key of its own. Late requests with earlier keys get no answer and are not recorded. */
+  begin(script: Script = () => ({ text: "Done." })): void {
+    this.#pastKeys.add(this.key);
+    this.key = `good-key-x${this.#pastKeys.size}`;
+    this.asked.length = 0;
+    this.script = script;
+  }
+
+  /** Sets the successive answers from the next request on. A repeated request gets its answer again. */
+  say(...script: readonly ScriptedStep[]): void {
+    this.asked.length = 0;
+    let first: number | undefined;
+    this.script = (asked) => {
+      first ??= asked.step;
+      const next = script[asked.step - first] ?? { text: "There is nothing more in the script." };
+      return typeof next === "function" ? next(asked) : next;
+    };
+  }
 
   async start(): Promise<this> {
     await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
@@ -78,11 +114,12 @@ export class LlmProvider implements AsyncDisposable {
     };
     const key = dialect.keyOf(request.headers);
     const model = dialect.modelOf(request.url ?? "", body);
+    if (this.#pastKeys.has(key)) return;
     if (!goodKey.test(key)) return refuse(dialect.wrongKey);
     if (unknownModel.test(model)) return refuse(dialect.unknownModel(model));
     const wrong = dialect.check(body);
     if (wrong) return refuse(wrong);
-    const asked = { dialect: dialect.name, model, key, body, results: dialect.resultsOf(body) };
+    const asked = { dialect: dialect.name, model, key, body, results: dialect.resultsOf(body), step: stepOf(body) };
     const index = this.asked.push(asked) - 1;
     const said = await this.script(asked, index);
     if ("status" in said) return refuse({ message: "Overloaded", ...said });

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { type LendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
-import { type Asked, LlmProvider, type Said } from "../../support/llm-provider.ts";
+import { LlmProvider, type Said, type ScriptedStep } from "../../support/llm-provider.ts";
 import { type Mailbox, startMailbox } from "../../support/mailbox.ts";
 import { signUp } from "../../support/people.ts";
 import type { Answer } from "../../support/rest.ts";
@@ -19,6 +19,7 @@ afterAll(async () => {
   await mailbox?.[Symbol.asyncDispose]();
   await provider?.[Symbol.asyncDispose]();
 }, 60_000);
+beforeEach(() => provider.begin());
 
 const slugOf = ({ body }: Answer): string | undefined => body.type?.split("/").at(-1);
 const faultsOf = ({ body }: Answer) =>
@@ -153,16 +154,9 @@ interface Begun {
 
 const removeKey = () => scene.rest("/v1/account/me/byok-llm-key", undefined, { method: "DELETE" });
 const storeKey = () =>
-  scene.rest("/v1/account/me/byok-llm-key", { provider: "anthropic", api_key: "good-key-x7Qa" }, { method: "PUT" });
+  scene.rest("/v1/account/me/byok-llm-key", { provider: "anthropic", api_key: provider.key }, { method: "PUT" });
 
-/** Sets the successive answers of the models. */
-function say(...script: readonly (Said | ((asked: Asked) => Said))[]): void {
-  provider.asked.length = 0;
-  provider.script = (asked, index) => {
-    const next = script[index] ?? { text: "There is nothing more in the script." };
-    return typeof next === "function" ? next(asked) : next;
-  };
-}
+const say = (...script: readonly ScriptedStep[]): void => provider.say(...script);
 const call = (name: string, input: object): Said => ({ calls: [{ name, input }] });
 const told = (index: number): string => JSON.stringify(provider.asked[index]?.body.messages);
 

@@ -6,7 +6,7 @@ import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { runAgent } from "../../../tools/agent/run-agent.ts";
 import { type LendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
 import { login } from "../../support/fixture-site.ts";
-import { type Asked, LlmProvider, type Said } from "../../support/llm-provider.ts";
+import { type Asked, LlmProvider, type Said, type ScriptedStep } from "../../support/llm-provider.ts";
 
 let provider: LlmProvider;
 let scene: LendScene;
@@ -18,9 +18,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
   await provider?.[Symbol.asyncDispose]();
 }, 60_000);
-beforeEach(() => {
-  provider.asked.length = 0;
-});
+beforeEach(() => provider.begin());
 
 const call = (name: string, input: object = {}): Said => ({ calls: [{ name, input }] });
 const act = (...actions: readonly object[]): Said => call("act", { actions });
@@ -29,15 +27,9 @@ const act = (...actions: readonly object[]): Said => call("act", { actions });
 const refOf = ({ results }: Asked, element: string): string =>
   new RegExp(`${element} ref=(s\\d+e\\d+)`).exec(results.at(-1) ?? "")?.[1] ?? `no ${element}`;
 const storeKey = (name: string) =>
-  scene.rest("/v1/account/me/byok-llm-key", { provider: name, api_key: "good-key-x7Qa" }, { method: "PUT" });
+  scene.rest("/v1/account/me/byok-llm-key", { provider: name, api_key: provider.key }, { method: "PUT" });
 
-/** Sets the successive answers of the models. */
-function say(...script: readonly (Said | ((asked: Asked) => Said | Promise<Said>))[]): void {
-  provider.script = (asked, index) => {
-    const next = script[index] ?? { text: "There is nothing more in the script." };
-    return typeof next === "function" ? next(asked) : next;
-  };
-}
+const say = (...script: readonly ScriptedStep[]): void => provider.say(...script);
 
 /** Runs a function with an agent session, and ends the session afterwards. */
 async function withAgent<T>(run: (agent: Agent) => Promise<T>, request: object = {}): Promise<T> {
@@ -241,7 +233,6 @@ test("a model that obeys a hostile page does not leave the allowed domains", asy
       { allowed_domains },
     );
     expect(heard).toBe(0);
-    provider.asked.length = 0;
     await withAgent(async ({ message }) => {
       say(call("navigate", { url: to }), call("done", { text: "I was there." }));
       await message("Look around.");
@@ -328,6 +319,7 @@ test("calls are distinguished though a provider restarts their numbers in each a
 }, 60_000);
 
 test("a message during a turn is read at the next step, and returns the id of that turn", async () => {
+  await storeKey("anthropic");
   await withAgent(async ({ path, message }) => {
     let second: { body: { turn_id: string } } | undefined;
     let running: string | undefined;
@@ -356,6 +348,7 @@ test("a message during a turn is read at the next step, and returns the id of th
 }, 60_000);
 
 test("a provider error ends the turn with a reason or is retried", async () => {
+  await storeKey("anthropic");
   await withAgent(async ({ message }) => {
     provider.script = (_, index) =>
       [{ status: 429, headers: { "retry-after": "0" } }, { status: 529 }, { cut: true as const }][index] ?? {
@@ -376,6 +369,7 @@ test("a provider error ends the turn with a reason or is retried", async () => {
 }, 60_000);
 
 test("a turn ends at its step limit, and when it is cancelled", async () => {
+  await storeKey("anthropic");
   await withAgent(
     async ({ path, message }) => {
       provider.script = () => call("look");
@@ -394,7 +388,6 @@ test("a turn ends at its step limit, and when it is cancelled", async () => {
       expect(again.body).toEqual(cancelled.body);
       expect(slugOf(await scene.rest(`${path}/turns/trn_1/cancel`, {}))).toBe("not-found");
       say({ text: "Here." });
-      provider.asked.length = 0;
       expect((await message("Hello?")).body.text).toBe("Here.");
     },
     { limits: { steps: 5, tokens: 900 } },
@@ -430,6 +423,7 @@ test("a turn reports its cost, and ends at its cost limit", async () => {
 }, 60_000);
 
 test("a person who takes over ends the agent's action, and the agent is notified and observes again", async () => {
+  await storeKey("anthropic");
   await withAgent(async ({ path, message, entries }) => {
     say(
       call("navigate", { url: scene.site.url("/plain.html") }),
@@ -450,6 +444,7 @@ test("a person who takes over ends the agent's action, and the agent is notified
 }, 60_000);
 
 test("an agent requests a person, and continues when control is returned", async () => {
+  await storeKey("anthropic");
   await withAgent(async ({ path, message, entries }) => {
     say(call("ask_person", { instructions: "Log in, please." }), ({ results }) => ({ text: results.join() }));
     const turn = message("Buy it.");
@@ -463,6 +458,7 @@ test("an agent requests a person, and continues when control is returned", async
 }, 60_000);
 
 test("the transcript has the action that was pending when its turn was cancelled", async () => {
+  await storeKey("anthropic");
   await withAgent(async ({ path, entries }) => {
     say(call("navigate", { url: scene.site.url("/silent") }));
     const { body: turn } = await scene.rest(`${path}/message`, { text: "Go." });
@@ -670,6 +666,7 @@ test("variables require hosts, differ from recipe parameters, and have a maximum
 });
 
 test("a turn ends with its session", async () => {
+  await storeKey("anthropic");
   await withAgent(async ({ path }) => {
     provider.script = () => ({ silent: true });
     const asked = provider.asked.length;
