@@ -188,7 +188,7 @@ export class ClientBuffers {
   };
 
   #closeLargest(): void {
-    const [largest] = [...this.#holders].reduce((most, next) => (next[1] > most[1] ? next : most));
+    const [largest] = [...this.#holders].reduce((max, next) => (next[1] > max[1] ? next : max));
     this.#report("closed", largest);
     for (const buffer of this.#open) {
       if (buffer.holder !== largest || buffer.isEmpty) continue;

@@ -18,7 +18,7 @@ export type HttpHandler = (request: IncomingMessage, response: ServerResponse) =
 
 // Requests that one HTTP/2 connection may have open. Each can hold a window of 64 KiB before it is read.
 const maxConcurrentStreams = 250;
-const mostChecksEveryMs = 5_000;
+const maxCheckIntervalMs = 5_000;
 
 /** Options of the shared port. */
 export interface PortOptions {
@@ -76,7 +76,7 @@ export class SharedPort {
     // Node starts its checks on slow headers when a server listens.
     this.#http1.emit("listening");
     const { request, idle } = this.#options.limits;
-    const every = Math.min(mostChecksEveryMs, request / 4, idle / 4);
+    const every = Math.min(maxCheckIntervalMs, request / 4, idle / 4);
     this.#checks = setInterval(() => this.#check(), every).unref();
     return port;
   }
@@ -100,7 +100,7 @@ export class SharedPort {
       headersTimeout: limits.request,
       // `SlowBodies` limits the time of bodies, except raw bodies.
       requestTimeout: 0,
-      connectionsCheckingInterval: mostChecksEveryMs,
+      connectionsCheckingInterval: maxCheckIntervalMs,
       keepAliveTimeout: limits.keepAlive,
       // `onRequest` responds to requests without Host.
       requireHostHeader: false,

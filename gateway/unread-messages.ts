@@ -45,12 +45,12 @@ export function keysBeyond(text: string, bounds: JsonBounds): string | undefined
  * keys and elements together. Each field costs about 100 ns to parse.
  */
 export function fieldsBeyond(desc: DescMessage, bytes: Uint8Array, bounds: JsonBounds): string | undefined {
-  const most = bounds.keys + bounds.elements;
+  const max = bounds.keys + bounds.elements;
   // A field has at least two bytes.
-  if (bytes.length <= 2 * most) return undefined;
+  if (bytes.length <= 2 * max) return undefined;
   try {
     const reader = new BinaryReader(bytes);
-    return countFields(nestedIn(desc), reader, reader.len, 0, most) > most ? `has more than ${most} fields` : undefined;
+    return countFields(nestedIn(desc), reader, reader.len, 0, max) > max ? `has more than ${max} fields` : undefined;
   } catch {
     // A message that cannot be counted cannot be parsed either.
     return undefined;
@@ -66,14 +66,14 @@ function countFields(
   reader: BinaryReader,
   end: number,
   before: number,
-  most: number,
+  max: number,
 ): number {
   let count = before;
-  while (reader.pos < end && count <= most) {
+  while (reader.pos < end && count <= max) {
     const [number, type] = reader.tag();
     count += 1;
     const inner = type === WireType.LengthDelimited ? nested.get(number) : undefined;
-    if (inner) count = countFields(inner(), reader, reader.uint32() + reader.pos, count, most);
+    if (inner) count = countFields(inner(), reader, reader.uint32() + reader.pos, count, max);
     else reader.skip(type, number);
   }
   return count;

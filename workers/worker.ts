@@ -151,7 +151,7 @@ function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: ()
   const browsers = new BrowserPool({
     slots,
     runtimes: runtimes.keys(),
-    most: config.warmBrowsers,
+    max: config.warmBrowsers,
     mediaServer,
     log,
     isOpen: () => sessions.isOpen,

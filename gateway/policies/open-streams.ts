@@ -9,7 +9,7 @@ import { permission } from "./permission.ts";
 import type { Policy, PolicyParts } from "./policy.ts";
 
 /** Largest number of open streams per owner, over all gateways. */
-const most = { account: 256, session: 16, address: 100 };
+const max = { account: 256, session: 16, address: 100 };
 
 /** `Retry-After` for an address with too many streams, in seconds. */
 const tryAgainAfter = 60;
@@ -73,8 +73,8 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
     }
   }
 
-  async function takeSlot(whose: keyof typeof most, owner: string): Promise<() => void> {
-    const limit = most[whose];
+  async function takeSlot(whose: keyof typeof max, owner: string): Promise<() => void> {
+    const limit = max[whose];
     const slot = await parts.streamSlots.take(owner, limit);
     if (slot.isGranted) return slot.release;
     const detail = `the ${whose} has ${slot.taken} open streams, the maximum: close one first`;
@@ -83,7 +83,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
 
   async function takeSlotOfAddress({ clientAddress }: GatewayCall): Promise<() => void> {
     const network = networkOf(clientAddress, { v4: 32, v6: 64 });
-    const slot = await parts.streamSlots.take(`address ${network}`, most.address);
+    const slot = await parts.streamSlots.take(`address ${network}`, max.address);
     if (slot.isGranted) return slot.release;
     const detail = `your address has ${slot.taken} open streams, the maximum: close one first`;
     throw fail("rate-limited", { retry_after_seconds: tryAgainAfter }, { detail, retryAfter: tryAgainAfter });

@@ -7,7 +7,7 @@ import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { isClosed } from "./mount.ts";
 
 /** Unread documents that a client address may have open. Each costs the memory of a stream, about 20 kB. */
-const mostUnread = 256;
+const maxUnread = 256;
 
 /**
  * Creates the admission of GET requests for documents. Each request draws from the `documents` bucket of its address;
@@ -20,7 +20,7 @@ export function documentAdmission(door: Door): (request: FastifyRequest, reply: 
     if (method !== "GET" && method !== "HEAD") return true;
     const { clientAddress } = peerOf(raw, door);
     if (isClosed(reply.raw)) return false;
-    const slot = unread.take(networkOf(clientAddress, { v4: 32, v6: 64 }), mostUnread);
+    const slot = unread.take(networkOf(clientAddress, { v4: 32, v6: 64 }), maxUnread);
     if (!slot.isGranted) {
       reply.hijack();
       raw.socket.destroy();

@@ -12,7 +12,7 @@ const parts = 15;
 const atOnce = 100;
 
 /** Largest number of unread bytes per follower, besides kernel buffers. A status has some thousand bytes. */
-const mostWaiting = 262_144;
+const maxWaiting = 262_144;
 
 /**
  * Server-Sent Events with the same bytes for all followers, encoded once. A follower costs little besides its
@@ -60,7 +60,7 @@ export class SharedStream {
       if (frame !== aliveFrame && frame !== this.#latest) return;
       told += 1;
       if (told % atOnce === 0) await nextTurn();
-      if (response.writableLength > mostWaiting) response.destroy();
+      if (response.writableLength > maxWaiting) response.destroy();
       else if (!response.writableEnded && !response.destroyed) response.write(bytes);
     }
   }

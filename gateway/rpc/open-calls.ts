@@ -9,10 +9,10 @@ import { boundMessages, forgetUnfinished, peerOfCall, streamOf } from "./grpc-ca
 
 /** Limits of one call: bytes per message, and messages. Reflection clients send a short message for each file. */
 const longestMessage = 4 * 1024;
-const mostMessages = 100;
+const maxMessages = 100;
 
 /** Open calls per client address. A call holds at most one unread response, of up to 300 kB. */
-const mostOfAddress = 32;
+const maxPerAddress = 32;
 
 interface OpenCallOptions {
   readonly door: Door;
@@ -50,7 +50,7 @@ export function limitOpenCalls({ door, openMs, statusOf }: OpenCallOptions) {
           onReceiveMetadata: (metadata, deliver) => {
             const peer = peerOfCall(inner, metadata, door);
             requestId = peer.requestId;
-            const slot = streamSlots.take(networkOf(peer.clientAddress, { v4: 32, v6: 64 }), mostOfAddress);
+            const slot = streamSlots.take(networkOf(peer.clientAddress, { v4: 32, v6: 64 }), maxPerAddress);
             if (!slot.isGranted) {
               refuse(rateLimited(`your address has ${slot.taken} such calls open`));
               return;
@@ -66,7 +66,7 @@ export function limitOpenCalls({ door, openMs, statusOf }: OpenCallOptions) {
           },
           onReceiveMessage: (message, deliver) => {
             messages += 1;
-            if (messages > mostMessages) refuse(rateLimited(`a call takes ${mostMessages} messages; open another`));
+            if (messages > maxMessages) refuse(rateLimited(`a call takes ${maxMessages} messages; open another`));
             else if (stream.writableNeedDrain)
               once(stream, "drain").then(
                 () => deliver(message),

@@ -10,7 +10,7 @@ import type { Client } from "./logins/client.ts";
 import type { CountTry } from "./logins/network-throttles.ts";
 import { dropVerifications, makeMailToken } from "./mail-tokens.ts";
 
-const most = { strangers: 5, knownNetwork: 5, what: "link requests for this address" };
+const max = { strangers: 5, knownNetwork: 5, what: "link requests for this address" };
 
 /** A request for a mailed link; the address may not belong to a user. */
 export interface LinkRequest {
@@ -73,7 +73,7 @@ export function createLinkRequests(parts: LinkRequestsParts): LinkRequests {
     ask,
     async askAsUser({ kind, email, client: { network } }) {
       const user = await findUserByEmail(db, email, clock.now());
-      await countTry({ kind, email, userId: user?.id, network, ...most });
+      await countTry({ kind, email, userId: user?.id, network, ...max });
       await ask({ kind, email });
     },
     jobKinds: [sending],

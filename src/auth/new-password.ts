@@ -9,7 +9,7 @@ import type { Logins } from "./logins/logins.ts";
 import { dropMailTokens, makeMailToken } from "./mail-tokens.ts";
 
 /** Maximum number of keys in the mail, which has 40 lines. */
-const mostNamed = 25;
+const maxNamed = 25;
 
 interface NewPasswordParts {
   readonly clock: Clock;
@@ -32,8 +32,8 @@ export async function keepPassword(
   await dropMailTokens(tx, userId);
   await logins.end(tx, { userId, ...(except !== undefined && { except }) });
   const keys = await lockKeysMadeBy(tx, { userId }, new Date(clock.now()));
-  const named = keys.slice(0, mostNamed).map(({ id, name }) => `${name} (${keyPrefixOf(id)}...)`);
-  if (keys.length > mostNamed) named.push(`and ${keys.length - mostNamed} more`);
+  const named = keys.slice(0, maxNamed).map(({ id, name }) => `${name} (${keyPrefixOf(id)}...)`);
+  if (keys.length > maxNamed) named.push(`and ${keys.length - maxNamed} more`);
   const token = keys.length > 0 ? await makeMailToken(tx, "keys", { userId, email }, clock.now()) : "";
   await mailer.send(tx, createAuthMails(mailer).passwordChanged(user, named, token));
 }

@@ -20,7 +20,7 @@ import { findMailToken, makeMailToken, useMailToken } from "./mail-tokens.ts";
 import { createVerification } from "./verification.ts";
 
 /** Hourly limits: sign-ups per network, because they disclose whether an address has a user; and mails per address. */
-const most = { signUps: 100, mails: 5 };
+const max = { signUps: 100, mails: 5 };
 
 const alreadyRegistered =
   "the address has a user: log in, reset the password, or open the link in the mail of an earlier sign-up";
@@ -44,7 +44,7 @@ export function createSignUp(parts: AuthServiceParts) {
    */
   async function refuseAgain(email: string): Promise<never> {
     await contestSignUp(db, email);
-    const counted = await throttles.count([{ name: `verify-email ${email}`, limit: most.mails }]);
+    const counted = await throttles.count([{ name: `verify-email ${email}`, limit: max.mails }]);
     if (counted) await linkRequests.ask({ kind: "verify-email", email });
     throw fail("email-already-registered", {}, { detail: alreadyRegistered });
   }
@@ -75,7 +75,7 @@ export function createSignUp(parts: AuthServiceParts) {
         );
       const email = canonicalEmail(request.email);
       const { network } = clientOf(call);
-      await throttles.take([{ name: `sign-up ${network}`, limit: most.signUps }], "sign-ups from your network");
+      await throttles.take([{ name: `sign-up ${network}`, limit: max.signUps }], "sign-ups from your network");
       if (acceptedRevision !== undefined) await assertAcceptable(acceptedRevision, inviteToken);
       await passwords.assertStrong(request.password, email, call.clientAddress);
       const invite = inviteToken === undefined ? undefined : await invites.find(db, email, inviteToken);

@@ -27,9 +27,9 @@ const batch = 8;
 
 /**
  * Claiming among 1,000 due queues takes PostgreSQL 7 ms, and each freed slot triggers a claim. While slots are short,
- * claiming pauses for `times` the duration of the last claim, at most `most` milliseconds.
+ * claiming pauses for `times` the duration of the last claim, at most `max` milliseconds.
  */
-const restAfterLook = { times: 9, most: 100 };
+const restAfterLook = { times: 9, max: 100 };
 
 /**
  * Milliseconds for which a queue counts as quick after a healthy run. New jobs of a quick queue are claimed by name,
@@ -117,7 +117,7 @@ export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, p
     if (queues.length >= batch) void looks.runNow();
     else if (isShort) {
       const took = performance.now() - askedAt;
-      await sleep(Math.min(restAfterLook.times * took, restAfterLook.most), parts.closing);
+      await sleep(Math.min(restAfterLook.times * took, restAfterLook.max), parts.closing);
     }
   }
 

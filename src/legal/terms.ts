@@ -13,7 +13,7 @@ import { hasAccepted, listRevisions, type RevisionRow } from "./store.ts";
 const times = { freshFor: 5_000, staleFor: 60_000, patience: 300 };
 
 /** Maximum number of accounts cached as having accepted the current revision. */
-const mostAccounts = 10_000;
+const maxAccounts = 10_000;
 
 /** Published revisions of the terms. */
 export interface Terms extends LegalTerms {
@@ -56,7 +56,7 @@ export function createTerms({ db, clock }: { readonly db: Database; readonly clo
       const { id: revisionId, url } = inForce(await listRevisions(db)) ?? revision;
       return { revisionId, url };
     }
-    if (accepted.size >= mostAccounts) accepted.clear();
+    if (accepted.size >= maxAccounts) accepted.clear();
     accepted.set(accountId, revision.id);
     return undefined;
   }

@@ -42,8 +42,8 @@ export function createRedisStreamSlots({ redis, life = defaultLife, ...parts }: 
   const local = createStreamSlots();
   const keyOf = (owner: string): string => `pilothouse:seats:${owner}`;
 
-  async function add(owner: string, most: number, ids: Iterable<string>): Promise<number | undefined> {
-    const args = [String(life), String(most), ...ids];
+  async function add(owner: string, max: number, ids: Iterable<string>): Promise<number | undefined> {
+    const args = [String(life), String(max), ...ids];
     const taken = await redis.ask("seats", (client) => addSeats(client, [keyOf(owner)], args));
     return taken === undefined ? undefined : Number(taken);
   }
@@ -57,11 +57,11 @@ export function createRedisStreamSlots({ redis, life = defaultLife, ...parts }: 
 
   return {
     ...createRepeatedJob({ run: renew, every: life / renewals, complaint: "failed to renew slots" }, parts),
-    async take(owner, most) {
-      const slot = local.take(owner, most);
+    async take(owner, max) {
+      const slot = local.take(owner, max);
       if (!slot.isGranted) return slot;
-      const taken = await add(owner, most, [slot.id]);
-      if (taken !== undefined && taken >= most) {
+      const taken = await add(owner, max, [slot.id]);
+      if (taken !== undefined && taken >= max) {
         slot.release();
         return { isGranted: false, taken };
       }

@@ -8,12 +8,12 @@ export type StreamSlot =
 
 /** Concurrency limit per owner. Each open stream holds a slot. */
 export interface StreamSlots extends Part {
-  /** Takes a slot if the owner holds fewer than `most`. Returns a promise if slots are in Redis. */
-  take(owner: string, most: number): StreamSlot | Promise<StreamSlot>;
+  /** Takes a slot if the owner holds fewer than `max`. Returns a promise if slots are in Redis. */
+  take(owner: string, max: number): StreamSlot | Promise<StreamSlot>;
 }
 
 export interface LocalStreamSlots extends StreamSlots {
-  take(owner: string, most: number): StreamSlot;
+  take(owner: string, max: number): StreamSlot;
   /** Ids of the taken slots of each owner. */
   readonly held: ReadonlyMap<string, ReadonlySet<string>>;
 }
@@ -22,9 +22,9 @@ export function createStreamSlots(): LocalStreamSlots {
   const held = new Map<string, Set<string>>();
   return {
     held,
-    take(owner, most) {
+    take(owner, max) {
       const ids = held.get(owner) ?? new Set();
-      if (ids.size >= most) return { isGranted: false, taken: ids.size };
+      if (ids.size >= max) return { isGranted: false, taken: ids.size };
       const id = randomUUID();
       held.set(owner, ids.add(id));
       return {

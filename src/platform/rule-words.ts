@@ -39,10 +39,10 @@ function exampleOf(field: DescField): string {
 export function askedNumber(scalar: ScalarType | undefined, rules: FieldRules): string | undefined {
   const noun = numberNouns.get(scalar ?? ScalarType.STRING);
   if (noun === undefined) return undefined;
-  const { least, most } = boundsOf(rules, scalar);
-  if (least !== undefined && most !== undefined) return `must be ${noun} from ${least} to ${most}`;
+  const { least, max } = boundsOf(rules, scalar);
+  if (least !== undefined && max !== undefined) return `must be ${noun} from ${least} to ${max}`;
   if (least !== undefined) return `must be ${noun}, ${least} or more`;
-  return most === undefined ? `must be ${noun}` : `must be ${noun}, ${most} or less`;
+  return max === undefined ? `must be ${noun}` : `must be ${noun}, ${max} or less`;
 }
 
 /** Describes which members of a message exclude each other. */
@@ -71,7 +71,7 @@ const numberNouns = new Map([
 
 type Bound = number | bigint;
 
-function boundsOf({ type }: FieldRules, scalar: ScalarType | undefined): { least?: Bound; most?: Bound } {
+function boundsOf({ type }: FieldRules, scalar: ScalarType | undefined): { least?: Bound; max?: Bound } {
   const floor = scalar === ScalarType.UINT32 || scalar === ScalarType.UINT64 ? { least: 0 } : {};
   switch (type.case) {
     case "double":
@@ -83,7 +83,7 @@ function boundsOf({ type }: FieldRules, scalar: ScalarType | undefined): { least
       const { greaterThan, lessThan } = type.value;
       return {
         ...(greaterThan.case === "gte" ? { least: greaterThan.value } : floor),
-        ...(lessThan.case === "lte" && { most: lessThan.value }),
+        ...(lessThan.case === "lte" && { max: lessThan.value }),
       };
     }
     default:
@@ -106,8 +106,8 @@ function askedLength({ type }: FieldRules): string | undefined {
   }
 }
 
-function lengthWords(least: bigint, most: bigint, noun: string): string {
-  if (most === 0n) return `must have at least ${least === 1n ? `one ${noun}` : counted(least, noun)}`;
-  if (least === 0n) return `must have at most ${counted(most, noun)}`;
-  return `must have ${least === most ? "" : `${least} to `}${counted(most, noun)}`;
+function lengthWords(least: bigint, max: bigint, noun: string): string {
+  if (max === 0n) return `must have at least ${least === 1n ? `one ${noun}` : counted(least, noun)}`;
+  if (least === 0n) return `must have at most ${counted(max, noun)}`;
+  return `must have ${least === max ? "" : `${least} to `}${counted(max, noun)}`;
 }

@@ -19,7 +19,7 @@ import { type BoardReading, forgetGateway, readBoard } from "./store.ts";
 const shownFor = 90 * 86_400_000;
 
 /** Maximum number of samples kept while PostgreSQL is down: one hour. Dropped samples count as absence. */
-const mostWaiting = 360;
+const maxWaiting = 360;
 
 export interface SamplerParts {
   readonly db: Database;
@@ -100,7 +100,7 @@ export function createSampler(parts: SamplerParts): Part {
     const at = clock.now();
     const facts = await sources.look(pace.probe);
     waiting.push({ at, facts });
-    if (waiting.length > mostWaiting) waiting.shift();
+    if (waiting.length > maxWaiting) waiting.shift();
     isAway = !(await settle());
     own = isAway ? stepAll(own ?? reading?.states ?? {}, [facts], 0, at, pace) : undefined;
     if (reading) feed.show(snapshotOf(reading, at, own));

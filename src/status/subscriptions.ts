@@ -33,7 +33,7 @@ const day = 86_400_000;
 const times = { confirmWithin: day, endedKept: 30 * day };
 
 /** Maximum number of confirmation mails: per address and day, and per requesting network and hour. */
-const most = { address: 3, network: 20 };
+const max = { address: 3, network: 20 };
 
 /** 5 bits per character: 200 random bits. */
 const tokenLength = 40;
@@ -72,7 +72,7 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
         ${hashSecret(end)}, ${sealer.seal(Buffer.from(end), sealing)})
       on conflict (email) do update set confirm_hash = excluded.confirm_hash, confirm_until = excluded.confirm_until,
           confirm_used = false, asked = array(select t from unnest(s.asked) t where t > ${since}) || excluded.asked
-        where (select count(*) from unnest(s.asked) t where t > ${since}) < ${most.address}
+        where (select count(*) from unnest(s.asked) t where t > ${since}) < ${max.address}
       returning id`.execute(tx.sql);
     return rows.length > 0 ? token : undefined;
   }
@@ -81,7 +81,7 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
     async subscribe(given, clientAddress) {
       const email = canonicalEmail(given);
       const network = networkOf(clientAddress, { v4: 24, v6: 48 });
-      await throttles.take([{ name: `status-subscribe ${network}`, limit: most.network }], "subscription requests");
+      await throttles.take([{ name: `status-subscribe ${network}`, limit: max.network }], "subscription requests");
       await db.transaction(async (tx) => {
         const token = await ask(tx, email);
         if (token === undefined) return;

@@ -29,7 +29,7 @@ const day = 86_400_000;
 /** Milliseconds for which an invite is valid. */
 const goodFor = 7 * day;
 /** Maximum invites that an account sends per day. */
-const mostADay = 20;
+const maxPerDay = 20;
 
 /** Characters of a token, with 5 random bits each: 200 bits. */
 const tokenLength = 40;
@@ -71,10 +71,10 @@ const invalidToken = () =>
 export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invites {
   async function assertSendsLeft(tx: Tx, accountId: string, now: number): Promise<void> {
     const sends = await findSends(tx, accountId, new Date(now - day));
-    const [oldest] = sends.slice(-mostADay);
-    if (sends.length < mostADay || !oldest) return;
+    const [oldest] = sends.slice(-maxPerDay);
+    if (sends.length < maxPerDay || !oldest) return;
     const seconds = Math.max(1, Math.ceil((oldest.getTime() + day - now) / 1_000));
-    const detail = `an account can send ${mostADay} invites in 24 hours; wait ${seconds} s`;
+    const detail = `an account can send ${maxPerDay} invites in 24 hours; wait ${seconds} s`;
     throw fail("rate-limited", { retry_after_seconds: seconds }, { detail, retryAfter: seconds });
   }
 

@@ -40,7 +40,7 @@ export interface DeliveryParts {
 const defaultPage = 20;
 
 /** Maximum deliveries that one call replays. */
-const mostReplays = 10_000;
+const maxReplays = 10_000;
 
 const deliveryId = idPattern("dlv");
 
@@ -123,7 +123,7 @@ export function createDeliveryMethods({ db, clock, jobQueues }: DeliveryParts) {
       await lockActive(tx, call, id);
       const at = new Date(clock.now());
       const from = lowestId("dlv", since ? Math.max(0, timestampMs(since)) : 0);
-      const taken = await takeFailed(tx, { endpointId: id, from, at, limit: mostReplays });
+      const taken = await takeFailed(tx, { endpointId: id, from, at, limit: maxReplays });
       queueDeliveries(
         jobQueues,
         tx,

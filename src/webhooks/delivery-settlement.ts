@@ -71,11 +71,11 @@ export function giveUp(tx: Tx, ids: readonly string[], reason: string): void {
 }
 
 /** Maximum deliveries given up in the transaction that changes an endpoint. */
-const mostGivenUp = 1_000;
+const maxAbandoned = 1_000;
 
 /** Gives up the first open deliveries of a locked endpoint. */
 export function giveUpOpen(tx: Tx, endpointId: string, reason: string): void {
-  tx.sendNamed(giveUpOpenStatement, [endpointId, reason, mostGivenUp]);
+  tx.sendNamed(giveUpOpenStatement, [endpointId, reason, maxAbandoned]);
 }
 
 /** Records a success of an endpoint, which ends a series of failures. */

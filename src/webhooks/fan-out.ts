@@ -39,7 +39,7 @@ const batch = 250;
  * Deliveries queued in the transaction that reads their events, per account and in total. Thousands take a second,
  * during which no other events are processed, so larger accounts are deferred.
  */
-const mostAtOnce = { ofAccount: 16, inAll: 100 };
+const maxAtOnce = { ofAccount: 16, inAll: 100 };
 
 /**
  * Job kind of deferred deliveries. Each account has its own queue partition, so that accounts take turns and each keeps
@@ -142,7 +142,7 @@ export function createFanOut(parts: FanOutParts): Part {
       const count = countDeliveries(own);
       if (count === 0) continue;
       all += count;
-      const isMuch = count > mostAtOnce.ofAccount || all > mostAtOnce.inAll;
+      const isMuch = count > maxAtOnce.ofAccount || all > maxAtOnce.inAll;
       // Events behind deferred events of the same account are deferred too, to keep the order.
       (behind.has(own.accountId) || isMuch ? later : now).push(own);
     }

@@ -48,7 +48,7 @@ export interface WebhookServiceParts {
 const defaultPage = 20;
 
 /** Maximum active endpoints, and maximum endpoints, of an account. */
-const most = { active: 10, all: 100 };
+const max = { active: 10, all: 100 };
 
 const endpointId = idPattern("whk");
 
@@ -59,13 +59,13 @@ export function createWebhookService(parts: WebhookServiceParts): ServiceImpleme
   const { db, clock, sealer, jobQueues, sender } = parts;
 
   /** Locks the account, and throws `tier-limit` if it has the maximum number of endpoints of a kind. */
-  async function assertRoom(tx: Tx, accountId: string, kinds: readonly (keyof typeof most)[]): Promise<void> {
+  async function assertRoom(tx: Tx, accountId: string, kinds: readonly (keyof typeof max)[]): Promise<void> {
     await lockAccount(tx, accountId);
     const counts = await countEndpoints(tx, accountId);
-    const full = kinds.find((kind) => counts[kind] >= most[kind]);
+    const full = kinds.find((kind) => counts[kind] >= max[kind]);
     if (!full) return;
     const detail = `the account has ${counts[full]} ${full === "active" ? "active webhooks" : "webhooks"}, the maximum: ${full === "active" ? "set active to false on one" : "delete one"} first`;
-    throw fail("tier-limit", { current_webhooks: counts[full], limit: most[full] }, { detail });
+    throw fail("tier-limit", { current_webhooks: counts[full], limit: max[full] }, { detail });
   }
 
   async function lockOwn(tx: Tx, { principal }: Call, id: string): Promise<EndpointRow> {

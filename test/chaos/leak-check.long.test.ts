@@ -57,7 +57,7 @@ test("waves of sessions, errors, disconnects and kills leave nothing behind, and
   async function snap(name: "gateway" | "worker"): Promise<Snapshot> {
     const pid = scene.pids[name];
     const insides = await lookInside(pid);
-    const resources = await mostResources(pid, insides.resources);
+    const resources = await peakResources(pid, insides.resources);
     return { insides: { ...insides, resources }, vitals: vitalsOf(pid) };
   }
 
@@ -80,14 +80,14 @@ test("waves of sessions, errors, disconnects and kills leave nothing behind, and
 }, 600_000);
 
 /** Returns the maximum of each kind within some seconds, because concurrent jobs vary. */
-async function mostResources(pid: number, first: Insides["resources"]): Promise<Insides["resources"]> {
-  const most = { ...first };
+async function peakResources(pid: number, first: Insides["resources"]): Promise<Insides["resources"]> {
+  const max = { ...first };
   for (let looks = 4; looks > 0; looks -= 1) {
     await delay(2_000);
     for (const [kind, count] of Object.entries((await lookInside(pid)).resources))
-      most[kind] = Math.max(count, most[kind] ?? 0);
+      max[kind] = Math.max(count, max[kind] ?? 0);
   }
-  return most;
+  return max;
 }
 
 /** Lists the kinds of event loop resources that have increased. */

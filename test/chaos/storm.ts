@@ -33,7 +33,7 @@ const away = 3_000;
 const calm = 120_000;
 
 /** V8 returns memory in several collections, about 10 s apart. Interval and number of measurements. */
-const collections = { everyMs: 10_000, most: 9 };
+const collections = { everyMs: 10_000, max: 9 };
 
 /**
  * Serves sessions in waves on two gateways and three workers. From the third wave on, one gateway, one worker, Redis
@@ -127,7 +127,7 @@ async function heldSlots(deployment: Deployment): Promise<number> {
 async function quietMemory(deployment: Deployment): Promise<Map<string, number>> {
   await settle(deployment);
   let memory = readMemory(deployment);
-  for (let left = collections.most; left > 0; left -= 1) {
+  for (let left = collections.max; left > 0; left -= 1) {
     await delay(collections.everyMs);
     const before = memory;
     memory = readMemory(deployment);

@@ -9,11 +9,11 @@ import { leaveUnfinished, type Unfinished, type UnfinishedDoor } from "./unfinis
 
 const mebibyte = 1024 * 1024;
 // Memory in bytes that hostile messages may add to the gateway.
-const mostOfMessages = 128 * mebibyte;
+const maxMessages = 128 * mebibyte;
 // Memory in bytes that unfinished requests may add. V8 keeps about 64 MiB of garbage buffers, and each of the 1,000
 // open connections holds 48 KiB. Measured: 158 to 165 MiB for 3,000 requests per protocol. The first protocol added 115
 // MiB with 3,000 requests, 126 MiB with 12,000.
-const mostOfRequests = 224 * mebibyte;
+const maxRequests = 224 * mebibyte;
 const doors: readonly UnfinishedDoor[] = ["HTTP/1.1", "HTTP/2", "gRPC"];
 
 export interface FloodSize {
@@ -53,7 +53,7 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
       floods.push(flood);
       await serves();
       console.log(`${door}: ${((memory() - before) / mebibyte).toFixed(0)} MiB more, ${flood.open()} open`);
-      expect(memory() - before).toBeLessThan(mostOfRequests);
+      expect(memory() - before).toBeLessThan(maxRequests);
     }
     const isOver = (): boolean => floods.every((flood) => flood.open() === 0);
     expect(await waitUntil(isOver, { timeout: 90_000, every: 250 })).toBe(true);
@@ -75,12 +75,12 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
         sent += 1;
       }
     };
-    let most = 0;
+    let max = 0;
     const over = new AbortController();
     const watching = waitUntil(
       async () => {
         await serves();
-        most = Math.max(most, memory() - before);
+        max = Math.max(max, memory() - before);
         return over.signal.aborted;
       },
       { timeout: 230_000, every: 100 },
@@ -90,9 +90,9 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
     await Promise.race([Promise.all(clients.map(sendAll)), isHeld]);
     over.abort();
     await watching;
-    console.log(`WebSocket: ${(most / mebibyte).toFixed(0)} MiB more at most, ${sent} messages taken`);
+    console.log(`WebSocket: ${(max / mebibyte).toFixed(0)} MiB more at most, ${sent} messages taken`);
     for (const client of clients) client.terminate();
-    expect(most).toBeLessThan(mostOfMessages);
+    expect(max).toBeLessThan(maxMessages);
   });
 }
 

@@ -82,11 +82,11 @@ export function mutate(random: Random, { name, steps, leave }: Case, other: Case
 }
 
 /** Sends each of the first bytes as a separate segment. */
-function inBytes(steps: readonly Step[], most = Number.POSITIVE_INFINITY): Step[] {
+function inBytes(steps: readonly Step[], max = Number.POSITIVE_INFINITY): Step[] {
   return steps.flatMap((step): Step[] => {
     if (!Buffer.isBuffer(step)) return [step];
-    const single = Array.from(step.subarray(0, most)).flatMap((byte): Step[] => [Buffer.from([byte]), 0]);
-    return step.length > most ? [...single, step.subarray(most)] : single;
+    const single = Array.from(step.subarray(0, max)).flatMap((byte): Step[] => [Buffer.from([byte]), 0]);
+    return step.length > max ? [...single, step.subarray(max)] : single;
   });
 }
 

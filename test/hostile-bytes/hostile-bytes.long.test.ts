@@ -8,7 +8,7 @@ import { startDeployed, startEmbedded } from "./world.ts";
 const minutes = Number(process.env.HOSTILE_MINUTES ?? 30);
 const seed = Number(process.env.HOSTILE_SEED ?? randomInt(2 ** 31));
 const casesPerClass = 8;
-const mostFindings = 5;
+const maxFindings = 5;
 
 test.each([
   ["a deployment", startDeployed],
@@ -21,7 +21,7 @@ test.each([
     const random = randomFrom(seed);
     const findings: string[] = [];
     const until = performance.now() + minutes * 30_000;
-    for (let round = 0; performance.now() < until && findings.length < mostFindings; round += 1) {
+    for (let round = 0; performance.now() < until && findings.length < maxFindings; round += 1) {
       const shots = world.doors.flatMap((door) => {
         const cases = casesOf(random, world.facts, casesPerClass);
         return cases.map((sent) => ({

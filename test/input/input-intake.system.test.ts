@@ -164,14 +164,14 @@ test("limits a sender by events and by text until the line closes, when the work
     yield* [];
   };
   const paste = create(InputEventSchema, { event: { case: "paste", value: { text: "x".repeat(262_144) } } });
-  for (const [event, most] of [
+  for (const [event, max] of [
     [key("a"), 128],
     [paste, 4],
   ] as const) {
     const line = new InputLine(open, { onTaken: () => undefined, onFailed: () => undefined });
     let sent = 1;
     while (!line.send({ events: [event], sequence: sent })) sent += 1;
-    expect(sent).toBe(most);
+    expect(sent).toBe(max);
     await line.close();
   }
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SessionEndedReason, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { mostTasks } from "../../workers/isolation/session-bounds.ts";
+import { maxTasks } from "../../workers/isolation/session-bounds.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { descendantsOf } from "../support/process-list.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
@@ -85,6 +85,6 @@ test("the kernel limits the tasks of a slot with its own uid", () => {
   );
   expect(limits.length > 0).toBe(own === 0);
   expect(limits.map((found) => [found?.[1], found?.[2]])).toEqual(
-    limits.map(() => [String(mostTasks), String(mostTasks)]),
+    limits.map(() => [String(maxTasks), String(maxTasks)]),
   );
 });

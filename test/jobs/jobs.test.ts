@@ -80,13 +80,13 @@ test("logs the stack of a thrown error, but only the reason of an expected failu
 test("a queue starts jobs in commit order, up to its concurrency", async () => {
   const begun: number[] = [];
   let running = 0;
-  let most = 0;
+  let max = 0;
   const kind = kindOf({
     width: 3,
     async run({ data }) {
       begun.push(data.number);
       running += 1;
-      most = Math.max(most, running);
+      max = Math.max(max, running);
       await new Promise(setImmediate);
       running -= 1;
     },
@@ -96,7 +96,7 @@ test("a queue starts jobs in commit order, up to its concurrency", async () => {
   for (const number of numbers) await add(runners, kind, "one", number);
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
   expect(begun).toEqual(numbers);
-  expect(most).toBeLessThanOrEqual(3);
+  expect(max).toBeLessThanOrEqual(3);
 });
 
 test("the bus wakes the runner long before its next poll", async () => {

@@ -40,21 +40,14 @@ describe("a pool of browsers", () => {
 
   afterAll(() => rm(directory, { recursive: true }));
 
-  async function setUpPool({
-    size,
-    ...options
-  }: {
-    size: number;
-    most?: number;
-    extraFlags?: string[];
-  }): Promise<void> {
+  async function setUpPool({ size, ...options }: { size: number; max?: number; extraFlags?: string[] }): Promise<void> {
     slots = new SlotPool({ size, executables, log });
     await slots.start();
     pool = new BrowserPool({
       slots,
       runtimes: majors.keys(),
       log,
-      most: 8,
+      max: 8,
       isOpen: () => isOpen,
       onReady: (how) => ready.push(how),
       ...options,
@@ -99,7 +92,7 @@ describe("a pool of browsers", () => {
     await browser.dispose();
     await pool.stop();
     await slots.stop();
-    await setUpPool({ size: 1, most: 0 });
+    await setUpPool({ size: 1, max: 0 });
     await pool.probe();
     expect([pool.warm, slots.free]).toEqual([0, 1]);
   });

@@ -26,7 +26,7 @@ export const durations: readonly DurationRow[] = [
   ["gateway/client-buffers.ts", "measureEvery", "500", "short"],
   ["gateway/client-buffers.ts", "reportEvery", "10_000", "period"],
   ["gateway/gateway.ts", "graceMs", "30_000", "gateway/waits.system.test.ts"],
-  ["gateway/listen.ts", "mostChecksEveryMs", "5_000", "period"],
+  ["gateway/listen.ts", "maxCheckIntervalMs", "5_000", "period"],
   ["gateway/policies/rate-limits.ts", "holdMs", "20", "short"],
   ["gateway/processes/stop-signals.ts", "echoMs", "2_000", "gateway/waits.system.test.ts"],
   ["gateway/processes/supervised-process.ts", "times.start", "120_000", "spare"],

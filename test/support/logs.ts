@@ -4,7 +4,7 @@ import { basename, join, relative } from "node:path";
 import { watchForSecrets } from "./leaks.ts";
 
 /** Characters of the newest log lines that are kept for failed tests. */
-const mostKept = 4_000_000;
+const maxKept = 4_000_000;
 
 let lines: string[] = [];
 let kept = 0;
@@ -15,7 +15,7 @@ export function recordLog(text: string): void {
   watchForSecrets(text);
   lines.push(text);
   kept += text.length;
-  while (kept > mostKept) kept -= lines.shift()?.length ?? kept;
+  while (kept > maxKept) kept -= lines.shift()?.length ?? kept;
 }
 
 /** Registers a log file of a process, such as an embedded service's worker. The file is saved if a test fails. */

@@ -139,7 +139,7 @@ export class WorkerUnderTest {
       runtimes: runtimes.keys(),
       extraFlags: browserFlags,
       log: silent,
-      most: launchesAhead ? 8 : 0,
+      max: launchesAhead ? 8 : 0,
       isOpen: () => true,
     });
     browsers.start();

@@ -16,7 +16,7 @@ export interface HostileErrand {
 export interface HostileOutcome {
   readonly before: number;
   /** Peak memory during the attempts. */
-  readonly most: number;
+  readonly max: number;
   readonly answers: readonly DeliveryResponse[];
 }
 
@@ -48,11 +48,11 @@ async function growHeap(): Promise<void> {
 
 await growHeap();
 const before = pssBytes(process.pid);
-let most = before;
+let max = before;
 const watched = new AbortController();
 async function watch(): Promise<void> {
   for await (const _ of setInterval(100, undefined, { signal: watched.signal })) {
-    most = Math.max(most, pssBytes(process.pid));
+    max = Math.max(max, pssBytes(process.pid));
   }
 }
 const watching = watch().catch(() => undefined);
@@ -66,4 +66,4 @@ const answers = await Promise.all(sent);
 watched.abort();
 await watching;
 sender.stop();
-process.stdout.write(JSON.stringify({ before, most, answers } satisfies HostileOutcome));
+process.stdout.write(JSON.stringify({ before, max, answers } satisfies HostileOutcome));

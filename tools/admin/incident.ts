@@ -11,10 +11,10 @@ import { readTime } from "./read-time.ts";
 const kinds = ["degraded", "partial_outage", "major_outage"] as const satisfies readonly Health[];
 
 /** Reads a public text from an option. */
-function readWords(given: Given, option: string, most: number): string {
+function readWords(given: Given, option: string, max: number): string {
   const words = given[option]?.trim() ?? "";
-  if (words !== "" && words.length <= most && !/\p{Cc}/u.test(words)) return words;
-  throw new StartRefused(`--${option} accepts a line of 1 to ${most} characters, and is needed`);
+  if (words !== "" && words.length <= max && !/\p{Cc}/u.test(words)) return words;
+  throw new StartRefused(`--${option} accepts a line of 1 to ${max} characters, and is needed`);
 }
 
 const readTitle = (given: Given): string => readWords(given, "title", 100);

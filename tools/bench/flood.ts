@@ -85,9 +85,9 @@ async function tap(session: DrivenSession, selector: string): Promise<void> {
 /** Taps in all sessions for `ms` milliseconds, and measures this process, which runs the worker. */
 async function watch(sessions: readonly DrivenSession[], ms: number): Promise<Seen> {
   const before = process.memoryUsage.rss();
-  let most = before;
+  let max = before;
   const sampler = setInterval(() => {
-    most = Math.max(most, process.memoryUsage.rss());
+    max = Math.max(max, process.memoryUsage.rss());
   }, 50);
   const loop = monitorEventLoopDelay({ resolution: 10 });
   loop.enable();
@@ -104,7 +104,7 @@ async function watch(sessions: readonly DrivenSession[], ms: number): Promise<Se
   await Promise.all(sessions.map(drive));
   clearInterval(sampler);
   loop.disable();
-  return { taps, delayMs: loop.percentile(99) / 1e6, rssMiB: (most - before) / 2 ** 20 };
+  return { taps, delayMs: loop.percentile(99) / 1e6, rssMiB: (max - before) / 2 ** 20 };
 }
 
 function rowsOf(name: string, seen: Seen, quiet: Seen): Row[] {

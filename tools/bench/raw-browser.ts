@@ -124,12 +124,12 @@ export async function loadPage(browser: RawBrowser, { sessionId }: RawPage, url:
 }
 
 /** Number of attempts to take a screenshot. */
-const mostShots = 20;
+const maxShots = 20;
 
 /** Takes a PNG of the viewport with the same encoder as the service. */
 export async function shootPage(browser: RawBrowser, { sessionId }: RawPage): Promise<Buffer> {
   // Retries, since there may be nothing to show right after the first load.
-  for (let left = mostShots; ; left -= 1) {
+  for (let left = maxShots; ; left -= 1) {
     try {
       const options = { format: "png", optimizeForSpeed: true };
       const { data } = await browser.send("Page.captureScreenshot", options, sessionId);

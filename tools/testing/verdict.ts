@@ -27,10 +27,10 @@ interface Flake {
 }
 
 /** If more files fail, the run is red without a second run. */
-const mostFiles = 10;
+const maxFiles = 10;
 
 /** If a file has more open flakes, another flake makes the run red. */
-const mostOpen = 3;
+const maxOpen = 3;
 
 const readReport = (path: string): Report => JSON.parse(readText(path) || "{}");
 
@@ -67,10 +67,10 @@ function judge(open: readonly Flake[], first: Report, second: Report): void {
     }),
   );
   const unsteady = [...new Set(flakes.map(({ file }) => file))].filter(
-    (file) => open.filter((flake) => flake.file === file).length > mostOpen,
+    (file) => open.filter((flake) => flake.file === file).length > maxOpen,
   );
   for (const flake of flakes) console.log(`flaked, for tools/testing/flakes.jsonl: ${JSON.stringify(flake)}`);
-  for (const file of unsteady) console.log(`${file} has more than ${mostOpen} open flakes: mend it`);
+  for (const file of unsteady) console.log(`${file} has more than ${maxOpen} open flakes: mend it`);
   // A failed run without failed files has an error outside of tests.
   const broken = !first.success && failed.length === 0 ? 1 : 0;
   const failures = red + unsteady.length + broken;
@@ -82,7 +82,7 @@ const [, , flakesPath = "", firstPath = "", secondPath] = process.argv;
 const first = readReport(firstPath);
 if (secondPath === undefined) {
   const files = failedFiles(first).map(({ name }) => relative(".", name));
-  if (files.length <= mostFiles) console.log(files.join("\n"));
+  if (files.length <= maxFiles) console.log(files.join("\n"));
 } else {
   judge(readOpenFlakes(flakesPath), first, readReport(secondPath));
 }

@@ -1,5 +1,5 @@
 /** Maximum number of methods counted by name. */
-const mostNames = 32;
+const maxNames = 32;
 
 /** Name under which all other methods are counted. */
 const unnamed = "other";
@@ -16,7 +16,7 @@ export const cdpProxyTotals = {
 /** Counts a command without a policy entry. Unknown methods share one name, to bound the number of names. */
 export function countUnjudged(method: string, browserMayKnow: boolean): void {
   const { unjudged } = cdpProxyTotals;
-  const isNamed = browserMayKnow && methodName.test(method) && (unjudged.has(method) || unjudged.size < mostNames);
+  const isNamed = browserMayKnow && methodName.test(method) && (unjudged.has(method) || unjudged.size < maxNames);
   const name = isNamed ? method : unnamed;
   unjudged.set(name, (unjudged.get(name) ?? 0) + 1);
 }

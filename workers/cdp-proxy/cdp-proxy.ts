@@ -22,7 +22,7 @@ import { Inbox } from "./inbox.ts";
 const manyMessages = 10;
 
 /** Maximum number of concurrent clients per session. */
-const mostClients = 4;
+const maxClients = 4;
 
 export interface CdpProxyOptions {
   readonly connection: CdpConnection;
@@ -105,9 +105,9 @@ export class CdpProxy {
   }
 
   #takePlace(): Disposable {
-    if (this.#places >= mostClients) {
-      const detail = `the session has ${mostClients} CDP connections, the maximum: close one first`;
-      throw fail("tier-limit", { current_streams: mostClients, limit: mostClients }, { detail });
+    if (this.#places >= maxClients) {
+      const detail = `the session has ${maxClients} CDP connections, the maximum: close one first`;
+      throw fail("tier-limit", { current_streams: maxClients, limit: maxClients }, { detail });
     }
     this.#places += 1;
     cdpProxyTotals.clients += 1;

@@ -1,7 +1,7 @@
 import type { ClientCommand, Params } from "./client-command.ts";
 
 /** Maximum bytes of settings stored per client. */
-const mostBytes = 2 ** 20;
+const maxBytes = 2 ** 20;
 
 interface SettingCommand {
   readonly method: string;
@@ -67,7 +67,7 @@ export class ClientSettings {
     if (standing && !this.#made.has(keyOf(sessionId, standing[0])))
       return this.#keep({ method: standing[0], params: JSON.stringify(standing[1]), sessionId });
     if (undoing[method] === undefined) return true;
-    return params.length <= mostBytes && this.#keep({ method, params: params.toString() || "{}", sessionId });
+    return params.length <= maxBytes && this.#keep({ method, params: params.toString() || "{}", sessionId });
   }
 
   /** Removes the settings of a session that has ended. */
@@ -95,7 +95,7 @@ export class ClientSettings {
   #keep(command: SettingCommand): boolean {
     const key = keyOf(command.sessionId, command.method);
     const earlier = this.#made.get(key);
-    if (this.#bytes + weigh(command) - (earlier ? weigh(earlier) : 0) > mostBytes) return false;
+    if (this.#bytes + weigh(command) - (earlier ? weigh(earlier) : 0) > maxBytes) return false;
     this.#drop(key);
     this.#made.set(key, command);
     this.#bytes += weigh(command);

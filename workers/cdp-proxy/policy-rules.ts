@@ -1,4 +1,4 @@
-import { mostPages } from "../pages/page-registry.ts";
+import { maxPages } from "../pages/page-registry.ts";
 import type { Params } from "./client-command.ts";
 
 /** Decision about a client's command. */
@@ -56,7 +56,7 @@ function isLocal(url: unknown): boolean {
 export const toOpenableAddress: Rule = ({ url }) => (isLocal(url) ? refuse(local) : pass);
 
 export function createTarget(params: Params, scene: PolicyScene): PolicyDecision {
-  if (scene.pages >= mostPages) return refuse(`the session already has ${scene.pages} pages, the maximum`);
+  if (scene.pages >= maxPages) return refuse(`the session already has ${scene.pages} pages, the maximum`);
   if (params.hidden === true) return refuse("hidden pages are not supported");
   return toOpenableAddress(params, scene);
 }
@@ -127,11 +127,11 @@ export const dispatchDragEvent: Rule = (params, scene) => {
 };
 
 /** Maximum CPU throttling. At 1,000, a page needs seconds to handle the command that undoes the throttling. */
-const mostThrottling = 100;
+const maxThrottling = 100;
 
 export const setCPUThrottlingRate: Rule = ({ rate }) =>
-  typeof rate === "number" && rate > mostThrottling
-    ? refuse(`a page that others share can be throttled at most ${mostThrottling}-fold`)
+  typeof rate === "number" && rate > maxThrottling
+    ? refuse(`a page that others share can be throttled at most ${maxThrottling}-fold`)
     : pass;
 
 export const pageTrace: Rule = (_params, { isBrowserSession }) =>

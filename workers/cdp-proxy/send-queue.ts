@@ -1,7 +1,7 @@
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 
 /** Maximum bytes queued for a client. A single longer message is still sent. */
-const mostBehind = 32 * 2 ** 20;
+const maxBacklog = 32 * 2 ** 20;
 
 /** Overhead in bytes per queued message, so that many small messages count. */
 const messageBytes = 256;
@@ -25,7 +25,7 @@ export class SendQueue {
 
   /** Adds a message. Returns false if more than 32 MiB are already queued. */
   push(message: Message): boolean {
-    if (this.#bytes > mostBehind) return false;
+    if (this.#bytes > maxBacklog) return false;
     this.#bytes += weigh(message);
     void this.#queue.push(message);
     return true;

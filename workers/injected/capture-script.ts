@@ -16,7 +16,7 @@ export interface ShownTab {
 }
 
 const rate = 30;
-const mostBits = 3_000_000;
+const maxBits = 3_000_000;
 const connection = new RTCPeerConnection();
 const ending = Promise.withResolvers<string>();
 
@@ -67,7 +67,7 @@ async function begin({ targetId, width, height }: ShownTab): Promise<MediaStream
 export async function offer(tab: ShownTab): Promise<{ readonly sdp: string; readonly trackId: string }> {
   const track = await capture(tab);
   shown = { targetId: tab.targetId, track };
-  const sendEncodings = [{ maxBitrate: mostBits, maxFramerate: rate }];
+  const sendEncodings = [{ maxBitrate: maxBits, maxFramerate: rate }];
   const transceiver = connection.addTransceiver(track, { direction: "sendonly", sendEncodings });
   sender = transceiver.sender;
   const { codecs = [] } = RTCRtpSender.getCapabilities("video") ?? {};

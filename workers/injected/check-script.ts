@@ -79,10 +79,10 @@ export function showsAtLeast(holder: Element, minWidth: number, minHeight: numbe
 }
 
 /** Whether a field has a value. Forms expose fields as own members in every world, so roots are read by their prototypes. */
-export function hasValue(selector: string, most: number): boolean {
+export function hasValue(selector: string, max: number): boolean {
   const fields: Element[] = [];
   const roots: (Document | ShadowRoot)[] = [document];
-  for (let root = roots.pop(); root && fields.length < most; root = roots.pop()) {
+  for (let root = roots.pop(); root && fields.length < max; root = roots.pop()) {
     const { querySelectorAll } = root instanceof Document ? Document.prototype : DocumentFragment.prototype;
     fields.push(...querySelectorAll.call(root, selector));
     for (const element of querySelectorAll.call(root, "*")) {
@@ -90,5 +90,5 @@ export function hasValue(selector: string, most: number): boolean {
       if (shadow) roots.push(shadow);
     }
   }
-  return fields.slice(0, most).some((field) => "value" in field && field.value !== "");
+  return fields.slice(0, max).some((field) => "value" in field && field.value !== "");
 }

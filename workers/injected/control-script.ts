@@ -34,12 +34,12 @@ export function isListOpen(select: HTMLSelectElement): boolean {
 
 export function describeOptions(
   select: HTMLSelectElement,
-  most: number,
+  max: number,
   labelLength: number,
   nameLength: number,
 ): SelectText {
   const options: ShownOption[] = [];
-  for (let index = 0; index < select.options.length && options.length < most; index += 1) {
+  for (let index = 0; index < select.options.length && options.length < max; index += 1) {
     const option = select.options[index];
     if (!option || !isShown(option)) continue;
     const group = option.closest("optgroup");

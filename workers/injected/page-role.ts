@@ -35,9 +35,9 @@ const rolesByType: ReadonlyMap<string, string> = pairs(
     "reset=button image=button file=file color=color hidden=",
 );
 
-/** Returns an attribute, cut to `most` characters. */
-export function attribute(element: Element, name: string, most = 64): string {
-  return (Element.prototype.getAttribute.call(element, name) ?? "").slice(0, most);
+/** Returns an attribute, cut to `max` characters. */
+export function attribute(element: Element, name: string, max = 64): string {
+  return (Element.prototype.getAttribute.call(element, name) ?? "").slice(0, max);
 }
 
 export function tagOf(element: Element): string {
@@ -117,17 +117,17 @@ function fieldName(element: Element): string {
 }
 
 /** Returns the text inside a node. Visits at most 256 nodes. */
-export function contentOf(root: Node, most: number): string {
+export function contentOf(root: Node, max: number): string {
   let words = "";
   let left = 256;
   const pending: Node[] = [root];
-  for (let node = pending.pop(); node && left > 0 && words.length < 2 * most; node = pending.pop()) {
+  for (let node = pending.pop(); node && left > 0 && words.length < 2 * max; node = pending.pop()) {
     left -= 1;
-    if (node instanceof Text) words += visibility.read(CharacterData.prototype, "data", node).slice(0, 4 * most);
+    if (node instanceof Text) words += visibility.read(CharacterData.prototype, "data", node).slice(0, 4 * max);
     if (!(node instanceof Element)) continue;
     if (node !== root && (isSilent(node) || !isRendered(node))) continue;
     if (node !== root && /^(?:input|select|textarea)$/.test(tagOf(node))) continue;
-    const said = node === root ? "" : attribute(node, "aria-label", most) || attribute(node, "alt", most);
+    const said = node === root ? "" : attribute(node, "aria-label", max) || attribute(node, "alt", max);
     words += said === "" ? " " : ` ${said} `;
     if (said !== "") continue;
     const inner: Node[] = [];
@@ -138,7 +138,7 @@ export function contentOf(root: Node, most: number): string {
     }
     for (let child = inner.pop(); child; child = inner.pop()) pending.push(child);
   }
-  return tidy(words, most);
+  return tidy(words, max);
 }
 
 /** Whether an element or its contents are rendered. */

@@ -1,15 +1,15 @@
 import * as visibility from "./page-visibility.ts";
 import { plain } from "./plain-text.ts";
 
-/** Returns up to `most` visible elements that contain a text, ignoring case and runs of white space. */
-export function findText(wanted: string, most: number): Element[] {
+/** Returns up to `max` visible elements that contain a text, ignoring case and runs of white space. */
+export function findText(wanted: string, max: number): Element[] {
   const text = plain(wanted);
   const found: Element[] = [];
   for (const root of [document, ...visibility.shadowRoots()]) {
     for (const button of visibility.queryAll(root, "input[type=submit], input[type=button], input[type=reset]")) {
       if (button instanceof HTMLInputElement && plain(button.value).includes(text) && visibility.isVisible(button))
         found.push(button);
-      if (found.length >= most) return found;
+      if (found.length >= max) return found;
     }
     const pending = childrenWith(root, text);
     for (let element = pending.pop(); element; element = pending.pop()) {
@@ -17,7 +17,7 @@ export function findText(wanted: string, most: number): Element[] {
       for (const child of inner) pending.push(child);
       if (inner.length === 0 && plain(wordsOf(element)).includes(text) && visibility.isVisible(element))
         found.push(element);
-      if (found.length >= most) return found;
+      if (found.length >= max) return found;
     }
   }
   return found;

@@ -42,10 +42,10 @@ export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): 
 }
 
 /** Resolves with the next frame, or after a timeout: hidden and unchanged pages may get no frame. */
-export function nextFrame(most = 2_000): Promise<void> {
+export function nextFrame(max = 2_000): Promise<void> {
   return new Promise((resolve) => {
     const isHidden = visibility.read(Document.prototype, "visibilityState", document) === "hidden";
-    const timer = setTimeout(resolve, Math.min(most, isHidden ? 50 : 2_000));
+    const timer = setTimeout(resolve, Math.min(max, isHidden ? 50 : 2_000));
     requestAnimationFrame(() => {
       clearTimeout(timer);
       resolve();
@@ -53,8 +53,8 @@ export function nextFrame(most = 2_000): Promise<void> {
   });
 }
 
-/** Resolves when the document has changed, after at least `least` and at most `most` milliseconds. */
-function change(most: number, least: number): Promise<void> {
+/** Resolves when the document has changed, after at least `least` and at most `max` milliseconds. */
+function change(max: number, least: number): Promise<void> {
   return new Promise((resolve) => {
     const observer = new MutationObserver(() => {
       observer.disconnect();
@@ -64,7 +64,7 @@ function change(most: number, least: number): Promise<void> {
     const timer = setTimeout(() => {
       observer.disconnect();
       resolve();
-    }, most);
+    }, max);
     observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
   });
 }
@@ -96,12 +96,12 @@ function hasVisible(selector: Named): boolean {
   return element !== undefined && visibility.isVisible(element);
 }
 
-/** Waits until a text is visible. Returns the texts of at most `most` places that contain it. */
-export function waitForText(wish: { text: string; timeoutMs: number; most: number }): Promise<Seen<string[]>> {
+/** Waits until a text is visible. Returns the texts of at most `max` places that contain it. */
+export function waitForText(wish: { text: string; timeoutMs: number; max: number }): Promise<Seen<string[]>> {
   return until(wish.timeoutMs, () => {
-    const found = findText(wish.text, Math.max(1, wish.most));
+    const found = findText(wish.text, Math.max(1, wish.max));
     if (found.length === 0) return { hindrance: "did not appear within the timeout" };
-    return { value: found.slice(0, wish.most).map(wordsAround) };
+    return { value: found.slice(0, wish.max).map(wordsAround) };
   });
 }
 

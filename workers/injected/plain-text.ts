@@ -15,15 +15,15 @@ export function says(line: string, text: string): boolean {
 }
 
 /** Returns a page text as a JSON string. No other part of a line is quoted. */
-export function quote(text: string, most: number): string {
-  return JSON.stringify(tidy(text, most));
+export function quote(text: string, max: number): string {
+  return JSON.stringify(tidy(text, max));
 }
 
 /** Returns a text on one line, without control and format characters that could reorder or hide other text. */
-export function tidy(text: string, most: number): string {
+export function tidy(text: string, max: number): string {
   const plain = text
-    .slice(0, 8 * most)
+    .slice(0, 8 * max)
     .replace(/[\s\p{Cc}\p{Cf}]+/gu, " ")
     .trim();
-  return plain.length > most ? `${plain.slice(0, most).toWellFormed()}…` : plain.toWellFormed();
+  return plain.length > max ? `${plain.slice(0, max).toWellFormed()}…` : plain.toWellFormed();
 }

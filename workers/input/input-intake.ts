@@ -25,7 +25,7 @@ import type { WorkerInputQueue } from "./worker-input-queue.ts";
 const answerEvery = 10;
 
 /** Maximum number of streams whose progress is kept in case a connection breaks. More than a session can have open. */
-const mostStreams = 64;
+const maxStreams = 64;
 
 interface Progress {
   /** Number of the last complete part. */
@@ -143,7 +143,7 @@ export class InputIntake {
     this.#streams.delete(streamId);
     this.#streams.set(streamId, progress);
     for (const oldest of this.#streams.keys()) {
-      if (this.#streams.size <= mostStreams) break;
+      if (this.#streams.size <= maxStreams) break;
       this.#streams.delete(oldest);
     }
     return progress;

@@ -9,7 +9,7 @@ import type { Tab } from "../pages/tab.ts";
 const deepest = 8;
 
 /** Maximum number of options shown. */
-const mostOptions = 1_000;
+const maxOptions = 1_000;
 /** Maximum characters of an option's label. */
 const labelLength = 100;
 /** Maximum characters of the list's name. */
@@ -40,7 +40,7 @@ export const isOpen = (select: OpenSelect, progress: Progress): Promise<boolean>
   callOn(select, "isListOpen", [], progress);
 
 export const readOptions = (select: OpenSelect, progress: Progress): Promise<SelectText> =>
-  callOn(select, "describeOptions", [mostOptions, labelLength, nameLength], progress);
+  callOn(select, "describeOptions", [maxOptions, labelLength, nameLength], progress);
 
 /** Returns the number of selectable options before an option. Null if the list no longer offers the option. */
 export const stepsTo = (

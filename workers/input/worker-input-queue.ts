@@ -10,7 +10,7 @@ const capacity = 1_024;
 const charactersPerPlace = 256;
 
 /** Unhandled moves of a page after which further moves are merged into the last one. */
-const mostMoves = 2;
+const maxMoves = 2;
 
 /** Longest wait for a page to report whether it started a drag. */
 const dropMs = 1_000;
@@ -127,7 +127,7 @@ export class WorkerInputQueue {
       const { event, page, places } = next;
       const isMove = event.case === "pointerMove";
       const load = this.#loadOf(page);
-      if (isMove && this.#waiting.length === 1 && load.moves >= mostMoves) return;
+      if (isMove && this.#waiting.length === 1 && load.moves >= maxMoves) return;
       this.#waiting.shift();
       const mayDrop = event.case === "pointerUp" && page.mouse.isDragging;
       const played = play(page, event)?.catch(() => undefined) ?? Promise.resolve();

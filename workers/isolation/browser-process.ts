@@ -13,7 +13,7 @@ import { browserFlags } from "./browser-flags.ts";
 import { type CaptureExtension, writeCaptureExtension } from "./capture-extension.ts";
 import { HiddenPage } from "./hidden-page.ts";
 import { systemPath } from "./namespace.ts";
-import { mostTasks } from "./session-bounds.ts";
+import { maxTasks } from "./session-bounds.ts";
 import type { Slot, SlotEntrance } from "./slot.ts";
 import { profileDirectory, temporaryDirectory } from "./slot-block.ts";
 
@@ -223,7 +223,7 @@ function spawnBrowser(
       PILOTHOUSE_BROWSER: executable,
       PILOTHOUSE_CONFINE: entrance.confine.join(" "),
       PILOTHOUSE_RECORD: entrance.record,
-      PILOTHOUSE_TASKS: slot.uid === undefined ? "" : String(mostTasks),
+      PILOTHOUSE_TASKS: slot.uid === undefined ? "" : String(maxTasks),
     },
   });
 }

@@ -14,4 +14,4 @@ export const sessionBounds: SessionBounds = { memoryBytes: 2 * 2 ** 30, tasks: 1
  * Kernel limit on tasks per slot uid. Above the session bound, so that the watchdog usually ends the session with a
  * reason. Tasks created faster than the watchdog checks fail at this limit.
  */
-export const mostTasks = 2 * sessionBounds.tasks;
+export const maxTasks = 2 * sessionBounds.tasks;

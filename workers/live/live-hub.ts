@@ -17,7 +17,7 @@ import { Screencast } from "./screencast.ts";
 import { Viewer } from "./viewer.ts";
 
 /** Maximum number of viewers per session. */
-const mostViewers = 32;
+const maxViewers = 32;
 
 /** Milliseconds between a change and the next state message. A loading page changes a hundred times a second. */
 const stateDelay = 100;
@@ -74,9 +74,9 @@ export class LiveHub {
   /** Yields the messages for a viewer until it leaves. Throws `tier-limit` if there are too many viewers. */
   async *view({ who, isHidden, requests }: Arrival, session: LiveSession): AsyncGenerator<JoinResponse> {
     this.#replace(who.id);
-    if (this.#viewers.size >= mostViewers) {
-      const detail = `the session has ${mostViewers} viewers, the maximum: wait until one leaves`;
-      throw fail("tier-limit", { current_streams: mostViewers, limit: mostViewers }, { detail });
+    if (this.#viewers.size >= maxViewers) {
+      const detail = `the session has ${maxViewers} viewers, the maximum: wait until one leaves`;
+      throw fail("tier-limit", { current_streams: maxViewers, limit: maxViewers }, { detail });
     }
     const viewer = new Viewer(who, isHidden);
     this.#session = session;

@@ -18,7 +18,7 @@ const lingerMs = 10_000;
 /** First delay in milliseconds between attempts. */
 const againFirst = 500;
 /** Longest delay in milliseconds between attempts. */
-const againAtMost = 10_000;
+const maxRetryDelay = 10_000;
 /** Milliseconds for the server to accept the track. */
 const publishWithin = 10_000;
 
@@ -102,7 +102,7 @@ export class Publication {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    for (let wait = againFirst; !signal.aborted; wait = Math.min(wait * 2, againAtMost)) {
+    for (let wait = againFirst; !signal.aborted; wait = Math.min(wait * 2, maxRetryDelay)) {
       const isPublished = await this.#publish(signal).catch(() => false);
       if (isPublished) wait = againFirst;
       if (signal.aborted) return;

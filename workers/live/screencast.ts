@@ -21,7 +21,7 @@ const beginGap = 50;
 const resizeGap = 100;
 
 /** Restarts after which a frame with a wrong size is accepted. */
-const mostTries = 3;
+const maxAttempts = 3;
 
 type ShownFrame = CdpEvents["Page.screencastFrame"];
 
@@ -132,7 +132,7 @@ export class Screencast {
     const { deviceWidth, deviceHeight, timestamp } = metadata;
     const bytes = Buffer.from(data, "base64");
     if (hasSize(bytes, deviceWidth, deviceHeight)) this.#tries = 0;
-    else if (this.#tries < mostTries) {
+    else if (this.#tries < maxAttempts) {
       // Frames of the wrong size are dropped: the first frames of a new page may show its initial window size, which
       // would misplace clicks.
       this.#startAnew(session, this.#tries + 1);

@@ -11,7 +11,7 @@ import {
 } from "../../src/gen/pilothouse/v1/live_pb.ts";
 
 /** Frames in flight to a viewer. With two, the next frame travels while the viewer shows the last. */
-const mostUnderWay = 2;
+const maxInFlight = 2;
 
 /** Pending messages, the newest of each kind, in sending order. */
 interface News {
@@ -55,7 +55,7 @@ export class Viewer {
 
   /** Whether the viewer can receive a frame now. */
   get wantsFrame(): boolean {
-    return this.seesFrames && this.#underWay.length < mostUnderWay;
+    return this.seesFrames && this.#underWay.length < maxInFlight;
   }
 
   /** Queues messages, replacing pending ones of the same kind. */

@@ -19,20 +19,20 @@ export class Changes {
   }
 
   /**
-   * Resolves with the first value from `look` that is not undefined, or with undefined after `atMostMs` or the
+   * Resolves with the first value from `look` that is not undefined, or with undefined after `maxMs` or the
    * command's remaining time. Rejects if the command is aborted or `look` throws.
    */
   async until<Value>(
     look: () => Value | undefined,
     progress: Progress,
-    atMostMs = Number.POSITIVE_INFINITY,
+    maxMs = Number.POSITIVE_INFINITY,
   ): Promise<Value | undefined> {
     let isLate = false;
     const onLate = () => {
       isLate = true;
       this.tell();
     };
-    const timer = setTimeout(onLate, Math.min(progress.remaining(), atMostMs));
+    const timer = setTimeout(onLate, Math.min(progress.remaining(), maxMs));
     try {
       for (;;) {
         const found = look();
@@ -50,7 +50,7 @@ export class Changes {
     promise: Promise<Value>,
     isMoot: () => boolean,
     progress: Progress,
-    atMostMs?: number,
+    maxMs?: number,
   ): Promise<Value | undefined> {
     let isSettled = false;
     const settle = () => {
@@ -58,7 +58,7 @@ export class Changes {
       this.tell();
     };
     promise.then(settle, settle);
-    await this.until(() => isSettled || isMoot() || undefined, progress, atMostMs);
+    await this.until(() => isSettled || isMoot() || undefined, progress, maxMs);
     return isSettled ? promise : undefined;
   }
 }

@@ -8,7 +8,7 @@ import { SessionPage } from "./session-page.ts";
 import { Tab } from "./tab.ts";
 
 /** Maximum number of pages of a session. Bounds sites that open popups without end. */
-export const mostPages = 32;
+export const maxPages = 32;
 
 /** Longest wait for a page to open. A page opens in about 10 ms on an idle machine, but never if its renderer dies. */
 const openMs = 15_000;
@@ -98,8 +98,8 @@ export class PageRegistry implements TargetListener {
 
   /** Opens a blank page and makes it active. Throws `conflict` if the session already has 32 pages. */
   async open(progress: Progress): Promise<void> {
-    if (this.#pages.length >= mostPages) {
-      throw fail("conflict", {}, { detail: `the session has ${mostPages} pages, the maximum: close one first` });
+    if (this.#pages.length >= maxPages) {
+      throw fail("conflict", {}, { detail: `the session has ${maxPages} pages, the maximum: close one first` });
     }
     await progress.race(this.#newTab().then((tab) => this.#adopt(tab)));
   }
@@ -159,7 +159,7 @@ export class PageRegistry implements TargetListener {
   /** Adopts a tab that the browser opened, or closes the tab if the session has too many pages. */
   #adopt(tab: Tab): void {
     if (tab.isClosed) return;
-    if (this.#pages.length < mostPages) this.#add(tab);
+    if (this.#pages.length < maxPages) this.#add(tab);
     else this.#closeTab(tab).catch(() => undefined);
   }
 

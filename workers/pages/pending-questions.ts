@@ -6,7 +6,7 @@ import { fail } from "../../src/platform/errors.ts";
 const patienceMs = 60_000;
 
 /** Maximum number of open questions: one dialog and one file chooser for each page. */
-const mostOpen = 64;
+const maxOpen = 64;
 
 interface OpenQuestion {
   readonly question: LiveQuestion;
@@ -68,7 +68,7 @@ export class PendingQuestions {
     asked: Omit<MessageInitShape<typeof LiveQuestionSchema>, "id" | "$typeName">,
     settle: OpenQuestion["settle"],
   ): Disposable | undefined {
-    if (this.#holder === undefined || this.#open.size >= mostOpen) return undefined;
+    if (this.#holder === undefined || this.#open.size >= maxOpen) return undefined;
     this.#asked += 1;
     const id = `que_${this.#asked}`;
     const timer = setTimeout(() => this.#beLate(id), patienceMs);

@@ -42,7 +42,7 @@ export interface BrowserPoolOptions {
   /** Installed runtimes. One browser of the default runtime is kept warm even without demand. */
   readonly runtimes: Iterable<BrowserRuntime>;
   /** Maximum number of warm browsers per runtime. */
-  readonly most: number;
+  readonly max: number;
   readonly extraFlags?: readonly string[];
   /** Media server to which full Chromium publishes its pages on request. */
   readonly mediaServer?: MediaServer | undefined;
@@ -84,7 +84,7 @@ export class BrowserPool {
       (first, second) => Number(second === defaultRuntime) - Number(first === defaultRuntime),
     );
     this.#demand = new Map(
-      runtimes.map((runtime, index) => [runtime, new Demand(Number(index === 0), options.most)] as const),
+      runtimes.map((runtime, index) => [runtime, new Demand(Number(index === 0), options.max)] as const),
     );
   }
 
@@ -105,7 +105,7 @@ export class BrowserPool {
 
   /** Launches the first browser and keeps it warm. Rejects if the launch or its sandbox fails. */
   async probe(): Promise<void> {
-    const { slots, most } = this.#options;
+    const { slots, max } = this.#options;
     const [runtime = defaultRuntime] = this.#demand.keys();
     const slot = slots.acquire();
     if (!slot) throw new Error("the worker has no free slot: try again in a moment");
@@ -117,7 +117,7 @@ export class BrowserPool {
       this.#dispose(warm);
       throw error;
     }
-    if (most > 0) this.#keep(warm);
+    if (max > 0) this.#keep(warm);
     else await this.#dispose(warm);
   }
 

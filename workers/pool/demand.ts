@@ -7,13 +7,13 @@ const share = 5_000 / windowMs;
 /** Computes how many browsers of a runtime to keep warm from recent requests. */
 export class Demand {
   readonly #least: number;
-  readonly #most: number;
+  readonly #max: number;
   #asked: number[] = [];
 
-  /** Keeps at least `least` browsers even without demand, and at most `most`. */
-  constructor(least: number, most: number) {
+  /** Keeps at least `least` browsers even without demand, and at most `max`. */
+  constructor(least: number, max: number) {
     this.#least = least;
-    this.#most = most;
+    this.#max = max;
   }
 
   /** Records a request for a browser. `now` is in milliseconds of a monotonic clock. */
@@ -24,6 +24,6 @@ export class Demand {
   /** Returns the number of browsers to keep warm. */
   target(now: number): number {
     this.#asked = this.#asked.filter((at) => now - at < windowMs);
-    return Math.min(this.#most, Math.max(this.#least, Math.ceil(this.#asked.length * share)));
+    return Math.min(this.#max, Math.max(this.#least, Math.ceil(this.#asked.length * share)));
   }
 }

@@ -12,7 +12,7 @@ import type { SessionControl } from "./client-control.ts";
 const lookMs = 500;
 
 /** Maximum number of refused targets in the state. */
-const mostRefused = 10;
+const maxRefused = 10;
 
 /** Resolves with the state of a session, paused or not. Takes at most about 500 ms, even if pages hang. */
 export async function describeSession(
@@ -48,7 +48,7 @@ export async function describeSession(
 /** Returns the distinct targets of recent refusals. */
 function refusedBy({ refusals }: SessionBrowser["relay"]): string[] {
   const places = new Set(refusals.toReversed().map(formatTarget));
-  return [...places].slice(0, mostRefused).reverse();
+  return [...places].slice(0, maxRefused).reverse();
 }
 
 async function scrollOf({ isCrashed, cdp }: SessionPage): Promise<{ x: number; y: number } | undefined> {

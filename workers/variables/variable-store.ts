@@ -9,10 +9,10 @@ const shortest = 4;
 const longestInAddress = 256;
 
 /** Maximum number of masked values, enough for one agent session and some earlier sessions. */
-const mostValues = 128;
+const maxValues = 128;
 
 /** Maximum number of masked TOTP codes. A code is valid for one minute. */
-const mostCodes = 8;
+const maxCodes = 8;
 
 /** Names of fields that never contain page text. */
 const machineNames = /^\$|^(?:id|case|type|kind|slug|status|answer|opened)$|_id$|Id$/;
@@ -42,7 +42,7 @@ export class VariableStore {
       this.#names.set(value, name);
     }
     for (const oldest of this.#names.keys()) {
-      if (this.#names.size <= mostValues) break;
+      if (this.#names.size <= maxValues) break;
       this.#names.delete(oldest);
     }
   }
@@ -94,7 +94,7 @@ export class VariableStore {
   #cover(cover: Cover): void {
     if (this.#codes.some(({ text }) => text === cover.text)) return;
     this.#codes.push(cover);
-    if (this.#codes.length > mostCodes) this.#codes.shift();
+    if (this.#codes.length > maxCodes) this.#codes.shift();
     this.#mask = undefined;
   }
 }

@@ -1,5 +1,5 @@
 /** Characters that the service accepts in one paste. */
-const mostPasted = 262_144;
+const maxPasted = 262_144;
 
 /** Milliseconds to wait for a requested selection. */
 const readWithin = 5_000;
@@ -61,8 +61,7 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
     },
     /** Pastes a text into the page. */
     paste(text: string): void {
-      if (text.length > mostPasted)
-        complain(`At most ${mostPasted.toLocaleString()} characters can be pasted at once.`);
+      if (text.length > maxPasted) complain(`At most ${maxPasted.toLocaleString()} characters can be pasted at once.`);
       else if (text !== "") pushPaste(text);
     },
     /** Pastes the viewer's clipboard into the page. */

@@ -2,10 +2,10 @@ import type { Connection } from "./connection.ts";
 import type { InputEvent } from "./messages.ts";
 
 /** Events per message. */
-const mostEvents = 64;
+const maxEvents = 64;
 
 /** While more bytes than this wait for the network, moves are not sent, because they would arrive outdated. */
-const mostBacklog = 16_384;
+const maxBacklog = 16_384;
 
 /** Queue of input events for the service, in order. */
 export interface InputQueue {
@@ -37,14 +37,14 @@ export function createInputQueue({ send, backlog }: Pick<Connection, "send" | "b
 
   function flush(): void {
     if (events.length === 0) return;
-    if (backlog() > mostBacklog) {
+    if (backlog() > maxBacklog) {
       schedule();
       return;
     }
     const sent = events;
     events = [];
-    for (let from = 0; from < sent.length; from += mostEvents)
-      send({ input: { events: sent.slice(from, from + mostEvents) } });
+    for (let from = 0; from < sent.length; from += maxEvents)
+      send({ input: { events: sent.slice(from, from + maxEvents) } });
   }
 
   return {

@@ -18,7 +18,7 @@ const buttons = ["left", "middle", "right"] as const;
 const wheelUnits = [1, 16, 400];
 
 /** Highest click count: a third click selects a paragraph, and further clicks have no meaning. */
-const mostClicks = 3;
+const maxClicks = 3;
 
 /** Sends mouse events: inside the picture, and outside while a button pressed inside is held. */
 export function attachMouse({ canvas, picture, hasControl, push, onPress }: PointerParts): void {
@@ -29,7 +29,7 @@ export function attachMouse({ canvas, picture, hasControl, push, onPress }: Poin
     if (!hasControl() || !button) return;
     event.preventDefault();
     onPress();
-    const clicks = ((Math.max(1, event.detail) - 1) % mostClicks) + 1;
+    const clicks = ((Math.max(1, event.detail) - 1) % maxClicks) + 1;
     held.set(event.button, clicks);
     push({ kind: "pointer_down", ...picture.pointAt(event), button, click_count: clicks });
   });

@@ -17,7 +17,7 @@ import { findRecipe } from "./store.ts";
 export const noRecipe = (): Failure => fail("not-found", {}, { detail: "no recipe has this id" });
 
 /** Maximum characters inserted by values: a short recipe may use a long value many times. */
-const mostFilled = 1_048_576;
+const maxFilled = 1_048_576;
 
 const read = compileReader(CreateRecipeRequestSchema);
 
@@ -56,7 +56,7 @@ function fill(
   values: ReadonlyMap<string, string>,
   variables: readonly string[],
 ): CreateRecipeRequest {
-  let left = mostFilled;
+  let left = maxFilled;
   const filled = mapTexts(writeContents(request), (text, path) => {
     for (const name of namesIn(text)) {
       left -= values.get(name)?.length ?? 0;
@@ -66,7 +66,7 @@ function fill(
         });
     }
     if (left < 0)
-      throw failFields("validation-failed", { recipe_parameters: `insert more than ${mostFilled} characters` });
+      throw failFields("validation-failed", { recipe_parameters: `insert more than ${maxFilled} characters` });
     return fillText(text, values);
   });
   const faults: FieldFault[] = [];

@@ -29,7 +29,7 @@ export interface RecipeServiceParts {
 const defaultPage = 20;
 
 /** Maximum number of recipes of an account, and maximum bytes of a recipe. */
-const most = { recipes: 1_000, bytes: 262_144 };
+const max = { recipes: 1_000, bytes: 262_144 };
 
 const recipeId = idPattern("rcp");
 
@@ -40,15 +40,15 @@ export function createRecipeService({ db, clock }: RecipeServiceParts): ServiceI
     const faults = findFaults(request);
     if (faults.length > 0) throw failFaults("validation-failed", faults);
     const contents = Buffer.from(toBinary(CreateRecipeRequestSchema, request));
-    if (contents.length > most.bytes)
-      throw failFields("validation-failed", { steps: `make the recipe longer than ${most.bytes} bytes` });
+    if (contents.length > max.bytes)
+      throw failFields("validation-failed", { steps: `make the recipe longer than ${max.bytes} bytes` });
     const id = call.ids.next("rcp");
     return call.commit(async (tx) => {
       await lockAccount(tx, accountId);
       const count = await countRecipes(tx, accountId);
-      if (count >= most.recipes) {
+      if (count >= max.recipes) {
         const detail = `the account has ${counted(count, "recipe")}, the maximum: delete one first`;
-        throw fail("tier-limit", { current_recipes: count, limit: most.recipes }, { detail });
+        throw fail("tier-limit", { current_recipes: count, limit: max.recipes }, { detail });
       }
       const row = await insertRecipe(tx, {
         id,

@@ -11,7 +11,7 @@ import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 type Variables = CreateAgentSessionRequest["variables"];
 
 /** Maximum characters of all values together: the worker searches for the values in all output of a session. */
-const mostCharacters = 16_384;
+const maxCharacters = 16_384;
 
 const contextOf = (accountId: string) => ({ accountId, purpose: "agent-variables" });
 
@@ -23,8 +23,8 @@ export function findVariableFaults({ variables, recipeParameters }: CreateAgentS
     return isTaken ? [...wrong, { field: `recipe_parameters.${name}`, message: "is also in variables" }] : wrong;
   });
   const characters = Object.values(variables).reduce((sum, { value }) => sum + value.length, 0);
-  if (characters > mostCharacters)
-    faults.push({ field: "variables", message: `must have at most ${mostCharacters} characters in total` });
+  if (characters > maxCharacters)
+    faults.push({ field: "variables", message: `must have at most ${maxCharacters} characters in total` });
   return faults;
 }
 

@@ -35,10 +35,10 @@ const words: ReadonlySet<string> = new Set([
 ]);
 
 /** Limits of a schema: characters of JSON, number of subschemas, nesting depth. */
-const most = { characters: 16_384, schemas: 500, depth: 16 };
+const max = { characters: 16_384, schemas: 500, depth: 16 };
 
 /** Limits of a result, which is part of a response and an event. */
-const mostOutput = { characters: 32_768, depth: 24 };
+const maxOutput = { characters: 32_768, depth: 24 };
 
 const options = { strict: false, logger: false, validateFormats: false } as const;
 
@@ -47,7 +47,7 @@ const schemas = new Ajv(options);
 
 /** Returns what is wrong with a schema; undefined if it can be used. */
 export function findSchemaFault(schema: JsonObject): string | undefined {
-  if (JSON.stringify(schema).length > most.characters) return `is longer than ${most.characters} characters of JSON`;
+  if (JSON.stringify(schema).length > max.characters) return `is longer than ${max.characters} characters of JSON`;
   if (schema.type !== "object") return 'must be of type "object"';
   if (!isStorable(schema)) return "must not contain NUL or an unpaired surrogate";
   const fault = findWordFault(schema);
@@ -57,13 +57,13 @@ export function findSchemaFault(schema: JsonObject): string | undefined {
 }
 
 function findWordFault(schema: JsonObject): string | undefined {
-  let left = most.schemas;
+  let left = max.schemas;
   const pending: { readonly schema: unknown; readonly depth: number }[] = [{ schema, depth: 1 }];
   for (let next = pending.pop(); next; next = pending.pop()) {
     const { schema: each, depth } = next;
     left -= 1;
-    if (left < 0) return `has more than ${most.schemas} schemas in it`;
-    if (depth > most.depth) return `is more than ${most.depth} schemas deep`;
+    if (left < 0) return `has more than ${max.schemas} schemas in it`;
+    if (depth > max.depth) return `is more than ${max.depth} schemas deep`;
     if (typeof each !== "object" || each === null || Array.isArray(each)) continue;
     for (const [word, value] of Object.entries(each)) {
       if (!words.has(word))
@@ -84,8 +84,8 @@ function innerSchemas(word: string, value: unknown): unknown[] {
 export function findOutputFault(schema: JsonObject, output: unknown): string | undefined {
   if (typeof output !== "object" || output === null || Array.isArray(output)) return "result must be an object";
   const written = JSON.stringify(output);
-  if (written.length > mostOutput.characters) return `result is longer than ${mostOutput.characters} characters`;
-  if (depthOf(written) > mostOutput.depth) return `result is more than ${mostOutput.depth} levels deep`;
+  if (written.length > maxOutput.characters) return `result is longer than ${maxOutput.characters} characters`;
+  if (depthOf(written) > maxOutput.depth) return `result is more than ${maxOutput.depth} levels deep`;
   if (!isStorable(output)) return "result must not contain NUL or an unpaired surrogate";
   // A separate instance: its compiled schemas are garbage-collected with it.
   const ajv = new Ajv({ ...options, meta: false, validateSchema: false });

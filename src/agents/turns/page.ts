@@ -47,7 +47,7 @@ export interface AgentSnapshotOptions {
 const actionPatience = { first: 8_000, next: 1_000 };
 
 /** Maximum numbers of other pages, recent files and recent dialogs to report, and maximum text length. */
-const most = { pages: 10, files: 20, dialogs: 3, text: 200 };
+const max = { pages: 10, files: 20, dialogs: 3, text: 200 };
 
 const readInteract = compileReader(InteractRequestSchema, new Set());
 
@@ -59,12 +59,12 @@ const asShown = create(ObserveOptionsSchema);
  */
 export const defuse = (text: string): string => text.replace(/<(?=\/?page\b)/gi, "\\u003c");
 
-const short = (text: string): string => text.slice(0, most.text);
+const short = (text: string): string => text.slice(0, max.text);
 
 /** Other pages, dialogs, downloads and files of a session, if any. */
 function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
-  const others = pages.filter(({ active }) => !active).slice(-most.pages);
-  const asked = dialogs.slice(-most.dialogs);
+  const others = pages.filter(({ active }) => !active).slice(-max.pages);
+  const asked = dialogs.slice(-max.dialogs);
   const underWay = downloads.filter(({ status }) => status !== "finished");
   return {
     ...(others.length > 0 && {
@@ -94,7 +94,7 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
       const [shown, state, files] = await Promise.all([
         seen ?? observe(caller, {}),
         sessions.getState(caller, { id: sessionId }),
-        sessions.files.list(caller, sessionId, { limit: most.files, before: 0n }),
+        sessions.files.list(caller, sessionId, { limit: max.files, before: 0n }),
       ]);
       const { pageId, url, title, viewport, scroll, height, truncated, snapshot } = shown;
       const head = {

@@ -23,7 +23,7 @@ const longestText = 32_768;
 const longestFind = 200;
 
 /** Maximum number of actions shown of a call; no call runs more actions. */
-const mostShown = 20;
+const maxShown = 20;
 
 type Input = Readonly<Record<string, unknown>>;
 
@@ -223,7 +223,7 @@ function shown(call: ToolCall, elementFor: (ref: string) => string | undefined):
   if (typeof find === "string") return { find: plain(find, longestFind) };
   if (!Array.isArray(actions)) return {};
   return {
-    actions: actions.slice(0, mostShown).map((action: unknown) => {
+    actions: actions.slice(0, maxShown).map((action: unknown) => {
       const fields = shownFields(action);
       const element = fields.ref === undefined ? undefined : elementFor(fields.ref);
       return { ...fields, ...(element !== undefined && { element }) };

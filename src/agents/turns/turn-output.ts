@@ -4,7 +4,7 @@ import { type TurnRow, updateTurn } from "./store.ts";
 import { endLockedTurn, type TurnEndParts } from "./turn-end.ts";
 
 /** Maximum number of results that do not match the schema. */
-const mostMisfits = 5;
+const maxMisfits = 5;
 
 /** The result of a turn, or why the value is not a result. */
 interface Read {
@@ -22,10 +22,10 @@ export async function readOutput(schema: JsonObject | null, result: unknown): Pr
   return misfit === undefined ? { output: result as JsonObject } : { misfit };
 }
 
-/** Counts a result that does not match and was reported to the model. Ends the turn after more than `mostMisfits`. */
+/** Counts a result that does not match and was reported to the model. Ends the turn after more than `maxMisfits`. */
 export async function noteMisfit(parts: TurnEndParts, tx: Tx, turn: TurnRow, misfit: string): Promise<TurnRow> {
   const misfits = turn.misfits + 1;
-  if (misfits <= mostMisfits) return updateTurn(tx, turn.id, { misfits });
+  if (misfits <= maxMisfits) return updateTurn(tx, turn.id, { misfits });
   const modelFault = `the model returned no result that matches output_schema: ${misfit}`;
   return endLockedTurn(parts, tx, turn, { status: "failed", reason: "output_invalid", modelFault });
 }

@@ -113,10 +113,10 @@ async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question:
   const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
   // An upper bound of the cost is reserved before the call.
   const input = tokensOf([rolePrompt, question.instructions, tools, recipeTools, question.messages]);
-  const most = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
+  const max = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
   const gaveUpAt = performance.now() + patience.whole;
   for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
-    const reservation = most === undefined ? undefined : await putAside(parts, run, most);
+    const reservation = max === undefined ? undefined : await putAside(parts, run, max);
     const answer = await askModel(models, question, run.signal);
     if (!("fault" in answer))
       return { answer: { ...answer, messages: withOwnIds(answer.messages, question.messages) }, reservation };

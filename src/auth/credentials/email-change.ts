@@ -44,7 +44,7 @@ export interface EmailChangeParts {
 }
 
 /** Hourly limit of mails that a user causes, and that an address receives. */
-const mostMails = 5;
+const maxMails = 5;
 
 /** Creates the methods that change a user's address. */
 export function createEmailChange(parts: EmailChangeParts) {
@@ -87,7 +87,7 @@ export function createEmailChange(parts: EmailChangeParts) {
       if (email === user.email) throw failFields("validation-failed", { email: "is already your address" });
       await provePassword({ user, email: user.email, password: request.password, client: clientOf(call) });
       for (const name of [`email-change by ${user.id}`, `email-change to ${email}`])
-        await throttles.take([{ name, limit: mostMails }], "requests to change the address");
+        await throttles.take([{ name, limit: maxMails }], "requests to change the address");
       await db.transaction(async (tx) => {
         call.audit(tx, { subject: user.id, data: { email } });
         await mailTo(tx, user, email, loginId);

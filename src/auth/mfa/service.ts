@@ -39,7 +39,7 @@ import { counterOfCode, describeSeed, hashRecoveryCode, newRecoveryCodes, newSee
 const enrolmentWaits = 600_000;
 
 /** Codes that a user may try per hour. */
-const mostTries = 10;
+const maxAttempts = 10;
 
 export interface MfaServiceParts {
   readonly db: Database;
@@ -66,7 +66,10 @@ export function createMfaService(parts: MfaServiceParts): ServiceImplementation<
 
   /** Runs an attempt, which counts against the limit unless it succeeds. */
   async function tryCode<T>({ id }: UserRow, run: (tx: Tx) => Promise<T>): Promise<T> {
-    const counted = await throttles.take([{ name: `totp ${id}`, limit: mostTries }], "attempts at a code of this user");
+    const counted = await throttles.take(
+      [{ name: `totp ${id}`, limit: maxAttempts }],
+      "attempts at a code of this user",
+    );
     const result = await db.transaction(run);
     await throttles.giveBack(counted);
     return result;

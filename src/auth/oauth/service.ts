@@ -32,7 +32,7 @@ const lifetime = 900_000;
  * Failures per hour of a client id and network. Client ids are public, so a limit without the network would let others
  * block a client.
  */
-const mostFailures = 100;
+const maxFailures = 100;
 
 export interface OAuthServiceParts {
   readonly db: Database;
@@ -59,7 +59,7 @@ export function createOAuthService(parts: OAuthServiceParts): ServiceImplementat
   async function issueForKey(call: Call, request: TokenRequest): Promise<TokenResponse> {
     const client = readClient(call, request);
     const name = `oauth ${client.id.slice(0, 64)} ${clientOf(call).network}`;
-    const counted = await throttles.take([{ name, limit: mostFailures }], "attempts at the secret of this client");
+    const counted = await throttles.take([{ name, limit: maxFailures }], "attempts at the secret of this client");
     const { principal, expiresAt } = await findKey(call, client);
     await throttles.giveBack(counted);
     const asked = new Set(request.scope?.split(" ").filter(Boolean));

@@ -11,13 +11,13 @@ const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 /** Concurrent hashes per process: leaves a core for other requests, and takes at most 76 MiB. */
 const atOnce = 4;
 /** Limits of the wait queue; the last waiter in the queue waits about one second. */
-const mostWaiting = { all: 250, ofAddress: 50 };
+const maxWaiting = { all: 250, ofAddress: 50 };
 
 /** Minimum zxcvbn score; 3 means more than 10^8 guesses against a stolen hash. */
 const leastScore = 3;
 
 /** Maximum characters to judge, because the time grows faster than their number. */
-const mostJudged = 64;
+const maxJudged = 64;
 
 /** Texts of zxcvbn's warnings. */
 const warnings: Readonly<Record<string, string>> = {
@@ -55,7 +55,7 @@ export function createPasswords(registry: Registry): Passwords {
     registers: [registry],
   });
   const waiting: (() => void)[] = [];
-  const enter = createQueueBounds({ ...mostWaiting, what: "password hashes" });
+  const enter = createQueueBounds({ ...maxWaiting, what: "password hashes" });
   let running = 0;
   let decoy: Promise<string> | undefined;
 
@@ -85,7 +85,7 @@ export function createPasswords(registry: Registry): Passwords {
   return {
     async assertStrong(password, email, clientAddress) {
       const known = [email, ...email.split(/[^a-z0-9]+/), "pilothouse"];
-      const question = { password: canonical(password).slice(0, mostJudged), known };
+      const question = { password: canonical(password).slice(0, maxJudged), known };
       const { score, warning } = await judge(question, clientAddress);
       if (score >= leastScore) return;
       const reason = warnings[warning] === undefined ? "" : `, since ${warnings[warning]}`;

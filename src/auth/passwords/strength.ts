@@ -23,7 +23,7 @@ const times = {
 };
 
 /** Limits of the wait queue; the last waiter in the queue waits about 5 s. */
-const mostWaiting = { all: 100, ofAddress: 20 };
+const maxWaiting = { all: 100, ofAddress: 20 };
 
 /** Megabytes of a thread's heap; 5 are used. */
 const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 };
@@ -37,7 +37,7 @@ const program = new URL("./strength-worker.ts", import.meta.url);
 export function createStrengthJudge(): (question: StrengthQuestion, clientAddress: string) => Promise<StrengthAnswer> {
   let worker: Worker | undefined;
   let idle: NodeJS.Timeout | undefined;
-  const enter = createQueueBounds({ ...mostWaiting, what: "password checks" });
+  const enter = createQueueBounds({ ...maxWaiting, what: "password checks" });
   let last: Promise<unknown> = Promise.resolve();
 
   function end(): void {

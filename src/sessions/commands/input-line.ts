@@ -5,13 +5,13 @@ import { within } from "../../platform/deadline.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
 
 /** Maximum units of input queued for the worker. Beyond this, the sender must wait. */
-const most = 256;
+const max = 256;
 
 /** Characters of text that count as one unit. Each part and each event also counts as one unit. */
 const charactersPerPlace = 4_096;
 
 /** Maximum consecutive broken calls without progress. */
-const mostBreaks = 3;
+const maxBreaks = 3;
 
 /** Idle milliseconds after which a line ends its call to the worker. */
 const idleAfter = 30_000;
@@ -131,7 +131,7 @@ export class InputLine {
     this.#places += places;
     this.#tellNews();
     this.#running ??= this.#run();
-    if (this.#places < most) return undefined;
+    if (this.#places < max) return undefined;
     this.#room ??= Promise.withResolvers();
     return this.#room.promise;
   }
@@ -151,7 +151,7 @@ export class InputLine {
       } catch (thrown) {
         const isBroken = asFailure(thrown).extensions.worker_lost === true;
         breaks += 1;
-        if (!isBroken || breaks > mostBreaks) await this.#giveUp(thrown);
+        if (!isBroken || breaks > maxBreaks) await this.#giveUp(thrown);
       } finally {
         clearInterval(idle);
       }
@@ -222,7 +222,7 @@ export class InputLine {
   }
 
   #tellRoom(): void {
-    if (this.#places < most) {
+    if (this.#places < max) {
       this.#room?.resolve();
       this.#room = undefined;
     }

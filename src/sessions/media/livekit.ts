@@ -16,7 +16,7 @@ const leftFor = 20;
  * Enough for all viewers of a session, its worker, and participants that rejoin before the server notices that they
  * left.
  */
-const mostParticipants = 48;
+const maxParticipants = 48;
 
 /** Seconds until a request to the media server times out. */
 const answerWithin = 3;
@@ -81,7 +81,7 @@ export function createParticipants({
           name: room,
           emptyTimeout: emptyFor,
           departureTimeout: leftFor,
-          maxParticipants: mostParticipants,
+          maxParticipants: maxParticipants,
         };
         await rooms.createRoom(wish).catch((cause: unknown) => {
           throw fail(

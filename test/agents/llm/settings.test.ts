@@ -236,7 +236,7 @@ test("a refusal of the bundled LLM reports the reason and the next step", async 
 });
 
 /** Upper bound of a request's cost in millionths of a dollar, by the token count of the test provider. */
-const mostOf = (body: unknown): number => tokensOf(body) * 3 + longestAnswer * 15;
+const worstCaseOf = (body: unknown): number => tokensOf(body) * 3 + longestAnswer * 15;
 
 test("a cut or abandoned call costs the turn and the account its reservation, which is an upper bound", async () => {
   const { rest: own, agent, spentIn, say } = await spender(100);
@@ -254,7 +254,7 @@ test("a cut or abandoned call costs the turn and the account its reservation, wh
   const { body: left } = await own(`${path}/turns/${begun.turn_id}/cancel`, {});
   const cost = (await spentIn(month)) - before;
   expect(left).toMatchObject({ status: "cancelled", cost_cents: Math.ceil(cost / 10_000) });
-  expect(cost).toBeGreaterThan(mostOf(provider.asked[3]?.body));
+  expect(cost).toBeGreaterThan(worstCaseOf(provider.asked[3]?.body));
 });
 
 test("one of two concurrent turns makes the last call below the cap, and both end at the limit", async () => {

@@ -42,10 +42,10 @@ test("a long turn mostly repeats the previous request, and no call has 100,000 t
   for (const [index, text] of sent.entries()) repeated += commonLength(text, sent[index - 1] ?? "");
   const share = repeated / sent.reduce((sum, { length }) => sum + length, 0);
   // A token of this text has at least three characters.
-  const most = Math.max(...sent.map(({ length }) => length)) / 3;
-  console.info(`${(100 * share).toFixed(1)} % repeated, at most ${Math.round(most)} tokens a call`);
+  const max = Math.max(...sent.map(({ length }) => length)) / 3;
+  console.info(`${(100 * share).toFixed(1)} % repeated, at most ${Math.round(max)} tokens a call`);
   expect(share).toBeGreaterThan(0.75);
-  expect(most).toBeLessThan(100_000);
+  expect(max).toBeLessThan(100_000);
 }, 180_000);
 
 /** Length of the common prefix of two texts. */

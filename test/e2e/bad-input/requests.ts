@@ -20,7 +20,7 @@ import {
 const kibibyte = 1024;
 const paths = [...new Set(endpoints.map(({ path }) => path))];
 const invalid = { status: 400, slug: "validation-failed" };
-const tooLarge = (most: number) => ["x".repeat(most + 1), chunkedBody(most + 65_536)];
+const tooLarge = (max: number) => ["x".repeat(max + 1), chunkedBody(max + 65_536)];
 const largest = ({ isPublic }: { readonly isPublic: boolean }) =>
   isPublic ? { bytes: 16 * kibibyte, text: "16 KiB" } : { bytes: 1024 * kibibyte, text: "1 MiB" };
 
@@ -42,7 +42,7 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
     async (endpoint) => {
       const caller = callerOf(endpoint, scene());
       const path = to(endpoint, scene());
-      const most = largest(endpoint);
+      const max = largest(endpoint);
       for (const [body, detail] of [
         ["{", "body: is not JSON: it is incomplete"],
         ['{"a": 1}}', "body: is not JSON: unexpected input at character 9"],
@@ -56,7 +56,7 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
         [`${"[".repeat(8_000)}${"]".repeat(8_000)}`, "body: must be an object"],
         ...(endpoint.isPublic ? [] : ([["[".repeat(500_000), "body: has more than 20000 elements"]] as const)),
         [Buffer.from('{"a": "\xff"}', "latin1"), "body: is not UTF-8"],
-        ...tooLarge(most.bytes).map((body) => [body, `body: is larger than ${most.text}`] as const),
+        ...tooLarge(max.bytes).map((body) => [body, `body: is larger than ${max.text}`] as const),
       ] as const) {
         expectProblem(await send(caller, { path, body }), { ...invalid, detail });
       }
@@ -79,13 +79,13 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
       const refused = { status: 400, slug: "bad-request", extensions: { error: "invalid_request" } };
       const caller = callerOf(endpoint, scene());
       const path = to(endpoint, scene());
-      const most = largest(endpoint);
+      const max = largest(endpoint);
       const headers = { "content-type": "application/x-www-form-urlencoded" };
       const field = String(Object.keys(Object(endpoint.body))[0]);
       const form = new URLSearchParams(Object(endpoint.body)).toString();
-      for (const body of tooLarge(most.bytes)) {
+      for (const body of tooLarge(max.bytes)) {
         const answer = await send(caller, { path, body, headers });
-        expectProblem(answer, { ...invalid, detail: `body: is larger than ${most.text}` });
+        expectProblem(answer, { ...invalid, detail: `body: is larger than ${max.text}` });
       }
       const wrong = [
         [`${form}&${field}=x`, `the field ${field} must appear only once`],

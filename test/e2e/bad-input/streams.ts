@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 import { countOpenStreams, openEvents, openEverywhere } from "../support/open-streams.ts";
 import type { GetScene } from "./scene.ts";
 
-const mostOfASession = 16;
+const maxPerSession = 16;
 
 /** Streams beyond the limit, and invalid commands on streams. */
 export function streamTests(scene: GetScene): void {
@@ -35,10 +35,10 @@ export function streamTests(scene: GetScene): void {
     const { service, sessionId } = scene();
     const { url, grpcAddress, key, internalUrl } = service;
     const open = (over: AbortController) => openEvents({ url, grpcAddress, key, sessionId, signal: over.signal });
-    const all = Array.from({ length: mostOfASession }, () => new AbortController());
+    const all = Array.from({ length: maxPerSession }, () => new AbortController());
     const streams = await Promise.all(all.map(open));
     for (const { ended } of streams) ended.catch(() => undefined);
-    await expect.poll(() => countOpenStreams(internalUrl)).toBe(mostOfASession);
+    await expect.poll(() => countOpenStreams(internalUrl)).toBe(maxPerSession);
 
     expect(await (await open(new AbortController())).ended).toBe("tier-limit");
     const beyond = new AbortController();
@@ -48,10 +48,10 @@ export function streamTests(scene: GetScene): void {
     beyond.abort();
 
     all[0]?.abort();
-    await expect.poll(() => countOpenStreams(internalUrl)).toBe(mostOfASession - 1);
+    await expect.poll(() => countOpenStreams(internalUrl)).toBe(maxPerSession - 1);
     const again = new AbortController();
     (await open(again)).ended.catch(() => undefined);
-    await expect.poll(() => countOpenStreams(internalUrl)).toBe(mostOfASession);
+    await expect.poll(() => countOpenStreams(internalUrl)).toBe(maxPerSession);
     for (const over of [...all, again]) over.abort();
     await expect.poll(() => countOpenStreams(internalUrl)).toBe(0);
   });

@@ -15,7 +15,7 @@ import { type Service, startService } from "../../support/service.ts";
 /** Number of 100 kB pastes sent to a stalled receiver, and the memory in bytes that a process may use for them. */
 const messages = 2_000;
 const paste = [{ kind: "paste", text: "p".repeat(100_000) }];
-const mostGrowth = 32 * 2 ** 20;
+const maxGrowth = 32 * 2 ** 20;
 
 /** A key that stalls the page for 2 s. */
 const stall = [
@@ -54,15 +54,15 @@ async function flood(stream: InputStream, ms: number): Promise<{ gateway: number
   const memory = () => ({ gateway: pssBytes(pids.gateway), worker: pssBytes(pids.worker) });
   const before = memory();
   for (let message = 0; message < messages; message += 1) stream.send(paste);
-  const most = { gateway: 0, worker: 0 };
+  const max = { gateway: 0, worker: 0 };
   for (const end = Date.now() + ms; Date.now() < end; ) {
     await delay(250);
     const now = memory();
     for (const process of ["gateway", "worker"] as const) {
-      most[process] = Math.max(most[process], now[process] - before[process]);
+      max[process] = Math.max(max[process], now[process] - before[process]);
     }
   }
-  return most;
+  return max;
 }
 
 /** Sends a first stream, which causes permanent allocations of the processes. */
@@ -79,8 +79,8 @@ test.each(inputDoors)("buffers none of 200 MB over %s for a stalled page", { tim
   const growth = await flood(stream, stalled);
   console.log(door, growth, stream.acknowledged);
   expect(stream.acknowledged.accepted).toBeLessThan(stalls * 3);
-  expect(growth.gateway).toBeLessThan(mostGrowth);
-  expect(growth.worker).toBeLessThan(mostGrowth);
+  expect(growth.gateway).toBeLessThan(maxGrowth);
+  expect(growth.worker).toBeLessThan(maxGrowth);
 });
 
 test.each(inputDoors)("buffers none of 200 MB over %s for a stalled worker", { timeout: 180_000 }, async (door) => {
@@ -89,6 +89,6 @@ test.each(inputDoors)("buffers none of 200 MB over %s for a stalled worker", { t
   process.kill(pids.worker, "SIGSTOP");
   const growth = await flood(stream, stopped).finally(() => process.kill(pids.worker, "SIGCONT"));
   console.log(door, growth, stream.acknowledged);
-  expect(growth.gateway).toBeLessThan(mostGrowth);
+  expect(growth.gateway).toBeLessThan(maxGrowth);
   await expect.poll(() => stream.acknowledged.accepted, { timeout: 30_000 }).toBeGreaterThan(0);
 });

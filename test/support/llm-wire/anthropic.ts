@@ -38,7 +38,7 @@ const knownOfBlock: Readonly<Record<string, ReadonlySet<string>>> = {
   tool_result: fieldsOf<ToolResultBlockParam>("type", "tool_use_id", "content", "is_error", "cache_control"),
 };
 
-const most = {
+const max = {
   /** Bytes of an image in base64: platform.claude.com/docs/en/build-with-claude/vision#evaluate-image-size. */
   image: 5_242_880,
   /** Bytes of a request: platform.claude.com/docs/en/api/errors#request-size-limits. */
@@ -72,8 +72,8 @@ function checkBlock(block: Body, at: string): string | undefined {
     const extra = unknownIn(block.source, known.source);
     if (extra !== undefined) return `${at}.image.source.base64.${extra}: Extra inputs are not permitted`;
     const bytes = block.source.data.length;
-    if (bytes > most.image)
-      return `${at}.image.source.base64: image exceeds 5 MB maximum: ${bytes} bytes > ${most.image} bytes`;
+    if (bytes > max.image)
+      return `${at}.image.source.base64: image exceeds 5 MB maximum: ${bytes} bytes > ${max.image} bytes`;
   }
   return checkBlocks(partsOf(block.content), `${at}.${block.type}.content`);
 }
@@ -104,7 +104,7 @@ function checkPairs(messages: readonly Body[]): string | undefined {
 }
 
 function check(body: Body): WireFault | undefined {
-  if (JSON.stringify(body).length > most.request)
+  if (JSON.stringify(body).length > max.request)
     return { status: 413, message: "Request exceeds the maximum size of 32 MB" };
   if (typeof body.max_tokens !== "number") return refused("max_tokens: Field required");
   const unknown = unknownIn(body, known.request);
@@ -118,7 +118,7 @@ function check(body: Body): WireFault | undefined {
   const lone = checkPairs(body.messages);
   if (lone !== undefined) return refused(lone);
   const tokens = tokensOf(body);
-  return tokens > most.tokens ? refused(`prompt is too long: ${tokens} tokens > ${most.tokens} maximum`) : undefined;
+  return tokens > max.tokens ? refused(`prompt is too long: ${tokens} tokens > ${max.tokens} maximum`) : undefined;
 }
 
 /** platform.claude.com/docs/en/api/messages and .../build-with-claude/streaming */

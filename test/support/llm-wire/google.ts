@@ -31,7 +31,7 @@ const knownOfPart: Readonly<Record<string, ReadonlySet<string>>> = {
   functionResponse: fieldsOf<FunctionResponse>("id", "name", "response", "parts"),
 };
 
-const most = {
+const max = {
   /** Bytes of a request including images; 100 MB since 2026: ai.google.dev/gemini-api/docs/image-understanding. */
   request: 20_971_520,
   /** Tokens: ai.google.dev/gemini-api/docs/models. */
@@ -81,11 +81,11 @@ function check(body: Body): WireFault | undefined {
   }
   const lone = checkPairs(body.contents);
   if (lone) return lone;
-  if (JSON.stringify(body).length > most.request)
-    return refused(`Request payload size exceeds the limit: ${most.request} bytes.`);
+  if (JSON.stringify(body).length > max.request)
+    return refused(`Request payload size exceeds the limit: ${max.request} bytes.`);
   const tokens = tokensOf(body);
-  const message = `The input token count (${tokens}) exceeds the maximum number of tokens allowed (${most.tokens}).`;
-  return tokens > most.tokens ? refused(message) : undefined;
+  const message = `The input token count (${tokens}) exceeds the maximum number of tokens allowed (${max.tokens}).`;
+  return tokens > max.tokens ? refused(message) : undefined;
 }
 
 /** Statuses and their names: ai.google.dev/gemini-api/docs/troubleshooting#error-codes. */

@@ -38,7 +38,7 @@ const knownOfItem: Readonly<Record<string, ReadonlySet<string>>> = {
   output_text: fieldsOf<ResponseOutputText>("type", "text", "annotations", "logprobs"),
 };
 
-const most = {
+const max = {
   /** Bytes of a request, with images: developers.openai.com/api/docs/guides/images-vision#image-input-requirements. */
   request: 52_428_800,
   /** Input tokens, of 400,000 in total with the output: developers.openai.com/api/docs/models/gpt-5-mini. */
@@ -53,10 +53,10 @@ const refused = (message: string, code?: string): WireFault => ({
 
 /** Checks the total size of a request. */
 export function checkSize(body: Body): WireFault | undefined {
-  if (JSON.stringify(body).length > most.request)
+  if (JSON.stringify(body).length > max.request)
     return { status: 413, message: "The request with its images exceeds 50 MB", code: "request_too_large" };
   const message = "Your input exceeds the context window of this model. Please adjust your input and try again.";
-  return tokensOf(body) > most.tokens ? refused(message, "context_length_exceeded") : undefined;
+  return tokensOf(body) > max.tokens ? refused(message, "context_length_exceeded") : undefined;
 }
 
 export const unknownParameter = (at: string): WireFault => refused(`Unknown parameter: '${at}'.`, "unknown_parameter");

@@ -194,9 +194,9 @@ function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): 
   }
 
   if (rules.websocket !== "" && isRead) {
-    const most = Math.min(longestFrame(served), 2 ** 20);
+    const max = Math.min(longestFrame(served), 2 ** 20);
     const path = vary(rules.websocket);
-    for (const { name: shape, bytes } of [...jsonShapes(most), ...jsonFieldShapes(method.input, omit, most)]) {
+    for (const { name: shape, bytes } of [...jsonShapes(max), ...jsonFieldShapes(method.input, omit, max)]) {
       cells.push({
         who: whoOf(key),
         door: "WebSocket",

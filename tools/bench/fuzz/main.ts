@@ -18,7 +18,7 @@ import { Meter } from "./meter.ts";
 
 /** CPU milliseconds of the event loop that a message may take, by client. */
 const bars = { "without a key": 2, "with a key": 20 };
-const mostBytes = 64 * 1_024;
+const maxBytes = 64 * 1_024;
 
 /** Number of messages of the first measurement, and of the second measurement for cells near their bar. */
 const [few, many] = [20, 200];
@@ -67,7 +67,7 @@ function print(who: Cell["who"], all: readonly Measured[]): void {
 }
 
 async function measureHeld(service: Aim, pid: number): Promise<void> {
-  process.stdout.write(`\nbytes that stay of each of ${holders} that a stranger leaves, at most ${mostBytes}\n`);
+  process.stdout.write(`\nbytes that stay of each of ${holders} that a stranger leaves, at most ${maxBytes}\n`);
   const ports = { PORT: Number(new URL(service.url).port), GRPC_PORT: Number(service.grpcAddress.split(":").at(-1)) };
   const bytesOf = async (): Promise<number> => {
     const { heapBytes, bufferBytes } = await lookInside(pid);
@@ -79,7 +79,7 @@ async function measureHeld(service: Aim, pid: number): Promise<void> {
     // The service reads all sent bytes within this time.
     await delay(3_000);
     const bytes = Math.round(((await bytesOf()) - before) / holders);
-    const verdict = bytes > mostBytes ? "ABOVE" : "";
+    const verdict = bytes > maxBytes ? "ABOVE" : "";
     process.stdout.write(`${String(bytes).padStart(8)}  ${each.name} ${verdict}\n`);
     holding.close();
     await delay(500);
@@ -136,7 +136,7 @@ async function main(argument: string | undefined): Promise<void> {
 /** Lifts rate limits, because an empty bucket would refuse messages before they are read. */
 async function liftLimits({ key, url, dataDir }: Aim): Promise<void> {
   const { body } = await restClient({ url, key })("/v1/account/me");
-  const most = String(2 ** 31);
+  const max = String(2 ** 31);
   for (const limit of bucketNames) {
     const args = [
       "--account",
@@ -144,9 +144,9 @@ async function liftLimits({ key, url, dataDir }: Aim): Promise<void> {
       "--limit",
       limit,
       "--value",
-      most,
+      max,
       "--refill-per-minute",
-      most,
+      max,
       "--until",
       "1d",
     ];

@@ -17,9 +17,9 @@ function fill(head: string, unit: string, tail: string, limit: number): Buffer {
   return Buffer.from(head + unit.repeat(Math.max(0, Math.floor(room / Buffer.byteLength(unit)))) + tail);
 }
 
-function countedKeys(limit: number, most: number): Buffer {
+function countedKeys(limit: number, max: number): Buffer {
   let text = "{";
-  for (let count = 0; count < most && text.length < limit - 20; count += 1) text += `"k${count}":0,`;
+  for (let count = 0; count < max && text.length < limit - 20; count += 1) text += `"k${count}":0,`;
   return Buffer.from(`${text}"k":0}`);
 }
 

@@ -50,8 +50,8 @@ export class Aftermath {
     if (this.#hasAsked()) await changes.until(() => this.#hasBegun() || undefined, progress, beginMs);
     if (this.#hasBegun()) await changes.until(() => !tab.isLeaving || tab.isClosed || undefined, progress);
     const wanted = tab.windows - this.#before.windows;
-    const openMost = () => (this.#newPages().length >= wanted ? true : undefined);
-    if (wanted > 0) await changes.until(openMost, progress, openMs);
+    const hasOpenedAll = () => (this.#newPages().length >= wanted ? true : undefined);
+    if (wanted > 0) await changes.until(hasOpenedAll, progress, openMs);
     return { opened: this.#newPages(), title: this.#isOver() ? undefined : title };
   }
 

@@ -4,13 +4,13 @@ import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
 
 /** Maximum characters read from a selection. */
-const most = 262_144;
+const max = 262_144;
 
 /** Returns the selected text of a page, including same-origin frames, as a copy command would. */
 export async function readSelection({ cdp, targetId: frameId }: SessionPage, progress: Progress): Promise<string> {
   const world = cdp.send("Page.createIsolatedWorld", { frameId, worldName: ownWorld });
   const { executionContextId: contextId } = await progress.race(world);
-  const expression = `${selectionScript}.selectedText(${most})`;
+  const expression = `${selectionScript}.selectedText(${max})`;
   const asked = cdp.send("Runtime.evaluate", { expression, contextId, returnByValue: true, timeout: 1_000 });
   const { result } = await progress.race(asked);
   return typeof result.value === "string" ? result.value : "";

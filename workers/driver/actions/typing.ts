@@ -19,7 +19,7 @@ import { readyForText } from "./text-receiver.ts";
 const backlogMs = 50;
 
 /** Most characters in flight. More do not speed up any page. */
-const mostAhead = 16;
+const maxAhead = 16;
 
 /** Characters in flight at first. One at a time costs 10 % more CPU; many overload a slow page. */
 const firstAhead = 4;
@@ -72,7 +72,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
       sent.shift();
       typed += 1;
       const isQuick = performance.now() - oldest.at < backlogMs;
-      ahead = isQuick && delayMs === 0 ? Math.min(ahead * 2, mostAhead) : Math.max(ahead >> 1, 1);
+      ahead = isQuick && delayMs === 0 ? Math.min(ahead * 2, maxAhead) : Math.max(ahead >> 1, 1);
     }
   };
   const keyPresses = [...keyPressesOf(text)];

@@ -13,10 +13,10 @@ const longestSides: Readonly<Record<PictureFormat, number>> = {
 
 /**
  * The compositor holds 2,048 tiles of 256 pixels a side, overlapping by two, and leaves other areas white (seen with
- * Chromium 156). The tiles above `mostTiles` are reserved for layers above the page.
+ * Chromium 156). The tiles above `maxTiles` are reserved for layers above the page.
  */
 const tilePixels = 254;
-const mostTiles = 1_800;
+const maxTiles = 1_800;
 
 /**
  * Throws `validation-failed` if the browser could not render an image of this size, or the format could not store it.
@@ -29,7 +29,7 @@ export function checkPicture({ width, height }: ImageSize, format: PictureFormat
       format: `a ${format} has at most ${longest} pixels a side, ${size}`,
     });
   }
-  const tallest = Math.floor(mostTiles / Math.ceil(width / tilePixels)) * tilePixels;
+  const tallest = Math.floor(maxTiles / Math.ceil(width / tilePixels)) * tilePixels;
   if (height > tallest) {
     throw failFields("validation-failed", {
       [sizedBy]: `a picture ${width} pixels wide can be at most ${tallest} tall, ${size}`,

@@ -6,7 +6,7 @@ import { callPage, type ElementScene } from "./page-world.ts";
 import { reachElement } from "./reach.ts";
 
 /** Maximum places at which a possibly secret text is checked. */
-const mostPlaces = 64;
+const maxPlaces = 64;
 /** Delay in milliseconds before the next check. */
 const againMs = 100;
 
@@ -39,7 +39,7 @@ export async function waitForText(
     scene,
     wholeFrame(frame, "condition"),
     async ({ inner }, timeoutMs): Promise<Seen<unknown>> => {
-      const seen = await callPage(scene, inner, "waitForText", { text, timeoutMs, most: cover ? mostPlaces : 0 });
+      const seen = await callPage(scene, inner, "waitForText", { text, timeoutMs, max: cover ? maxPlaces : 0 });
       if ("hindrance" in seen || !cover) return seen;
       if (seen.value.some((words) => plain(cover(tidy(words, words.length))).includes(wanted))) return seen;
       await scene.progress.race(delay(Math.min(againMs, scene.progress.remaining())));

@@ -17,10 +17,10 @@ import { takeModelPicture } from "./model-picture.ts";
 import { lookAt, type PageSnapshot } from "./page-snapshot.ts";
 
 /** Largest snapshot in bytes, and the default. */
-const mostBytes = 24_576;
+const maxBytes = 24_576;
 
 /** Output limit of a search before masking, so that the size reveals nothing about masked matches. */
-const mostFound = 8 * mostBytes;
+const maxFound = 8 * maxBytes;
 
 /** Milliseconds per document for a snapshot. */
 const lookMs = 120;
@@ -42,12 +42,12 @@ type Wish = Pick<ObserveOptions, "scope" | "maxBytes" | "find" | "screenshot">;
 export async function observe(scene: ObserveScene, wish: Wish): Promise<Observation> {
   const { sessionPage, viewport } = scene;
   if (sessionPage.isCrashed) throw crashedFailure();
-  const { scope, find = "", maxBytes: room = mostBytes, screenshot } = wish;
+  const { scope, find = "", maxBytes: room = maxBytes, screenshot } = wish;
   const mask = find === "" ? undefined : scene.secrets.textMask();
   const pageWish = {
     isWhole: scope === ObserveScope.PAGE,
     find,
-    room: mask ? mostFound : room,
+    room: mask ? maxFound : room,
     timeMs: find === "" ? lookMs : searchMs,
     mask,
   };

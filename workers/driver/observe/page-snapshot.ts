@@ -9,7 +9,7 @@ import type { RefRegistry } from "../elements/ref-registry.ts";
 import { findClosedRoots } from "./closed-roots.ts";
 
 /** Maximum number and depth of visited frames. */
-const mostFrames = 32;
+const maxFrames = 32;
 const deepest = 4;
 
 /** Longest time for a frame. A frame that hangs is left out. */
@@ -40,7 +40,7 @@ export function lookAt(
   refs: RefRegistry,
   wish: PageSnapshotOptions,
 ): Promise<PageSnapshot> {
-  return lookInto({ scene, refs, wish, framesLeft: mostFrames }, frame, [], null);
+  return lookInto({ scene, refs, wish, framesLeft: maxFrames }, frame, [], null);
 }
 
 async function lookInto(
