@@ -41,7 +41,7 @@ function headersOf({ headers }: IncomingMessage): HeaderReader {
 export function answerHeaders({ gate }: Door, peer: Peer, call: GatewayCall | undefined): Record<string, string> {
   const headers = call?.responseHeaders ?? { "x-request-id": peer.requestId };
   if ("x-ratelimit-bucket" in headers) return headers;
-  return { ...headers, ...rateLimitHeaders(gate.lookAtAddress(peer.clientAddress)) };
+  return { ...headers, ...rateLimitHeaders(gate.peekAddress(peer.clientAddress)) };
 }
 
 /** Sends a problem in response to an HTTP request. */

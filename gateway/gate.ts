@@ -21,7 +21,7 @@ import { drawForMessage, rateLimits, refundOwnBuckets } from "./policies/rate-li
 /** Passes calls of all transports through the policies to their methods. */
 export interface Gate {
   /** Returns the bucket state of a client address, for responses that belong to no account. */
-  lookAtAddress(clientAddress: string): BucketState;
+  peekAddress(clientAddress: string): BucketState;
   /** Draws a token of the caller's account or address for a request that reaches no method. */
   drawForNoMethod(peer: Peer): Promise<{ state: BucketState; whose: string }>;
   /** Draws a token for a document from the `documents` bucket of a client address. */
@@ -113,7 +113,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
     const { retryAfter: retryAfterSeconds = 1 } = thrown;
     const { capacity } =
       call.accountId === undefined
-        ? parts.addresses.look(call.clientAddress)
+        ? parts.addresses.peek(call.clientAddress)
         : app.limits.bucket(call.principal, "global");
     const resetAt = Math.ceil(app.clock.now() / 1_000) + retryAfterSeconds;
     call.show({ bucket: "global", allowed: false, capacity, remaining: 0, resetAt, retryAfterSeconds });
@@ -139,7 +139,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
   }
 
   return {
-    lookAtAddress: (address) => parts.addresses.look(address),
+    peekAddress: (address) => parts.addresses.peek(address),
     drawForNoMethod: (peer) => drawForNoMethod(peer, parts),
     drawForDocument: createDocumentBucket(app),
     async admit(call) {
@@ -150,7 +150,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
         } catch (thrown) {
           if (!isForbidden(thrown) || !call.bearer) throw thrown;
           // The bearer may have gained permissions since its last lookup.
-          call.principal = await app.bearers.lookUpAfresh(call.bearer);
+          call.principal = await app.bearers.lookUpFresh(call.bearer);
           await admitBy(judgements, call, parts);
         }
         buffers.assertRoom(call);

@@ -3,7 +3,7 @@ import type { FleetLink } from "./fleet/fleet-link.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
 /** Milliseconds between checks for the end of the last session. */
-const lookMs = 50;
+const pollMs = 50;
 
 export interface DrainParts {
   readonly sessions: SessionTable;
@@ -17,5 +17,5 @@ export interface DrainParts {
 export async function drain({ sessions, link }: DrainParts, patience: number, signal: AbortSignal): Promise<void> {
   sessions.isDraining = true;
   await link.sayNow();
-  await waitUntil(() => signal.aborted || sessions.held.length === 0, { timeout: patience, every: lookMs });
+  await waitUntil(() => signal.aborted || sessions.held.length === 0, { timeout: patience, every: pollMs });
 }

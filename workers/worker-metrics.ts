@@ -23,7 +23,7 @@ export interface WorkerMetrics {
   /** Sessions that exceeded a resource limit, by `bound`. */
   readonly sessionsOverBound: Counter<"bound">;
   /** Adds gauges for the values of a pressure watch. */
-  tellPressure(watch: PressureWatch): void;
+  registerPressure(watch: PressureWatch): void;
 }
 
 /** Parts that are read when metrics are collected. */
@@ -76,7 +76,7 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles, isola
       labelNames: ["bound"],
       registers,
     }),
-    tellPressure: (watch) => tellPressure(registry, watch),
+    registerPressure: (watch) => registerPressure(registry, watch),
   };
 }
 
@@ -110,7 +110,7 @@ function happeningCounter(registers: Registry[]): (event: Happening) => void {
   };
 }
 
-function tellPressure(registry: Registry, watch: PressureWatch): void {
+function registerPressure(registry: Registry, watch: PressureWatch): void {
   new Gauge({
     name: "pilothouse_worker_pressure",
     help: "Share of its machine's or control group's memory in use, and of time stalled for memory and waited for a core.",

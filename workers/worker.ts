@@ -59,7 +59,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const server = new WorkerServer({ ...ground, sessions, log, secretHash: () => link.secretHash, metrics });
   await listenOn(server, config);
   const pressure = watchPressure({ config, sessions, link, log });
-  metrics.tellPressure(pressure);
+  metrics.registerPressure(pressure);
   const isUseful = () => !browsers.launchFails || sessions.running.length > 0;
   const isReady = () => link.isRegistered && !sessions.isDraining && isUseful();
   const { isolation, browserSandbox } = config;

@@ -89,7 +89,7 @@ function introduce(served: ServedMethod, { comments }: OperationContext): Introd
 
 /** Returns what policies and transports require of the callers of a method. */
 function callNotes(served: ServedMethod): string[] {
-  const asked = policiesOf(served).map((policy) => policy.tells?.(served) ?? "");
+  const asked = policiesOf(served).map((policy) => policy.describe?.(served) ?? "");
   const notes = [
     ...asked,
     served.rules.runsToCompletion && "Runs to completion even if the client disconnects.",

@@ -142,8 +142,8 @@ function rulesOf(schema: JsonSchema): string {
     .join(" ");
 }
 
-function range(least: number | undefined, max: number | undefined, unit: string): string {
-  const [low, high] = [least, max].map((value) => value?.toLocaleString("en-US"));
+function range(min: number | undefined, max: number | undefined, unit: string): string {
+  const [low, high] = [min, max].map((value) => value?.toLocaleString("en-US"));
   if (low === undefined && high === undefined) return "";
   const text = low === undefined ? `At most ${high}` : high === undefined ? `At least ${low}` : `${low} to ${high}`;
   return `${text} ${unit}`.trim().concat(".");

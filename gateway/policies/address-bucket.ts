@@ -5,13 +5,13 @@ import { networkOf } from "../../src/platform/client-network.ts";
 import { fail } from "../../src/platform/errors.ts";
 
 // Callers without an account have the limits of the free tier.
-const wish = { bucket: "global", ...tiers.get("free").buckets.global };
-const wishes = [wish];
+const bucketRequest = { bucket: "global", ...tiers.get("free").buckets.global };
+const bucketRequests = [bucketRequest];
 
 /** The `global` bucket (Free size) of each client address, for requests that belong to no account. */
 export interface AddressBucket {
   /** Returns the state known to this gateway without drawing, so that response headers cost no round trip. */
-  look(address: string): BucketState;
+  peek(address: string): BucketState;
   /** Draws a token, and returns the new state. */
   draw(address: string): Promise<BucketState>;
   refund(address: string): Promise<void>;
@@ -20,7 +20,7 @@ export interface AddressBucket {
 /** Draws a token for a document of the service, such as a page or the OpenAPI document. Returns the new state. */
 export type DrawForDocument = (address: string) => BucketState;
 
-const documentWish = { bucket: "documents", capacity: 300, refillPerSecond: 60 };
+const documentRequest = { bucket: "documents", capacity: 300, refillPerSecond: 60 };
 
 // An IPv6 customer controls a /64, which has any number of addresses.
 const ownerOf = (address: string): string => `address ${networkOf(address, { v4: 32, v6: 64 })}`;
@@ -29,7 +29,7 @@ const ownerOf = (address: string): string => `address ${networkOf(address, { v4:
 export function createDocumentBucket({ clock }: Pick<App, "clock">): DrawForDocument {
   const buckets = createBuckets();
   return (address) => {
-    const [state] = buckets.take(ownerOf(address), [documentWish], clock.now());
+    const [state] = buckets.take(ownerOf(address), [documentRequest], clock.now());
     if (!state) throw new Error("a bucket that was drawn from has no state");
     return state.allowed ? state : { ...state, resetAt: Math.ceil(clock.now() / 1_000) + state.retryAfterSeconds };
   };
@@ -38,14 +38,14 @@ export function createDocumentBucket({ clock }: Pick<App, "clock">): DrawForDocu
 /** Creates the `global` buckets of client addresses. */
 export function createAddressBucket({ buckets, clock }: Pick<App, "buckets" | "clock">): AddressBucket {
   return {
-    look: (address) => buckets.look(ownerOf(address), wish, clock.now()),
+    peek: (address) => buckets.peek(ownerOf(address), bucketRequest, clock.now()),
     async draw(address) {
-      const [state] = await buckets.take(ownerOf(address), wishes, clock.now());
+      const [state] = await buckets.take(ownerOf(address), bucketRequests, clock.now());
       if (!state) throw new Error("a bucket that was drawn from has no state");
       return state;
     },
     async refund(address) {
-      await buckets.refund(ownerOf(address), wishes, clock.now());
+      await buckets.refund(ownerOf(address), bucketRequests, clock.now());
     },
   };
 }

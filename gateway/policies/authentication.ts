@@ -22,7 +22,7 @@ export const authentication: AdmissionPolicy = {
   concerns: () => true,
   refuses: ({ rules }) =>
     rules.public ? ["rate-limited"] : ["rate-limited", "unauthorized", "invalid-key", "revoked-key", "expired-key"],
-  tells: ({ rules }) => (rules.public ? "Needs no key." : ""),
+  describe: ({ rules }) => (rules.public ? "Needs no key." : ""),
   admit(call, parts) {
     if (call.served.rules.public) return drawFromAddress(call, parts);
     try {
@@ -77,8 +77,12 @@ export async function drawForNoMethod(
   const caller = await callerOf(header("authorization"), bearers);
   if (!caller) return { state: await addresses.draw(clientAddress), whose: "your address" };
   const { accountId, tier } = caller;
-  const wish = { bucket: "global", ...limits.bucket(caller, "global") };
-  const [state = buckets.look(accountId, wish, clock.now())] = await buckets.take(accountId, [wish], clock.now());
+  const bucketRequest = { bucket: "global", ...limits.bucket(caller, "global") };
+  const [state = buckets.peek(accountId, bucketRequest, clock.now())] = await buckets.take(
+    accountId,
+    [bucketRequest],
+    clock.now(),
+  );
   return { state, whose: `tier ${tier}` };
 }
 

@@ -168,7 +168,7 @@ export async function* converse({ call, served, requests, draw, check, errorsBas
   const toMessage = (answer: Answer): Message => create(served.method.output, answer);
   let opened: Conversation<Message, Answer> | undefined;
 
-  async function tell({ tell: messages }: Conversation<Message, Answer>): Promise<void> {
+  async function sendUnsolicited({ unsolicited: messages }: Conversation<Message, Answer>): Promise<void> {
     if (!messages) return;
     const signal = AbortSignal.any([call.signal, over.signal]);
     for await (const message of messages(signal)) await outbox.push(toMessage(message));
@@ -209,7 +209,7 @@ export async function* converse({ call, served, requests, draw, check, errorsBas
       if ("relay" in running) throw new Error(`${served.name} relays without the option relay or duplex`);
       opened = running;
       // Errors are reported by the responses to the client's own messages.
-      tell(opened).catch(() => undefined);
+      sendUnsolicited(opened).catch(() => undefined);
     }
     try {
       for await (const answer of opened.answer(message))

@@ -60,7 +60,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   });
 
   /** Ends the stream if its bearer is invalid or has lost the permission. A valid bearer may have a new owner. */
-  function hear(call: GatewayCall, { end }: Stream, verdict: BearerState): void {
+  function onVerdict(call: GatewayCall, { end }: Stream, verdict: BearerState): void {
     if ("failure" in verdict) {
       end.abort(verdict.failure);
       return;
@@ -138,7 +138,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
       const stream = { end: new AbortController(), noMoreRequests: new AbortController() };
       const lasts = streamLimits.concerns(call.served) ? count(call, stream) : undefined;
       const { bearer } = call;
-      const unwatch = bearer && parts.bearers.watch(bearer, (verdict) => hear(call, stream, verdict));
+      const unwatch = bearer && parts.bearers.watch(bearer, (verdict) => onVerdict(call, stream, verdict));
       const stop = (): void => (rules.follows ? stream.end : stream.noMoreRequests).abort(stopped);
       all.add(stop);
       openStreams.inc({ method: name });

@@ -10,7 +10,7 @@ export const permission: AdmissionPolicy = {
   enforces: ["scope", "loginOnly", "sessionBearer"],
   concerns: ({ rules }) => !rules.public,
   refuses: () => ["forbidden"],
-  tells({ rules: { scope, loginOnly, sessionBearer } }) {
+  describe({ rules: { scope, loginOnly, sessionBearer } }) {
     const sentences = [
       scope && `Needs the scope \`${scope}\`${sessionBearer ? ", or a token for the session" : ""}.`,
       loginOnly && "Requires a login; API keys are not accepted.",

@@ -26,7 +26,7 @@ interface PolicyBase {
   /** Returns the problems that the policy may raise for a method. The OpenAPI document lists them. */
   refuses(served: ServedMethod): readonly ErrorSlug[];
   /** Returns the requirement for callers of a method as a sentence for the reference page. */
-  tells?(served: ServedMethod): string;
+  describe?(served: ServedMethod): string;
 }
 
 /** Runs on headers, before the message is read. Throws if it refuses. */

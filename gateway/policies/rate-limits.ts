@@ -14,7 +14,7 @@ export const rateLimits: AdmissionPolicy = {
   enforces: ["buckets"],
   concerns: ({ rules }) => !rules.public,
   refuses: () => ["rate-limited"],
-  tells({ rules: { buckets, bucketsUnless: field } }) {
+  describe({ rules: { buckets, bucketsUnless: field } }) {
     if (buckets.length === 0) return "";
     const names = buckets.map((bucket) => `\`${bucket}\``).join(" and ");
     return `Draws from the rate-limit bucket ${names} besides \`global\`${field && `, unless the request has \`${field}\``}.`;
@@ -91,6 +91,6 @@ function change(
   names: readonly string[],
 ): BucketState[] | Promise<BucketState[]> {
   const { principal } = call;
-  const wishes = names.map((bucket) => ({ bucket, ...limits.bucket(principal, bucket) }));
-  return buckets[kind](principal.accountId, wishes, clock.now());
+  const bucketRequests = names.map((bucket) => ({ bucket, ...limits.bucket(principal, bucket) }));
+  return buckets[kind](principal.accountId, bucketRequests, clock.now());
 }

@@ -8,7 +8,7 @@ export const stepUp: AdmissionPolicy = {
   enforces: ["stepUp"],
   concerns: ({ rules }) => rules.stepUp,
   refuses: () => ["mfa-step-up-required"],
-  tells: () => "Login tokens of users with a second factor need a step-up within the last 10 minutes.",
+  describe: () => "Login tokens of users with a second factor need a step-up within the last 10 minutes.",
   admit({ principal }, { clock }) {
     if (principal.kind !== "login" || !principal.hasSecondFactor) return;
     const { steppedUpAt } = principal;

@@ -24,7 +24,7 @@ export async function runControl(config: Config): Promise<void> {
   const { isReady, fleet } = control;
   const internal = link ? {} : createInternalServer({ host: config.host, port: config.internalPort, isReady, metrics });
   const isRunning = await runProcess(createLifetime([control, internal], log), fleet.workerUp);
-  if (isRunning) link?.tellReady({}, { isReady, metrics });
+  if (isRunning) link?.reportReady({}, { isReady, metrics });
 }
 
 /** Creates the bus that connects processes on several machines. */

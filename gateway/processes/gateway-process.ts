@@ -45,7 +45,7 @@ export async function runGateway(config: Config): Promise<void> {
   };
   if (!(await runProcess(createLifetime([preparing, offering, gateway], app.log)))) return;
   const readiness = demo ? { demoPort: demo.port, welcome: firstLines(app, demo, tryPath) } : {};
-  link?.tellReady(readiness, { isReady: () => gateway.isReady(), metrics: app.metrics });
+  link?.reportReady(readiness, { isReady: () => gateway.isReady(), metrics: app.metrics });
 }
 
 /** Makes the kernel's OOM killer prefer this process over PostgreSQL, workers and the control process. */

@@ -75,7 +75,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   let signs = 0;
   const silence = createSilence(() => signs, options.patience);
 
-  function hear({ questions }: Run, message: FromProcess): void {
+  function receive({ questions }: Run, message: FromProcess): void {
     if (message.kind === "bus") onPost(message);
     else if (message.kind === "answer") {
       questions.get(message.id)?.(message.text);
@@ -95,7 +95,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
       questions: new Map(),
     };
     run = started;
-    child.on("message", (message: FromProcess) => hear(started, message));
+    child.on("message", (message: FromProcess) => receive(started, message));
     child.on("error", (error) => log.error({ err: error }, `failed to run ${name}`));
     const ready = new Promise<ProcessReady>((resolve, reject) => {
       child.on("message", (message: FromProcess) => message.kind === "ready" && resolve(message));
@@ -103,7 +103,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     });
     ready.catch(() => undefined);
     try {
-      tell(child, await Promise.race([begin(), ready.then(() => begin())]));
+      send(child, await Promise.race([begin(), ready.then(() => begin())]));
       onReady(await unlessLate(ready, times.start, refuseLate));
     } catch (error) {
       child.kill("SIGKILL");
@@ -119,7 +119,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     throw new Error(`${name} was not ready within ${times.start} ms`);
   }
 
-  function tell(child: ChildProcess, message: ToProcess): void {
+  function send(child: ChildProcess, message: ToProcess): void {
     // An exited process is restarted, so errors of the channel are ignored.
     child.send(message, () => undefined);
   }
@@ -130,7 +130,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     asked += 1;
     const id = asked;
     const answer = new Promise<string>((resolve) => asking.questions.set(id, resolve));
-    tell(asking.child, { kind: "ask", id, question });
+    send(asking.child, { kind: "ask", id, question });
     return unlessLate(answer, times.answer, () => {
       asking.questions.delete(id);
       return undefined;

@@ -30,7 +30,7 @@ export function documentAdmission(door: Door): (request: FastifyRequest, reply: 
     const state = door.gate.drawForDocument(clientAddress);
     if (!state.allowed) {
       // The header must name one of the four public buckets, which do not include `documents`.
-      const { capacity } = door.gate.lookAtAddress(clientAddress);
+      const { capacity } = door.gate.peekAddress(clientAddress);
       reply.headers(rateLimitHeaders({ ...state, bucket: "global", capacity, remaining: 0 }));
     }
     refuseEmpty(state, "your address");

@@ -42,24 +42,24 @@ export class SharedStream {
     });
     this.#unlisten ??= messages.listen((message) => {
       this.#latest = frameOf(this.#write(message));
-      void this.#tell(this.#latest, this.#parts);
+      void this.#deliver(this.#latest, this.#parts);
     });
     this.#timer ??= setInterval(() => {
       this.#turn = (this.#turn + 1) % parts;
-      void this.#tell(aliveFrame, this.#parts.slice(this.#turn, this.#turn + 1));
+      void this.#deliver(aliveFrame, this.#parts.slice(this.#turn, this.#turn + 1));
     }, 1_000);
     response.write(openFrame + this.#latest);
     part.add(response);
   }
 
   /** Sends a frame to followers in turns. Stops if a newer frame exists. */
-  async #tell(frame: string, those: readonly Set<ServerResponse>[]): Promise<void> {
+  async #deliver(frame: string, those: readonly Set<ServerResponse>[]): Promise<void> {
     const bytes = Buffer.from(frame);
-    let told = 0;
+    let sentCount = 0;
     for (const response of those.flatMap((part) => [...part])) {
       if (frame !== aliveFrame && frame !== this.#latest) return;
-      told += 1;
-      if (told % atOnce === 0) await nextTurn();
+      sentCount += 1;
+      if (sentCount % atOnce === 0) await nextTurn();
       if (response.writableLength > maxWaiting) response.destroy();
       else if (!response.writableEnded && !response.destroyed) response.write(bytes);
     }

@@ -156,7 +156,8 @@ function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
     case "server_streaming":
       router.rpc(
         served.method,
-        (request: Message, context: HandlerContext) => told(context, door, (call) => gate.serverStream(call, request)),
+        (request: Message, context: HandlerContext) =>
+          convertErrors(context, door, (call) => gate.serverStream(call, request)),
         options,
       );
       break;
@@ -164,7 +165,7 @@ function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
       router.rpc(
         served.method,
         (requests: AsyncIterable<Message>, context: HandlerContext) =>
-          told(context, door, (call) => gate.bidiStream(call, readable(requests))),
+          convertErrors(context, door, (call) => gate.bidiStream(call, readable(requests))),
         options,
       );
       break;
@@ -183,7 +184,7 @@ async function* readable(requests: AsyncIterable<Message>): AsyncGenerator<Messa
 }
 
 /** Yields the messages of a stream, and converts its errors for Connect. */
-async function* told(
+async function* convertErrors(
   context: HandlerContext,
   door: Door,
   run: (call: GatewayCall) => AsyncIterable<Message>,

@@ -3,7 +3,7 @@ import { defineService } from "../kernel/feature.ts";
 import type { Status } from "../status/status.ts";
 import { type CardSyncParts, createCardSync } from "./card-sync.ts";
 import { type CardNoticeParts, takeCardNotice } from "./notices.ts";
-import { createProcessorLook } from "./processor-look.ts";
+import { createProcessorCheck } from "./processor-check.ts";
 import { type ReconciliationParts, reconciliationJobs } from "./reconciliation.ts";
 import { type BillingServiceParts, createBillingService } from "./service.ts";
 
@@ -18,8 +18,8 @@ export const billing = defineService({
   create(parts: BillingParts) {
     const { card, onNotice } = parts.processors;
     if (card) onNotice("stripe", (notice) => takeCardNotice(parts, card, notice));
-    const look = createProcessorLook(parts.processors, parts.config.prices);
-    if (look) parts.status.sources.watch(look);
+    const check = createProcessorCheck(parts.processors, parts.config.prices);
+    if (check) parts.status.sources.watch(check);
     return {
       methods: createBillingService(parts),
       jobKinds: [createCardSync(parts)],

@@ -2,7 +2,7 @@ import { CryptoOrderService } from "../gen/pilothouse/v1/crypto_order_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import { type OrderNoticeParts, takeOrderNotice } from "./order-notices.ts";
 import { createOrderService, type OrderServiceParts } from "./order-service.ts";
-import { deleteQuotesBefore, findDueOrders, setOrderLook } from "./order-store.ts";
+import { deleteQuotesBefore, findDueOrders, setOrderCheckAt } from "./order-store.ts";
 import { createOrders, type OrderSyncParts, orderJob } from "./order-sync.ts";
 
 type OrderParts = Omit<OrderServiceParts, "orders"> & OrderSyncParts & OrderNoticeParts;
@@ -21,11 +21,11 @@ export const cryptoOrders = defineService({
     const orders = createOrders(parts);
     if (crypto) onNotice("btcpay", (notice) => takeOrderNotice(parts, crypto, notice));
 
-    async function lookAtDue(): Promise<void> {
+    async function checkDue(): Promise<void> {
       const now = clock.now();
       for (const { id } of await findDueOrders(db, new Date(now)))
         await db.transaction(async (tx) => {
-          setOrderLook(tx, id, new Date(now + 5 * minute));
+          setOrderCheckAt(tx, id, new Date(now + 5 * minute));
           jobQueues.enqueue(tx, orderJob, { queue: id, data: {} });
         });
     }
@@ -34,7 +34,7 @@ export const cryptoOrders = defineService({
       methods: createOrderService({ ...parts, orders }),
       jobKinds: orders.jobKinds,
       jobs: [
-        { run: lookAtDue, every: 2_000, complaint: "failed to schedule polls of crypto orders" },
+        { run: checkDue, every: 2_000, complaint: "failed to schedule polls of crypto orders" },
         {
           run: () => deleteQuotesBefore(db, new Date(clock.now() - quotesKeptFor)),
           every: 60 * minute,

@@ -67,7 +67,7 @@ function costOf(prices: Prices, tier: string, months: number): number | undefine
 }
 
 /** Requested purchase. */
-interface Wish {
+interface OrderOptions {
   readonly tier: Tier;
   readonly months?: number | undefined;
   readonly cryptoCurrency?: string | undefined;
@@ -96,12 +96,12 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     });
 
   /** Builds an order at the current exchange rate. */
-  async function priced(crypto: CryptoProcessor, accountId: string, id: string, wish: Wish) {
-    const { months = 1, cryptoCurrency = "", refundAddress, note } = wish;
+  async function priced(crypto: CryptoProcessor, accountId: string, id: string, options: OrderOptions) {
+    const { months = 1, cryptoCurrency = "", refundAddress, note } = options;
     const coin = cryptoCurrency.toLowerCase();
     if (!crypto.currencies.includes(coin))
       throw failFields("validation-failed", { crypto_currency: `must be one of ${crypto.currencies.join(", ")}` });
-    const tier = tierNames.toStored(wish.tier) ?? "";
+    const tier = tierNames.toStored(options.tier) ?? "";
     const cents = costOf(prices, tier, months);
     if (cents === undefined) throw failFields("validation-failed", { tier: "is not sold" });
     const rate = await ask(crypto.greenfield.rate(coin, prices.currency));

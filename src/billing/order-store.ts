@@ -79,8 +79,8 @@ export function findDueOrders(db: Queryable, now: Date): Promise<{ id: string }[
 }
 
 /** Sets when an order is polled next; null: never. */
-export function setOrderLook(tx: Tx, id: string, lookAt: Date | null): void {
-  tx.send(tx.sql.updateTable("crypto_orders").set({ look_at: lookAt }).where("id", "=", id));
+export function setOrderCheckAt(tx: Tx, id: string, checkAt: Date | null): void {
+  tx.send(tx.sql.updateTable("crypto_orders").set({ look_at: checkAt }).where("id", "=", id));
 }
 
 /** Deletes quotes that expired before a time. */

@@ -26,7 +26,7 @@ import {
   type OrderChanges,
   type OrderRow,
   openStatuses,
-  setOrderLook,
+  setOrderCheckAt,
 } from "./order-store.ts";
 import type { Irregularity, OrderStatus } from "./order-tables.ts";
 import { compareDecimals } from "./processors/decimal.ts";
@@ -72,14 +72,14 @@ export const expiryMargin = minute;
  * Milliseconds. `open` and `ended`: between polls of an order. `until`: for which an ended order is polled for late
  * payments.
  */
-const looks = { open: 5 * minute, ended: 6 * hour, until: 48 * hour };
+const checkDelays = { open: 5 * minute, ended: 6 * hour, until: 48 * hour };
 
 const schedule = [second, 5 * second, 30 * second, 2 * minute, 10 * minute];
 
 const isOpen = (status: OrderStatus): boolean => openStatuses.some((open) => open === status);
 
 /** Whether the processor must invalidate the invoice, so that it accepts no further payments. */
-function takesNothing({ status, failure_reason }: OrderRow, invoice: Invoice): boolean {
+function mustInvalidate({ status, failure_reason }: OrderRow, invoice: Invoice): boolean {
   if (failure_reason === "refunded") return invoice.status === "New" || invoice.status === "Processing";
   return status === "cancelled" && invoice.status === "New";
 }
@@ -122,10 +122,10 @@ export function createOrders(parts: OrderSyncParts): Orders {
     registers: [parts.metrics],
   });
 
-  const tell = (tx: Tx, accountId: string, news: MoneyNews): Promise<void> =>
+  const notify = (tx: Tx, accountId: string, news: MoneyNews): Promise<void> =>
     mailManagers(mailer, canMail, tx, accountId, news);
 
-  async function tellOperator(tx: Tx, order: OrderRow, irregularity: Irregularity): Promise<void> {
+  async function notifyOperator(tx: Tx, order: OrderRow, irregularity: Irregularity): Promise<void> {
     const { id, account_id: accountId, status, crypto_currency: coin } = order;
     if (!canMail || config.operatorEmail === undefined) return;
     const came = `${order.crypto_amount_paid} of ${order.crypto_amount} ${coin.toUpperCase()} received; the order is ${status}.`;
@@ -135,7 +135,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
     await mailer.send(tx, { to: config.operatorEmail, kind: "account", subject, lines: [...lines, ...back] });
   }
 
-  async function tellPaid(tx: Tx, order: OrderRow, paidAt: Date): Promise<void> {
+  async function notifyPaid(tx: Tx, order: OrderRow, paidAt: Date): Promise<void> {
     const { id, account_id: accountId, tier, months, amount_cents, currency } = order;
     const data = create(CryptoOrderPaidEventSchema, {
       orderId: id,
@@ -152,10 +152,10 @@ export function createOrders(parts: OrderSyncParts): Orders {
     // The mail has no link: a browser would open the receipt without an API key.
     const receipt = `Its receipt has the number ${order.receipt_number}; the API serves it as JSON, text and PDF.`;
     const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. ${receipt}`];
-    await tell(tx, accountId, { subject: "Your order is paid", lines });
+    await notify(tx, accountId, { subject: "Your order is paid", lines });
   }
 
-  async function tellFailed(tx: Tx, order: OrderRow, now: Date): Promise<void> {
+  async function notifyFailed(tx: Tx, order: OrderRow, now: Date): Promise<void> {
     const { id, account_id: accountId, failure_reason: reason, livemode } = order;
     if (!reason) return;
     const data = create(CryptoOrderFailedEventSchema, {
@@ -172,7 +172,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
       processor_failed: "The payment has failed.",
       refunded: "The payment was returned.",
     };
-    await tell(tx, accountId, { subject: "Your order was not paid", lines: [orderText(order), why[reason]] });
+    await notify(tx, accountId, { subject: "Your order was not paid", lines: [orderText(order), why[reason]] });
   }
 
   /** Adds the prepaid months of a paid order as a grant. */
@@ -210,9 +210,9 @@ export function createOrders(parts: OrderSyncParts): Orders {
     }
     if (to === "paid") {
       await grant(tx, row, now.getTime());
-      await tellPaid(tx, row, now);
+      await notifyPaid(tx, row, now);
     }
-    if (to === "failed") await tellFailed(tx, row, now);
+    if (to === "failed") await notifyFailed(tx, row, now);
     return row;
   }
 
@@ -242,8 +242,8 @@ export function createOrders(parts: OrderSyncParts): Orders {
         irregularWords[irregularity],
         `${paid} ${coin.toUpperCase()} was received. We will look at it.`,
       ];
-      await tell(tx, accountId, { subject: "A payment needs review", lines });
-      await tellOperator(tx, row, irregularity);
+      await notify(tx, accountId, { subject: "A payment needs review", lines });
+      await notifyOperator(tx, row, irregularity);
     }
     return row;
   }
@@ -256,17 +256,17 @@ export function createOrders(parts: OrderSyncParts): Orders {
     return isOver && compareDecimals(payment.paid, "0") === 0 ? moves.Expired : undefined;
   }
 
-  function nextLook({ status, created_at }: OrderRow): Date | null {
+  function nextCheck({ status, created_at }: OrderRow): Date | null {
     const now = clock.now();
-    if (isOpen(status)) return new Date(now + looks.open);
-    return now < created_at.getTime() + looks.until ? new Date(now + looks.ended) : null;
+    if (isOpen(status)) return new Date(now + checkDelays.open);
+    return now < created_at.getTime() + checkDelays.until ? new Date(now + checkDelays.ended) : null;
   }
 
   async function sync({ greenfield, store }: CryptoProcessor, id: string, { isReturned }: OrderJob): Promise<void> {
     const known = await findAnyOrder(db, id);
     if (!known || known.invoice_id === null) return;
     const invoice = await greenfield.invoice(known.invoice_id);
-    if (takesNothing(known, invoice)) await greenfield.invalidate(invoice.id);
+    if (mustInvalidate(known, invoice)) await greenfield.invalidate(invoice.id);
     const payment = await greenfield.payment(known.invoice_id, known.crypto_currency);
     const isOurs =
       invoice.storeId === store &&
@@ -285,7 +285,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
       const wanted = isReturned ? moves.returned : nextMove(order, invoice, payment);
       const moved = (wanted && (await move(tx, order, wanted))) ?? order;
       const kept = await keepPayment(tx, moved, payment);
-      setOrderLook(tx, id, nextLook(kept));
+      setOrderCheckAt(tx, id, nextCheck(kept));
     });
   }
 

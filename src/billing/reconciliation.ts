@@ -7,7 +7,7 @@ import type { Database } from "../platform/postgres/database.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { type CardJob, cardJob } from "./card-sync.ts";
 import type { Processors } from "./processors.ts";
-import { deleteNoticesBefore, findDueCheckouts, setLookAt, takeUnchecked } from "./store.ts";
+import { deleteNoticesBefore, findDueCheckouts, setCheckAt, takeUnchecked } from "./store.ts";
 
 export interface ReconciliationParts {
   readonly db: Database;
@@ -21,7 +21,7 @@ const minute = 60_000;
 const day = 1_440 * minute;
 
 /** Milliseconds after which the processor is asked for the outcome of a checkout. */
-export const looks = [1, 5, 15, 60].map((minutes) => minutes * minute);
+export const checkDelays = [1, 5, 15, 60].map((minutes) => minutes * minute);
 
 /** Creates the jobs that poll the processor, in case webhooks are lost. */
 export function reconciliationJobs(parts: ReconciliationParts): RepeatedTask[] {
@@ -40,17 +40,17 @@ export function reconciliationJobs(parts: ReconciliationParts): RepeatedTask[] {
       });
   }
 
-  async function lookAtCheckouts(): Promise<void> {
+  async function reconcileCheckouts(): Promise<void> {
     const now = clock.now();
     for (const { id, customer_id: queue, created_at: openedAt } of await findDueCheckouts(db, new Date(now)))
       await db.transaction(async (tx) => {
-        const next = looks.map((wait) => openedAt.getTime() + wait).find((at) => at > now);
-        setLookAt(tx, id, next === undefined ? null : new Date(next));
+        const next = checkDelays.map((wait) => openedAt.getTime() + wait).find((at) => at > now);
+        setCheckAt(tx, id, next === undefined ? null : new Date(next));
         jobQueues.enqueue(tx, cardJob, { queue, data: {} });
       });
   }
 
-  async function lookAtCustomers(): Promise<void> {
+  async function reconcileCustomers(): Promise<void> {
     if (!card) return;
     const now = clock.now();
     await db.transaction(async (tx) => {
@@ -67,7 +67,7 @@ export function reconciliationJobs(parts: ReconciliationParts): RepeatedTask[] {
 
   return [
     { run: endDue, every: 1_000, complaint: "failed to end expired paid tiers" },
-    { run: lookAtCheckouts, every: 2_000, complaint: "failed to schedule polls of checkouts" },
-    { run: lookAtCustomers, every: 60_000, complaint: "failed to reconcile subscriptions" },
+    { run: reconcileCheckouts, every: 2_000, complaint: "failed to schedule polls of checkouts" },
+    { run: reconcileCustomers, every: 60_000, complaint: "failed to reconcile subscriptions" },
   ];
 }

@@ -27,7 +27,7 @@ import { tierPriceOf } from "../platform/tier-prices.ts";
 import { createCardCatalog } from "./card-catalog.ts";
 import { findOpenOrder, findOrder } from "./order-store.ts";
 import { asProcessorFailure, type CardProcessor, noProcessor, type Processors } from "./processors.ts";
-import { looks } from "./reconciliation.ts";
+import { checkDelays } from "./reconciliation.ts";
 import {
   type Customer,
   closeCheckout,
@@ -37,7 +37,7 @@ import {
   listOpenCheckouts,
   listSubscriptions,
   type SubscriptionRow,
-  setLookAt,
+  setCheckAt,
 } from "./store.ts";
 
 export interface BillingServiceParts extends QuotaParts {
@@ -119,7 +119,7 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
       if (status === "open") throw new Error("the processor did not expire a checkout");
       const known = status === "complete" ? await listSubscriptions(db, account_id, isSandbox) : undefined;
       if (known && !known.some((row) => row.id === subscription)) {
-        await db.transaction(async (tx) => setLookAt(tx, open, new Date(clock.now())));
+        await db.transaction(async (tx) => setCheckAt(tx, open, new Date(clock.now())));
         throw fail(
           "conflict",
           {},
@@ -164,8 +164,8 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
     if (!url) throw new Error("the processor returned a checkout without a URL");
     const [now, expires] = [clock.now(), new Date(session.expires_at * 1_000)];
     return call.commit(async (tx) => {
-      const lookAt = new Date(now + (looks[0] ?? 0));
-      insertCheckout(tx, { id, customerId, now: new Date(now), expiresAt: expires, lookAt });
+      const checkAt = new Date(now + (checkDelays[0] ?? 0));
+      insertCheckout(tx, { id, customerId, now: new Date(now), expiresAt: expires, checkAt });
       call.audit(tx, { subject: id, data: { tier, interval, amount_cents: cents, currency: prices.currency } });
       return create(CheckoutSessionSchema, { id, url, expiresAt: timestampFromDate(expires), livemode: card.livemode });
     });

@@ -94,10 +94,10 @@ export function saveSubscription(tx: Tx, row: Insertable<CardSubscriptionsTable>
 
 export function insertCheckout(
   tx: Tx,
-  checkout: { id: string; customerId: string; now: Date; expiresAt: Date; lookAt: Date },
+  checkout: { id: string; customerId: string; now: Date; expiresAt: Date; checkAt: Date },
 ): void {
-  const { id, customerId, now, expiresAt, lookAt } = checkout;
-  const row = { id, customer_id: customerId, created_at: now, expires_at: expiresAt, look_at: lookAt };
+  const { id, customerId, now, expiresAt, checkAt } = checkout;
+  const row = { id, customer_id: customerId, created_at: now, expires_at: expiresAt, look_at: checkAt };
   tx.send(
     tx.sql
       .insertInto("card_checkouts")
@@ -127,8 +127,8 @@ export function findDueCheckouts(db: Queryable, now: Date) {
 }
 
 /** Sets when a checkout is polled next; null: never. */
-export function setLookAt(tx: Tx, id: string, lookAt: Date | null): void {
-  tx.send(tx.sql.updateTable("card_checkouts").set({ look_at: lookAt }).where("id", "=", id));
+export function setCheckAt(tx: Tx, id: string, checkAt: Date | null): void {
+  tx.send(tx.sql.updateTable("card_checkouts").set({ look_at: checkAt }).where("id", "=", id));
 }
 
 /** Returns up to 100 customers not reconciled since a time, and marks them as reconciled now. */

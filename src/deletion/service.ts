@@ -19,7 +19,7 @@ import {
 import type { JobQueues } from "../jobs/job-queues.ts";
 import { type AuditLog, type Call, loginOf } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
-import { lookBy } from "../limits/store.ts";
+import { scheduleCheck } from "../limits/store.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -44,7 +44,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
   const { db, bus, clock, mailer, provePassword, audit, jobQueues } = parts;
 
   /** Mails all members about a deletion. Owners get a link to restore the account. */
-  async function tellDeletion(tx: Tx, accountId: string, by: string, deletesAt: Date): Promise<void> {
+  async function notifyDeletion(tx: Tx, accountId: string, by: string, deletesAt: Date): Promise<void> {
     const { name: accountName } = await findAccount(tx, accountId);
     for (const member of await listAllMembers(tx, accountId)) {
       const owner = { userId: member.user_id, email: member.email, accountId };
@@ -57,7 +57,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
 
   /** Makes gateways reload the account's bearers, and schedules the check that ends a closed account's sessions. */
   function settle(tx: Tx, accountId: string): void {
-    lookBy(tx, accountId, clock.now());
+    scheduleCheck(tx, accountId, clock.now());
     tx.afterCommit(() => bus.publish("bearer-changed", accountId));
   }
 
@@ -80,7 +80,7 @@ export function createDeletionService(parts: DeletionServiceParts): ServiceImple
       settle(tx, accountId);
       await followDeletion(tx, jobQueues, accountId);
       call.audit(tx, { subject: accountId, data: { deletes_at: deletesAt.toISOString() } });
-      await tellDeletion(tx, accountId, user.email, deletesAt);
+      await notifyDeletion(tx, accountId, user.email, deletesAt);
     });
     return create(AccountDeletionSchema, { accountId, deletesAt: timestampFromDate(deletesAt) });
   }

@@ -37,7 +37,7 @@ export function createEventTail({ db, bus, number, ...parts }: EventTailParts): 
       last ??= await readEnd(db);
       const events = await readEvents(db, last, batch);
       for (const event of events)
-        for (const owner of new Set([event.subject, event.accountId])) listeners.tell(owner, event);
+        for (const owner of new Set([event.subject, event.accountId])) listeners.notify(owner, event);
       last = events.at(-1)?.number ?? last;
       count = events.length;
     }

@@ -7,7 +7,7 @@ export const fleet: Feature<{ readonly db: Database; readonly status: Status }> 
   create({ db, status: { sources } }) {
     sources.watch({
       component: "sessions",
-      async look() {
+      async check() {
         const { workers, failing, hasBegun } = await countLaunchers(db);
         // Before the first worker registers, sessions were never available: no outage.
         if (!hasBegun) return undefined;

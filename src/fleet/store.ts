@@ -163,7 +163,7 @@ export async function releaseSlots(
 
 /** Frees the slots of workers lost within the last minute. */
 export async function releaseLostSlots(tx: Tx): Promise<void> {
-  const left = endedWithSlot(tx).where("worker_id", "in", lostOfLate(tx));
+  const left = endedWithSlot(tx).where("worker_id", "in", recentlyLost(tx));
   await tx.sql.updateTable("sessions").set({ slot_held: false }).where("id", "in", left).execute();
 }
 
@@ -254,10 +254,10 @@ export async function renewAllLeases(tx: Tx): Promise<void> {
 }
 
 /** Milliseconds for which the sweep revisits a lost worker, because rows of its sessions may have been locked. */
-const lostOfLateMs = 60_000;
+const recentlyLostMs = 60_000;
 
-export const lostOfLate = (db: Queryable) =>
-  db.sql.selectFrom("worker_leases").select("worker_id").where("lost_at", ">", inMilliseconds(-lostOfLateMs));
+export const recentlyLost = (db: Queryable) =>
+  db.sql.selectFrom("worker_leases").select("worker_id").where("lost_at", ">", inMilliseconds(-recentlyLostMs));
 
 /** Marks workers with expired leases as lost. Returns their ids. */
 export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {

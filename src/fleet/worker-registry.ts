@@ -70,7 +70,7 @@ interface Caller {
   readonly id: string;
   readonly secretHash: Buffer;
   /** Incarnation of the last stored heartbeat. */
-  heard?: bigint;
+  incarnation?: bigint;
   latest?: HeartbeatRequest;
   /** Heartbeat being stored. */
   noting?: Promise<HeartbeatResponse> | undefined;
@@ -154,13 +154,13 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
   async function renew(caller: Caller, request: HeartbeatRequest): Promise<void> {
     const { id } = caller;
     const { incarnation, draining, closedBy, launchesFail, sessions } = request;
-    const isFirst = caller.heard !== incarnation;
+    const isFirst = caller.incarnation !== incarnation;
     if (!(await renewLease(db, { id, incarnation, draining, closedBy, launchesFail }))) throw superseded();
     const held = sessions.map(({ sessionId }) => sessionId);
     const freed = await releaseSlots(db, { id, incarnation }, held);
     // Wakes session creates that wait for a slot.
     if (freed > 0 || isFirst) bus.publish("capacity", "");
-    caller.heard = incarnation;
+    caller.incarnation = incarnation;
   }
 
   const superseded = () =>

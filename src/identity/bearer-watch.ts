@@ -15,12 +15,12 @@ export type BearerState = { readonly principal: Principal } | { readonly failure
 /** Rereads the bearers of open streams periodically, in one query per kind. */
 export interface BearerWatch extends RepeatedJob {
   /** Reports the result of each reading until the returned function is called. */
-  add(bearer: Bearer, hear: (verdict: BearerState) => void): () => void;
+  add(bearer: Bearer, onVerdict: (verdict: BearerState) => void): () => void;
 }
 
 interface Watched {
   readonly bearer: Bearer;
-  readonly hear: (verdict: BearerState) => void;
+  readonly onVerdict: (verdict: BearerState) => void;
 }
 
 /** Creates a watch. `judge` throws if a bearer is not valid. */
@@ -34,14 +34,14 @@ export function createBearerWatch({
 }): BearerWatch {
   const all = new Set<Watched>();
 
-  function tell({ bearer, hear }: Watched, credential: Credential | undefined): void {
+  function notify({ bearer, onVerdict }: Watched, credential: Credential | undefined): void {
     let verdict: BearerState;
     try {
       verdict = { principal: judge(bearer, credential) };
     } catch (thrown) {
       verdict = { failure: asFailure(thrown) };
     }
-    hear(verdict);
+    onVerdict(verdict);
   }
 
   async function readAgain(): Promise<void> {
@@ -49,7 +49,7 @@ export function createBearerWatch({
       const found = await kind.find([...new Set(watched.map(({ bearer }) => bearer.id))]);
       for (const one of watched) {
         // The watch may have ended during the query.
-        if (all.has(one)) tell(one, found.get(one.bearer.id));
+        if (all.has(one)) notify(one, found.get(one.bearer.id));
       }
     }
   }
@@ -57,8 +57,8 @@ export function createBearerWatch({
   const complaint = "failed to read the bearers of open streams";
   return {
     ...createRepeatedJob({ run: readAgain, every, complaint }, parts),
-    add(bearer, hear) {
-      const watched = { bearer, hear };
+    add(bearer, onVerdict) {
+      const watched = { bearer, onVerdict };
       all.add(watched);
       return () => all.delete(watched);
     },

@@ -31,9 +31,9 @@ export interface Bearers {
   /** Returns the principal. Throws `invalid-key`, `revoked-key` or `expired-key`. */
   lookUp(bearer: Bearer): Promise<Principal>;
   /** Like `lookUp`, but bypasses the cache, for refusals that must not depend on cached data. */
-  lookUpAfresh(bearer: Bearer): Promise<Principal>;
+  lookUpFresh(bearer: Bearer): Promise<Principal>;
   /** Reports the state of a bearer every 2 s, and after changes, until the returned function is called. */
-  watch(bearer: Bearer, hear: (verdict: BearerState) => void): () => void;
+  watch(bearer: Bearer, onVerdict: (verdict: BearerState) => void): () => void;
   start(): void;
   stop(): Promise<void>;
 }
@@ -132,27 +132,27 @@ export function createBearers({ kinds, bus, clock, log, registry }: BearersParts
   }
 
   /** Like `judge`, but also throws if the bearer can no longer open streams. */
-  function judgeAtDoor(bearer: Bearer, credential: Credential | undefined): Principal {
+  function judgeOnAdmission(bearer: Bearer, credential: Credential | undefined): Principal {
     const principal = judge(bearer, credential);
     const { opensUntil } = credential ?? {};
     if (opensUntil && opensUntil.getTime() <= clock.now()) throw fail("expired-key", {}, { detail: expired });
     return principal;
   }
 
-  const lookUp = async (bearer: Bearer): Promise<Principal> => judgeAtDoor(bearer, await cache.get(keyOf(bearer)));
+  const lookUp = async (bearer: Bearer): Promise<Principal> => judgeOnAdmission(bearer, await cache.get(keyOf(bearer)));
 
   return {
     read: (authorization) => readBearer(authorization, kinds),
     peek(bearer) {
       const credential = cache.peek(keyOf(bearer));
       try {
-        return credential && judgeAtDoor(bearer, credential);
+        return credential && judgeOnAdmission(bearer, credential);
       } catch {
         return undefined;
       }
     },
     lookUp,
-    lookUpAfresh(bearer) {
+    lookUpFresh(bearer) {
       cache.forget(keyOf(bearer));
       return lookUp(bearer);
     },

@@ -41,7 +41,7 @@ interface Entry {
   renewed(askedAt: number): void;
   isOld(): boolean;
   lose(): void;
-  tell(): void;
+  notify(): void;
   close(): void;
 }
 
@@ -63,7 +63,7 @@ function makeEntry(queue: ClaimedQueue, askedAt: number): Entry {
     renewed,
     isOld: () => performance.now() - leasedAt >= renewAfter,
     lose,
-    tell() {
+    notify() {
       news.resolve();
       news = Promise.withResolvers();
     },
@@ -105,7 +105,7 @@ export function createHeldQueues({ db, gateway, ...parts }: HeldQueuesParts): He
     },
     wake(kind, queue) {
       const entry = byName.get(nameOf(kind, queue));
-      entry?.tell();
+      entry?.notify();
       return entry !== undefined;
     },
     ...createRepeatedJob({ run: renew, every: renewEvery, complaint: "failed to renew job leases" }, parts),

@@ -50,7 +50,7 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
     every: freeEvery,
     complaint: "failed to release job queues of ended gateways",
   };
-  const lookers = [createRepeatedJob(free, all), ...claims.values()];
+  const loops = [createRepeatedJob(free, all), ...claims.values()];
   let unsubscribe: (() => void) | undefined;
   return {
     jobs: kinds.length === 0 ? [] : backlogJobs(all),
@@ -61,14 +61,14 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
         for (const queue of queues) if (!held.wake(kind, queue)) claims.get(kind)?.wake(queue);
       });
       held.start();
-      for (const looker of lookers) looker.start();
+      for (const loop of loops) loop.start();
     },
     async stop() {
       unsubscribe?.();
       closing.abort();
       const ended = new AbortController();
       void clock.sleep(stopPatience, ended.signal).then(() => stopping.abort());
-      await Promise.all(lookers.map((looker) => looker.stop()));
+      await Promise.all(loops.map((loop) => loop.stop()));
       await Promise.all([...claims.values()].map((claim) => claim.ended()));
       ended.abort();
       await held.stop();

@@ -29,7 +29,7 @@ const batch = 8;
  * Claiming among 1,000 due queues takes PostgreSQL 7 ms, and each freed slot triggers a claim. While slots are short,
  * claiming pauses for `times` the duration of the last claim, at most `max` milliseconds.
  */
-const restAfterLook = { times: 9, max: 100 };
+const restAfterPoll = { times: 9, max: 100 };
 
 /**
  * Milliseconds for which a queue counts as quick after a healthy run. New jobs of a quick queue are claimed by name,
@@ -56,7 +56,7 @@ export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, p
   /** Whether due queues may be waiting for a slot. */
   let isShort = false;
   const slots = createJobSlots(counts, () => {
-    if (isShort) void looks.runNow();
+    if (isShort) void polling.runNow();
     if (preferred.size > 0) void quickOnes.runNow();
   });
   const quick = new IdleMap<string, true>(quickFor);
@@ -72,7 +72,7 @@ export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, p
       if (slot.kind === "sound") quick.set(queue, true);
       else quick.delete(queue);
       const dueAt = await releaseQueue(db, mine, new Date(clock.now()));
-      if (dueAt !== null && dueAt.getTime() <= clock.now()) void looks.runNow();
+      if (dueAt !== null && dueAt.getTime() <= clock.now()) void polling.runNow();
     } catch (error) {
       log.warn({ err: error, kind }, "failed to run or release a job queue");
     } finally {
@@ -102,7 +102,7 @@ export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, p
   }
 
   /** Claims from all due queues. */
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const askedAt = performance.now();
     const [sound, failing] = [slots.free("sound"), slots.free("failing")];
     const { queues, waiting } = await claimQueues(db, {
@@ -114,27 +114,27 @@ export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, p
     });
     isShort = queues.length < waiting || sound <= reserved || failing === 0;
     runAll(queues, askedAt);
-    if (queues.length >= batch) void looks.runNow();
+    if (queues.length >= batch) void polling.runNow();
     else if (isShort) {
       const took = performance.now() - askedAt;
-      await sleep(Math.min(restAfterLook.times * took, restAfterLook.max), parts.closing);
+      await sleep(Math.min(restAfterPoll.times * took, restAfterPoll.max), parts.closing);
     }
   }
 
   const complaint = "failed to claim jobs";
   const quickOnes = createRepeatedJob({ run: claimQuick, every: pollEvery, complaint }, parts);
-  const looks = createRepeatedJob({ run: look, every: pollEvery, complaint }, parts);
+  const polling = createRepeatedJob({ run: poll, every: pollEvery, complaint }, parts);
   return {
     start() {
       quickOnes.start();
-      looks.start();
+      polling.start();
     },
     async stop() {
-      await Promise.all([quickOnes.stop(), looks.stop()]);
+      await Promise.all([quickOnes.stop(), polling.stop()]);
     },
     ended: () => Promise.all(running),
     wake(queue) {
-      if (!quick.get(queue)) return void looks.runNow();
+      if (!quick.get(queue)) return void polling.runNow();
       preferred.add(queue);
       void quickOnes.runNow();
     },

@@ -30,7 +30,7 @@ export interface Conversation<In, Answer> {
   /** Yields the remaining responses after the client's last message. */
   finish?(): AsyncIterable<Answer>;
   /** Yields unsolicited messages to the client. Failures are not reported. */
-  tell?(signal: AbortSignal): AsyncIterable<Answer>;
+  unsolicited?(signal: AbortSignal): AsyncIterable<Answer>;
 }
 
 /** State of a bidirectional method with the option `relay` or `duplex` after its first message. */

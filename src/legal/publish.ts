@@ -3,7 +3,7 @@ import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
-import { insertRevision, listOwners, lockUntold, noteTold, type RevisionRow } from "./store.ts";
+import { insertRevision, listOwners, lockUntold, noteAnnounced, type RevisionRow } from "./store.ts";
 
 /** Minimum milliseconds between the mail to owners and the effective date of a revision. */
 const notice = 14 * 86_400_000;
@@ -39,7 +39,7 @@ export interface TermsMailParts {
  * are late, the effective date is postponed.
  */
 export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedTask {
-  async function tellOwners(tx: Tx, { url, effective_at: effectiveAt }: RevisionRow): Promise<void> {
+  async function notifyOwners(tx: Tx, { url, effective_at: effectiveAt }: RevisionRow): Promise<void> {
     const day = effectiveAt.toISOString().slice(0, 10);
     const mail = {
       kind: "security",
@@ -50,21 +50,21 @@ export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedTas
     for (const owner of await listOwners(tx)) await mailer.send(tx, mailTo(owner, mail));
   }
 
-  async function tellAll(tx: Tx): Promise<void> {
+  async function notifyAll(tx: Tx): Promise<void> {
     const now = clock.now();
     let soonest = now + notice;
     for (const revision of await lockUntold(tx)) {
       const effectiveAt = Math.max(revision.effective_at.getTime(), soonest);
       // Effective dates must be distinct.
       soonest = effectiveAt + 1;
-      const told = { ...revision, told_at: new Date(now), effective_at: new Date(effectiveAt) };
-      await noteTold(tx, told);
-      await tellOwners(tx, told);
+      const announced = { ...revision, told_at: new Date(now), effective_at: new Date(effectiveAt) };
+      await noteAnnounced(tx, announced);
+      await notifyOwners(tx, announced);
     }
   }
 
   return {
-    run: () => db.transaction(tellAll),
+    run: () => db.transaction(notifyAll),
     every,
     complaint: "failed to notify owners of new terms",
   };

@@ -26,7 +26,7 @@ export async function lockUntold(tx: Tx): Promise<RevisionRow[]> {
 }
 
 /** Records that a revision was announced, and its effective date. */
-export async function noteTold(tx: Tx, { id, told_at, effective_at }: RevisionRow): Promise<void> {
+export async function noteAnnounced(tx: Tx, { id, told_at, effective_at }: RevisionRow): Promise<void> {
   await tx.sql.updateTable("terms_revisions").set({ told_at, effective_at }).where("id", "=", id).execute();
 }
 

@@ -6,7 +6,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { listGrants, saveGrant } from "./paid-store.ts";
 import { advance, type PaidGrant, type PaidTime } from "./paid-time.ts";
-import { lookBy } from "./store.ts";
+import { scheduleCheck } from "./store.ts";
 import { type TierName, tiers } from "./tiers.ts";
 
 /** A change of an account's grants by a payment. */
@@ -40,9 +40,9 @@ export interface Arrangements {
 const noChange: PaidChange = { sandbox: false, apply: (time) => time };
 
 export function createArrangements({ clock, bus }: { readonly clock: Clock; readonly bus: Bus }): Arrangements {
-  function tell(tx: Tx, accountId: string): void {
+  function notify(tx: Tx, accountId: string): void {
     // Schedules a quota check, because the remaining minutes of running sessions may have changed.
-    lookBy(tx, accountId, clock.now());
+    scheduleCheck(tx, accountId, clock.now());
     tx.afterCommit(() => bus.publish("bearer-changed", accountId));
   }
 
@@ -52,7 +52,7 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
     const active = overrides.filter(({ expiresAt }) => Date.parse(expiresAt) > clock.now());
     const others = active.filter((override) => override.limit !== limit);
     await setOverrides(tx, accountId, [...others, ...next]);
-    tell(tx, accountId);
+    notify(tx, accountId);
     return others.length < active.length;
   }
 
@@ -74,7 +74,7 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
       if (!old || !isDeepStrictEqual(old, grant)) saveGrant(tx, accountId, sandbox, grant);
     }
     await setTier(tx, accountId, tier, arranged);
-    if (tier !== served) tell(tx, accountId);
+    if (tier !== served) notify(tx, accountId);
     return { before, grants };
   }
 
@@ -92,7 +92,7 @@ export function createArrangements({ clock, bus }: { readonly clock: Clock; read
       // Waits for a concurrent session create. A later create finds the account disabled.
       await lockAccount(tx, accountId);
       const isChanged = await setDisabled(tx, accountId, isDisabled ? new Date(clock.now()) : null);
-      if (isChanged) tell(tx, accountId);
+      if (isChanged) notify(tx, accountId);
       return isChanged;
     },
   };

@@ -25,21 +25,21 @@ export interface Buckets {
    * Draws one token from each bucket of an owner, or none if any is empty. Returns the states in the given order. `now`
    * is Unix time in milliseconds. Local buckets return the states synchronously, shared buckets a promise.
    */
-  take(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
+  take(owner: string, requests: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Returns one token to each bucket, for a request that should be free. Returns the states like `take`. */
-  refund(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
+  refund(owner: string, requests: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Reads buckets, as shared by all gateways, without drawing. */
-  read(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
+  read(owner: string, requests: readonly BucketRequest[], now: number): BucketState[] | Promise<BucketState[]>;
   /** Reads this process's view of a bucket without drawing. */
-  look(owner: string, wish: BucketRequest, now: number): BucketState;
+  peek(owner: string, request: BucketRequest, now: number): BucketState;
 }
 
 export interface LocalBuckets extends Buckets {
-  take(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[];
-  refund(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[];
-  read(owner: string, wishes: readonly BucketRequest[], now: number): BucketState[];
+  take(owner: string, requests: readonly BucketRequest[], now: number): BucketState[];
+  refund(owner: string, requests: readonly BucketRequest[], now: number): BucketState[];
+  read(owner: string, requests: readonly BucketRequest[], now: number): BucketState[];
   /** Sets the tokens of a bucket that is stored elsewhere. */
-  set(owner: string, wish: BucketRequest, tokens: number, now: number): void;
+  set(owner: string, request: BucketRequest, tokens: number, now: number): void;
   /** Number of buckets in memory. */
   readonly size: number;
 }
@@ -53,8 +53,8 @@ interface Level {
 /** Number of buckets that each update checks, to delete full ones. Bounds memory without a timer. */
 const sweptPerTake = 2;
 
-export function describeBucket(wish: BucketRequest, tokens: number, allowed: boolean, now: number): BucketState {
-  const { bucket, capacity, refillPerSecond } = wish;
+export function describeBucket(request: BucketRequest, tokens: number, allowed: boolean, now: number): BucketState {
+  const { bucket, capacity, refillPerSecond } = request;
   return {
     bucket,
     allowed,
@@ -107,9 +107,9 @@ export function createBuckets(): LocalBuckets {
     else levels.set(name, { tokens, at, fullAt });
   }
 
-  function look(owner: string, wish: BucketRequest, now: number): BucketState {
-    const tokens = tokensOf(owner, wish, now);
-    return describeBucket(wish, tokens, tokens >= 1, now);
+  function peek(owner: string, request: BucketRequest, now: number): BucketState {
+    const tokens = tokensOf(owner, request, now);
+    return describeBucket(request, tokens, tokens >= 1, now);
   }
 
   return {
@@ -117,22 +117,22 @@ export function createBuckets(): LocalBuckets {
       return levels.size;
     },
     set: keep,
-    look,
-    read: (owner, wishes, now) => wishes.map((wish) => look(owner, wish, now)),
-    refund(owner, wishes, now) {
-      return wishes.map((wish) => {
-        const tokens = Math.min(wish.capacity, tokensOf(owner, wish, now) + 1);
-        keep(owner, wish, tokens, now);
-        return describeBucket(wish, tokens, tokens >= 1, now);
+    peek,
+    read: (owner, requests, now) => requests.map((request) => peek(owner, request, now)),
+    refund(owner, requests, now) {
+      return requests.map((request) => {
+        const tokens = Math.min(request.capacity, tokensOf(owner, request, now) + 1);
+        keep(owner, request, tokens, now);
+        return describeBucket(request, tokens, tokens >= 1, now);
       });
     },
-    take(owner, wishes, now) {
-      const allowed = wishes.every((wish) => tokensOf(owner, wish, now) >= 1);
-      return wishes.map((wish) => {
-        const before = tokensOf(owner, wish, now);
+    take(owner, requests, now) {
+      const allowed = requests.every((request) => tokensOf(owner, request, now) >= 1);
+      return requests.map((request) => {
+        const before = tokensOf(owner, request, now);
         const tokens = allowed ? before - 1 : before;
-        keep(owner, wish, tokens, now);
-        return describeBucket(wish, tokens, before >= 1, now);
+        keep(owner, request, tokens, now);
+        return describeBucket(request, tokens, before >= 1, now);
       });
     },
   };

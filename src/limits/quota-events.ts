@@ -18,7 +18,7 @@ const thresholds = [
 ] as const;
 
 /** Returns the amounts of a quota that trigger notifications. */
-export const amountsToldOf = (limit: number): number[] => thresholds.map(({ percent }) => (limit * percent) / 100);
+export const reportedAmountsOf = (limit: number): number[] => thresholds.map(({ percent }) => (limit * percent) / 100);
 
 /** Usage of a quota, in its own unit. */
 export interface QuotaState {
@@ -56,7 +56,7 @@ async function mailManagers(mailer: Mailer, tx: Tx, { accountId, quota }: QuotaS
 }
 
 /** Reports newly reached thresholds, each once per month and limit. */
-export async function tellThresholds({ events, mailer }: QuotaNewsParts, tx: Tx, state: QuotaState): Promise<void> {
+export async function reportThresholds({ events, mailer }: QuotaNewsParts, tx: Tx, state: QuotaState): Promise<void> {
   const { accountId, quota, month, limit, used, before = Number.NEGATIVE_INFINITY } = state;
   if (!Number.isFinite(limit)) return;
   for (const { percent, schema } of thresholds) {

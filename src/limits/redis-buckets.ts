@@ -62,9 +62,9 @@ const draws = { take: "1", refund: "-1", read: "0" } as const;
 type Command = keyof typeof draws;
 
 /** Returns the part of a bucket that one gateway may use without Redis. */
-function shareOf(wish: BucketRequest, gateways: number): BucketRequest {
-  const capacity = Math.max(1, Math.floor(wish.capacity / gateways));
-  return { ...wish, capacity, refillPerSecond: wish.refillPerSecond / gateways };
+function shareOf(request: BucketRequest, gateways: number): BucketRequest {
+  const capacity = Math.max(1, Math.floor(request.capacity / gateways));
+  return { ...request, capacity, refillPerSecond: request.refillPerSecond / gateways };
 }
 
 /** Parses the reply of the script. */
@@ -93,43 +93,43 @@ export function createRedisBuckets({ redis, callersClock = false }: RedisBuckets
     gateways = Math.max(1, found?.[presence] ?? gateways);
   }
 
-  function runOnShare(command: Command, owner: string, wishes: readonly BucketRequest[], now: number): BucketState[] {
-    const own = wishes.map((wish) => shareOf(wish, gateways));
+  function runOnShare(command: Command, owner: string, requests: readonly BucketRequest[], now: number): BucketState[] {
+    const own = requests.map((request) => shareOf(request, gateways));
     return shares[command](owner, own, now);
   }
 
   /** Runs a command in Redis, or on the shares if Redis does not reply. */
-  async function runShared(command: Command, owner: string, wishes: readonly BucketRequest[], now: number) {
+  async function runShared(command: Command, owner: string, requests: readonly BucketRequest[], now: number) {
     if (performance.now() - countedAt > countEvery) void count();
     // The braces keep an owner's buckets on one node of a Redis cluster.
-    const keys = wishes.map(({ bucket }) => `pilothouse:bucket:{${owner}}:${bucket}`);
-    const sizes = wishes.flatMap(({ capacity, refillPerSecond }) => [String(capacity), String(refillPerSecond)]);
+    const keys = requests.map(({ bucket }) => `pilothouse:bucket:{${owner}}:${bucket}`);
+    const sizes = requests.flatMap(({ capacity, refillPerSecond }) => [String(capacity), String(refillPerSecond)]);
     const time = callersClock ? String(now) : "";
     const args = [time, draws[command], ...sizes];
     const reply = await redis.ask("buckets", (client) => runScript(client, keys, args));
     // Redis was only slow and has probably drawn, so the last known shared level decides.
-    if (reply === undefined && redis.isUp) return known[command](owner, wishes, now);
-    if (reply === undefined) return runOnShare(command, owner, wishes, now);
+    if (reply === undefined && redis.isUp) return known[command](owner, requests, now);
+    if (reply === undefined) return runOnShare(command, owner, requests, now);
     const { drawn, tokens } = readReply(reply);
-    return wishes.map((wish, index) => {
+    return requests.map((request, index) => {
       const left = tokens[index] ?? 0;
-      known.set(owner, wish, left, now);
-      shares.set(owner, shareOf(wish, gateways), left / gateways, now);
-      return describeBucket(wish, left, drawn || left >= 1, now);
+      known.set(owner, request, left, now);
+      shares.set(owner, shareOf(request, gateways), left / gateways, now);
+      return describeBucket(request, left, drawn || left >= 1, now);
     });
   }
 
   const runWhereTheyAre =
     (command: Command): Buckets["take"] =>
-    (owner, wishes, now) => {
-      if (redis.isUp) return runShared(command, owner, wishes, now);
+    (owner, requests, now) => {
+      if (redis.isUp) return runShared(command, owner, requests, now);
       redis.missed("buckets");
-      return runOnShare(command, owner, wishes, now);
+      return runOnShare(command, owner, requests, now);
     };
 
   return {
-    look: (owner, wish, now) =>
-      redis.isUp ? known.look(owner, wish, now) : shares.look(owner, shareOf(wish, gateways), now),
+    peek: (owner, request, now) =>
+      redis.isUp ? known.peek(owner, request, now) : shares.peek(owner, shareOf(request, gateways), now),
     take: runWhereTheyAre("take"),
     refund: runWhereTheyAre("refund"),
     read: runWhereTheyAre("read"),

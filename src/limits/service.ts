@@ -53,8 +53,8 @@ export function createLimitsService(parts: LimitsServiceParts): ServiceImplement
 
   return {
     async getRateLimits({ principal }) {
-      const wishes = bucketNames.map((bucket) => ({ bucket, ...limits.bucket(principal, bucket) }));
-      const states = await buckets.read(principal.accountId, wishes, clock.now());
+      const requests = bucketNames.map((bucket) => ({ bucket, ...limits.bucket(principal, bucket) }));
+      const states = await buckets.read(principal.accountId, requests, clock.now());
       const { tier } = principal;
       return create(RateLimitsSchema, {
         tier: toTierMessage(tier),

@@ -83,7 +83,7 @@ export async function noteThreshold(tx: Tx, threshold: QuotaThreshold): Promise<
 }
 
 /** Schedules a check of an account's quota at `at` or earlier. */
-export function lookBy(tx: Tx, accountId: string, at: number): void {
+export function scheduleCheck(tx: Tx, accountId: string, at: number): void {
   tx.send(
     tx.sql
       .insertInto("quota_looks")
@@ -95,14 +95,14 @@ export function lookBy(tx: Tx, accountId: string, at: number): void {
 }
 
 /** Lists accounts with a due quota check. */
-export async function findDueLooks(db: Queryable, now: number, limit: number): Promise<string[]> {
+export async function findDueChecks(db: Queryable, now: number, limit: number): Promise<string[]> {
   const due = db.sql.selectFrom("quota_looks").select("account_id").where("look_at", "<=", new Date(now));
   const rows = await due.orderBy("look_at").limit(limit).execute();
   return rows.map(({ account_id }) => account_id);
 }
 
 /** Locks the due quota check of an account. Returns false if another gateway holds it. */
-export async function takeLook(tx: Tx, accountId: string, now: number): Promise<boolean> {
+export async function lockDueCheck(tx: Tx, accountId: string, now: number): Promise<boolean> {
   const due = tx.sql
     .selectFrom("quota_looks")
     .select("account_id")
@@ -112,7 +112,7 @@ export async function takeLook(tx: Tx, accountId: string, now: number): Promise<
 }
 
 /** Sets the time of the next quota check. If undefined, the next session create schedules it. */
-export function setLook(tx: Tx, accountId: string, at: number | undefined): void {
+export function setNextCheck(tx: Tx, accountId: string, at: number | undefined): void {
   if (at === undefined) tx.send(tx.sql.deleteFrom("quota_looks").where("account_id", "=", accountId));
   else
     tx.send(

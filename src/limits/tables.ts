@@ -25,7 +25,7 @@ interface QuotaNoticesTable {
 }
 
 /** Time of the next quota check of each account with running sessions. */
-interface QuotaLooksTable {
+interface QuotaChecksTable {
   account_id: string;
   look_at: Date;
 }
@@ -53,7 +53,7 @@ declare module "../platform/postgres/schema.ts" {
     tier_grants: TierGrantsTable;
     account_usage: AccountUsageTable;
     quota_notices: QuotaNoticesTable;
-    quota_looks: QuotaLooksTable;
+    quota_looks: QuotaChecksTable;
   }
 }
 

@@ -21,7 +21,7 @@ export interface ControlHandleParts {
   readonly db: Database;
   readonly sessions: Pick<
     Sessions,
-    "tellControl" | "openInput" | "navigate" | "interact" | "readSelection" | "answerQuestion"
+    "notifyControl" | "openInput" | "navigate" | "interact" | "readSelection" | "answerQuestion"
   >;
   readonly controls: Controls;
   readonly controlHeartbeats: ControlHeartbeats;
@@ -46,7 +46,7 @@ export interface ControlHandle {
   /** Answers a dialog of the page. */
   answer(answer: LiveAnswer): Promise<void>;
   /** Updates the known control holder from a message of the worker. */
-  hear(control: Control | undefined): void;
+  update(control: Control | undefined): void;
   /** Records a heartbeat of the viewer, which renews its control. */
   noteLife(): void;
   /** Sends the remaining input, and releases pressed keys and buttons. */
@@ -129,7 +129,7 @@ export function createControlHandle(
       await sessions.answerQuestion({ ...callerOf(call), clientId }, sessionId, answer);
       controlHeartbeats.note(sessionId, clientId, true);
     },
-    hear(control) {
+    update(control) {
       if (control) isHolder = control.holderClientId === clientId;
     },
     noteLife() {

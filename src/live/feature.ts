@@ -5,7 +5,7 @@ import type { Status } from "../status/status.ts";
 import { createLiveService, type LiveServiceParts } from "./service.ts";
 
 /** Creates a health check of a LiveKit server, whose root URL needs no authentication. */
-function lookAt(url: string): (signal: AbortSignal) => Promise<Health> {
+function checkUrl(url: string): (signal: AbortSignal) => Promise<Health> {
   const address = url.replace(/^ws/, "http");
   return async (signal) => {
     const { ok, body } = await fetch(address, { signal });
@@ -19,7 +19,8 @@ export const live = defineService({
   create(parts: LiveServiceParts & { readonly status: Status }) {
     const { liveKit } = parts.config;
     // While LiveKit is down, viewers fall back to frames.
-    if (liveKit) parts.status.sources.watch({ component: "live_view", failing: "degraded", look: lookAt(liveKit.url) });
+    if (liveKit)
+      parts.status.sources.watch({ component: "live_view", failing: "degraded", check: checkUrl(liveKit.url) });
     return { methods: createLiveService(parts) };
   },
 });

@@ -59,7 +59,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 
   const refusalOf = (call: Call, thrown: unknown) => toProblem(asFailure(thrown), config.errorsBase, call.requestId);
 
-  async function applyControl(control: ControlHandle, message: JoinRequest): Promise<Told> {
+  async function applyControl(control: ControlHandle, message: JoinRequest): Promise<JoinResponseInit> {
     const { takeControl, handBack, input, command, copy, answer } = message;
     if (takeControl) await control.take();
     if (handBack) await control.handBack();
@@ -76,31 +76,31 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     messages: AsyncIterable<JoinRequest>,
     outbox: Outbox,
   ): AsyncGenerator<ViewerMessage> {
-    async function tell(telling: Promise<Told>): Promise<void> {
-      const told = await telling.catch((thrown: unknown) => ({ refused: refusalOf(call, thrown) }));
-      if (Object.keys(told).length > 0) await outbox.push(create(JoinResponseSchema, told));
+    async function send(pending: Promise<JoinResponseInit>): Promise<void> {
+      const init = await pending.catch((thrown: unknown) => ({ refused: refusalOf(call, thrown) }));
+      if (Object.keys(init).length > 0) await outbox.push(create(JoinResponseSchema, init));
     }
-    const answer = (message: JoinRequest): Promise<void> => tell(applyControl(control, message));
+    const answer = (message: JoinRequest): Promise<void> => send(applyControl(control, message));
     async function* subscribe(request: JoinRequest): AsyncGenerator<ViewerMessage> {
       const { media, shown } = request.subscribe ?? {};
       if (media !== "livekit" || shown) return yield { request };
       const admission = participant
         ? participant.admit()
         : Promise.reject(fail("feature-unavailable", {}, { detail: noMediaServer }));
-      await tell(admission.then(({ url, token }) => ({ room: { url, token } })));
+      await send(admission.then(({ url, token }) => ({ room: { url, token } })));
       const admitted = await admission.catch(() => undefined);
       if (admitted) yield { request, publishToken: admitted.publishToken };
     }
     let isIn = false;
     for await (const message of messages) {
-      const { join, ack, visibility, heartbeat, command, subscribe: wish } = message;
+      const { join, ack, visibility, heartbeat, command, subscribe: subscription } = message;
       if (isIn && join) throw failFields("validation-failed", { join: "is allowed in the first message only" });
       isIn = true;
       if (heartbeat) control.noteLife();
       // The join message is reduced: the worker must not receive the viewer's secrets.
       if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }) };
       else if (ack || visibility || heartbeat) yield { request: message };
-      else if (wish) yield* subscribe(message);
+      else if (subscription) yield* subscribe(message);
       // A page may load slowly, so commands do not block later input.
       else if (command) void answer(message);
       else await answer(message);
@@ -132,7 +132,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
         viewer,
         controlRequests(call, { control, participant }, messages, outbox),
       )) {
-        control.hear(response.state?.control);
+        control.update(response.state?.control);
         await outbox.push(await complete(call, id, response));
       }
     }
@@ -187,7 +187,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 }
 
 type Outbox = BoundedQueue<JoinResponse>;
-type Told = MessageInitShape<typeof JoinResponseSchema>;
+type JoinResponseInit = MessageInitShape<typeof JoinResponseSchema>;
 
 /** Control handle of a viewer, and the viewer's participant in the session's room. */
 interface Place {

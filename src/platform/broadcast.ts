@@ -1,7 +1,7 @@
 /** Items shared by many followers. A listener costs a fraction of the memory of an iterator. */
 export interface Broadcast<T> extends AsyncIterable<T> {
   /** Calls the listener with the latest item now, then with each new one, until the returned function is called. */
-  listen(hear: (item: T) => void): () => void;
+  listen(listener: (item: T) => void): () => void;
 }
 
 /** Returns whether items are shared by all followers. */

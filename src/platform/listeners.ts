@@ -2,7 +2,7 @@
 export interface Listeners<T> {
   /** Calls the listener with each value for the key, until the returned function is called. */
   add(key: string, listener: (value: T) => void): () => void;
-  tell(key: string, value: T): void;
+  notify(key: string, value: T): void;
 }
 
 export function createListeners<T>(): Listeners<T> {
@@ -16,7 +16,7 @@ export function createListeners<T>(): Listeners<T> {
         if (set.size === 0 && byKey.get(key) === set) byKey.delete(key);
       };
     },
-    tell(key, value) {
+    notify(key, value) {
       for (const listener of [...(byKey.get(key) ?? [])]) listener(value);
     },
   };

@@ -1,7 +1,7 @@
 import { Secret, TOTP, URI } from "otpauth";
 
 /** Accepted code lengths. Limited because seeds are untrusted. */
-const digits = { least: 6, max: 8 };
+const digits = { min: 6, max: 8 };
 
 /**
  * Returns the TOTP code (RFC 6238) of a base 32 seed or `otpauth:` URI, or undefined if invalid. `timestamp` is in Unix
@@ -10,7 +10,7 @@ const digits = { least: 6, max: 8 };
 export function oneTimeCode(seed: string, timestamp: number): string | undefined {
   const totp = readSeed(seed.trim());
   if (!totp || totp.secret.bytes.length === 0 || totp.period < 1) return undefined;
-  if (totp.digits < digits.least || totp.digits > digits.max) return undefined;
+  if (totp.digits < digits.min || totp.digits > digits.max) return undefined;
   return totp.generate({ timestamp });
 }
 

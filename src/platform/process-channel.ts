@@ -69,7 +69,7 @@ export interface SupervisorLink {
   /** Resolves when the process may start. */
   readonly begun: Promise<Beginning>;
   /** Notifies the supervisor that the process is ready, and answers the supervisor's requests from `health`. */
-  tellReady(readiness: Omit<ProcessReady, "kind">, health: ProcessHealth): void;
+  reportReady(readiness: Omit<ProcessReady, "kind">, health: ProcessHealth): void;
 }
 
 /** Health and metrics for the supervisor. */
@@ -82,9 +82,9 @@ export interface ProcessHealth {
 export function linkToSupervisor(): SupervisorLink | undefined {
   const send = process.send?.bind(process);
   if (!send) return undefined;
-  const tell = (message: FromProcess, done: (error: Error | null) => void): boolean =>
+  const sendMessage = (message: FromProcess, done: (error: Error | null) => void): boolean =>
     send(message, undefined, undefined, done);
-  const post = createPostOffice(tell as Send);
+  const post = createPostOffice(sendMessage as Send);
   const local = createLocalBus();
   const begun = Promise.withResolvers<Beginning>();
   let health: ProcessHealth | undefined;
@@ -96,7 +96,7 @@ export function linkToSupervisor(): SupervisorLink | undefined {
 
   async function reply(id: number, question: ProcessRequest): Promise<void> {
     const text = await answerTo(question).catch(() => "");
-    tell({ kind: "answer", id, text }, () => undefined);
+    sendMessage({ kind: "answer", id, text }, () => undefined);
   }
 
   process.on("message", (message: ToProcess) => {
@@ -115,9 +115,9 @@ export function linkToSupervisor(): SupervisorLink | undefined {
       },
     },
     begun: begun.promise,
-    tellReady(readiness, given) {
+    reportReady(readiness, given) {
       health = given;
-      tell({ kind: "ready", ...readiness }, () => undefined);
+      sendMessage({ kind: "ready", ...readiness }, () => undefined);
     },
   };
 }

@@ -39,9 +39,9 @@ function exampleOf(field: DescField): string {
 export function askedNumber(scalar: ScalarType | undefined, rules: FieldRules): string | undefined {
   const noun = numberNouns.get(scalar ?? ScalarType.STRING);
   if (noun === undefined) return undefined;
-  const { least, max } = boundsOf(rules, scalar);
-  if (least !== undefined && max !== undefined) return `must be ${noun} from ${least} to ${max}`;
-  if (least !== undefined) return `must be ${noun}, ${least} or more`;
+  const { min, max } = boundsOf(rules, scalar);
+  if (min !== undefined && max !== undefined) return `must be ${noun} from ${min} to ${max}`;
+  if (min !== undefined) return `must be ${noun}, ${min} or more`;
   return max === undefined ? `must be ${noun}` : `must be ${noun}, ${max} or less`;
 }
 
@@ -71,8 +71,8 @@ const numberNouns = new Map([
 
 type Bound = number | bigint;
 
-function boundsOf({ type }: FieldRules, scalar: ScalarType | undefined): { least?: Bound; max?: Bound } {
-  const floor = scalar === ScalarType.UINT32 || scalar === ScalarType.UINT64 ? { least: 0 } : {};
+function boundsOf({ type }: FieldRules, scalar: ScalarType | undefined): { min?: Bound; max?: Bound } {
+  const floor = scalar === ScalarType.UINT32 || scalar === ScalarType.UINT64 ? { min: 0 } : {};
   switch (type.case) {
     case "double":
     case "float":
@@ -82,7 +82,7 @@ function boundsOf({ type }: FieldRules, scalar: ScalarType | undefined): { least
     case "uint64": {
       const { greaterThan, lessThan } = type.value;
       return {
-        ...(greaterThan.case === "gte" ? { least: greaterThan.value } : floor),
+        ...(greaterThan.case === "gte" ? { min: greaterThan.value } : floor),
         ...(lessThan.case === "lte" && { max: lessThan.value }),
       };
     }
@@ -106,8 +106,8 @@ function askedLength({ type }: FieldRules): string | undefined {
   }
 }
 
-function lengthWords(least: bigint, max: bigint, noun: string): string {
-  if (max === 0n) return `must have at least ${least === 1n ? `one ${noun}` : counted(least, noun)}`;
-  if (least === 0n) return `must have at most ${counted(max, noun)}`;
-  return `must have ${least === max ? "" : `${least} to `}${counted(max, noun)}`;
+function lengthWords(min: bigint, max: bigint, noun: string): string {
+  if (max === 0n) return `must have at least ${min === 1n ? `one ${noun}` : counted(min, noun)}`;
+  if (min === 0n) return `must have at most ${counted(max, noun)}`;
+  return `must have ${min === max ? "" : `${min} to `}${counted(max, noun)}`;
 }

@@ -7,30 +7,30 @@ export interface Silence {
 }
 
 /** Maximum number of milliseconds added per call of `isTooLong`. */
-const longestLook = 1_000;
+const maxStep = 1_000;
 
 /**
  * Creates the measurement. `signs` returns the number of heartbeats. Time in which this process was stopped or the
  * machine suspended does not count.
  */
 export function createSilence(signs: () => number, patience: number): Silence {
-  let heard = 0;
+  let lastSigns = 0;
   let silentFor = 0;
   let allowed = 0;
-  let lookedAt = 0;
+  let polledAt = 0;
   return {
     begin(firstPatience) {
-      heard = signs();
+      lastSigns = signs();
       silentFor = 0;
       allowed = firstPatience;
-      lookedAt = performance.now();
+      polledAt = performance.now();
     },
     isTooLong() {
       const now = performance.now();
-      silentFor += Math.min(now - lookedAt, longestLook);
-      lookedAt = now;
-      if (signs() !== heard) {
-        heard = signs();
+      silentFor += Math.min(now - polledAt, maxStep);
+      polledAt = now;
+      if (signs() !== lastSigns) {
+        lastSigns = signs();
         silentFor = 0;
         allowed = patience;
       }

@@ -3,7 +3,7 @@ import type { EventLog } from "../events/event-log.ts";
 import type { Channels } from "../fleet/channels.ts";
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
-import { tellThresholds } from "../limits/quota-events.ts";
+import { reportThresholds } from "../limits/quota-events.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -80,7 +80,7 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
     const others = await sumStorage(tx, use.account_id, use.profile_id);
     const total = others + sizeBytes;
     // The account is notified even if the save is rejected, so that it learns the reason.
-    await tellThresholds(parts, tx, {
+    await reportThresholds(parts, tx, {
       accountId: use.account_id,
       tier: tier.name,
       quota: "profile_storage_bytes",

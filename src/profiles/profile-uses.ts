@@ -46,7 +46,7 @@ export interface ProfileUsesParts {
 }
 
 export function createProfileUses({ db, bus, events, metrics }: ProfileUsesParts): ProfileUses {
-  async function tellFailure(tx: Tx, use: ProfileUse, detail: string): Promise<void> {
+  async function notifyFailure(tx: Tx, use: ProfileUse, detail: string): Promise<void> {
     const data = { sessionId: use.session_id, profileId: use.profile_id, detail };
     const owner = { accountId: use.account_id, subject: use.session_id };
     const event = create(SessionProfileSaveFailedEventSchema, data);
@@ -56,14 +56,14 @@ export function createProfileUses({ db, bus, events, metrics }: ProfileUsesParts
 
   async function fail(tx: Tx, sessionId: string, detail: string): Promise<void> {
     const use = await settleUse(tx, sessionId);
-    if (use) await tellFailure(tx, use, detail);
+    if (use) await notifyFailure(tx, use, detail);
   }
 
   return {
     fail,
     async begin(tx, use) {
       for (const late of await settleLateUses(tx, use.profile_id)) {
-        await tellFailure(tx, late, `the session ${use.session_id} has started with the profile`);
+        await notifyFailure(tx, late, `the session ${use.session_id} has started with the profile`);
       }
       await insertUse(tx, use);
     },

@@ -42,7 +42,7 @@ export interface ProfileServiceParts {
 }
 
 /** Milliseconds between checks for a save, in case a notification was lost. */
-const lookEvery = 100;
+const pollEvery = 100;
 
 const defaultPage = 20;
 
@@ -112,7 +112,7 @@ export function createProfileService({
         const detail = `the session ${holder.session_id} uses or is still saving the profile: end the session and try again`;
         throw fail("conflict", { active_session_id: holder.session_id }, { detail });
       }
-      await nextMessage(bus, "capacity", lookEvery, call.signal);
+      await nextMessage(bus, "capacity", pollEvery, call.signal);
     }
   }
 

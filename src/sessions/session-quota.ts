@@ -2,8 +2,8 @@ import { type AccountState, lockAccount } from "../accounts/store.ts";
 import type { Entitlement } from "../kernel/entitlement.ts";
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
-import { amountsToldOf, tellThresholds } from "../limits/quota-events.ts";
-import { findDueLooks, lookBy, setLook, takeLook } from "../limits/store.ts";
+import { reportedAmountsOf, reportThresholds } from "../limits/quota-events.ts";
+import { findDueChecks, lockDueCheck, scheduleCheck, setNextCheck } from "../limits/store.ts";
 import { findUsage, type MonthUsage } from "../limits/usage.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -82,8 +82,8 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
       const detail = `the account has used its ${counted(quota / aMinute, "session minute")} of this month: wait until ${resetsAt}, or change the tier`;
       throw fail("tier-limit", { quota: "session_minutes", limit: quota / aMinute, resets_at: resetsAt }, { detail });
     }
-    const crossing = nextCrossing(amountsToldOf(quota), usedMs, running.length + 1, now);
-    lookBy(tx, accountId, Math.min(crossing, validUntil(account)));
+    const crossing = nextCrossing(reportedAmountsOf(quota), usedMs, running.length + 1, now);
+    scheduleCheck(tx, accountId, Math.min(crossing, validUntil(account)));
   }
 
   /** Ends the sessions of an account that have used up their quota. Returns the sessions that continue. */
@@ -96,32 +96,32 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
     return running.filter((session) => !ended.includes(session));
   }
 
-  async function look(accountId: string): Promise<void> {
+  async function check(accountId: string): Promise<void> {
     await db.transaction(async (tx) => {
       const account = await lockAccount(tx, accountId);
       const [now, month, quota] = [clock.now(), monthAt(clock.now()), quotaOf(account)];
-      if (!(await takeLook(tx, accountId, now))) return;
+      if (!(await lockDueCheck(tx, accountId, now))) return;
       const usage = await findUsage(tx, accountId, month);
       if (account.disabled_at) {
         const ids = usage.running.map(({ id }) => id);
         await endSessions(parts, tx, ids, { reason: "destroyed" });
-        return setLook(tx, accountId, undefined);
+        return setNextCheck(tx, accountId, undefined);
       }
       const minutes = { used: usage.usedMs / aMinute, limit: quota / aMinute };
       const state = { accountId, tier: account.tier, quota: "session_minutes", ...minutes, month } as const;
-      await tellThresholds(parts, tx, { ...state, isMonthly: true });
+      await reportThresholds(parts, tx, { ...state, isMonthly: true });
       const left = await endUsedUp(tx, account, usage);
       const quotas = left.map((session) => quotaOfSession(account, session));
-      if (left.length === 0 || !quotas.some(Number.isFinite)) return setLook(tx, accountId, undefined);
-      const crossing = nextCrossing([...amountsToldOf(quota), ...quotas], usage.usedMs, left.length, now);
+      if (left.length === 0 || !quotas.some(Number.isFinite)) return setNextCheck(tx, accountId, undefined);
+      const crossing = nextCrossing([...reportedAmountsOf(quota), ...quotas], usage.usedMs, left.length, now);
       const isOverdue = quotas.some((each) => each <= usage.usedMs);
-      setLook(tx, accountId, isOverdue ? now + every : Math.min(crossing, validUntil(account)));
+      setNextCheck(tx, accountId, isOverdue ? now + every : Math.min(crossing, validUntil(account)));
     });
   }
 
-  async function lookAtAll(): Promise<void> {
-    for (const accountId of await findDueLooks(db, clock.now(), atOnce)) {
-      await look(accountId).catch((error: unknown) =>
+  async function checkAll(): Promise<void> {
+    for (const accountId of await findDueChecks(db, clock.now(), atOnce)) {
+      await check(accountId).catch((error: unknown) =>
         log.warn({ err: error, account_id: accountId }, "failed to check session minutes of account"),
       );
     }
@@ -129,6 +129,6 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
 
   return {
     admit,
-    job: { run: lookAtAll, every, complaint: "failed to check session minutes of accounts" },
+    job: { run: checkAll, every, complaint: "failed to check session minutes of accounts" },
   };
 }

@@ -75,7 +75,7 @@ export function createSessions(parts: SessionsParts): Sessions {
   /**
    * Commands the worker to end the browser. If the command fails, the worker ends the browser at its next heartbeat.
    */
-  async function tellWorker(caller: SessionCaller, route: SessionRoute): Promise<void> {
+  async function notifyWorker(caller: SessionCaller, route: SessionRoute): Promise<void> {
     const link = channels.to(route.worker);
     const context = commandContext(caller, route.row.id, route, endPatience);
     const { destroy } = fleetCommands;
@@ -119,7 +119,7 @@ export function createSessions(parts: SessionsParts): Sessions {
         await routes.findRunning(id, accountId);
         throw noSession();
       }
-      await tellWorker(caller, { ...route, placementEpoch: BigInt(ended.placement_epoch) });
+      await notifyWorker(caller, { ...route, placementEpoch: BigInt(ended.placement_epoch) });
     },
   };
 }

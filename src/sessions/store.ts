@@ -1,5 +1,5 @@
 import { type Selectable, sql } from "kysely";
-import { lostOfLate } from "../fleet/store.ts";
+import { recentlyLost } from "../fleet/store.ts";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import {
   runningStatuses,
@@ -159,12 +159,12 @@ export const livePatch = () => ({ live_at: rightNow() });
  * Last heartbeat of a session's worker. It stands for the end of a session on a lost worker, whose actual time is
  * unknown.
  */
-const lastHeard = sql<Date | null>`(select heard_at from worker_leases where worker_leases.worker_id = sessions.worker_id)`;
+const lastHeartbeat = sql<Date | null>`(select heard_at from worker_leases where worker_leases.worker_id = sessions.worker_id)`;
 
 /** Columns set for a session that ended `agoMs` milliseconds ago. */
 export const endedPatch = (reason: StoredEndedReason, agoMs: number) => ({
   ended_at: sql<Date>`greatest(coalesce(live_at, created_at),
-    ${reason === "worker_lost" ? sql`least(${lastHeard}, ${rightNow()})` : fromNow(-agoMs)})`,
+    ${reason === "worker_lost" ? sql`least(${lastHeartbeat}, ${rightNow()})` : fromNow(-agoMs)})`,
   ended_reason: reason,
   pause_reason: null,
 });
@@ -191,7 +191,7 @@ export async function lockRunning(tx: Tx, which: RunningSessions): Promise<strin
     return rows.map(({ id }) => id);
   }
   const choose = () => {
-    if (which === "orphaned") return running.where("worker_id", "in", lostOfLate(tx));
+    if (which === "orphaned") return running.where("worker_id", "in", recentlyLost(tx));
     if (which === "unready") return running.where("status", "=", "provisioning").where("provision_by", "<", rightNow());
     if (which === "expired")
       return running.where("expires_at", "<", fromNow(-expiredFor)).where("live_at", "is not", null);

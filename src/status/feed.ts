@@ -1,7 +1,7 @@
 import type { Status } from "../gen/pilothouse/v1/status_pb.ts";
 import type { Broadcast } from "../platform/broadcast.ts";
 import { raceSignal } from "../platform/deadline.ts";
-import { looksAlike, type Snapshot, toStatusMessage } from "./snapshot.ts";
+import { isSameStatus, type Snapshot, toStatusMessage } from "./snapshot.ts";
 
 /** Current status in the memory of a gateway, and its followers. */
 export interface Feed {
@@ -39,7 +39,7 @@ export function createFeed(): Feed {
       return shown;
     },
     show(snapshot) {
-      const isNews = shown === undefined || !looksAlike(shown, snapshot);
+      const isNews = shown === undefined || !isSameStatus(shown, snapshot);
       shown = snapshot;
       if (!isNews) return;
       const { promise: next, resolve } = Promise.withResolvers<Step>();
@@ -47,14 +47,14 @@ export function createFeed(): Feed {
       step = { message, next };
       advance?.(step);
       advance = resolve;
-      for (const hear of listeners) hear(message);
+      for (const listener of listeners) listener(message);
     },
     follow: (caller) => ({
       [Symbol.asyncIterator]: () => iterate(caller),
-      listen(hear) {
-        if (step) hear(step.message);
-        listeners.add(hear);
-        return () => void listeners.delete(hear);
+      listen(listener) {
+        if (step) listener(step.message);
+        listeners.add(listener);
+        return () => void listeners.delete(listener);
       },
     }),
   };

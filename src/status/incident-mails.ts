@@ -10,7 +10,7 @@ import type { IncidentRow } from "./incident-store.ts";
 import { endTokenOf } from "./subscriptions.ts";
 
 /** Milliseconds between mails about the same incident, and between checks for changed incidents. */
-const times = { between: 900_000, look: 5_000 };
+const times = { between: 900_000, poll: 5_000 };
 
 /** Maximum number of mails per transaction. */
 const batch = 200;
@@ -47,14 +47,14 @@ async function lockUntold(tx: Tx, now: number): Promise<IncidentRow[]> {
 
 /** Writes the mail about an incident, with the updates since the last mail. */
 async function write(tx: Tx, incident: IncidentRow, now: number) {
-  const { id, origin, title, health, components, resolved_at: end, started_at: from, told_at: told } = incident;
+  const { id, origin, title, health, components, resolved_at: end, started_at: from, told_at: mailedAt } = incident;
   const updates = tx.sql.selectFrom("status_updates").select(["text", "created_at"]).where("incident_id", "=", id);
   const said = await updates
-    .where("created_at", ">", told ?? new Date(0))
+    .where("created_at", ">", mailedAt ?? new Date(0))
     .orderBy("id")
     .execute();
   const isOver = end !== null && end.getTime() <= now;
-  const stage = isOver ? "Resolved" : origin === "maintenance" ? "Maintenance" : told ? "Update" : "Incident";
+  const stage = isOver ? "Resolved" : origin === "maintenance" ? "Maintenance" : mailedAt ? "Update" : "Incident";
   const names = components.map((name) => componentLabels[name]).join(", ");
   const utc = (time: Date): string => time.toISOString().slice(0, 16).replace("T", " ").concat(" UTC");
   const planned = origin === "maintenance" && end ? [`From ${utc(from)} to ${utc(end)}.`] : [];
@@ -125,7 +125,7 @@ export function createIncidentMails(parts: IncidentMailsParts): {
     },
   });
 
-  async function tell(tx: Tx): Promise<void> {
+  async function sendMails(tx: Tx): Promise<void> {
     const now = clock.now();
     for (const incident of await lockUntold(tx, now)) {
       const mail = await write(tx, incident, now);
@@ -145,8 +145,8 @@ export function createIncidentMails(parts: IncidentMailsParts): {
   }
 
   const job = {
-    run: () => db.transaction(tell),
-    every: times.look,
+    run: () => db.transaction(sendMails),
+    every: times.poll,
     complaint: "failed to notify subscribers of incidents",
   };
   return { job, jobKind: mailing };

@@ -49,7 +49,7 @@ export interface ComponentState {
 export type States = Readonly<Partial<Record<ComponentName, ComponentState>>>;
 
 /** Failure rates from which a health applies. Rates below 2 % are tolerated. */
-const shares: readonly (readonly [least: number, health: Health])[] = [
+const shares: readonly (readonly [min: number, health: Health])[] = [
   [0.5, "major_outage"],
   [0.1, "partial_outage"],
   [0.02, "degraded"],
@@ -57,11 +57,11 @@ const shares: readonly (readonly [least: number, health: Health])[] = [
 
 function healthOf({ total, failed, seenBy }: Outcomes): Health {
   if (seenBy.length < witnesses && !seenBy.includes(ownProbe)) return "operational";
-  return shares.find(([least]) => failed / total >= least)?.[1] ?? "operational";
+  return shares.find(([min]) => failed / total >= min)?.[1] ?? "operational";
 }
 
 /** Returns the momentary health of a component from the recent samples of all gateways. */
-export function lookOf(component: ComponentName, all: readonly Facts[], silentGateways: number): Health {
+export function componentHealth(component: ComponentName, all: readonly Facts[], silentGateways: number): Health {
   const findings = all.flatMap(({ findings }) => findings.filter((each) => each.component === component));
   const outcomes = all.flatMap(({ outcomes }) => outcomes.filter((each) => each.component === component));
   // Some connections still reach a dead gateway until the load balancer removes it.
@@ -73,13 +73,13 @@ export function lookOf(component: ComponentName, all: readonly Facts[], silentGa
  * Applies a sample to a component's state. A change takes effect once it has lasted as long as `pace` requires. Of the
  * values seen meanwhile, the one nearest to the current health applies.
  */
-export function step(before: ComponentState | undefined, look: Health, at: number, pace: Pace): ComponentState {
+export function step(before: ComponentState | undefined, current: Health, at: number, pace: Pace): ComponentState {
   const { health, pending } = before ?? { health: "operational" };
-  if (look === health) return { health };
-  const gotWorse = isWorse(look, health);
+  if (current === health) return { health };
+  const gotWorse = isWorse(current, health);
   const goesOn = pending !== undefined && isWorse(pending.health, health) === gotWorse;
-  if (!goesOn) return { health, pending: { health: look, since: at } };
-  const nearer = isWorse(look, pending.health) === gotWorse ? pending.health : look;
+  if (!goesOn) return { health, pending: { health: current, since: at } };
+  const nearer = isWorse(current, pending.health) === gotWorse ? pending.health : current;
   const hasLasted = at - pending.since >= (gotWorse ? pace.worseAfter : pace.betterAfter);
   return hasLasted ? { health: nearer } : { health, pending: { health: nearer, since: pending.since } };
 }
@@ -87,6 +87,6 @@ export function step(before: ComponentState | undefined, look: Health, at: numbe
 /** Applies a sample to the states of all measured components. */
 export function stepAll(before: States, all: readonly Facts[], silent: number, at: number, pace: Pace): States {
   const measured = new Set(all.flatMap(({ components }) => components));
-  const entries = [...measured].map((name) => [name, step(before[name], lookOf(name, all, silent), at, pace)]);
+  const entries = [...measured].map((name) => [name, step(before[name], componentHealth(name, all, silent), at, pace)]);
   return Object.fromEntries(entries);
 }

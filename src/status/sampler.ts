@@ -47,7 +47,7 @@ export function createSampler(parts: SamplerParts): Part {
   let own: States | undefined;
   let isAway = false;
   /** Latest version announced on the bus. */
-  let told = 0n;
+  let announced = 0n;
   new Gauge({
     name: "pilothouse_status",
     help: "Health of components: 0 operational, 1 maintenance, 2 degraded, 3 partial and 4 major outage.",
@@ -98,7 +98,7 @@ export function createSampler(parts: SamplerParts): Part {
 
   async function sample(): Promise<void> {
     const at = clock.now();
-    const facts = await sources.look(pace.probe);
+    const facts = await sources.check(pace.probe);
     waiting.push({ at, facts });
     if (waiting.length > maxWaiting) waiting.shift();
     isAway = !(await settle());
@@ -108,7 +108,7 @@ export function createSampler(parts: SamplerParts): Part {
 
   /** Reads the board after a change by another gateway or the operator. */
   async function reread(): Promise<void> {
-    const version = told;
+    const version = announced;
     if (!(await read(version))) return;
     if (reading && !isAway) feed.show(snapshotOf(reading, clock.now()));
   }
@@ -118,8 +118,8 @@ export function createSampler(parts: SamplerParts): Part {
     { run: reread, every: Number.POSITIVE_INFINITY, complaint: "failed to read the status" },
     parts,
   );
-  function hear(version: string): void {
-    told = BigInt(version);
+  function onVersion(version: string): void {
+    announced = BigInt(version);
     void hurried.runNow();
   }
   let unsubscribe: (() => void) | undefined;
@@ -128,7 +128,7 @@ export function createSampler(parts: SamplerParts): Part {
       await read();
       await sample();
       job.start();
-      unsubscribe = bus.subscribe("status-changed", hear);
+      unsubscribe = bus.subscribe("status-changed", onVersion);
     },
     async stop() {
       unsubscribe?.();

@@ -31,10 +31,10 @@ export function snapshotOf({ components, incidents }: BoardReading, at: number, 
 }
 
 /** Returns whether two snapshots are the same apart from their times. */
-export function looksAlike(one: Snapshot, other: Snapshot): boolean {
-  const lookOf = ({ components, incidents }: Snapshot) =>
+export function isSameStatus(one: Snapshot, other: Snapshot): boolean {
+  const fingerprintOf = ({ components, incidents }: Snapshot) =>
     JSON.stringify([components.map(({ component, health }) => [component, health]), incidents]);
-  return lookOf(one) === lookOf(other);
+  return fingerprintOf(one) === fingerprintOf(other);
 }
 
 /** Returns whether an incident is in progress. */

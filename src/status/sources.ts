@@ -10,7 +10,7 @@ export interface Source {
    * Returns the component's health, or undefined before first use. Rejection, or no result within 3 s, counts as
    * failing. The signal aborts after the timeout.
    */
-  look(signal: AbortSignal): Promise<Health | undefined>;
+  check(signal: AbortSignal): Promise<Health | undefined>;
   /** Health if the probe fails. Default: major outage. */
   readonly failing?: Health;
 }
@@ -22,16 +22,16 @@ export interface Sources {
   /** Returns the counter of a component's successes and failures. */
   tally(component: ComponentName): Tally;
   /** Runs all probes with a timeout in milliseconds, and collects the counters. */
-  look(limit: number): Promise<Facts>;
+  check(limit: number): Promise<Facts>;
 }
 
 export function createSources(): Sources {
   const sources: Source[] = [];
   const tallies = new Map<ComponentName, Tally>();
 
-  async function lookAt({ component, look, failing = "major_outage" }: Source, limit: number) {
+  async function checkSource({ component, check, failing = "major_outage" }: Source, limit: number) {
     const over = new AbortController();
-    const found = async () => look(over.signal);
+    const found = async () => check(over.signal);
     const health = await unlessLate(
       found().catch(() => failing),
       limit,
@@ -48,8 +48,8 @@ export function createSources(): Sources {
       tallies.set(component, tally);
       return tally;
     },
-    async look(limit) {
-      const findings = await Promise.all(sources.map((source) => lookAt(source, limit)));
+    async check(limit) {
+      const findings = await Promise.all(sources.map((source) => checkSource(source, limit)));
       const outcomes = [...tallies].map(([component, tally]) => ({ component, ...tally.take() }));
       const measured = new Set([...findings, ...outcomes].map(({ component }) => component));
       for (const { component, health } of findings) if (health === undefined) measured.delete(component);

@@ -62,7 +62,7 @@ export function createStatus(parts: StatusParts, every?: number): Status {
   const sampler = createSampler({ ...parts, sources, feed, pace, countsAbsence: !config.embedded });
   sources.watch({
     component: "api",
-    async look() {
+    async check() {
       await db.named({ name: "status-probe", text: "select 1" }, []);
       return "operational";
     },

@@ -11,7 +11,7 @@ const sentences = {
 } as const;
 
 /** Mails the owners and admins of an account about a member who joined or left, unless they opted out. */
-export async function tellActivity(
+export async function notifyActivity(
   tx: Tx,
   mailer: Mailer,
   member: MemberRow,

@@ -10,7 +10,7 @@ import { fail } from "../platform/errors.ts";
 import { type Ids, randomText } from "../platform/ids.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
-import { tellActivity } from "./activity.ts";
+import { notifyActivity } from "./activity.ts";
 import {
   acceptInvite,
   findOpenInvite,
@@ -98,7 +98,7 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
     });
     const member = await findMember(tx, accountId, { userId: user.id });
     if (!member) throw new Error("the inserted membership does not exist");
-    await tellActivity(tx, mailer, member, "joined");
+    await notifyActivity(tx, mailer, member, "joined");
     return member;
   }
 

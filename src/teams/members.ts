@@ -8,7 +8,7 @@ import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
-import { tellActivity } from "./activity.ts";
+import { notifyActivity } from "./activity.ts";
 import { type InviteRole, lapseInvites } from "./invite-store.ts";
 import { countOwners, deleteMember, findMember, type MemberRow, updateRole } from "./member-store.ts";
 
@@ -74,7 +74,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
     await settle(tx, member);
     const maker = { accountId: member.account_id, userId: member.user_id };
     const ended = { member, keys: await memberKeys[keys](tx, maker, by) };
-    await tellActivity(tx, mailer, member, "left");
+    await notifyActivity(tx, mailer, member, "left");
     return ended;
   }
 

@@ -11,7 +11,7 @@ import { fanOutConsumer } from "./fan-out.ts";
  * Minimum lag in milliseconds of each health level. Deliveries normally start within two seconds, because queues are
  * polled once a second.
  */
-const bounds: readonly (readonly [least: number, health: Health])[] = [
+const bounds: readonly (readonly [min: number, health: Health])[] = [
   [300_000, "major_outage"],
   [60_000, "partial_outage"],
   [6_000, "degraded"],
@@ -25,14 +25,14 @@ const bounds: readonly (readonly [least: number, health: Health])[] = [
 export function createDeliveryLag({ db, clock }: { readonly db: Database; readonly clock: Clock }): Source {
   return {
     component: "webhooks",
-    async look() {
+    async check() {
       const now = clock.now();
       const [due, waited] = await Promise.all([
         findOldestUnclaimed(db, deliveryJob.kind, new Date(now)),
         measureWait(db, fanOutConsumer),
       ]);
       const lag = Math.max(waited, due ? now - due.getTime() : 0);
-      return bounds.find(([least]) => lag >= least)?.[1] ?? "operational";
+      return bounds.find(([min]) => lag >= min)?.[1] ?? "operational";
     },
   };
 }

@@ -128,8 +128,8 @@ export function createFanOut(parts: FanOutParts): Part {
   const { events, jobQueues, bus } = parts;
 
   async function queue(tx: Tx, taken: readonly StoredEvent[]): Promise<void> {
-    const told = taken.filter(({ type }) => subscribableTypes.has(type));
-    const accounts = [...new Set(told.map(({ accountId }) => accountId))];
+    const subscribable = taken.filter(({ type }) => subscribableTypes.has(type));
+    const accounts = [...new Set(subscribable.map(({ accountId }) => accountId))];
     if (accounts.length === 0) return;
     const [subscribers, behind] = await Promise.all([
       findSubscribers(tx, accounts),
@@ -138,7 +138,9 @@ export function createFanOut(parts: FanOutParts): Part {
     const [now, later]: [Notices[], Notices[]] = [[], []];
     let all = 0;
     // Accounts with few deliveries come first, so that they do not wait for larger accounts.
-    for (const own of noticesOf(told, subscribers).toSorted((a, b) => countDeliveries(a) - countDeliveries(b))) {
+    for (const own of noticesOf(subscribable, subscribers).toSorted(
+      (a, b) => countDeliveries(a) - countDeliveries(b),
+    )) {
       const count = countDeliveries(own);
       if (count === 0) continue;
       all += count;

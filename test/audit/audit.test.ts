@@ -195,7 +195,7 @@ test.each(["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("https://example.com","x"
 );
 
 /** Resolves when the streams of a bearer were notified of its end, which happens in the order of their opening. */
-function hearOfEnd(token: string): Promise<void> {
+function receiveEnd(token: string): Promise<void> {
   const { bearers } = door.running.app;
   const { promise, resolve } = Promise.withResolvers<void>();
   const unwatch = bearers.watch(bearers.read(`Bearer ${token}`), (verdict) => "failure" in verdict && resolve());
@@ -216,9 +216,9 @@ test("an export that is cut off fails and never looks complete", async () => {
     const [response] = await once(stream, "response");
     expect(response[":status"]).toBe(200);
     // Most of the export is still in the database, because the client has not read. The key ends now.
-    const heard = hearOfEnd(key);
+    const received = receiveEnd(key);
     await revoke(key);
-    await heard;
+    await received;
     await expect(text(stream)).rejects.toThrow("NGHTTP2_INTERNAL_ERROR");
   } finally {
     client.close();

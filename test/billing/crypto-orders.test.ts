@@ -7,7 +7,7 @@ import { type PeopleGateway, startPeopleGateway } from "../support/people-gatewa
 import { billingUntil, press, subscribe } from "../support/sandbox.ts";
 
 const minute = 60_000;
-const wish = { tier: "api_builder", months: 2, crypto_currency: "btc" };
+const orderRequest = { tier: "api_builder", months: 2, crypto_currency: "btc" };
 
 const operator = "operator@example.com";
 
@@ -20,7 +20,7 @@ afterAll(() => gateway?.[Symbol.asyncDispose]());
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
 type Order = any;
 
-async function open({ rest }: Person, request: object = wish): Promise<Order> {
+async function open({ rest }: Person, request: object = orderRequest): Promise<Order> {
   const { status, body } = await rest("/v1/billing/crypto-checkout", request);
   expect(status).toBe(201);
   return body;
@@ -46,13 +46,13 @@ async function eventsOf({ rest }: Person, id: string): Promise<string[]> {
 
 test("an order can be quoted, opened, paid and settled, and its months apply", async () => {
   const ada = await gateway.signUp({ accountName: "Ψηφιακή Ελ 数据公司" });
-  const { body: quoted } = await ada.rest("/v1/billing/crypto-checkout/quote", wish);
+  const { body: quoted } = await ada.rest("/v1/billing/crypto-checkout/quote", orderRequest);
   expect(quoted).toMatchObject({ status: "quoted", amount_cents: 9_800, crypto_amount: "0.00104268", livemode: false });
   expect(Math.ceil((Date.parse(quoted.quote_expires_at) - gateway.now()) / minute)).toBe(15);
   const order = await open(ada, { order_id: quoted.id });
   expect(order).toMatchObject({ id: quoted.id, status: "awaiting_payment", crypto_amount_paid: "0" });
   expect((await ada.rest("/v1/billing")).body.open_crypto_order_id).toBe(order.id);
-  expect(await ada.rest("/v1/billing/crypto-checkout", wish)).toMatchObject({ status: 409 });
+  expect(await ada.rest("/v1/billing/crypto-checkout", orderRequest)).toMatchObject({ status: 409 });
   expect(await ada.rest(`/v1/billing/crypto-orders/${order.id}/receipt`)).toMatchObject({ status: 409 });
   await press(order.checkout_url, "pay");
   await orderUntil(ada, order.id, "confirming");
@@ -218,14 +218,14 @@ test("concurrent cancellation and payment end in one status with at most one eve
 test("an account with a card subscription cannot open an order", async () => {
   const ada = await gateway.signUp();
   await subscribe(ada.rest, "personal");
-  expect(await ada.rest("/v1/billing/crypto-checkout", wish)).toMatchObject({ status: 409 });
+  expect(await ada.rest("/v1/billing/crypto-checkout", orderRequest)).toMatchObject({ status: 409 });
 });
 
 test("an unpaid order without notices expires by the gateway's clock, and an expired quote cannot be opened", async () => {
   const ada = await gateway.signUp();
   const order = await open(ada);
   const grace = await gateway.signUp();
-  const { body: quoted } = await grace.rest("/v1/billing/crypto-checkout/quote", wish);
+  const { body: quoted } = await grace.rest("/v1/billing/crypto-checkout/quote", orderRequest);
   gateway.pass(14 * minute);
   expect((await grace.rest(`/v1/billing/crypto-orders/${quoted.id}`)).body.status).toBe("quoted");
   const keys = await Promise.all([ada, grace].map(({ rest }) => rest("/v1/api-keys", { name: "later" })));
@@ -286,6 +286,6 @@ test.each([
   ["ltc", /^litecoin:\w+\?amount=[\d.]+$/],
   ["xmr", /^monero:\w+\?tx_amount=[\d.]+$/],
 ])("the payment URI of a %s order has the scheme of its currency", async (coin, uri) => {
-  const order = await open(await gateway.signUp(), { ...wish, crypto_currency: coin });
+  const order = await open(await gateway.signUp(), { ...orderRequest, crypto_currency: coin });
   expect(order.payment_uri).toMatch(uri);
 });

@@ -42,7 +42,7 @@ export async function runMoney(scene: MoneyScene, seed: number, length: number):
 
 type Action = () => Promise<void>;
 
-interface Wish {
+interface Purchase {
   readonly tier: (typeof soldTiers)[number];
   readonly months: number;
   readonly cents: number;
@@ -126,13 +126,13 @@ class Run {
     await this.#pass(wait);
   }
 
-  #wish(): Wish {
+  #purchase(): Purchase {
     const tier = this.#random.pick(soldTiers);
     const months = 1 + this.#random.below(12);
     return { tier, months, cents: Math.min(months, 10) * monthly[tier] };
   }
 
-  #newOrder(answer: { [name: string]: never }, { tier, months, cents }: Wish): Order {
+  #newOrder(answer: { [name: string]: never }, { tier, months, cents }: Purchase): Order {
     const { id, cryptoAmount: amount, amountCents, checkoutUrl = "" } = answer as never as Record<string, string>;
     expect(amountCents).toBe(cents);
     const now = this.#scene.now();
@@ -158,27 +158,27 @@ class Run {
   }
 
   async #quote(): Promise<void> {
-    const wish = this.#wish();
+    const purchase = this.#purchase();
     this.#note("quote");
     const request = {
-      tier: toTier[wish.tier],
-      months: wish.months,
+      tier: toTier[purchase.tier],
+      months: purchase.months,
       cryptoCurrency: this.#random.pick(["btc", "xmr", "ltc"]),
     };
     const { slug, answer } = await this.#scene.call(this.#accountId, "quote", request);
     expect(slug).toBe("");
-    this.#newOrder(answer, wish);
+    this.#newOrder(answer, purchase);
   }
 
   async #open(): Promise<void> {
     const model = this.#model;
     const quoted = model.orders.filter(({ status }) => status === "quoted").at(-1);
     const ofQuote = quoted !== undefined && this.#random.chance(0.6);
-    const wish = this.#wish();
+    const purchase = this.#purchase();
     this.#note("open");
     const request = ofQuote
       ? { orderId: quoted.id }
-      : { tier: toTier[wish.tier], months: wish.months, cryptoCurrency: "btc" };
+      : { tier: toTier[purchase.tier], months: purchase.months, cryptoCurrency: "btc" };
     const { slug, answer } = await this.#scene.call(this.#accountId, "checkout", request);
     const { status = "ended" } = model.card ?? {};
     const isRefused =
@@ -187,7 +187,7 @@ class Run {
       (ofQuote && quoted.quoteEndsAt <= this.#scene.now());
     expect([this.did.at(-1), slug]).toEqual(["open", isRefused ? "conflict" : ""]);
     if (isRefused) return;
-    const order = ofQuote ? quoted : this.#newOrder(answer, wish);
+    const order = ofQuote ? quoted : this.#newOrder(answer, purchase);
     const endsAt = Math.floor(this.#scene.now() / 1_000) * 1_000 + 60 * minute;
     Object.assign(order, {
       status: "awaiting_payment",

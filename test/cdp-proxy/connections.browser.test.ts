@@ -104,7 +104,7 @@ test("the session's event stream reports connected and disconnected clients", as
   const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
   onTestFinished(() => reader?.cancel());
   let told = "";
-  const hear = async (text: string): Promise<void> => {
+  const receive = async (text: string): Promise<void> => {
     while (!told.includes(text)) {
       const { value = "", done = true } = (await reader?.read()) ?? {};
       if (done) throw new Error(`the stream has ended: ${stream.status} ${told}`);
@@ -120,7 +120,7 @@ test("the session's event stream reports connected and disconnected clients", as
     const client = await connect(url);
     await client.send("Browser.getVersion");
     end(client);
-    await hear(`"reason":"${reason}"`);
+    await receive(`"reason":"${reason}"`);
   }
   expect(told.match(/^event: session\.cdp_connected/gm)).toHaveLength(3);
   expect(told).toMatch(/"messages":1,"duration_ms":\d+/);

@@ -54,13 +54,13 @@ test("a CDP client cannot read local files by any command", async () => {
   const isPaused = ({ method }: CdpMessage) => method === "Fetch.requestPaused";
   await send("Fetch.enable", { patterns: [{ urlPattern: "*/text*" }] });
   const fetched = run(`fetch("/text?megabytes=0").then((answer) => answer.text(), () => "nothing")`);
-  const { params } = await client.hear(isPaused);
+  const { params } = await client.receive(isPaused);
   await send("Fetch.continueRequest", { requestId: params.requestId, url: "file:///etc/passwd" });
   expect(await fetched).toBe("nothing");
   // The response of a document request, too, which would be shown under the requested address.
   await send("Fetch.enable", { patterns: [{ urlPattern: "*/plain.html" }] });
   void run(`location.href = "/plain.html"`).catch(() => undefined);
-  const document = await client.hear(
+  const document = await client.receive(
     ({ method, params }) => method === "Fetch.requestPaused" && params.resourceType === "Document",
   );
   await send("Fetch.continueRequest", { requestId: document.params.requestId, url: "file:///etc/passwd" });

@@ -99,10 +99,10 @@ test("an invalid command returns a JSON-RPC error and does not affect other clie
     [`{"id":901,"method":"Browser.getVersion"}\0{"id":901,"method":"Browser.close"}`, -32_700],
     [`{"id":901,"method":"Browser.getVersion","params":{"x":"${"x".repeat(70_000)}"/**/}}`, -32_700],
   ] as const) {
-    const from = client.heard.length;
+    const from = client.received.length;
     client.socket.send(text);
-    await expect.poll(() => client.heard.length).toBe(from + 1);
-    expect(client.heard[from]?.error?.code, text.slice(0, 80)).toBe(code);
+    await expect.poll(() => client.received.length).toBe(from + 1);
+    expect(client.received[from]?.error?.code, text.slice(0, 80)).toBe(code);
   }
   expect((await client.send("Browser.getVersion")).result.protocolVersion).toBe("1.3");
 });
@@ -139,7 +139,7 @@ test("a page that a client leaves paused resumes within 2 s", async () => {
   const { result } = await client.send("Target.createTarget", { url: scene.site.url("/plain.html") });
   const isPaused = ({ params }: CdpMessage) =>
     params?.waitingForDebugger && params.targetInfo.targetId === result.targetId;
-  await sleeper.hear(isPaused);
+  await sleeper.receive(isPaused);
   const titles = async () => (await state()).pages.map(({ title }: { title: string }) => title);
   await expect.poll(titles, { timeout: 10_000 }).toContain("Plain");
   await client.send("Target.closeTarget", { targetId: result.targetId });
@@ -154,7 +154,7 @@ test("a client may answer dialogs that it receives, and the session answers afte
     void client.send("Runtime.evaluate", { expression: "document.title = confirm('Sure?')" }, page);
   const last = async () => (await state()).dialogs.at(-1);
   ask();
-  const { params } = await client.hear(({ method }) => method === "Page.javascriptDialogOpening");
+  const { params } = await client.receive(({ method }) => method === "Page.javascriptDialogOpening");
   // Clients with a built-in DevTools dismiss the dialog at once if there is no other handler.
   expect(params).toMatchObject({ message: "Sure?", hasBrowserHandler: true });
   expect(await last()).toMatchObject({ kind: "confirm", answer: "pending" });

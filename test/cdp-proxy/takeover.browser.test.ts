@@ -24,16 +24,16 @@ async function takeOver() {
   const { body: link } = await scene.rest(`${session}/view-links`, { control: true });
   const viewer = await LiveClient.join(scene.service.url, link.url.split("#")[1]);
   onTestFinished(() => viewer[Symbol.dispose]());
-  const control = () => viewer.heard.findLast((message) => message.state)?.state.control.state;
+  const control = () => viewer.received.findLast((message) => message.state)?.state.control.state;
   viewer.send({ take_control: {} });
-  await viewer.hear(() => control() === "human_control");
+  await viewer.receive(() => control() === "human_control");
   return {
     viewer,
     navigate: (path: string) => viewer.send({ command: { kind: "navigate", url: scene.site.url(path) } }),
     press: (key: string) => viewer.send({ input: { events: ["key_down", "key_up"].map((kind) => ({ kind, key })) } }),
     async handBack() {
       viewer.send({ hand_back: {} });
-      await viewer.hear(() => control() === "api");
+      await viewer.receive(() => control() === "api");
     },
   };
 }
@@ -48,7 +48,7 @@ async function connect() {
     expect([method, answer.error]).toEqual([method, undefined]);
     return answer.result;
   };
-  const count = (method: string) => client.heard.filter((message) => message.method === method).length;
+  const count = (method: string) => client.received.filter((message) => message.method === method).length;
   return { client, send, count };
 }
 
@@ -91,7 +91,7 @@ describe("a person can use a page after taking control from a CDP client that", 
       async (send, client) => {
         await send("Debugger.enable");
         await send("Runtime.evaluate", { expression: "setTimeout(() => { debugger; }, 1)" });
-        await client.hear(({ method }) => method === "Debugger.paused");
+        await client.receive(({ method }) => method === "Debugger.paused");
       },
     ],
     [
@@ -149,7 +149,7 @@ test("CDP clients do not receive events in which a page repeats a person's typin
   const listener = `({ key }) => { const told = "told " + key; ${repeat}; }`;
   await send("Runtime.evaluate", { expression: `addEventListener("keydown", ${listener})` });
   const told = (key: string) =>
-    client.heard.flatMap(({ method, params }) => (JSON.stringify(params)?.includes(`told ${key}`) ? [method] : []));
+    client.received.flatMap(({ method, params }) => (JSON.stringify(params)?.includes(`told ${key}`) ? [method] : []));
   const person = await takeOver();
   person.press("q");
   await expect.poll(title).toBe("key q");

@@ -61,7 +61,7 @@ test("a client that stops reading is disconnected without slowing the browser or
 test("a flooding client is throttled while pings are still answered", async () => {
   const client = await connect();
   const count = 20_000;
-  const answered = client.hear(({ id }) => id === count);
+  const answered = client.receive(({ id }) => id === count);
   const began = performance.now();
   for (let id = 1; id <= count; id += 1) client.socket.send(JSON.stringify({ id, method: "Browser.getVersion" }));
   const pong = new Promise((resolve) => client.socket.once("pong", resolve));

@@ -44,18 +44,18 @@ async function attach(session: string) {
   const attaching = wire.attach(listener);
   browser.say({ id: await browser.asked("Target.attachToBrowserTarget"), result: { sessionId: session } });
   const user = await attaching;
-  const heard: object[] = [];
-  user.onevent = (_event, members, sessionId) => heard.push({ ...JSON.parse(`{${members}}`), sessionId });
+  const received: object[] = [];
+  user.onevent = (_event, members, sessionId) => received.push({ ...JSON.parse(`{${members}}`), sessionId });
   user.onclose = vi.fn();
   const ask = (id: number, method: string, sessionId?: string): void =>
     user.send({ method, params: "", sessionId }, (answer) =>
-      heard.push("bytes" in answer ? { id, ...JSON.parse(`{${answer.bytes}}`) } : { id, ...answer }),
+      received.push("bytes" in answer ? { id, ...JSON.parse(`{${answer.bytes}}`) } : { id, ...answer }),
     );
-  return { user, heard, ask };
+  return { user, received, ask };
 }
 
 test("routes an answer to its sender under the sender's id", async () => {
-  const { heard, ask } = await attach("S");
+  const { received, ask } = await attach("S");
   const ours = wire.root.send("Browser.getVersion");
   ask(1, "Target.getTargets");
   ask(2, "Page.enable", "P");
@@ -64,7 +64,7 @@ test("routes an answer to its sender under the sender's id", async () => {
   browser.say({ id: await browser.asked("Browser.getVersion"), result: { product: "x" } });
   expect(await ours).toEqual({ product: "x" });
   await expect
-    .poll(() => heard)
+    .poll(() => received)
     .toEqual([
       { id: 2, result: {} },
       { id: 1, result: { targetInfos: [] } },
@@ -98,7 +98,7 @@ test("writes the commands of one tick in one piece", async () => {
 });
 
 test("reports to each client only its own targets", async () => {
-  const { heard } = await attach("S");
+  const { received } = await attach("S");
   const ours = vi.fn();
   wire.root.on("Target.attachedToTarget", ours);
   const params = { sessionId: "P", targetInfo: { targetId: "T", type: "page", url: "" } };
@@ -107,8 +107,8 @@ test("reports to each client only its own targets", async () => {
   browser.say({ method: "Page.loadEventFired", params: {}, sessionId: "P" });
   browser.say({ method: "Target.detachedFromTarget", params, sessionId: "S" });
   browser.say({ method: "Page.loadEventFired", params: {}, sessionId: "P" });
-  await expect.poll(() => heard.length).toBe(3);
-  expect(heard[0]).toEqual({ method: "Target.attachedToTarget", params });
+  await expect.poll(() => received.length).toBe(3);
+  expect(received[0]).toEqual({ method: "Target.attachedToTarget", params });
   expect([ours, listener.onAttached, listener.onDetached].map(({ mock }) => mock.calls.length)).toEqual([0, 1, 1]);
 });
 

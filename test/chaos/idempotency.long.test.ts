@@ -236,9 +236,9 @@ test.each(Object.entries(locking))(
 
 /** Waits until the worker's lease is renewed after a time. */
 async function beatUntil(moment: number): Promise<void> {
-  const heardAt = async (): Promise<number> => {
+  const receivedAt = async (): Promise<number> => {
     const lease = await database.db.sql.selectFrom("worker_leases").select("heard_at").executeTakeFirstOrThrow();
     return lease.heard_at?.getTime() ?? 0;
   };
-  await expect.poll(heardAt, { timeout: 30_000, interval: 250 }).toBeGreaterThan(moment);
+  await expect.poll(receivedAt, { timeout: 30_000, interval: 250 }).toBeGreaterThan(moment);
 }

@@ -18,7 +18,7 @@ afterAll(() => doomed[Symbol.asyncDispose]());
 const isReady = async (): Promise<boolean> => (await fetch(`${doomed.service.internalUrl}/readyz`)).ok;
 
 /** Milliseconds since the worker's last heartbeat. */
-async function heardAgo(): Promise<number> {
+async function lastHeartbeatAgo(): Promise<number> {
   const db = openDatabase({ url: doomed.service.databaseUrl }, silentLog, 1);
   const ago = sql<number>`(extract(epoch from now() - max(heard_at)) * 1000)::int`.as("ago");
   const row = await db.sql.selectFrom("worker_leases").select(ago).executeTakeFirst();
@@ -65,7 +65,7 @@ test.each(["gateway", "control"] as const)(
     await expect.poll(isReady, { timeout: 20_000 }).toBe(true);
     expect(doomed.service.pidOf(name)).not.toBe(killed);
     // A lease later, the worker has sent a heartbeat again.
-    await expect.poll(heardAgo, { timeout: 10_000 }).toBeLessThan(2_500);
+    await expect.poll(lastHeartbeatAgo, { timeout: 10_000 }).toBeLessThan(2_500);
     expect(doomed.workerPid).toBe(workerPid);
     expect(browsers.filter(isStillThere)).toEqual(browsers);
     const again = await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });

@@ -16,9 +16,9 @@ test("a stopping service exits at once on a second signal", async () => {
   await expect.poll(() => fetch(`${doomed.service.url}/docs`).catch(() => "closed")).toBe("closed");
   const since = performance.now();
   // Signals of the first two seconds may count as repetitions of the first one.
-  const telling = setInterval(() => doomed.service.supervisor.kill("SIGTERM"), 200);
+  const signalling = setInterval(() => doomed.service.supervisor.kill("SIGTERM"), 200);
   expect(await ended).toBe(130);
-  clearInterval(telling);
+  clearInterval(signalling);
   // Running commands have a minute, of which two seconds have passed.
   expect(performance.now() - since).toBeLessThan(20_000);
   await expect(running).rejects.toThrow("fetch failed");

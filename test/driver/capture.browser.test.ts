@@ -46,8 +46,8 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
 
   test("makes a smaller JPEG at a lower quality", async () => {
     const best = await session.capture({ kind: SCREENSHOT, format: JPEG, quality: 100 });
-    const least = await session.capture({ kind: SCREENSHOT, format: JPEG, quality: 1 });
-    expect(least.data.length).toBeLessThan(best.data.length / 2);
+    const min = await session.capture({ kind: SCREENSHOT, format: JPEG, quality: 1 });
+    expect(min.data.length).toBeLessThan(best.data.length / 2);
   });
 
   test("sends a short capture as one message with its header", async () => {

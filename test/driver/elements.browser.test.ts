@@ -68,8 +68,8 @@ describe.each(runtimes)("an element in %s", (runtime) => {
 
   test("blocks a press that would hit another element", async () => {
     await tap("#dodges");
-    const heard = ["pointerdown", "mousedown", "mouseup", "click"].map((type) => `${type} dodges`).join(", ");
-    expect(await snapshot()).toContain(`<p id="heard">${heard}</p>`);
+    const received = ["pointerdown", "mousedown", "mouseup", "click"].map((type) => `${type} dodges`).join(", ");
+    expect(await snapshot()).toContain(`<p id="heard">${received}</p>`);
   });
 
   test("reports the element that covers it, and performs no action", async () => {

@@ -109,8 +109,8 @@ test.each(causes)(
     const seen = await Promise.all(
       opened.map(async ({ door, ended }) => {
         const problem = await ended;
-        const heardAt = Date.now();
-        return { door, slug: problem, late: heardAt - (await endedAt) > 5_000 };
+        const receivedAt = Date.now();
+        return { door, slug: problem, late: receivedAt - (await endedAt) > 5_000 };
       }),
     );
     over.abort();

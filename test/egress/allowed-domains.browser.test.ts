@@ -23,9 +23,9 @@ const port = (server: { address(): unknown }) => (server.address() as { port: nu
 let site: Server;
 let worker: WorkerUnderTest;
 /** Number of connections to the forbidden host. */
-let heard = 0;
+let received = 0;
 const outside = createTcpServer((socket) => {
-  heard += 1;
+  received += 1;
   socket.end();
 });
 
@@ -75,12 +75,12 @@ test.each(runtimes)("keeps a page in %s within its allowed domains", async (runt
   }
   expect((await session.state()).egress?.refused).toContain(`outside.test:${port(outside)}`);
   await session.destroy();
-  expect(heard).toBe(0);
+  expect(received).toBe(0);
 });
 
 test("reaches a host that is an allowed domain", async () => {
   const session = await worker.open({}, 1n, "", undefined, ["outside.test"]);
   await session.navigate({ url: `http://outside.test:${port(outside)}/` }).catch(() => undefined);
   await session.destroy();
-  expect(heard).toBeGreaterThan(0);
+  expect(received).toBeGreaterThan(0);
 });

@@ -190,7 +190,7 @@ test("closing the relay ends its connections to the proxy", async () => {
 });
 
 test("accepts fragmented SOCKS5 replies with names, and sends names and addresses unchanged", async () => {
-  const heard: Buffer[] = [];
+  const received: Buffer[] = [];
   const answers = [Buffer.from([5, 0]), Buffer.from([5, 0, 0, 3, 3, 97, 46, 98, 0, 80, 104, 105])];
   const socks = createServer((socket) => {
     open.push({ close: () => socket.destroy() });
@@ -198,18 +198,18 @@ test("accepts fragmented SOCKS5 replies with names, and sends names and addresse
     socket
       .on("error", () => undefined)
       .on("data", (bytes) => {
-        heard.push(bytes);
+        received.push(bytes);
         for (const byte of left.shift() ?? []) socket.write(Buffer.from([byte]));
       });
   });
   const { port } = await relayThrough({ server: `socks5://proxy.example:${await listen(socks)}` });
   const { status, socket } = await connectThrough(port, "public.example:443");
   expect(status).toBe("HTTP/1.1 200 Connection Established");
-  expect(heard[1]).toEqual(Buffer.from([5, 1, 0, 3, 14, ...Buffer.from("public.example"), 1, 187]));
+  expect(received[1]).toEqual(Buffer.from([5, 1, 0, 3, 14, ...Buffer.from("public.example"), 1, 187]));
   await expect.poll(() => socket.bytesRead).toBe("HTTP/1.1 200 Connection Established\r\n\r\nhi".length);
   await connectThrough(port, "[2606:2800::1]:443");
   const address = [0x26, 0x06, 0x28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-  expect(heard[3]).toEqual(Buffer.from([5, 1, 0, 4, ...address, 1, 187]));
+  expect(received[3]).toEqual(Buffer.from([5, 1, 0, 4, ...address, 1, 187]));
   await connectThrough(port, "93.184.215.14:80");
-  expect(heard[5]).toEqual(Buffer.from([5, 1, 0, 1, 93, 184, 215, 14, 0, 80]));
+  expect(received[5]).toEqual(Buffer.from([5, 1, 0, 1, 93, 184, 215, 14, 0, 80]));
 });

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createLeaseSweep } from "../../src/fleet/lease-sweep.ts";
 import type { SessionKeeper } from "../../src/fleet/session-keeper.ts";
-import { lostOfLate } from "../../src/fleet/store.ts";
+import { recentlyLost } from "../../src/fleet/store.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -43,7 +43,7 @@ beforeEach(async () => {
 const keeper: SessionKeeper = {
   endAllOf: async () => 0,
   async endOrphaned(tx) {
-    const lost = await lostOfLate(tx).execute();
+    const lost = await recentlyLost(tx).execute();
     return ended.push(...lost.map(({ worker_id }) => worker_id).filter((id) => !ended.includes(id)));
   },
   endOverdue: async () => 0,

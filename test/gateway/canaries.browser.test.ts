@@ -219,15 +219,15 @@ async function watchAndDrive(path: string, bearer: string): Promise<void> {
   secrets.add("what was pasted", pasted);
   using viewer = await LiveClient.join(service.url, token, { viewer_key: viewerKey });
   viewer.send({ take_control: {} });
-  await viewer.hear(({ state }) => state?.control.state === "human_control");
+  await viewer.receive(({ state }) => state?.control.state === "human_control");
   viewer.send({ input: { events: [{ kind: "paste", text: pasted }] } });
-  await viewer.hear(({ input }) => input?.accepted === 1);
+  await viewer.receive(({ input }) => input?.accepted === 1);
   viewer.send({ command: { kind: "navigate", url: `ftp://${token}.invalid/` } });
-  await viewer.hear(({ refused }) => refused);
+  await viewer.receive(({ refused }) => refused);
   await expect(LiveClient.join(service.url, `${token}x`)).rejects.toThrow("401");
   await send(`/live?${token}`);
   viewer.send({ hand_back: {} });
-  await viewer.hear(({ state }) => state?.control.state === "api");
+  await viewer.receive(({ state }) => state?.control.state === "api");
 }
 
 /** Sends secrets in places where they do not belong. */

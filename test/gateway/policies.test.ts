@@ -86,7 +86,7 @@ beforeAll(async () => {
       read: (header) => (header?.includes("phl_") ? more : bearers).read(header),
       peek: (bearer) => (bearer.kind === loginBearers ? more : bearers).peek(bearer),
       lookUp: (bearer) => (bearer.kind === loginBearers ? more : bearers).lookUp(bearer),
-      lookUpAfresh: (bearer) => (bearer.kind === loginBearers ? more : bearers).lookUpAfresh(bearer),
+      lookUpFresh: (bearer) => (bearer.kind === loginBearers ? more : bearers).lookUpFresh(bearer),
     },
     legal: { ...real.legal, outstanding: async () => outstanding },
     audit: { ...real.audit, append: (_tx, entry) => `aud_${written.push(entry)}` },

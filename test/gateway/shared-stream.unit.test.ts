@@ -8,9 +8,9 @@ import { SharedStream } from "../../gateway/rest/shared-stream.ts";
 test("a follower that does not read is disconnected, and the others receive every message", async () => {
   const statuses: ((message: Message) => void)[] = [];
   const broadcast = {
-    listen(hear: (message: Message) => void) {
-      statuses.push(hear);
-      return () => void statuses.splice(statuses.indexOf(hear), 1);
+    listen(listener: (message: Message) => void) {
+      statuses.push(listener);
+      return () => void statuses.splice(statuses.indexOf(listener), 1);
     },
     [Symbol.asyncIterator]: () => expect.fail("a shared stream is listened to"),
   };
@@ -34,17 +34,17 @@ test("a follower that does not read is disconnected, and the others receive ever
   };
   const [deaf, brisk] = [follow().pause(), follow()];
   deaf.on("error", () => undefined);
-  let heard = 0;
+  let received = 0;
   brisk.on("data", (bytes) => {
-    heard += bytes.length;
+    received += bytes.length;
   });
   await expect.poll(() => followers.length, { timeout: 10_000 }).toBe(2);
   let told = 0;
   for (; followers.every(({ destroyed }) => !destroyed) && told < 2_000; told += 1) {
     statuses[0]?.({ $typeName: "Status" });
-    await expect.poll(() => heard, { timeout: 10_000 }).toBeGreaterThan((told + 1) * text.length);
+    await expect.poll(() => received, { timeout: 10_000 }).toBeGreaterThan((told + 1) * text.length);
   }
   expect(followers.filter(({ destroyed }) => destroyed)).toHaveLength(1);
   statuses[0]?.({ $typeName: "Status" });
-  await expect.poll(() => heard, { timeout: 10_000 }).toBeGreaterThan((told + 1) * text.length);
+  await expect.poll(() => received, { timeout: 10_000 }).toBeGreaterThan((told + 1) * text.length);
 });

@@ -51,7 +51,7 @@ class TypingPage {
   }
 
   /** The page's event log. */
-  async heard(): Promise<string[]> {
+  async received(): Promise<string[]> {
     const [, log = ""] = /<pre id="log" hidden="">(.*?)\n?<\/pre>/s.exec(await this.html()) ?? [];
     return log.split("\n");
   }
@@ -78,7 +78,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
 
   test("types each character as a keydown, an input and a keyup", async () => {
     expect((await page.type("#next", "aB1! é漢👩‍👩‍👧z")).problem).toBeUndefined();
-    expect(await page.heard()).toEqual([
+    expect(await page.received()).toEqual([
       ...stroke("a"),
       ...shifted("B"),
       ...stroke("1"),
@@ -101,9 +101,9 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
 
   test("submits a form with a newline, and moves to the next field with a tab", async () => {
     expect((await page.type("#line", "Ada\n\tl")).problem).toBeUndefined();
-    const heard = await page.heard();
-    expect(heard).toContain("submit Ada");
-    expect(heard.slice(-3)).toEqual(stroke("l"));
+    const received = await page.received();
+    expect(received).toContain("submit Ada");
+    expect(received.slice(-3)).toEqual(stroke("l"));
     expect(await page.html()).toContain('id="next" value="l"');
   });
 
@@ -121,8 +121,8 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
   test("inserts a text at once, without keys", async () => {
     await page.type("#area", "all\nof it", { clear: true, insert: true });
     expect(await page.html()).toContain(areaWith("all\nof it"));
-    const heard = (await page.heard()).filter((line) => line.startsWith("key"));
-    expect(heard).toEqual(["keydown Delete", "keyup Delete"]);
+    const received = (await page.received()).filter((line) => line.startsWith("key"));
+    expect(received).toEqual(["keydown Delete", "keyup Delete"]);
   });
 
   test("clears a field", async () => {
@@ -148,12 +148,12 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
     ["#range", "7", "7"],
   ])("sets the value of %s and notifies the page", async (selector, text, value) => {
     expect((await page.type(selector, text)).problem).toBeUndefined();
-    expect(await page.heard()).toEqual([`input ${value}`, `change ${value}`]);
+    expect(await page.received()).toEqual([`input ${value}`, `change ${value}`]);
   });
 
   test("sets a value as a person does, not as a script", async () => {
     await page.type("#tracked", "2026-11-22");
-    expect(await page.heard()).toContain("changed by a person");
+    expect(await page.received()).toContain("changed by a person");
   });
 
   test.each([
@@ -167,7 +167,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
       slug: "validation-failed",
       detail: `action.text: is not a value of an input of type ${type}`,
     });
-    expect(await page.heard()).toEqual([""]);
+    expect(await page.received()).toEqual([""]);
   });
 
   test.each([
@@ -185,7 +185,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
   test("presses no key after the timeout, however slow the page is", async () => {
     const typed = page.act({ kind: "type", selector: "#slow", text: "x".repeat(100), delay_ms: 1 }, 2_000);
     const { problem } = await typed;
-    const downs = async () => (await page.heard()).filter((line) => line === "keydown x").length;
+    const downs = async () => (await page.received()).filter((line) => line === "keydown x").length;
     const inTime = await downs();
     expect(problem).toMatchObject({
       slug: "session-timeout",
@@ -248,7 +248,7 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
   test("drops dragged data and releases the mouse", async () => {
     const dragged = await page.act({ kind: "drag", from: { selector: "#card" }, to: { selector: "#drop" } });
     expect(dragged.problem).toBeUndefined();
-    expect(await page.heard()).toEqual([
+    expect(await page.received()).toEqual([
       "mousedown card",
       "dragstart card",
       "drop drop",
@@ -256,23 +256,23 @@ describe.each(runtimes)("a keyboard in %s", (runtime) => {
       "dragend card",
     ]);
     await page.act({ kind: "tap", selector: "#button" });
-    expect((await page.heard()).slice(-2)).toEqual(["mousedown button", "mouseup button"]);
+    expect((await page.received()).slice(-2)).toEqual(["mousedown button", "mouseup button"]);
   });
 
   test("drops nothing when the time is up during the drag", async () => {
     const swipe = { kind: "swipe", from: { selector: "#card" }, to: { selector: "#drop" }, duration_ms: 5_000 };
     expect((await page.act(swipe, 2_000)).problem).toMatchObject({ slug: "session-timeout" });
     await page.act({ kind: "tap", selector: "#button" });
-    const heard = await page.heard();
-    expect(heard.slice(0, 2)).toEqual(["mousedown card", "dragstart card"]);
-    expect(heard.slice(-2)).toEqual(["mousedown button", "mouseup button"]);
-    expect(heard).not.toContain("drop drop");
+    const received = await page.received();
+    expect(received.slice(0, 2)).toEqual(["mousedown card", "dragstart card"]);
+    expect(received.slice(-2)).toEqual(["mousedown button", "mouseup button"]);
+    expect(received).not.toContain("drop drop");
   });
 
   test("releases the mouse when the target of a drag is missing", async () => {
     const drag = { kind: "drag", from: { selector: "#drop" }, to: { selector: "#nowhere" } };
     expect((await page.act(drag, 1_500)).problem).toMatchObject({ slug: "session-timeout" });
-    await expect.poll(() => page.heard()).toEqual(["mousedown drop", "mouseup drop"]);
+    await expect.poll(() => page.received()).toEqual(["mousedown drop", "mouseup drop"]);
   });
 });
 
@@ -283,7 +283,7 @@ test("lifts the finger when a swipe's time is up", async () => {
     await page.load();
     const swipe = { kind: "swipe", from: { selector: "#drop" }, to: { selector: "#card" }, duration_ms: 5_000 };
     expect((await page.act(swipe, 1_500)).problem).toMatchObject({ slug: "session-timeout" });
-    await expect.poll(() => page.heard()).toEqual(["touchstart drop", "touchcancel drop"]);
+    await expect.poll(() => page.received()).toEqual(["touchstart drop", "touchcancel drop"]);
   } finally {
     await session.destroy();
   }

@@ -113,7 +113,7 @@ test("the bus wakes the runner long before its next poll", async () => {
 
 test("polling finds jobs whose notification was lost", async () => {
   const kind = kindOf({});
-  await using runners = await startRunners(database.db, [kind], { hear: false });
+  await using runners = await startRunners(database.db, [kind], { isListening: false });
   await add(runners, kind, "one");
   runners.clock.advance(1_000);
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
@@ -143,7 +143,7 @@ test("a job added while its queue is released is not stranded", async () => {
       if (data.number === 1) await gate.promise;
     },
   });
-  await using runners = await startRunners(database.db, [kind], { count: 1, hear: false });
+  await using runners = await startRunners(database.db, [kind], { count: 1, isListening: false });
   await add(runners, kind, "one", 1);
   runners.clock.advance(1_000);
   await expect.poll(() => begun, { timeout: 20_000 }).toEqual([1]);

@@ -24,16 +24,16 @@ export async function startRunners(
   kinds: readonly JobKind<never>[],
   {
     count = 2,
-    hear = true,
+    isListening = true,
     bus = createLocalBus(),
     log = silentLog,
     ...options
-  }: { count?: number; clock?: Clock; hear?: boolean; bus?: Bus; log?: Log } = {},
+  }: { count?: number; clock?: Clock; isListening?: boolean; bus?: Bus; log?: Log } = {},
 ): Promise<Runners> {
   const metrics = new Registry();
   const own = createTestClock();
   const { clock = own } = options;
-  const parts = { db, bus: hear ? bus : createLocalBus(), clock, log, kinds };
+  const parts = { db, bus: isListening ? bus : createLocalBus(), clock, log, kinds };
   const runners = Array.from({ length: count }, (_, index) =>
     createJobRunner({ ...parts, gateway: () => 0, metrics: index === 0 ? metrics : new Registry() }),
   );

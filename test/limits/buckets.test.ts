@@ -25,7 +25,7 @@ const kinds: [kind: string, make: () => Buckets][] = [
   ["in Redis", () => createRedisBuckets({ redis, callersClock: true })],
 ];
 
-const wish = (capacity = 3, refillPerSecond = 1, bucket = "global"): BucketRequest => ({
+const request = (capacity = 3, refillPerSecond = 1, bucket = "global"): BucketRequest => ({
   bucket,
   capacity,
   refillPerSecond,
@@ -38,9 +38,9 @@ function fresh(make: () => Buckets) {
   const buckets = make();
   owners += 1;
   const owner = `acc_${owners}`;
-  const takeAll = async (at: number, ...wishes: BucketRequest[]) => buckets.take(owner, wishes, at);
+  const takeAll = async (at: number, ...requests: BucketRequest[]) => buckets.take(owner, requests, at);
   const take = async (at: number, capacity?: number, rate?: number): Promise<BucketState> => {
-    const [state] = await takeAll(at, wish(capacity, rate));
+    const [state] = await takeAll(at, request(capacity, rate));
     if (!state) throw new Error("there is no state");
     return state;
   };
@@ -52,10 +52,10 @@ describe.each(kinds)("buckets %s", (_kind, make) => {
     const { buckets, owner, take } = fresh(make);
     for (let count = 0; count < 3; count += 1) await take(0);
     expect(await take(0)).toMatchObject({ allowed: false });
-    expect(await buckets.refund(owner, [wish()], 0)).toMatchObject([{ remaining: 1, resetAt: 2 }]);
+    expect(await buckets.refund(owner, [request()], 0)).toMatchObject([{ remaining: 1, resetAt: 2 }]);
     expect(await take(0)).toMatchObject({ allowed: true, remaining: 0 });
     expect(await take(0)).toMatchObject({ allowed: false });
-    expect(await buckets.refund(owner, [wish()], 60_000)).toMatchObject([{ remaining: 3 }]);
+    expect(await buckets.refund(owner, [request()], 60_000)).toMatchObject([{ remaining: 3 }]);
   });
 
   test("allow a burst of their capacity, then the refill rate", async () => {
@@ -101,15 +101,15 @@ describe.each(kinds)("buckets %s", (_kind, make) => {
   test("can be inspected without taking a token, separately for each bucket", async () => {
     const { buckets, owner, take } = fresh(make);
     await take(0);
-    expect(buckets.look(owner, wish(), 0).remaining).toBe(2);
-    expect(buckets.look(owner, wish(), 0).remaining).toBe(2);
-    expect(buckets.look("acc_other", wish(), 0)).toMatchObject({ remaining: 3, resetAt: 0 });
-    expect(buckets.look(owner, wish(3, 1, "other"), 0).remaining).toBe(3);
+    expect(buckets.peek(owner, request(), 0).remaining).toBe(2);
+    expect(buckets.peek(owner, request(), 0).remaining).toBe(2);
+    expect(buckets.peek("acc_other", request(), 0)).toMatchObject({ remaining: 3, resetAt: 0 });
+    expect(buckets.peek(owner, request(3, 1, "other"), 0).remaining).toBe(3);
   });
 
   test("are taken for a request either all or not at all", async () => {
     const { takeAll } = fresh(make);
-    const [wide, narrow] = [wish(10, 1, "wide"), wish(1, 1, "narrow")];
+    const [wide, narrow] = [request(10, 1, "wide"), request(1, 1, "narrow")];
     const allowed = await takeAll(0, wide, narrow);
     expect(allowed.map((state) => [state.allowed, state.remaining])).toEqual([
       [true, 9],
@@ -128,7 +128,7 @@ describe.each(kinds)("buckets %s", (_kind, make) => {
 
 test("full buckets in memory are deleted", () => {
   const buckets = createBuckets();
-  for (let key = 0; key < 10_000; key += 1) buckets.take(`acc_${key}`, [wish()], key * 100);
+  for (let key = 0; key < 10_000; key += 1) buckets.take(`acc_${key}`, [request()], key * 100);
   expect(buckets.size).toBeLessThan(100);
 });
 
@@ -136,14 +136,14 @@ test("buckets in Redis are shared by all gateways, use the clock of Redis, and a
   const [one, other] = [createRedisBuckets({ redis }), createRedisBuckets({ redis })];
   const hour = 3_600_000;
   const left = async (buckets: Buckets, now: number) => {
-    const [state] = await buckets.take("acc_shared", [wish(5, 1 / 60)], now);
+    const [state] = await buckets.take("acc_shared", [request(5, 1 / 60)], now);
     return state?.remaining;
   };
   // The clocks of the two gateways differ by an hour.
   expect([await left(one, hour), await left(other, 0), await left(one, hour), await left(other, 0)]).toEqual([
     4, 3, 2, 1,
   ]);
-  const [filled] = await one.take("acc_quick", [wish(2, 1_000)], 0);
+  const [filled] = await one.take("acc_quick", [request(2, 1_000)], 0);
   expect(filled).toMatchObject({ allowed: true, remaining: 1 });
   const exists = (owner: string) =>
     redis.ask("buckets", (client) => client.exists(`pilothouse:bucket:{${owner}}:global`));

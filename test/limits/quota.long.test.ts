@@ -19,7 +19,7 @@ afterAll(async () => {
 const minutes = 11;
 
 /** Returns the time of the last heartbeat that a worker logged for a session. */
-function lastHeard(output: string, sessionId: string): number {
+function lastHeartbeat(output: string, sessionId: string): number {
   const lines = output.split("\n").filter((line) => line.includes("accepted a heartbeat") && line.includes(sessionId));
   return JSON.parse(lines.at(-1) ?? "{}").time;
 }
@@ -55,7 +55,7 @@ test("ten sessions share 11 minutes even if a gateway and a worker are killed", 
   for (const session of lost) {
     expect(session.ended_reason).toBe("worker_lost");
     const metered = span(session.live_at, session.ended_at);
-    const logged = lastHeard(worker.output, session.id) - Date.parse(session.live_at);
+    const logged = lastHeartbeat(worker.output, session.id) - Date.parse(session.live_at);
     console.info(`a session of the killed worker is metered ${metered} ms, its log says ${logged}`);
     expect(Math.abs(metered - logged)).toBeLessThan(2_000);
   }

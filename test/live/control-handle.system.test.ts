@@ -43,12 +43,12 @@ async function makeKey(request: object): Promise<string> {
 async function join(which: 0 | 1 = 0, request: object = {}, token = key): Promise<LiveClient & { clientId: string }> {
   const viewer = await LiveClient.join(gateways[which].url, token, request);
   onTestFinished(() => viewer[Symbol.dispose]());
-  const { hello } = await viewer.hear((message) => message.hello);
+  const { hello } = await viewer.receive((message) => message.hello);
   return Object.assign(viewer, { clientId: `view:${hello.viewer.id}` });
 }
 
 const steers = (viewer: LiveClient, clientId: string | undefined) =>
-  viewer.hear(() => viewer.heard.findLast(({ state }) => state)?.state.control.holder_client_id === clientId);
+  viewer.receive(() => viewer.received.findLast(({ state }) => state)?.state.control.holder_client_id === clientId);
 const click = (x: number, y: number) => [
   { kind: "pointer_down", x, y },
   { kind: "pointer_up", x, y },
@@ -58,31 +58,31 @@ const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 20
 
 test("a viewer takes, uses and returns control, and all viewers see its holder and time", async () => {
   const [ada, ben] = [await join(0), await join(1)];
-  const before = await ada.hear(({ state }) => state);
+  const before = await ada.receive(({ state }) => state);
   expect(before.state.control).toMatchObject({ state: "api" });
   ben.send({ input: { events: click(10, 300) } });
-  expect(await ben.hear(({ input }) => input)).toEqual({ input: { accepted: 0, dropped: 2 } });
+  expect(await ben.receive(({ input }) => input)).toEqual({ input: { accepted: 0, dropped: 2 } });
 
   ada.send({ take_control: {} });
   const taken = await steers(ben, ada.clientId);
   expect(taken).toBeDefined();
-  const { state } = await ben.hear((message) => message.state?.control.state === "human_control");
+  const { state } = await ben.receive((message) => message.state?.control.state === "human_control");
   expect(Date.parse(state.control_changed_at)).toBeGreaterThanOrEqual(Date.parse(before.state.control_changed_at));
   ben.send({ take_control: {} });
-  const { refused } = await ben.hear((message) => message.refused);
+  const { refused } = await ben.receive((message) => message.refused);
   expect(refused).toMatchObject({ status: 409, winner_client_id: ada.clientId });
   expect(refused.type).toMatch(/pair-mode-conflict$/);
 
   ben.send({ input: { events: click(20, 300) } });
   ada.send({ input: { events: click(30, 300) } });
-  expect(await ada.hear(({ input }) => input)).toEqual({ input: { accepted: 2, dropped: 0 } });
-  await ben.hear(({ input }) => input?.dropped === 4);
+  expect(await ada.receive(({ input }) => input)).toEqual({ input: { accepted: 2, dropped: 0 } });
+  await ben.receive(({ input }) => input?.dropped === 4);
   await eventually(pressed).toEqual(["mousedown 0 30 300"]);
   const tap = await gateways[0].rest(`${session}/interact`, { action: { kind: "tap", x: 5, y: 5 } });
   expect([tap.status, tap.body.holder_client_id]).toEqual([409, ada.clientId]);
 
   ben.send({ hand_back: {} });
-  const invalid = await ben.hear((message) => message.refused?.transition === "handback");
+  const invalid = await ben.receive((message) => message.refused?.transition === "handback");
   expect(invalid.refused).toMatchObject({ from: "human_control", holder_client_id: ada.clientId });
   ada.send({ hand_back: {} });
   await steers(ben, undefined);
@@ -96,18 +96,18 @@ test("only one of eight concurrent viewers at two gateways takes control, and th
   for (const viewer of viewers) viewer.send({ take_control: {} });
   const [watcher] = viewers;
   if (!watcher) throw new Error("expected a viewer");
-  const { state } = await watcher.hear((message) => message.state?.control.state === "human_control");
+  const { state } = await watcher.receive((message) => message.state?.control.state === "human_control");
   const { holder_client_id: winner } = state.control;
   const losers = viewers.filter(({ clientId }) => clientId !== winner);
   expect(losers).toHaveLength(7);
   for (const loser of losers) {
-    const { refused } = await loser.hear((message) => message.refused);
+    const { refused } = await loser.receive((message) => message.refused);
     expect(refused).toMatchObject({ status: 409, winner_client_id: winner });
   }
   viewers.forEach((viewer, index) => {
     viewer.send({ input: { events: click(100 + 10 * index, 300) } });
   });
-  for (const viewer of viewers) await viewer.hear(({ input }) => input);
+  for (const viewer of viewers) await viewer.receive(({ input }) => input);
   const column = 100 + 10 * viewers.findIndex(({ clientId }) => clientId === winner);
   await eventually(pressed).toEqual([`mousedown 0 ${column} 300`]);
   for (const viewer of viewers) viewer.send({ hand_back: {} });
@@ -123,7 +123,7 @@ test("a viewer that reconnects with its own key keeps its identity and control, 
   expect(again.clientId).toBe(first.clientId);
   expect(await first.closed).toEqual({ code: 1008, reason: "conflict" });
   again.send({ input: { events: click(40, 300) } });
-  expect(await again.hear(({ input }) => input)).toEqual({ input: { accepted: 2, dropped: 0 } });
+  expect(await again.receive(({ input }) => input)).toEqual({ input: { accepted: 2, dropped: 0 } });
   await eventually(pressed).toEqual(["mousedown 0 40 300"]);
   const other = await join(0, { viewer_key: `${own}-of-another` });
   expect(other.clientId).not.toBe(first.clientId);
@@ -147,12 +147,12 @@ test("the keys held by a viewer are released when it leaves", async () => {
 test("a link to watch takes no control and sends no input", async () => {
   const viewer = await join(0, {}, await makeKey({ control: false }));
   viewer.send({ take_control: {} });
-  const { refused } = await viewer.hear((message) => message.refused);
+  const { refused } = await viewer.receive((message) => message.refused);
   expect([refused.status, refused.detail]).toEqual([403, "the link is for watching only: ask for one that controls"]);
   viewer.send({ input: { events: click(60, 300) } });
   viewer.send({ heartbeat: {} });
-  await viewer.hear(({ heartbeat }) => heartbeat);
-  expect(viewer.heard.filter((message) => message.refused)).toHaveLength(2);
+  await viewer.receive(({ heartbeat }) => heartbeat);
+  expect(viewer.received.filter((message) => message.refused)).toHaveLength(2);
   await gateways[0].rest(`${session}/interact`, { action: { kind: "tap", x: 5, y: 300 } });
   await eventually(pressed).toEqual(["mousedown 0 5 300"]);
 }, 60_000);
@@ -162,10 +162,10 @@ test("a viewer cannot take control from an agent that works alone", async () => 
   const { body: agent } = await rest("/v1/agent-sessions", { mode: "agent" });
   const { body: link } = await rest(`/v1/sessions/${agent.session_id}/view-links`, { control: true });
   const viewer = await join(1, {}, new URL(link.url).hash.slice(1));
-  const { state } = await viewer.hear((message) => message.state);
+  const { state } = await viewer.receive((message) => message.state);
   expect(state.control).toMatchObject({ state: "agent_control" });
   viewer.send({ take_control: {} });
-  const { refused } = await viewer.hear((message) => message.refused);
+  const { refused } = await viewer.receive((message) => message.refused);
   expect(refused).toMatchObject({ from: "agent", transition: "takeover" });
   await rest(`/v1/agent-sessions/${agent.id}/mode`, { mode: "pair" });
   viewer.send({ take_control: {} });

@@ -34,7 +34,7 @@ async function makeLink(request: object): Promise<string> {
 }
 
 /** Opens the link, and takes control until the test ends. */
-async function steer(options: BrowserContextOptions = {}): Promise<{ page: Page; keys: CDPSession }> {
+async function openInControl(options: BrowserContextOptions = {}): Promise<{ page: Page; keys: CDPSession }> {
   const { page, faults } = await openLink(browser, link, options);
   await takeControl(page);
   // Positions in the window depend on the picture's size.
@@ -61,7 +61,7 @@ const value = (): string => {
 const place = (type: string): number[] => (told(type).at(-1)?.split(" ") ?? []).slice(2).map(Number);
 
 test("the mouse presses, drags and scrolls at its position in the picture", async () => {
-  const { page } = await steer();
+  const { page } = await openInControl();
   const [from, to] = [await windowPoint(page, { x: 400, y: 300 }), await windowPoint(page, { x: 700, y: 500 })];
   await page.mouse.move(from.x, from.y);
   await page.mouse.down();
@@ -83,7 +83,7 @@ test("the mouse presses, drags and scrolls at its position in the picture", asyn
 }, 60_000);
 
 test("typed text arrives key by key, and text of every script unchanged", async () => {
-  const { page } = await steer();
+  const { page } = await openInControl();
   await page.keyboard.type("Ab1 -");
   await eventually(value).toBe("Ab1 -");
   expect(told("keydown").map((each) => each.split(" ")[1])).toEqual(["A", "b", "1", "", "-"]);
@@ -97,7 +97,7 @@ test("typed text arrives key by key, and text of every script unchanged", async 
 }, 60_000);
 
 test("an input method's composition happens in the page", async () => {
-  const { keys } = await steer();
+  const { keys } = await openInControl();
   // UI Events, 5.6.5 and 5.7.1.1: key 229 for each key of the input method, and compositionupdate for its text.
   for (const text of ["n", "に", "にほ", "にほん", "日本"]) {
     await keys.send("Input.dispatchKeyEvent", { type: "rawKeyDown", windowsVirtualKeyCode: 229, key: "Process" });
@@ -115,7 +115,7 @@ test("an input method's composition happens in the page", async () => {
 }, 60_000);
 
 test("a phone's keyboard, which reports no keys, types and deletes", async () => {
-  const { page, keys } = await steer({ viewport: { width: 390, height: 664 }, isMobile: true, hasTouch: true });
+  const { page, keys } = await openInControl({ viewport: { width: 390, height: 664 }, isMobile: true, hasTouch: true });
   await page.getByRole("button", { name: "Keyboard" }).tap();
   // Input Events Level 2, 5.1.2: the inputType names the action, and the keydown before it has the code 229.
   for (const text of ["h", "ho", "hol", "hola"]) {
@@ -133,7 +133,7 @@ test("a phone's keyboard, which reports no keys, types and deletes", async () =>
 }, 60_000);
 
 test("fingers tap and pinch", async () => {
-  const { page, keys } = await steer({ viewport: { width: 390, height: 664 }, isMobile: true, hasTouch: true });
+  const { page, keys } = await openInControl({ viewport: { width: 390, height: 664 }, isMobile: true, hasTouch: true });
   const at = await windowPoint(page, { x: 640, y: 360 });
   await page.touchscreen.tap(at.x, at.y);
   await eventually(() => told("touchend").length).toBe(1);
@@ -151,7 +151,7 @@ test("fingers tap and pinch", async () => {
 }, 60_000);
 
 test("a viewer pastes 100 kB, and copies the selection", async () => {
-  const { page } = await steer({ permissions: ["clipboard-read", "clipboard-write"] });
+  const { page } = await openInControl({ permissions: ["clipboard-read", "clipboard-write"] });
   const text = Array.from({ length: 10_000 }, (_, index) => `${index}`.padStart(9, "·")).join(" ");
   await page.evaluate((pasted) => navigator.clipboard.writeText(pasted), text);
   await page.keyboard.press("Control+V");
@@ -167,7 +167,7 @@ test("a viewer pastes 100 kB, and copies the selection", async () => {
 }, 60_000);
 
 test("tabs, address, back and reload operate the session's browser", async () => {
-  const { page } = await steer();
+  const { page } = await openInControl();
   const address = page.getByRole("textbox", { name: "Address" });
   await address.fill(scene.site.url("/colours.html?red"));
   await address.press("Enter");
@@ -190,7 +190,7 @@ test("tabs, address, back and reload operate the session's browser", async () =>
 }, 60_000);
 
 test("a viewer who requests control sees its holder and the result", async () => {
-  const { page } = await steer();
+  const { page } = await openInControl();
   const { page: other } = await openLink(browser, await makeLink({ control: true, name: "Ben" }));
   await says(other, "steering", /^Ada has control \(since \d/);
   await other.clock.install();

@@ -43,10 +43,10 @@ test("a viewer is told to reconnect when its gateway restarts, and its page reco
   await expect.poll(status, patient).toBe("Connecting");
   // Another viewer watches through the other gateway.
   using other = await LiveClient.join(deployment.gateway(1).url, deployment.key, { session_id: session.id });
-  await other.hear(({ viewers }) => viewers?.viewers.length === 1);
+  await other.receive(({ viewers }) => viewers?.viewers.length === 1);
   await gateway.start();
   await expect.poll(status, patient).toBe("Live");
-  await other.hear(({ viewers }) => viewers?.viewers.length === 2);
+  await other.receive(({ viewers }) => viewers?.viewers.length === 2);
   await page.close();
 }, 120_000);
 

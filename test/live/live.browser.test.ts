@@ -31,33 +31,33 @@ async function refusalOf(key: string, request: object = {}): Promise<{ code: num
 test("a viewer receives the session's state, its viewers and its end", async () => {
   const { session, key } = await openLinked("/plain.html", { name: "Support desk" });
   using viewer = await join(key);
-  const { hello } = await viewer.hear((message) => message.hello);
+  const { hello } = await viewer.receive((message) => message.hello);
   expect(hello).toMatchObject({
     session_id: session.split("/").at(-1),
     viewer: { name: "Support desk", can_control: false },
     media: "frames",
   });
   const page = { id: "page_1", title: "Plain", active: true, crashed: false, url: scene.site.url("/plain.html") };
-  const { state } = await viewer.hear((message) => message.state);
+  const { state } = await viewer.receive((message) => message.state);
   expect(state).toMatchObject({ status: "live", control: { state: "api" }, pages: [page] });
   expect(state.viewport).toMatchObject({ width: 1280, height: 720 });
 
   using second = await join(key, { name: "Ada" });
-  await viewer.hear(({ viewers }) => viewers?.viewers.length === 2 && viewers.viewers[1].name === "Ada");
+  await viewer.receive(({ viewers }) => viewers?.viewers.length === 2 && viewers.viewers[1].name === "Ada");
   second.socket.close();
-  await viewer.hear(({ viewers }) => viewers?.viewers.length === 1);
+  await viewer.receive(({ viewers }) => viewers?.viewers.length === 1);
   viewer.send({ heartbeat: {} });
-  await viewer.hear(({ heartbeat }) => heartbeat);
+  await viewer.receive(({ heartbeat }) => heartbeat);
   await scene.rest(session, undefined, { method: "DELETE" });
   expect(await viewer.closed).toEqual({ code: 1000, reason: "" });
-  expect(viewer.heard.at(-1)).toEqual({ ended: { reason: "destroyed" } });
+  expect(viewer.received.at(-1)).toEqual({ ended: { reason: "destroyed" } });
 }, 60_000);
 
 test("a viewer receives titles that a script sets", async () => {
   const { key } = await openLinked("/counting-title.html");
   using viewer = await join(key);
-  const { state: first } = await viewer.hear(({ state }) => state?.pages[0].title);
-  await viewer.hear(({ state }) => Number(state?.pages[0].title) > Number(first.pages[0].title) + 10);
+  const { state: first } = await viewer.receive(({ state }) => state?.pages[0].title);
+  await viewer.receive(({ state }) => Number(state?.pages[0].title) > Number(first.pages[0].title) + 10);
 }, 60_000);
 
 test("a viewer who joins a static page receives the same picture as the others", async () => {
@@ -92,11 +92,11 @@ test("a viewer at 100 kbit/s delays neither the pictures nor the input of anothe
   const { port } = new URL(scene.service.url);
   await using line = await openSlowLink(Number(port), 0, 12_500);
   using slow = await LiveClient.join(`http://127.0.0.1:${line.port}`, key);
-  await slow.hear(({ hello }) => hello);
+  await slow.receive(({ hello }) => hello);
   using brisk = await join(key);
   await brisk.see();
   brisk.send({ take_control: {} });
-  await brisk.hear(({ state }) => state?.control.state === "human_control");
+  await brisk.receive(({ state }) => state?.control.state === "human_control");
   const [seenBySlow, seenByBrisk] = [slow.frames.length, brisk.frames.length];
   const clicks = 20;
   for (let count = 1; count <= clicks; count += 1) {
@@ -109,13 +109,13 @@ test("a viewer at 100 kbit/s delays neither the pictures nor the input of anothe
         ],
       },
     });
-    await brisk.hear(({ input }) => input?.accepted === 2 * count);
+    await brisk.receive(({ input }) => input?.accepted === 2 * count);
     await brisk.see(({ sequence }) => sequence > (brisk.frames[seenByBrisk + count - 2]?.sequence ?? 0n));
   }
   // The slow viewer has received a small share of the frames.
   expect(slow.frames.length - seenBySlow).toBeLessThan(brisk.frames.length - seenByBrisk);
   brisk.send({ hand_back: {} });
-  await brisk.hear(() => brisk.heard.findLast(({ state }) => state)?.state.control.state === "api");
+  await brisk.receive(() => brisk.received.findLast(({ state }) => state)?.state.control.state === "api");
   await scene.rest(session, undefined, { method: "DELETE" });
 }, 60_000);
 
@@ -129,7 +129,7 @@ test("a viewer that sends without reading delays no others and receives no more 
   using brisk = await join(key);
   await expect.poll(() => brisk.frames.length, { timeout: 30_000 }).toBeGreaterThan(30);
   brisk.send({ take_control: {} });
-  await brisk.hear(({ state }) => state?.control.state === "human_control");
+  await brisk.receive(({ state }) => state?.control.state === "human_control");
 }, 90_000);
 
 test("a hidden viewer receives no frames until it is visible again", async () => {
@@ -147,7 +147,7 @@ test("at most 32 viewers watch a session", async () => {
   using all = new DisposableStack();
   for (let count = 0; count < 32; count += 1) {
     const viewer = all.use(await join(key));
-    await viewer.hear(({ hello }) => hello);
+    await viewer.receive(({ hello }) => hello);
   }
   expect(await refusalOf(key)).toEqual({ code: 1008, reason: "tier-limit" });
 }, 60_000);
@@ -164,7 +164,10 @@ test("a link opens only its own session, to watch", async () => {
   await expect(join(address)).rejects.toThrow("403");
   // An API key can join as well, with a session id.
   using viewer = await join(scene.service.key, { session_id: id });
-  expect((await viewer.hear(({ hello }) => hello)).hello.viewer).toMatchObject({ name: "Viewer", can_control: true });
+  expect((await viewer.receive(({ hello }) => hello)).hello.viewer).toMatchObject({
+    name: "Viewer",
+    can_control: true,
+  });
   expect(await refusalOf(scene.service.key)).toMatchObject({ code: 1008, reason: "validation-failed" });
   const wrong = await scene.rest(`${session}/view-links/${other}`, undefined, { method: "DELETE" });
   expect(wrong).toMatchObject({ status: 404 });
@@ -177,7 +180,7 @@ test("a revoked link disconnects its viewers, and is no longer listed", async ()
   expect(list.data[0]).not.toHaveProperty("url");
   expect(Date.parse(list.data[0].expires_at) - Date.parse(list.data[0].created_at)).toBeLessThanOrEqual(61_000);
   using viewer = await join(key);
-  await viewer.hear(({ hello }) => hello?.viewer.can_control);
+  await viewer.receive(({ hello }) => hello?.viewer.can_control);
   const revokedAt = Date.now();
   expect(await scene.rest(`${session}/view-links/${id}`, undefined, { method: "DELETE" })).toMatchObject({
     status: 204,

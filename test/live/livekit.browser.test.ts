@@ -24,7 +24,7 @@ testLive(
     const { body: link } = await scene.rest(`${session}/view-links`, {});
     using guest = await LiveClient.join(scene.service.url, new URL(link.url).hash.slice(1), { hidden: true });
     guest.send({ subscribe: { media: "livekit" } });
-    const { room } = await guest.hear((message) => message.room);
+    const { room } = await guest.receive((message) => message.room);
     const outside = await scene.browser.newPage();
     onTestFinished(() => outside.close());
     await outside.goto(scene.site.url("/plain.html"));
@@ -59,7 +59,7 @@ testLive(
     const { result } = await client.send("Target.getTargets", everything);
     expect(result.targetInfos.map(({ type }: { type: string }) => type)).toContain("page");
     // CDP messages contain no LiveKit token either.
-    expect(JSON.stringify([result, client.heard])).not.toMatch(/chrome-extension|"type":"other"|eyJhbGciOi/);
+    expect(JSON.stringify([result, client.received])).not.toMatch(/chrome-extension|"type":"other"|eyJhbGciOi/);
     const others = await connectPuppeteer({ browserWSEndpoint: await scene.cdpUrl(session), defaultViewport: null });
     expect((await others.pages()).map((each) => each.url())).toEqual([scene.sights.pageOf("red")]);
     await others.disconnect();

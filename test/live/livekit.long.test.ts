@@ -157,11 +157,11 @@ testLive(
     using stranger = await LiveClient.join(scene.service.url, key, { session_id: second.split("/").at(-1) });
     stranger.send({ subscribe: { media: "livekit" } });
     expect(await stranger.closed).toEqual({ code: 1008, reason: "not-found" });
-    expect(stranger.heard.filter(({ room }) => room)).toEqual([]);
+    expect(stranger.received.filter(({ room }) => room)).toEqual([]);
     // A token for a room names that room.
     using guest = await LiveClient.join(scene.service.url, key);
     guest.send({ subscribe: { media: "livekit" } });
-    const { room } = await guest.hear((message) => message.room);
+    const { room } = await guest.receive((message) => message.room);
     const [, claims = ""] = room.token.split(".");
     expect(JSON.parse(Buffer.from(claims, "base64url").toString()).video).toMatchObject({ room: roomOf(session) });
     expect(await scene.present(second)).toEqual(["viewer", "worker"]);
@@ -265,10 +265,10 @@ testLive(
       who: identity.split(":")[0],
       publishes: permission?.canPublish,
       speaks: permission?.canPublishData,
-      hears: permission?.canSubscribe,
+      subscribes: permission?.canSubscribe,
     }));
-    expect(permissions).toContainEqual({ who: "viewer", publishes: false, speaks: false, hears: true });
-    expect(permissions).toContainEqual({ who: "worker", publishes: true, speaks: false, hears: false });
+    expect(permissions).toContainEqual({ who: "viewer", publishes: false, speaks: false, subscribes: true });
+    expect(permissions).toContainEqual({ who: "worker", publishes: true, speaks: false, subscribes: false });
 
     expect(await scene.rest(`${session}/view-links/${first.linkId}`, undefined, { method: "DELETE" })).toMatchObject({
       status: 204,

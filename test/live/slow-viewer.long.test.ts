@@ -41,14 +41,14 @@ test(
     using brisk = await LiveClient.join(scene.service.url, key);
     await brisk.see();
     brisk.send({ take_control: {} });
-    await brisk.hear(({ state }) => state?.control.state === "human_control");
+    await brisk.receive(({ state }) => state?.control.state === "human_control");
 
     let [pressed, seenByBrisk, seenBySlow, bytes] = [0, 0, 0, 0];
     for (const end = Date.now() + minutes * 60_000; Date.now() < end; ) {
       const at = { x: 10 + (pressed % 500), y: 300 };
       brisk.send({ input: { events: ["pointer_down", "pointer_up"].map((kind) => ({ kind, ...at })) } });
       pressed += 1;
-      await brisk.hear(({ input }) => input?.accepted === 2 * pressed);
+      await brisk.receive(({ input }) => input?.accepted === 2 * pressed);
       const before = brisk.frames.at(-1)?.sequence ?? 0n;
       await brisk.see(({ sequence }) => sequence >= before + 10n);
       memory.look();
@@ -57,7 +57,7 @@ test(
         bytes += data.length;
       }
       seenBySlow += slow.frames.splice(0).length;
-      brisk.heard.splice(0, brisk.heard.length - 1);
+      brisk.received.splice(0, brisk.received.length - 1);
     }
     const growth = memory.growth();
     console.log({ seenByBrisk, seenBySlow, bytes, ...growth });
@@ -85,7 +85,7 @@ testLive(
     await expect.poll(() => videoOf(brisk), patient).toBeGreaterThan(0);
     await takeControl(brisk);
     const press = { times: 0, ms: [] as number[], pictureMs: [] as number[] };
-    const steer = async () => {
+    const openInControl = async () => {
       const { x, y } = await windowPoint(brisk, { x: 500 + (press.times % 300), y: 600 });
       press.times += 1;
       const before = performance.now();
@@ -103,7 +103,7 @@ testLive(
       inputMs: Math.round(median(press.ms.splice(0))),
       pictureMs: Math.round(median(press.pictureMs.splice(0))),
     });
-    for (const end = Date.now() + aloneMs; Date.now() < end; ) await steer();
+    for (const end = Date.now() + aloneMs; Date.now() < end; ) await openInControl();
     const alone = figures();
 
     await using line = await openSlowLink(Number(port), 0, 12_500);
@@ -120,7 +120,7 @@ testLive(
     const memory = watchMemory(scene.service);
     let slowVideo = 0;
     for (const end = Date.now() + minutes * 60_000; Date.now() < end; ) {
-      await steer();
+      await openInControl();
       memory.look();
       slowVideo = Math.max(slowVideo, await videoOf(slow));
     }

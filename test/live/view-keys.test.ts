@@ -68,20 +68,20 @@ test("a link for one person opens within its time, and then only for its first v
   expect(entries.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   const winner = ["one", "other", "third"].find((_, index) => entries[index]?.status === "fulfilled") ?? "";
   now = madeAt + 20_000;
-  expect(await bearers.lookUpAfresh(bearer)).toMatchObject({ person: { clientId: "ada" } });
+  expect(await bearers.lookUpFresh(bearer)).toMatchObject({ person: { clientId: "ada" } });
   await expect(enter(winner)).resolves.toBeUndefined();
   await expect(enter("late")).rejects.toMatchObject({ slug: "expired-key" });
-  await expect(bearers.lookUpAfresh(unused)).rejects.toMatchObject({ slug: "expired-key" });
+  await expect(bearers.lookUpFresh(unused)).rejects.toMatchObject({ slug: "expired-key" });
   now = madeAt;
 });
 
 test("a link loses control when its key loses the scope", async () => {
   const { bearers, running } = scene;
   const { bearer, keyId } = await makeLink();
-  expect(await bearers.lookUpAfresh(bearer)).toMatchObject({ mayControl: true });
+  expect(await bearers.lookUpFresh(bearer)).toMatchObject({ mayControl: true });
   const cut = { createdBy: null, scopes: ["sessions:read"] };
   await running.app.db.transaction((tx) => passKey(tx, keyId, cut));
-  expect(await bearers.lookUpAfresh(bearer)).toMatchObject({ mayControl: false });
+  expect(await bearers.lookUpFresh(bearer)).toMatchObject({ mayControl: false });
 });
 
 test("a link ends with the key that created it", async () => {
@@ -89,7 +89,7 @@ test("a link ends with the key that created it", async () => {
   const { bearer, keyId } = await makeLink();
   await bearers.lookUp(bearer);
   await running.app.db.transaction((tx) => running.app.apiKeys.revoke(tx, keyId));
-  await expect(bearers.lookUpAfresh(bearer)).rejects.toMatchObject({ slug: "revoked-key" });
+  await expect(bearers.lookUpFresh(bearer)).rejects.toMatchObject({ slug: "revoked-key" });
   const ending = await makeLink(new Date(madeAt - 1));
   await expect(bearers.lookUp(ending.bearer)).rejects.toMatchObject({ slug: "expired-key" });
 });

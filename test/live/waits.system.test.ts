@@ -61,7 +61,7 @@ function stubBrowser(): void {
 
 /** Opens a connection that receives no messages. */
 function openConnection(): StubSocket {
-  connect({ token: "t", viewerKey: "k", onTold: nothing, onFrame: nothing, onBreak: nothing, onOver: nothing });
+  connect({ token: "t", viewerKey: "k", onMessage: nothing, onFrame: nothing, onBreak: nothing, onOver: nothing });
   const [socket = new StubSocket()] = StubSocket.opened.splice(0);
   socket.onopen();
   return socket;

@@ -26,34 +26,34 @@ const soon = { timeout: 10_000, interval: 5 };
 describe.each(kinds)("the bus %s", (_kind, make) => {
   test("delivers each message once to every gateway, in order", async () => {
     const [one, other] = await make();
-    const heard: Record<"one" | "other", string[]> = { one: [], other: [] };
-    one.subscribe("session-ended", (id) => heard.one.push(id));
-    other.subscribe("session-ended", (id) => heard.other.push(id));
+    const received: Record<"one" | "other", string[]> = { one: [], other: [] };
+    one.subscribe("session-ended", (id) => received.one.push(id));
+    other.subscribe("session-ended", (id) => received.other.push(id));
     for (const id of ["a", "b c", ""]) one.publish("session-ended", id);
     other.publish("session-ended", "z");
-    await expect.poll(() => heard.one, soon).toEqual(["a", "b c", "", "z"]);
-    await expect.poll(() => [...heard.other].sort(), soon).toEqual(["", "a", "b c", "z"]);
+    await expect.poll(() => received.one, soon).toEqual(["a", "b c", "", "z"]);
+    await expect.poll(() => [...received.other].sort(), soon).toEqual(["", "a", "b c", "z"]);
   });
 
   test("delivers to the publishing gateway before publish returns", async () => {
     const [one] = await make();
-    const heard: string[] = [];
-    one.subscribe("bearer-changed", (id) => heard.push(id));
+    const received: string[] = [];
+    one.subscribe("bearer-changed", (id) => received.push(id));
     one.publish("bearer-changed", "key_1");
-    expect(heard).toEqual(["key_1"]);
+    expect(received).toEqual(["key_1"]);
   });
 
   test("separates channels and stops delivery after a subscription ends", async () => {
     const [one, other] = await make();
-    const heard: string[] = [];
-    const unsubscribe = other.subscribe("session-changed", (id) => heard.push(id));
-    other.subscribe("session-ended", (id) => heard.push(`end of ${id}`));
+    const received: string[] = [];
+    const unsubscribe = other.subscribe("session-changed", (id) => received.push(id));
+    other.subscribe("session-ended", (id) => received.push(`end of ${id}`));
     one.publish("capacity", "");
     one.publish("session-changed", "a");
-    await expect.poll(() => heard, soon).toEqual(["a"]);
+    await expect.poll(() => received, soon).toEqual(["a"]);
     unsubscribe();
     one.publish("session-changed", "b");
     one.publish("session-ended", "c");
-    await expect.poll(() => heard, soon).toEqual(["a", "end of c"]);
+    await expect.poll(() => received, soon).toEqual(["a", "end of c"]);
   });
 });

@@ -34,8 +34,8 @@ function serverIn(directory: string): EmbeddedPostgres {
 /** Log that records error messages. */
 function listeningLog(): { log: Log; complaints: string[] } {
   const complaints: string[] = [];
-  const hear = (_fields: unknown, text = "") => void complaints.push(text);
-  return { log: Object.assign(createLog("silent"), { error: hear, fatal: hear }), complaints };
+  const receive = (_fields: unknown, text = "") => void complaints.push(text);
+  return { log: Object.assign(createLog("silent"), { error: receive, fatal: receive }), complaints };
 }
 
 async function pidIn(directory: string): Promise<number> {

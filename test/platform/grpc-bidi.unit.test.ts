@@ -106,10 +106,10 @@ test("each request is answered before later ones are sent, and the call ends aft
     for await (const { id } of requests) yield create(DriveResponseSchema, { id });
   });
   const asked: string[] = [];
-  const heard = { count: 0 };
+  const received = { count: 0 };
   async function* oneByOne(): AsyncGenerator<DriveRequest> {
     for (const id of ["a", "b", "c"]) {
-      await expect.poll(() => heard.count).toBe(asked.length);
+      await expect.poll(() => received.count).toBe(asked.length);
       asked.push(id);
       yield create(DriveRequestSchema, { id });
     }
@@ -117,7 +117,7 @@ test("each request is answered before later ones are sent, and the call ends aft
   const answers: (string | undefined)[] = [];
   for await (const { id } of callBidiStreaming(client, drive, oneByOne())) {
     answers.push(id);
-    heard.count += 1;
+    received.count += 1;
   }
   expect(answers).toEqual(["a", "b", "c"]);
 });

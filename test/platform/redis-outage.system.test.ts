@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]());
 
 const soon = { timeout: 20_000, interval: 20 };
-const wish = { bucket: "global", capacity: 60, refillPerSecond: 1 };
+const request = { bucket: "global", capacity: 60, refillPerSecond: 1 };
 
 /** Milliseconds until a reply counts as missing. With 50, a busy machine would cause outages. */
 const patience = 10_000;
@@ -38,7 +38,7 @@ async function connect(options: { patience?: number } = { patience }) {
 }
 
 /** Takes a token and measures the duration. */
-async function draw(buckets: Buckets, owner: string, from = wish): Promise<BucketState & { milliseconds: number }> {
+async function draw(buckets: Buckets, owner: string, from = request): Promise<BucketState & { milliseconds: number }> {
   const since = performance.now();
   const [state] = await buckets.take(owner, [from], Date.now());
   if (!state) throw new Error("there is no state");
@@ -47,8 +47,8 @@ async function draw(buckets: Buckets, owner: string, from = wish): Promise<Bucke
 
 test("a killed Redis costs the bus and half of each bucket, is logged once, and is used again when back", async () => {
   const [one, other] = [await connect(), await connect()];
-  const heard: string[] = [];
-  other.bus.subscribe("session-ended", (id) => heard.push(id));
+  const received: string[] = [];
+  other.bus.subscribe("session-ended", (id) => received.push(id));
   await expect.poll(async () => (await draw(one.buckets, "acc_killed")).capacity, soon).toBe(60);
 
   await server.kill();
@@ -58,7 +58,7 @@ test("a killed Redis costs the bus and half of each bucket, is logged once, and 
   one.bus.publish("session-ended", "missed");
   expect(own).toEqual(["missed"]);
   const missed = await one.metric("pilothouse_redis_missed_total");
-  const drawn = one.buckets.take("acc_killed", [wish], Date.now());
+  const drawn = one.buckets.take("acc_killed", [request], Date.now());
   expect(drawn).not.toBeInstanceOf(Promise);
   expect(await drawn).toMatchObject([{ allowed: true, capacity: 30 }]);
   expect(await one.metric("pilothouse_redis_missed_total")).toBe((missed ?? 0) + 1);
@@ -68,10 +68,10 @@ test("a killed Redis costs the bus and half of each bucket, is logged once, and 
   await expect.poll(() => [one.redis.isUp, other.redis.isUp], soon).toEqual([true, true]);
   const publish = () => {
     one.bus.publish("session-ended", "told");
-    return heard.includes("told");
+    return received.includes("told");
   };
   await expect.poll(publish, soon).toBe(true);
-  expect(heard).not.toContain("missed");
+  expect(received).not.toContain("missed");
   await expect.poll(async () => (await draw(one.buckets, "acc_killed")).capacity, soon).toBe(60);
   expect(await one.metric("pilothouse_redis_up")).toBe(1);
   expect(await one.metric("pilothouse_redis_outages_total")).toBe(1);
@@ -93,7 +93,7 @@ test("a Redis that hangs delays three requests in a row by 50 ms each and no lat
   expect(waited).toBeLessThanOrEqual(3);
   // The rest of the bucket of 60, at most the share of one gateway.
   for (let count = 0; count < 20; count += 1) {
-    expect(buckets.take("acc_hung", [wish], Date.now())).toMatchObject([{ allowed: true }]);
+    expect(buckets.take("acc_hung", [request], Date.now())).toMatchObject([{ allowed: true }]);
   }
   expect(await metric("pilothouse_redis_missed_total")).toBeGreaterThanOrEqual(20);
   server.resume();
@@ -104,7 +104,7 @@ test("a Redis that hangs delays three requests in a row by 50 ms each and no lat
 test("a Redis that pauses briefly under load does not count as down and takes each token once", async () => {
   const { redis, buckets, metric } = await connect({});
   const other = await connect();
-  const slow = { ...wish, refillPerSecond: 0.001 };
+  const slow = { ...request, refillPerSecond: 0.001 };
   await expect.poll(async () => (await draw(other.buckets, "acc_still", slow)).capacity, soon).toBe(60);
   const known = async () => (await buckets.read("acc_still", [slow], Date.now()))[0]?.remaining;
   const shared = async () => (await other.buckets.read("acc_still", [slow], Date.now()))[0]?.remaining;

@@ -33,7 +33,7 @@ test("a watch reports each change once with the worst cause, and never closes at
   const watch = make(90, 85);
   const run = (from: number, seconds: number, next: typeof calm) => {
     pressure = next;
-    for (let second = 0; second <= seconds; second += 1) watch.look((from + second) * 1_000);
+    for (let second = 0; second <= seconds; second += 1) watch.measure((from + second) * 1_000);
   };
   run(0, 3, calm);
   run(10, 10, { ...calm, cpu: 0.99 });
@@ -45,6 +45,6 @@ test("a watch reports each change once with the worst cause, and never closes at
   told.length = 0;
   const never = make(100, 100);
   pressure = { memory: 1, memory_stall: 1, cpu: 1 };
-  for (let second = 0; second < 60; second += 1) never.look(second * 1_000);
+  for (let second = 0; second < 60; second += 1) never.measure(second * 1_000);
   expect(told).toEqual([]);
 });

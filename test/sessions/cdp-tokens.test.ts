@@ -47,7 +47,7 @@ test("ends a token with the API key that created it", async () => {
   const { bearer, keyId, keys } = await makeToken();
   await bearers.lookUp(bearer);
   await running.app.db.transaction((tx) => keys.revoke(tx, keyId));
-  await expect(bearers.lookUpAfresh(bearer)).rejects.toMatchObject({ slug: "revoked-key" });
+  await expect(bearers.lookUpFresh(bearer)).rejects.toMatchObject({ slug: "revoked-key" });
   const ending = await makeToken(new Date(madeAt - 1));
   await expect(bearers.lookUp(ending.bearer)).rejects.toMatchObject({ slug: "expired-key" });
 });

@@ -214,7 +214,7 @@ test("an incident is listed for 90 days after its end", async () => {
     await db.transaction(async (tx) => insertIncident(tx, { ...incident, id: ids.next("inc"), title }, dates.to));
   }
   const feed = createFeed();
-  const look = async () => ({ components: [], findings: [], outcomes: [] });
+  const check = async () => ({ components: [], findings: [], outcomes: [] });
   const sampler = createSampler({
     db,
     ids,
@@ -223,7 +223,7 @@ test("an incident is listed for 90 days after its end", async () => {
     clock: systemClock,
     log: silentLog,
     metrics: new Registry(),
-    sources: { ...createSources(), look },
+    sources: { ...createSources(), check },
     pace: paceOf(),
     countsAbsence: false,
   });

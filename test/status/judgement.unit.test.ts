@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Health } from "../../src/status/components.ts";
-import { type ComponentState, type Facts, lookOf, paceOf, step } from "../../src/status/judgement.ts";
+import { type ComponentState, componentHealth, type Facts, paceOf, step } from "../../src/status/judgement.ts";
 import { createSources } from "../../src/status/sources.ts";
 import { ownProbe } from "../../src/status/tally.ts";
 
@@ -9,8 +9,8 @@ const pace = paceOf();
 /** Health of a component after each of some samples, ten seconds apart. */
 function course(...looks: readonly Health[]): Health[] {
   let state: ComponentState | undefined;
-  return looks.map((look, index) => {
-    state = step(state, look, index * pace.every, pace);
+  return looks.map((check, index) => {
+    state = step(state, check, index * pace.every, pace);
     return state.health;
   });
 }
@@ -39,36 +39,36 @@ const facts = (total: number, failed: number, seenBy: readonly string[]): Facts 
 });
 
 test("failures count by their share across gateways, after three accounts or a probe have failed", () => {
-  const look = (...all: readonly Facts[]): Health => lookOf("api", all, 0);
-  expect(look(facts(100, 100, ["a", "b"]))).toBe(ok);
-  expect(look(facts(100, 100, ["a", "b"]), facts(100, 1, ["b"]))).toBe(ok);
-  expect(look(facts(100, 100, ["a", "b"]), facts(100, 1, ["c"]))).toBe(all);
-  expect(look(facts(100, 10, ["a", "b", "c"]))).toBe(some);
-  expect(look(facts(100, 10, ["a", "b", "c"]), facts(300, 0, []))).toBe(slow);
-  expect(look(facts(100, 1, ["a", "b", "c"]))).toBe(ok);
-  expect(look(facts(1, 1, [ownProbe]))).toBe(all);
+  const check = (...all: readonly Facts[]): Health => componentHealth("api", all, 0);
+  expect(check(facts(100, 100, ["a", "b"]))).toBe(ok);
+  expect(check(facts(100, 100, ["a", "b"]), facts(100, 1, ["b"]))).toBe(ok);
+  expect(check(facts(100, 100, ["a", "b"]), facts(100, 1, ["c"]))).toBe(all);
+  expect(check(facts(100, 10, ["a", "b", "c"]))).toBe(some);
+  expect(check(facts(100, 10, ["a", "b", "c"]), facts(300, 0, []))).toBe(slow);
+  expect(check(facts(100, 1, ["a", "b", "c"]))).toBe(ok);
+  expect(check(facts(1, 1, [ownProbe]))).toBe(all);
 });
 
 test("a silent gateway degrades only the API", () => {
-  expect(lookOf("api", [facts(10, 0, [])], 1)).toBe(slow);
-  expect(lookOf("sessions", [facts(10, 0, [])], 1)).toBe(ok);
+  expect(componentHealth("api", [facts(10, 0, [])], 1)).toBe(slow);
+  expect(componentHealth("sessions", [facts(10, 0, [])], 1)).toBe(ok);
 });
 
 test("a source that fails or hangs is a fault of its component, which is not shown without sources", async () => {
   const sources = createSources();
   const aborted = Promise.withResolvers<void>();
-  sources.watch({ component: "billing", look: () => Promise.reject(new Error("away")) });
+  sources.watch({ component: "billing", check: () => Promise.reject(new Error("away")) });
   sources.watch({
     component: "live_view",
     failing: slow,
-    look: (signal) => new Promise(() => signal.addEventListener("abort", () => aborted.resolve())),
+    check: (signal) => new Promise(() => signal.addEventListener("abort", () => aborted.resolve())),
   });
-  sources.watch({ component: "webhooks", look: async () => ok });
+  sources.watch({ component: "webhooks", check: async () => ok });
   // A component without results is not shown, whatever its requests count.
-  sources.watch({ component: "sessions", look: async () => undefined });
+  sources.watch({ component: "sessions", check: async () => undefined });
   sources.tally("sessions");
   sources.tally("api").note(true, "acc_1");
-  const seen = await sources.look(50);
+  const seen = await sources.check(50);
   await aborted.promise;
   expect(seen).toEqual({
     components: ["api", "live_view", "webhooks", "billing"],
@@ -79,6 +79,6 @@ test("a source that fails or hangs is a fault of its component, which is not sho
     outcomes: [{ component: "api", total: 1, failed: 1, seenBy: ["acc_1"] }],
   });
   // Two samples report it, the third does not.
-  expect((await sources.look(50)).outcomes).toHaveLength(1);
-  expect((await sources.look(50)).outcomes).toEqual([]);
+  expect((await sources.check(50)).outcomes).toHaveLength(1);
+  expect((await sources.check(50)).outcomes).toEqual([]);
 });

@@ -312,17 +312,17 @@ test("followers over HTTP/2 receive changes, and the stream restarts after all o
     const client = connectHttp2(gateway.url);
     try {
       const frames = framesOf(client.request({ ":path": "/v1/status/stream" }));
-      const hears = async (status: string, ...titles: readonly string[]) => {
+      const shows = async (status: string, ...titles: readonly string[]) => {
         for (let shown = ""; shown !== `${status} ${titles}`; ) {
           const { value } = await frames.next();
           shown = `${value.status} ${value.incidents.map((incident: { title: string }) => incident.title)}`;
         }
       };
-      await hears("operational");
+      await shows("operational");
       const { end } = await declare(title, "webhooks", "degraded");
-      await hears("degraded", title);
+      await shows("degraded", title);
       await end();
-      await hears("operational");
+      await shows("operational");
     } finally {
       client.destroy();
     }

@@ -73,14 +73,14 @@ export interface CdpMessage {
 export class BareClient implements Disposable {
   readonly socket: WebSocket;
   /** All received messages, in order. */
-  readonly heard: CdpMessage[] = [];
+  readonly received: CdpMessage[] = [];
   /** Close code and reason of the connection. */
   readonly closed: Promise<{ code: number; reason: string }>;
   #lastId = 0;
 
   private constructor(socket: WebSocket) {
     this.socket = socket;
-    socket.on("message", (data) => void this.heard.push(JSON.parse(String(data))));
+    socket.on("message", (data) => void this.received.push(JSON.parse(String(data))));
     socket.on("error", () => undefined);
     this.closed = new Promise((resolve) => {
       socket.once("close", (code, reason) => resolve({ code, reason: String(reason) }));
@@ -100,13 +100,13 @@ export class BareClient implements Disposable {
     this.#lastId += 1;
     const id = this.#lastId;
     this.socket.send(JSON.stringify({ id, method, params, ...(sessionId !== undefined && { sessionId }) }));
-    return this.hear((message) => message.id === id);
+    return this.receive((message) => message.id === id);
   }
 
   /** Returns the first message, received or future, that matches. */
-  async hear(isMeant: (message: CdpMessage) => boolean): Promise<CdpMessage> {
+  async receive(isMeant: (message: CdpMessage) => boolean): Promise<CdpMessage> {
     for (;;) {
-      const found = this.heard.find(isMeant);
+      const found = this.received.find(isMeant);
       if (found) return found;
       await Promise.race([
         once(this.socket, "message"),

@@ -132,7 +132,7 @@ export class FixtureSite extends TestSite {
   /** `METHOD path` of every request, in order. */
   readonly requests: string[] = [];
   /** Text typed into `/card-frame.html`, and the host that received it. */
-  readonly heard: { readonly host: string | undefined; readonly text: string }[] = [];
+  readonly received: { readonly host: string | undefined; readonly text: string }[] = [];
 
   url(path: string): string {
     return `http://${this.host}${path}`;
@@ -142,7 +142,7 @@ export class FixtureSite extends TestSite {
     const url = new URL(request.url ?? "/", "http://fixture");
     this.requests.push(`${request.method} ${url.pathname}`);
     if (url.pathname === "/heard")
-      this.heard.push({ host: request.headers.host, text: decodeURIComponent(url.search.slice(1)) });
+      this.received.push({ host: request.headers.host, text: decodeURIComponent(url.search.slice(1)) });
     const answer = answers[url.pathname];
     if (answer) answer(request, response, url);
     else this.#sendPage(url, response);

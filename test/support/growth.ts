@@ -5,7 +5,7 @@ const factor = 64;
 const margin = 8;
 
 /** Shorter times are inconclusive. A quadratic function takes longer on the longest inputs tried here. */
-const untellingMs = 5;
+const inconclusiveMs = 5;
 
 const runs = 3;
 const attempts = 4;
@@ -24,7 +24,7 @@ export function expectLinear<Input>(
     const short = make(length / factor);
     const long = make(length);
     const times = { short: Number.POSITIVE_INFINITY, long: Number.POSITIVE_INFINITY };
-    const isFast = () => times.long < Math.max(untellingMs, times.short * factor * margin);
+    const isFast = () => times.long < Math.max(inconclusiveMs, times.short * factor * margin);
     for (let attempt = 0; attempt < attempts && !isFast(); attempt += 1) {
       // The fastest of all runs was disturbed least by other processes.
       times.short = Math.min(times.short, fastest(work, short));
@@ -36,7 +36,7 @@ export function expectLinear<Input>(
 
 function fastest<Input>(work: (input: Input) => unknown, input: Input): number {
   let best = Number.POSITIVE_INFINITY;
-  for (let run = 0; run < runs && best > untellingMs / factor; run += 1) {
+  for (let run = 0; run < runs && best > inconclusiveMs / factor; run += 1) {
     const beganAt = performance.now();
     try {
       work(input);

@@ -1,4 +1,4 @@
-import { TellingSite } from "./telling-site.ts";
+import { ReportingSite } from "./reporting-site.ts";
 
 /** Records input events with times and reports them to its server ten times a second. F8 blocks the page for 2 s. */
 const page = `<!doctype html><title>Ledger</title><style>html,body{height:100%;margin:0}</style><script>
@@ -21,15 +21,15 @@ const page = `<!doctype html><title>Ledger</title><style>html,body{height:100%;m
 </script>`;
 
 /** Event received by the page, with its time in milliseconds since the Unix epoch. */
-export interface Heard {
+export interface Received {
   readonly at: number;
   /** Type with the key or the position, such as `mousedown 10,20`. */
   readonly what: string;
 }
 
 /** Site whose page reports its input events with times. */
-export class InputLedger extends TellingSite {
-  readonly heard: Heard[] = [];
+export class InputLedger extends ReportingSite {
+  readonly received: Received[] = [];
 
   private constructor() {
     super(page);
@@ -39,7 +39,7 @@ export class InputLedger extends TellingSite {
     return new InputLedger().listen(port);
   }
 
-  protected hear(told: string): void {
-    for (const [at, what] of JSON.parse(told)) this.heard.push({ at, what });
+  protected receive(told: string): void {
+    for (const [at, what] of JSON.parse(told)) this.received.push({ at, what });
   }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Heard } from "./input-ledger.ts";
+import type { Received } from "./input-ledger.ts";
 import type { InputJson, InputStream } from "./input-stream.ts";
 
 const letters = "abcdefghijklmnopqrstuvwxyz";
@@ -45,7 +45,7 @@ export async function acknowledgedAll(stream: InputStream, timeoutMs = 60_000): 
 }
 
 /** Returns the page's name for an event. */
-function heardAs({ kind, key, x, y }: InputJson): string {
+function receivedAs({ kind, key, x, y }: InputJson): string {
   const names: Readonly<Record<string, string>> = {
     pointer_move: "mousemove",
     pointer_down: "mousedown",
@@ -60,24 +60,26 @@ const isMove = (what: string): boolean => what.startsWith("mousemove");
 
 /** Events of a run that must reach the page: all except moves. */
 export function expectedOfRun(count: number): string[] {
-  return [...inputOfRun(count)].map(heardAs).filter((what) => !isMove(what));
+  return [...inputOfRun(count)].map(receivedAs).filter((what) => !isMove(what));
 }
 
 /** Received events except moves. */
-export const presses = (heard: readonly Heard[]): string[] =>
-  heard.map(({ what }) => what).filter((what) => !isMove(what));
+export const presses = (received: readonly Received[]): string[] =>
+  received.map(({ what }) => what).filter((what) => !isMove(what));
 
 /** Mouse presses that do not directly follow a move to their position, as each press should. */
-export function strayPresses(heard: readonly Heard[]): string[] {
+export function strayPresses(received: readonly Received[]): string[] {
   let at = "";
-  return heard.flatMap(({ what }) => {
+  return received.flatMap(({ what }) => {
     if (isMove(what)) at = what;
     return what.startsWith("mousedown") && what.replace("mousedown", "mousemove") !== at ? [what] : [];
   });
 }
 
 /** Milliseconds from sending each press to its handler. */
-export function latencies(count: number, sentAt: SentAt, heard: readonly Heard[]): number[] {
-  const sent = [...inputOfRun(count)].map(heardAs).flatMap((what, index) => (isMove(what) ? [] : [sentAt[index] ?? 0]));
-  return heard.filter(({ what }) => !isMove(what)).map(({ at }, index) => at - (sent[index] ?? at));
+export function latencies(count: number, sentAt: SentAt, received: readonly Received[]): number[] {
+  const sent = [...inputOfRun(count)]
+    .map(receivedAs)
+    .flatMap((what, index) => (isMove(what) ? [] : [sentAt[index] ?? 0]));
+  return received.filter(({ what }) => !isMove(what)).map(({ at }, index) => at - (sent[index] ?? at));
 }

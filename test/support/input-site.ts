@@ -1,4 +1,4 @@
-import { TellingSite } from "./telling-site.ts";
+import { ReportingSite } from "./reporting-site.ts";
 
 const page = `<!doctype html><title>Input</title><style>html,body{height:100%;margin:0}</style><input id=field autofocus>
 <script>
@@ -13,7 +13,7 @@ const page = `<!doctype html><title>Input</title><style>html,body{height:100%;ma
 </script>`;
 
 /** Site whose page reports all input events to its server in order. */
-export class InputSite extends TellingSite {
+export class InputSite extends ReportingSite {
   /** `type key-or-button x y` of each event. */
   readonly told: string[] = [];
 
@@ -25,7 +25,7 @@ export class InputSite extends TellingSite {
     return new InputSite().listen(port);
   }
 
-  protected hear(told: string): void {
+  protected receive(told: string): void {
     this.told.push(told);
   }
 }

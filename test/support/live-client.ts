@@ -10,7 +10,7 @@ export type LiveMessage = Readonly<Record<string, any>>;
 /** Viewer that implements the protocol itself. */
 export class LiveClient implements Disposable {
   readonly socket: WebSocket;
-  readonly heard: LiveMessage[] = [];
+  readonly received: LiveMessage[] = [];
   readonly frames: LiveFrame[] = [];
   /** Close code and reason of the connection. */
   readonly closed: Promise<{ code: number; reason: string }>;
@@ -42,8 +42,8 @@ export class LiveClient implements Disposable {
   }
 
   /** Returns the newest received message that matches, or the next one. */
-  async hear(isMeant: (message: LiveMessage) => boolean): Promise<LiveMessage> {
-    return this.#until(() => this.heard.findLast(isMeant));
+  async receive(isMeant: (message: LiveMessage) => boolean): Promise<LiveMessage> {
+    return this.#until(() => this.received.findLast(isMeant));
   }
 
   /** Returns the newest frame if it matches, or the next one that does. */
@@ -71,7 +71,7 @@ export class LiveClient implements Disposable {
       this.frames.push(frame);
       if (this.acknowledges) this.send({ ack: { sequence: Number(frame.sequence) } });
     } else {
-      this.heard.push(JSON.parse(data.toString()));
+      this.received.push(JSON.parse(data.toString()));
     }
     this.#news.emit("message");
   }

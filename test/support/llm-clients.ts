@@ -4,7 +4,7 @@ import OpenAI from "openai";
 import type { Dialect } from "./llm-wire/dialect.ts";
 
 /** Output of a model as a client reads it. */
-export interface Heard {
+export interface Received {
   readonly text: string;
   readonly calls: readonly { readonly id?: string | undefined; readonly name: string; readonly input: unknown }[];
   readonly usage: { readonly input: number; readonly output: number; readonly cached: number };
@@ -24,14 +24,14 @@ export interface Manner {
 /** Part of a conversation. */
 export type Said =
   | { readonly user: string; readonly picture?: string }
-  | { readonly answer: Heard }
+  | { readonly answer: Received }
   /** Results of all calls of an answer, in one message if the protocol supports it. */
   | { readonly results: readonly { readonly of: string; readonly name: string; readonly text: string }[] };
 
 /** Official client of a provider, with conversations in the provider's format. */
 export interface LlmClient {
   readonly name: Dialect["name"];
-  ask(conversation: readonly Said[], manner?: Manner): Promise<Heard>;
+  ask(conversation: readonly Said[], manner?: Manner): Promise<Received>;
 }
 
 const properties = { city: { type: "string" } };

@@ -68,7 +68,7 @@ async function run(
     const fail = (why: string): void => reject(new Error(`the service ${why}:\n${printed}`));
     const deadline = setTimeout(() => fail(`was not ready within ${startMs} ms`), startMs);
     supervisor.once("exit", (code) => fail(`ended with ${code}`));
-    const hear = (text: Buffer): void => {
+    const receive = (text: Buffer): void => {
       printed += text.toString();
       recordLog(text.toString());
       onPrint(printed);
@@ -77,8 +77,8 @@ async function run(
         resolve();
       }
     };
-    supervisor.stdout?.on("data", hear);
-    supervisor.stderr?.on("data", hear);
+    supervisor.stdout?.on("data", receive);
+    supervisor.stderr?.on("data", receive);
   });
   // Reports an unexpected exit with its output. 130 is the exit code after a second signal.
   supervisor.once(

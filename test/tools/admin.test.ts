@@ -135,7 +135,7 @@ test("changes and lists the limits of an account, and writes each change into it
 test("disables and enables an account, and writes both into its audit log", async () => {
   const key = (await admin("create-key", "--account", "Halted")).stdout.trim();
   const { accountId } = await ownerOf(key);
-  const lookUp = () => bearers.lookUpAfresh(bearers.read(`Bearer ${key}`));
+  const lookUp = () => bearers.lookUpFresh(bearers.read(`Bearer ${key}`));
   const disable = ["disable-account", "--account", "Halted", "--reason", "unpaid"];
   expect((await admin(...disable)).stdout).toBe(`Halted (${accountId}) is disabled.\n`);
   await expect(lookUp()).rejects.toThrow("the bearer was revoked");

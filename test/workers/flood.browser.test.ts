@@ -77,9 +77,9 @@ describe.each(runtimes)("a page of %s", (runtime) => {
     const isNotice = (line: string) => line.includes("are left out");
     await expect.poll(() => lines.filter(isNotice).length, { timeout: 20_000 }).toBeGreaterThanOrEqual(3);
     const first = lines.findIndex(isNotice);
-    const heard = lines.slice(first + 1).findIndex(isNotice);
-    expect(heard).toBeGreaterThan(0);
-    expect(heard).toBeLessThanOrEqual(consoleBounds.linesPerSecond);
+    const received = lines.slice(first + 1).findIndex(isNotice);
+    expect(received).toBeGreaterThan(0);
+    expect(received).toBeLessThanOrEqual(consoleBounds.linesPerSecond);
     expect(await session.navigate({ url: site.url("/plain.html") })).toMatchObject({ title: "Plain" });
   });
 });

@@ -23,7 +23,7 @@ import { persist } from "../../workers/driver/elements/reach.ts";
 import { RefRegistry } from "../../workers/driver/elements/ref-registry.ts";
 import { takeModelPicture } from "../../workers/driver/observe/model-picture.ts";
 import { type ObserveScene, waitUntilSettled } from "../../workers/driver/observe/observe.ts";
-import { lookAt } from "../../workers/driver/observe/page-snapshot.ts";
+import { snapshotPage } from "../../workers/driver/observe/page-snapshot.ts";
 import { FileChoosers, type FileChoosersParts } from "../../workers/files/file-choosers.ts";
 import { inputOf } from "../../workers/input/page-input.ts";
 import { SelectPopups } from "../../workers/input/select-popups.ts";
@@ -251,8 +251,8 @@ const rows: Readonly<Record<string, Begin>> = {
     const frames = [{ line: 0, indent: 0, ref: { epoch: 1, number: 1 }, clip: { x: 0, y: 0, width: 9, height: 9 } }];
     const look = () => ({ lines: ["- iframe"], frames, epoch: 1, doubtful: 0 });
     const { scene } = open(inPage({ look }));
-    const wish = { isWhole: true, find: "", room: 1_000, timeMs: 100, mask: undefined };
-    return lookAt(scene, mainFrame(scene), scene.refs, wish);
+    const snapshotOptions = { isWhole: true, find: "", room: 1_000, timeMs: 100, mask: undefined };
+    return snapshotPage(scene, mainFrame(scene), scene.refs, snapshotOptions);
   },
   "driver/observe/model-picture.ts coverMs": async () => {
     const { scene } = open(inPage({ title: () => "" }));

@@ -162,7 +162,7 @@ const rows: Readonly<Record<string, Begin>> = {
   "pool/session-browser.ts clientDialogMs": (onOver) => {
     const { tab, session } = scriptPage({ "Page.handleJavaScriptDialog": onOver });
     const { openDialogs, cdpProxy } = new SessionBrowser(slot, hungBrowser(), plainDevice());
-    vi.spyOn(cdpProxy, "hearsDialogs").mockReturnValue(true);
+    vi.spyOn(cdpProxy, "handlesDialogs").mockReturnValue(true);
     openDialogs.attend(tab, "page_1");
     session.emit("Page.javascriptDialogOpening", { type: "alert", message: "" });
   },

@@ -20,10 +20,10 @@ function readLimit(limit: string | undefined): string {
 }
 
 /** Parses an option as a whole number. Throws if it is out of range. */
-function readNumber(option: string, text: string | undefined, least: number, max = largest): number {
+function readNumber(option: string, text: string | undefined, min: number, max = largest): number {
   const value = /^\d{1,15}$/.test(text ?? "") ? Number(text) : Number.NaN;
-  if (value >= least && value <= max) return value;
-  throw new StartRefused(`--${option} accepts a whole number from ${least} to ${max}, not ${text ?? "nothing"}`);
+  if (value >= min && value <= max) return value;
+  throw new StartRefused(`--${option} accepts a whole number from ${min} to ${max}, not ${text ?? "nothing"}`);
 }
 
 function readOverride(given: Given): Override {

@@ -29,7 +29,7 @@ export const input: Bench = {
       const target = await openSession(service, ledger);
       const rows: Row[] = [];
       for (const door of inputDoors) {
-        ledger.heard.length = 0;
+        ledger.received.length = 0;
         using stream = await openInput(door, target);
         const sentAt = await sendAtRate(count, perSecond, (event) => stream.send([event]));
         await acknowledgedAll(stream);
@@ -55,12 +55,12 @@ async function openSession({ url, grpcAddress, key }: Service, ledger: InputLedg
 /** Awaits the page's report. Returns the milliseconds of each press; throws if events differ from those sent. */
 async function timesOf(ledger: InputLedger, count: number, sentAt: readonly number[]): Promise<number[]> {
   const expected = expectedOfRun(count);
-  await waitUntil(() => presses(ledger.heard).length >= expected.length, { timeout: tellMs, every: 100 });
-  const heard = presses(ledger.heard);
-  const fault = expected.findIndex((what, index) => heard[index] !== what);
-  if (fault >= 0 || heard.length !== expected.length)
-    throw new Error(`the page heard ${heard.length} of ${expected.length}; number ${fault} is ${heard[fault]}`);
-  return latencies(count, sentAt, ledger.heard);
+  await waitUntil(() => presses(ledger.received).length >= expected.length, { timeout: tellMs, every: 100 });
+  const received = presses(ledger.received);
+  const fault = expected.findIndex((what, index) => received[index] !== what);
+  if (fault >= 0 || received.length !== expected.length)
+    throw new Error(`the page heard ${received.length} of ${expected.length}; number ${fault} is ${received[fault]}`);
+  return latencies(count, sentAt, ledger.received);
 }
 
 async function byCdp(ledger: InputLedger, count: number): Promise<number[]> {

@@ -72,7 +72,7 @@ export class RawBrowser {
     output.on("data", (chunk: Buffer) => {
       let from = 0;
       for (let end = chunk.indexOf(0); end >= 0; end = chunk.indexOf(0, from)) {
-        this.#hear(Buffer.concat([...rest, chunk.subarray(from, end)]).toString());
+        this.#receive(Buffer.concat([...rest, chunk.subarray(from, end)]).toString());
         rest = [];
         from = end + 1;
       }
@@ -80,7 +80,7 @@ export class RawBrowser {
     });
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     const message = JSON.parse(text);
     if (message.id !== undefined) this.#events.emit(`answer ${message.id}`, message);
     else this.#events.emit(`event ${message.sessionId} ${message.method}`, message.params);

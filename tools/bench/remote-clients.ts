@@ -77,14 +77,14 @@ async function openDrive(url: string, key: string): Promise<() => Promise<void>>
   await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
   return async () => {
     const answered = new Promise<void>((resolve, reject) => {
-      const hear = (data: unknown): void => {
+      const receive = (data: unknown): void => {
         const { id, error } = JSON.parse(String(data));
         if (error) reject(new Error(JSON.stringify(error)));
         if (id !== String(actions.length - 1)) return;
-        socket.off("message", hear);
+        socket.off("message", receive);
         resolve();
       };
-      socket.on("message", hear);
+      socket.on("message", receive);
     });
     for (const [index, action] of actions.entries())
       socket.send(JSON.stringify({ id: String(index), interact: { action } }));

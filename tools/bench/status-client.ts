@@ -6,11 +6,11 @@ import { createConnection } from "node:net";
 /** Messages to the parent: number of followers, received statuses, and errors. */
 export type FollowerNews =
   | { readonly following: number }
-  | { readonly heard: readonly Hearing[] }
+  | { readonly received: readonly Reception[] }
   | { readonly lost: string };
 
 /** Number of followers with a given count of statuses since the last report, and the first and last time. */
-export interface Hearing {
+export interface Reception {
   readonly statuses: number;
   followers: number;
   readonly first: number;
@@ -21,7 +21,7 @@ const send = (news: FollowerNews): unknown => process.send?.(news);
 const [port = 0, addresses = 0, each = 0] = process.argv.slice(2).map(Number);
 
 /** Results by the number of statuses that a follower has received, including the initial one. */
-const heard = new Map<number, Hearing>();
+const received = new Map<number, Reception>();
 
 /** Opens a stream. Resolves at the first status. */
 async function follow(address: string): Promise<void> {
@@ -40,10 +40,10 @@ async function follow(address: string): Promise<void> {
     if (news === 0) return;
     statuses += news;
     const at = performance.timeOrigin + performance.now();
-    const hearing = heard.get(statuses) ?? { statuses, followers: 0, first: at, last: at };
-    heard.set(statuses, hearing);
-    hearing.followers += 1;
-    hearing.last = at;
+    const reception = received.get(statuses) ?? { statuses, followers: 0, first: at, last: at };
+    received.set(statuses, reception);
+    reception.followers += 1;
+    reception.last = at;
     first.resolve();
   });
   await once(socket, "connect");
@@ -52,8 +52,8 @@ async function follow(address: string): Promise<void> {
 }
 
 setInterval(() => {
-  if (heard.size > 0) send({ heard: [...heard.values()] });
-  heard.clear();
+  if (received.size > 0) send({ received: [...received.values()] });
+  received.clear();
 }, 100);
 process.on("disconnect", () => process.exit(0));
 

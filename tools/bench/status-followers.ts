@@ -7,14 +7,14 @@ import { silentLog } from "../../test/support/database.ts";
 import { Deployment } from "../../test/support/deployment.ts";
 import { type Bench, boundVerdict, type Row } from "./bench.ts";
 import { ownCpuMs, pssBytes } from "./processes.ts";
-import type { FollowerNews, Hearing } from "./status-client.ts";
+import type { FollowerNews, Reception } from "./status-client.ts";
 
 const kibibyte = 1_024;
 const barKib = 20;
 const addresses = 200;
 
 /** Milliseconds to wait for a status sample, and for the statistics of PostgreSQL to be up to date. */
-const [hearMs, countMs] = [60_000, 12_000];
+const [receiveMs, countMs] = [60_000, 12_000];
 
 const id = "inc_01jd2z5r1v7k9m3q8t4w6x0y2b";
 
@@ -30,7 +30,7 @@ export const statusFollowers: Bench = {
     await deployment.fakeWorker();
     // The outage before the first worker must not count as a change.
     const isWell = async () => (await (await fetch(`${url}/v1/status`)).json()).incidents.length === 0;
-    if (!(await waitUntil(isWell, { timeout: hearMs, every: 200 })))
+    if (!(await waitUntil(isWell, { timeout: receiveMs, every: 200 })))
       throw new Error("expected the service to become operational");
     await declare(db, 0);
     // Grows the heap to the size that followers need, which stays after they leave.
@@ -45,7 +45,8 @@ export const statusFollowers: Bench = {
     const idleCpu = ownCpuMs(pid) - idle;
     const spreads: number[] = [];
     const changing = ownCpuMs(pid);
-    for (let change = 1; change <= changes; change += 1) spreads.push(await followers.hear(() => declare(db, change)));
+    for (let change = 1; change <= changes; change += 1)
+      spreads.push(await followers.receive(() => declare(db, change)));
     const cpu = ownCpuMs(pid) - changing;
     await sleep(countMs);
     const queries = ((await countReads(db)) - reads) / changes;
@@ -99,24 +100,24 @@ async function openFollowers(url: string, each: number) {
   const client = fork(new URL("status-client.ts", import.meta.url), [new URL(url).port, `${addresses}`, `${each}`]);
   const count = addresses * each;
   const ready = Promise.withResolvers<void>();
-  let heard: Hearing[] = [];
+  let received: Reception[] = [];
   client.on("message", (news: FollowerNews) => {
     if ("lost" in news) ready.reject(new Error(news.lost));
     else if ("following" in news) ready.resolve();
-    else heard.push(...news.heard);
+    else received.push(...news.received);
   });
   await ready.promise;
   return {
     count,
     /** Returns the milliseconds between the first and the last follower that receives a change. */
-    async hear(change: () => Promise<void>): Promise<number> {
+    async receive(change: () => Promise<void>): Promise<number> {
       await sleep(200);
-      heard = [];
+      received = [];
       await change();
-      const sum = () => heard.reduce((all, { followers }) => all + followers, 0);
-      if (!(await waitUntil(() => sum() >= count, { timeout: hearMs, every: 20 })))
+      const sum = () => received.reduce((all, { followers }) => all + followers, 0);
+      if (!(await waitUntil(() => sum() >= count, { timeout: receiveMs, every: 20 })))
         throw new Error(`${sum()} of ${count} have heard of a change`);
-      return Math.max(...heard.map(({ last }) => last)) - Math.min(...heard.map(({ first }) => first));
+      return Math.max(...received.map(({ last }) => last)) - Math.min(...received.map(({ first }) => first));
     },
     async leave(): Promise<void> {
       const gone = once(client, "exit");

@@ -100,11 +100,11 @@ interface Latency {
 async function measureLatency(
   site: WebhookSite,
   account: WebhookAccount,
-  least: { readonly samples: number; readonly ms: number },
+  min: { readonly samples: number; readonly ms: number },
 ): Promise<Latency> {
   const agent = new Agent({ connections: 1 });
   const latency: Latency = { fromCause: [], fromAnswer: [], posts: [] };
-  for (const end = now() + least.ms; latency.posts.length < least.samples || now() < end; ) {
+  for (const end = now() + min.ms; latency.posts.length < min.samples || now() < end; ) {
     latency.posts.push(await postOnce(site, agent, `lone ${site.arrivals.size}`));
     const [known, begun] = [site.arrivals.size, now()];
     await account.cause(1);

@@ -5,15 +5,15 @@ export interface StreamEvent {
   readonly data: string;
 }
 
-/** Parses Server-Sent Events (HTML Living Standard, section 9.2) with one data line. Calls `heard` for each chunk. */
+/** Parses Server-Sent Events (HTML Living Standard, section 9.2) with one data line. Calls `received` for each chunk. */
 export async function* readEventStream(
   body: AsyncIterable<Uint8Array>,
-  heard: () => void,
+  received: () => void,
 ): AsyncGenerator<StreamEvent, void, undefined> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const bytes of body) {
-    heard();
+    received();
     const frames = (rest + decoder.decode(bytes, { stream: true })).split("\n\n");
     rest = frames.pop() ?? "";
     for (const frame of frames) {

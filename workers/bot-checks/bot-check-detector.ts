@@ -11,7 +11,7 @@ import { type ChallengeKind, type CheckFrame, checkFrameOf, isVendorAddress } fr
 /**
  * Timeout of one check in milliseconds. A check takes 3 ms on a quiet machine, but cannot run during an endless script.
  */
-const lookMs = 1_000;
+const checkMs = 1_000;
 
 /** Milliseconds to wait after the load for a report requested ahead. After `document.open` no report arrives. */
 const aheadMs = 100;
@@ -43,7 +43,7 @@ export interface Sighting {
 }
 
 /** Result of one check. Undefined if the page did not answer. */
-type Look = { readonly kind: ChallengeKind | undefined; readonly isLoading: boolean } | undefined;
+type Detection = { readonly kind: ChallengeKind | undefined; readonly isLoading: boolean } | undefined;
 
 /**
  * Detects bot checks on one page without changing the page. Requests and frames are classified by address. The document
@@ -54,7 +54,7 @@ export class BotCheckDetector {
   sighting: Sighting | undefined;
   readonly #tab: Tab;
   readonly #onChange: () => void;
-  readonly #timer = new DetectionTimer(() => this.#look());
+  readonly #timer = new DetectionTimer(() => this.#detect());
   /** Frames that are checks if visible, by frame id. */
   readonly #frames = new Map<string, CheckFrame>();
   /** Counts commits and loads. Results from an earlier generation are discarded. */
@@ -87,7 +87,7 @@ export class BotCheckDetector {
     const beganAt = performance.now();
     const left = (ms: number) => beganAt + ms - performance.now();
     if (this.#judged !== this.#generation) this.#timer.now();
-    while (this.#judged !== this.#generation && left(lookMs) > 0) await this.#timer.nextEnd(left(lookMs));
+    while (this.#judged !== this.#generation && left(checkMs) > 0) await this.#timer.nextEnd(left(checkMs));
     while (this.#isVendorNear && !this.sighting && left(vendorVerdictMs) > 0) {
       await this.#timer.nextEnd(left(vendorVerdictMs));
     }
@@ -145,9 +145,9 @@ export class BotCheckDetector {
     return within(ahead ?? Promise.resolve(undefined), aheadMs, undefined);
   }
 
-  async #look(): Promise<void> {
+  async #detect(): Promise<void> {
     const generation = this.#generation;
-    const seen = await within(this.#judge(), lookMs, undefined);
+    const seen = await within(this.#judge(), checkMs, undefined);
     if (generation !== this.#generation) return;
     if (seen) {
       this.#judged = generation;
@@ -157,7 +157,7 @@ export class BotCheckDetector {
     if (this.sighting) this.#timer.after(seen ? shownMs : silentMs);
   }
 
-  async #judge(): Promise<Look> {
+  async #judge(): Promise<Detection> {
     const report = (await this.#takeReport()) ?? (await this.#report("now"));
     const kind = this.#vendorOf(report) ?? (await this.#unsolvedFrame());
     return { kind: kind ?? (isAboutBeingHuman(report) ? "generic" : undefined), isLoading: report.isLoading };
@@ -179,7 +179,7 @@ export class BotCheckDetector {
     return undefined;
   }
 
-  #conclude({ kind, isLoading }: NonNullable<Look>): void {
+  #conclude({ kind, isLoading }: NonNullable<Detection>): void {
     const url = shownAddress(this.#tab.url);
     if (kind === undefined) {
       // While the page of a check reloads, no check is visible for a moment.

@@ -59,18 +59,18 @@ export class ChallengeWatch {
     const sighting = shown && this.#detectors.get(shown.tab)?.sighting;
     // The same kind at another address of the page counts as the same check.
     if (sighting && sighting.kind === shown.sighting.kind) return;
-    if (shown) this.#tellGone();
+    if (shown) this.#reportGone();
     const next = [...this.#detectors].find(([, detector]) => detector.sighting);
-    if (next?.[1].sighting) this.#tellSeen(next[0], next[1].sighting);
+    if (next?.[1].sighting) this.#reportSeen(next[0], next[1].sighting);
   }
 
-  #tellSeen(tab: Tab, sighting: Sighting): void {
+  #reportSeen(tab: Tab, sighting: Sighting): void {
     this.#shown = { tab, sighting };
     this.#challenge = { ...sighting, detectedAt: new Date() };
     this.#listener?.onSeen(this.#challenge);
   }
 
-  #tellGone(): void {
+  #reportGone(): void {
     this.#shown = undefined;
     this.#challenge = undefined;
     this.#listener?.onGone();

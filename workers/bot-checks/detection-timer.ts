@@ -5,19 +5,19 @@ const spacingMs = 250;
 
 /** Schedules checks of a page. At most one check runs at a time. */
 export class DetectionTimer {
-  readonly #look: () => Promise<void>;
+  readonly #detect: () => Promise<void>;
   #timer: NodeJS.Timeout | undefined;
   #dueAt = Number.POSITIVE_INFINITY;
   /** Delays of the checks after the next one. */
   #following: readonly number[] = [];
   #endedAt = Number.NEGATIVE_INFINITY;
-  #isLooking = false;
+  #isDetecting = false;
   #end = Promise.withResolvers<void>();
   #isStopped = false;
 
-  /** `look` must not reject and must always settle. */
-  constructor(look: () => Promise<void>) {
-    this.#look = look;
+  /** `detect` must not reject and must always settle. */
+  constructor(detect: () => Promise<void>) {
+    this.#detect = detect;
   }
 
   /** Checks now, or after the running check. */
@@ -53,7 +53,7 @@ export class DetectionTimer {
     this.#cancel();
     this.#dueAt = at;
     // A check that falls due during a running check starts after it.
-    if (this.#isLooking) return;
+    if (this.#isDetecting) return;
     const delay = at - performance.now();
     if (delay <= 0) void this.#run();
     else this.#timer = setTimeout(() => void this.#run(), delay);
@@ -61,9 +61,9 @@ export class DetectionTimer {
 
   async #run(): Promise<void> {
     this.#cancel();
-    this.#isLooking = true;
-    await this.#look();
-    this.#isLooking = false;
+    this.#isDetecting = true;
+    await this.#detect();
+    this.#isDetecting = false;
     this.#endedAt = performance.now();
     const [next, ...following] = this.#following;
     this.#following = following;

@@ -106,12 +106,12 @@ export class CdpClient {
   }
 
   /** Returns whether the client receives the dialogs of a page and may answer before the session does. */
-  hearsDialogs(targetId: string): boolean {
+  handlesDialogs(targetId: string): boolean {
     return [...this.#dialogEars.values()].includes(targetId);
   }
 
   /** Sends a download event if the client enabled download events. */
-  tellDownload(method: string, params: object): void {
+  notifyDownload(method: string, params: object): void {
     const members = Buffer.from(`"method":"${method}","params":${JSON.stringify(params)}`);
     for (const sessionId of this.#downloadEars) this.#deliver(undefined, members, sessionId);
   }
@@ -290,8 +290,8 @@ export class CdpClient {
       const { sessionId: gone } = membersOf(members).params ?? {};
       if (typeof gone === "string") this.#forgetSession(gone);
     }
-    const told = method === "Page.javascriptDialogOpening" ? withHandler(members) : members;
-    this.#deliver(undefined, told, sessionId);
+    const visible = method === "Page.javascriptDialogOpening" ? withHandler(members) : members;
+    this.#deliver(undefined, visible, sessionId);
   }
 
   /** Resumes a paused target after 1.5 s, so that a hanging client does not block other users of the page. */
@@ -331,19 +331,19 @@ export class CdpClient {
     const { hiddenPage } = this.#scene;
     if (hiddenPage?.opening) {
       this.#held.push(() => this.#deliver(id, members, sessionId));
-      if (this.#held.length === 1) void hiddenPage.opening.then(() => this.#tellHeld());
+      if (this.#held.length === 1) void hiddenPage.opening.then(() => this.#sendHeld());
       return;
     }
-    const told = hiddenPage ? hiddenPage.strip(members) : members;
-    if (told) this.#tell(id, told, sessionId);
+    const visible = hiddenPage ? hiddenPage.strip(members) : members;
+    if (visible) this.#reply(id, visible, sessionId);
   }
 
   /** Delivers the deferred messages once the hidden page is known. */
-  #tellHeld(): void {
-    for (const tell of this.#held.splice(0)) tell();
+  #sendHeld(): void {
+    for (const deliver of this.#held.splice(0)) deliver();
   }
 
-  #tell(id: number | undefined, members: Buffer, sessionId: string | undefined): void {
+  #reply(id: number | undefined, members: Buffer, sessionId: string | undefined): void {
     if (this.left) return;
     const head = Buffer.from(id === undefined ? "{" : `{"id":${id},`);
     const tail = Buffer.from(sessionId === undefined ? "}" : `,"sessionId":${JSON.stringify(sessionId)}}`);
@@ -358,8 +358,8 @@ export class CdpClient {
  */
 function withHandler(dialogOpening: Buffer): Buffer {
   const message = membersOf(dialogOpening);
-  const told = { ...message, params: { ...message.params, hasBrowserHandler: true } };
-  return Buffer.from(JSON.stringify(told).slice(1, -1));
+  const visible = { ...message, params: { ...message.params, hasBrowserHandler: true } };
+  return Buffer.from(JSON.stringify(visible).slice(1, -1));
 }
 
 /** Returns whether a setting was refused because another session of the same process holds it. */

@@ -57,13 +57,13 @@ export class CdpProxy {
     this.#options = options;
     const { root } = options.connection;
     for (const event of ["Browser.downloadWillBegin", "Browser.downloadProgress"] as const) {
-      root.on(event, (params) => this.#tellDownload(event, params));
+      root.on(event, (params) => this.#notifyDownload(event, params));
     }
   }
 
   /** Returns whether a client receives the dialogs of a page and may answer before the session does. */
-  hearsDialogs(targetId: string): boolean {
-    return [...this.#clients].some((client) => client.hearsDialogs(targetId));
+  handlesDialogs(targetId: string): boolean {
+    return [...this.#clients].some((client) => client.handlesDialogs(targetId));
   }
 
   /** Serves a client until it disconnects. Yields messages in chunks. Throws `tier-limit` above 4 clients. */
@@ -83,7 +83,7 @@ export class CdpProxy {
     } finally {
       client.leave("lost");
       this.#clients.delete(client);
-      this.#tellEnd(client, performance.now() - beganAt);
+      this.#reportEnd(client, performance.now() - beganAt);
       await client.gone;
       await this.#options.heal().catch(() => undefined);
     }
@@ -170,11 +170,11 @@ export class CdpProxy {
   }
 
   /** Forwards a download event without the path on the worker. */
-  #tellDownload(event: string, params: object): void {
-    for (const client of this.#clients) client.tellDownload(event, { ...params, filePath: undefined });
+  #notifyDownload(event: string, params: object): void {
+    for (const client of this.#clients) client.notifyDownload(event, { ...params, filePath: undefined });
   }
 
-  #tellEnd({ left = "lost", messages, withheld }: CdpClient, durationMs: number): void {
+  #reportEnd({ left = "lost", messages, withheld }: CdpClient, durationMs: number): void {
     this.#options.feed.publish(SessionCdpDisconnectedEventSchema, {
       reason: left,
       messages: BigInt(messages),

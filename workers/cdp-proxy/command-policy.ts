@@ -70,8 +70,8 @@ export function browserMayKnowMore(version: string): boolean {
   return Number.parseInt(version, 10) > judgedChromium;
 }
 
-/** Decides on a command. `read` and `look` are called only if a rule needs the parameters and the context. */
-export function judgeCommand(method: string, read: () => Params, look: () => PolicyScene): PolicyDecision {
+/** Decides on a command. `read` and `readScene` are called only if a rule needs the parameters and the context. */
+export function judgeCommand(method: string, read: () => Params, readScene: () => PolicyScene): PolicyDecision {
   const verdict = methods.get(method)?.verdict ?? refusedDomains.get(method.slice(0, method.indexOf("."))) ?? unjudged;
-  return typeof verdict === "function" ? verdict(read(), look()) : verdict;
+  return typeof verdict === "function" ? verdict(read(), readScene()) : verdict;
 }

@@ -9,7 +9,7 @@ export const maxClientMessage = 100 * 2 ** 20;
 const patienceMs = 30_000;
 
 /** Milliseconds between checks for free memory. */
-const lookMs = 20;
+const pollMs = 20;
 
 /**
  * Assembles the messages of a client. A large message reserves the maximum length from the worker's total, because two
@@ -48,7 +48,7 @@ export class Inbox {
 
   async #makeRoom(): Promise<void> {
     const hasRoom = () => pipeTotals.largeBytes + maxClientMessage <= pipeBounds.allLargeBytes;
-    if (!(await waitUntil(hasRoom, { timeout: patienceMs, every: lookMs }))) {
+    if (!(await waitUntil(hasRoom, { timeout: patienceMs, every: pollMs }))) {
       this.#onSlow();
       throw new Error("no memory for a large message within 30 s");
     }

@@ -161,7 +161,7 @@ export class CdpConnection {
     const ours = sessionId === undefined ? this.root : this.#ours.get(sessionId);
     if (ours) {
       if (method === "Inspector.targetCrashed") this.#failPending(sessionId, crashed);
-      if (ours.hears(method)) ours.emit(method, parse(message).params);
+      if (ours.listensTo(method)) ours.emit(method, parse(message).params);
       return;
     }
     for (const user of this.#users) if (user.owns(sessionId)) user.receive(message);

@@ -141,7 +141,7 @@ export class CdpSession {
   }
 
   /** Whether an event has a listener. */
-  hears(name: string): boolean {
+  listensTo(name: string): boolean {
     return this.#listeners.has(name);
   }
 

@@ -72,10 +72,10 @@ async function boundLength(socket: Socket, family: number | undefined): Promise<
 function read(socket: Socket, length: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const settle = () => {
-      socket.off("readable", look);
+      socket.off("readable", onReadable);
       for (const event of ["error", "end", "close"]) socket.off(event, giveUp);
     };
-    const look = () => {
+    const onReadable = () => {
       const bytes: unknown = socket.read(length);
       if (!(bytes instanceof Buffer)) return;
       settle();
@@ -87,9 +87,9 @@ function read(socket: Socket, length: number): Promise<Buffer> {
       settle();
       reject(hungUp(error));
     };
-    socket.on("readable", look);
+    socket.on("readable", onReadable);
     for (const event of ["error", "end", "close"]) socket.once(event, giveUp);
     if (socket.destroyed) giveUp();
-    else look();
+    else onReadable();
   });
 }

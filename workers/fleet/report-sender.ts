@@ -5,7 +5,7 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import type { Reports } from "../base/reports.ts";
 import type { FleetLink } from "./fleet-link.ts";
 
-const lookMs = 100;
+const pollMs = 100;
 
 /** Sends reports to a control process in order, one batch at a time. */
 export class ReportSender {
@@ -34,7 +34,7 @@ export class ReportSender {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await this.#sendAll();
-      await sleep(lookMs, signal);
+      await sleep(pollMs, signal);
     }
   }
 

@@ -57,7 +57,7 @@ export interface DocumentSnapshot {
 /** State of a snapshot in progress. */
 interface Walk {
   readonly kept: Kept;
-  readonly wish: SnapshotOptions;
+  readonly options: SnapshotOptions;
   readonly find: string;
   readonly endsAt: number;
   readonly lines: string[];
@@ -67,7 +67,7 @@ interface Walk {
   readonly viewport: Clip;
   /** Elements visible at sample points of the viewport, with their ancestors. */
   readonly seen: () => ReadonlySet<Element>;
-  readonly told: Set<Node>;
+  readonly written: Set<Node>;
   /** Containers of the next line, outermost first. `line` is empty once written. */
   readonly around: { readonly element: Element; line: string }[];
   readonly doubtful: Element[];
@@ -84,7 +84,7 @@ interface Walk {
 /** An actionable match of a search, with its description. */
 interface Found {
   readonly element: Element;
-  readonly told: string;
+  readonly description: string;
 }
 
 /** A list of nodes being visited, with their common state. */
@@ -107,40 +107,40 @@ interface Place {
 /** Matches of the last search. */
 let lastFound: ReadonlyMap<number, Found> | undefined;
 
-export function look(wish: SnapshotOptions): DocumentSnapshot {
-  const kept = keep(wish.epoch);
-  if (!wish.isAgain && wish.find === "") kept.looks += 1;
+export function takeSnapshot(options: SnapshotOptions): DocumentSnapshot {
+  const kept = keep(options.epoch);
+  if (!options.isAgain && options.find === "") kept.snapshots += 1;
   watchChanges();
   const viewport = clips.viewportClip();
-  const clip = wish.clip ?? viewport;
-  const find = plain(wish.find);
+  const clip = options.clip ?? viewport;
+  const find = plain(options.find);
   const beganAt = performance.now();
   // The search gets only a part of the time, so that all nodes can be visited if the search takes too long.
-  const found = find === "" ? undefined : search(find, beganAt + 0.75 * wish.timeMs);
+  const found = find === "" ? undefined : search(find, beganAt + 0.75 * options.timeMs);
   let seen: ReadonlySet<Element> | undefined;
   const walk: Walk = {
     kept,
-    wish,
+    options,
     find,
-    endsAt: beganAt + wish.timeMs,
+    endsAt: beganAt + options.timeMs,
     lines: [],
     frames: [],
     holders: found?.holders,
     viewport,
     seen: () => (seen ??= seenIn(clip)),
-    told: new Set(),
+    written: new Set(),
     around: [],
     doubtful: [...(found?.doubtful ?? [])],
     found: new Map(),
-    isInView: wish.find === "",
+    isInView: options.find === "",
     text: "",
     textNode: undefined,
     visited: 0,
-    room: wish.room,
+    room: options.room,
     isCut: false,
   };
   walkThrough(walk, clip);
-  if (walk.isInView && wish.isWhole && !walk.isCut) {
+  if (walk.isInView && options.isWhole && !walk.isCut) {
     walk.isInView = false;
     walkThrough(walk, clip);
   }
@@ -164,8 +164,8 @@ export function numberFound(epoch: number, lines: readonly number[]): (number | 
   const found = lastFound;
   lastFound = undefined;
   return lines.map((line) => {
-    const { element, told } = found?.get(line) ?? {};
-    return element && told !== undefined ? numberOf(keep(epoch), element, told) : undefined;
+    const { element, description } = found?.get(line) ?? {};
+    return element && description !== undefined ? numberOf(keep(epoch), element, description) : undefined;
   });
 }
 
@@ -268,13 +268,13 @@ function describe(walk: Walk, place: Place, inner: Place, element: Element, box:
     const canAct = !isDisabled && isWithinReach(walk, place, element, box);
     if (canAct || (isDisabled && roles.isActive(element, role))) {
       endText(walk);
-      const told = roles.tell(element);
-      const { kept, wish } = walk;
-      const ref = canAct ? ` ref=s${kept.epoch}e${wish.isTentative ? 0 : numberFor(kept, element)}` : "";
-      const isAdded = addLine(walk, element, `${told}${ref}${roles.stateOf(element)}`);
-      if (canAct && isAdded && wish.isTentative) walk.found.set(walk.lines.length - 1, { element, told });
+      const description = roles.describe(element);
+      const { kept, options } = walk;
+      const ref = canAct ? ` ref=s${kept.epoch}e${options.isTentative ? 0 : numberFor(kept, element)}` : "";
+      const isAdded = addLine(walk, element, `${description}${ref}${roles.stateOf(element)}`);
+      if (canAct && isAdded && options.isTentative) walk.found.set(walk.lines.length - 1, { element, description });
       // A search does not update the descriptions of elements that it does not return.
-      else if (canAct && (isAdded || wish.find === "")) numberOf(kept, element, told);
+      else if (canAct && (isAdded || options.find === "")) numberOf(kept, element, description);
       const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
       const isShort = roles.contentOf(element, 160).length < 160;
       return isField ? undefined : { ...inner, isTold: isShort, isInActive: true };
@@ -282,7 +282,7 @@ function describe(walk: Walk, place: Place, inner: Place, element: Element, box:
     if (element instanceof HTMLSelectElement) return undefined;
   }
   if (role === "heading" || role === "img") {
-    const body = `${roles.tell(element)}${role === "heading" ? roles.stateOf(element) : ""}`;
+    const body = `${roles.describe(element)}${role === "heading" ? roles.stateOf(element) : ""}`;
     if (!place.isTold && body.includes('"')) {
       endText(walk);
       addLine(walk, element, body);
@@ -320,7 +320,7 @@ function isWithinReach(walk: Walk, place: Place, element: Element, box: DOMRect)
 function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): void {
   // Frames of less than 16 pixels a side are tracking pixels.
   const isTiny = box.width < 16 || box.height < 16;
-  if (isTiny || (!walk.isInView && walk.told.has(element))) return;
+  if (isTiny || (!walk.isInView && walk.written.has(element))) return;
   endText(walk);
   const name = tidy(roles.attribute(element, "title", 160) || roles.attribute(element, "name", 160), 160);
   const seen = clips.overlap(
@@ -355,9 +355,9 @@ function endText(walk: Walk): void {
 
 /** Adds a line, preceded by the lines of its containers. Returns false if the line was skipped or did not fit. */
 function addLine(walk: Walk, node: Node, body: string, isFrame = false): boolean {
-  if (walk.told.has(node) || walk.isCut) return false;
+  if (walk.written.has(node) || walk.isCut) return false;
   if (!isFrame && walk.find !== "" && !says(body, walk.find)) return false;
-  walk.told.add(node);
+  walk.written.add(node);
   for (const [indent, around] of walk.around.entries()) {
     if (around.line !== "") writeLine(walk, around.element, around.line, indent);
     around.line = "";

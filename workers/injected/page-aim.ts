@@ -2,7 +2,7 @@ import { type GuardOptions, guard, takes } from "./page-guard.ts";
 import { allNamed, firstNamed, staleness } from "./page-refs.ts";
 import type { ViewportPoint } from "./page-visibility.ts";
 import * as visibility from "./page-visibility.ts";
-import { type Seen, until, type Wish } from "./page-wait.ts";
+import { type ElementOptions, type Seen, until } from "./page-wait.ts";
 
 /** A rectangle of the viewport, in CSS pixels. */
 export interface Box extends ViewportPoint {
@@ -11,7 +11,7 @@ export interface Box extends ViewportPoint {
 }
 
 /** State kept between two attempts on an element. */
-interface Look {
+interface AimState {
   isDoubtful: boolean;
   element?: Element;
   box?: DOMRect;
@@ -32,7 +32,7 @@ let lastFrame: Element | undefined;
 let keptOffsets: readonly Offset[] | undefined;
 
 /** Returns the element once it is visible, and enabled if requested. */
-function findReady({ selector, isEnabled }: Wish): Seen<Element> {
+function findReady({ selector, isEnabled }: ElementOptions): Seen<Element> {
   const stale = staleness(selector);
   if (stale !== undefined) return { hindrance: stale, isFinal: true };
   const element = firstNamed(selector);
@@ -43,13 +43,13 @@ function findReady({ selector, isEnabled }: Wish): Seen<Element> {
 }
 
 /** Waits until an element can be hit, installs a guard for it, and returns the point to hit. */
-export function aim(wish: Wish & GuardOptions): Promise<Seen<ViewportPoint>> {
-  const look = newLook(wish.isDoubtful);
-  return until(wish.timeoutMs, () => {
-    const found = findReady(wish);
+export function aim(options: ElementOptions & GuardOptions): Promise<Seen<ViewportPoint>> {
+  const state = newAimState(options.isDoubtful);
+  return until(options.timeoutMs, () => {
+    const found = findReady(options);
     if ("hindrance" in found) return found;
-    const seen = pointAt(found.value, () => middleOf(found.value), look);
-    if ("value" in seen) guard({ expected: found.value, point: seen.value }, wish);
+    const seen = pointAt(found.value, () => middleOf(found.value), state);
+    if ("value" in seen) guard({ expected: found.value, point: seen.value }, options);
     return seen;
   });
 }
@@ -59,29 +59,29 @@ export function aim(wish: Wish & GuardOptions): Promise<Seen<ViewportPoint>> {
  * point is outside of the viewport.
  */
 export function aimThrough(
-  wish: GuardOptions & { point: ViewportPoint; timeoutMs: number },
+  options: GuardOptions & { point: ViewportPoint; timeoutMs: number },
 ): Promise<Seen<ViewportPoint | null>> {
-  const { point, timeoutMs, isDoubtful } = wish;
-  const look = { ...newLook(isDoubtful), scrolls: Number.POSITIVE_INFINITY };
+  const { point, timeoutMs, isDoubtful } = options;
+  const state = { ...newAimState(isDoubtful), scrolls: Number.POSITIVE_INFINITY };
   return until<ViewportPoint | null>(timeoutMs, () => {
     const frame = lastFrame;
     if (!frame?.isConnected) return { hindrance: "" };
     if (!visibility.hitAt(outerPoint(frame, point))) return { value: null };
-    const seen = pointAt(frame, () => outerPoint(frame, point), look);
-    if ("value" in seen) guard(undefined, wish);
+    const seen = pointAt(frame, () => outerPoint(frame, point), state);
+    if ("value" in seen) guard(undefined, options);
     return seen;
   });
 }
 
 /** Waits until an element is stable and in view, and returns its box. */
-export function show(wish: Wish & { keepsOffsets?: boolean }): Promise<Seen<Box>> {
-  const look = newLook(false);
-  return until(wish.timeoutMs, () => {
-    const found = findReady(wish);
+export function show(options: ElementOptions & { keepsOffsets?: boolean }): Promise<Seen<Box>> {
+  const state = newAimState(false);
+  return until(options.timeoutMs, () => {
+    const found = findReady(options);
     if ("hindrance" in found) return found;
-    if (wish.keepsOffsets) keepOffsets(found.value);
+    if (options.keepsOffsets) keepOffsets(found.value);
     const edge = isLarge(found.value) ? "start" : "needed";
-    const isMoving = mayMove(found.value, look) || (look.scrolls === 0 && bringIntoView(found.value, look, edge));
+    const isMoving = mayMove(found.value, state) || (state.scrolls === 0 && bringIntoView(found.value, state, edge));
     if (isMoving) return { hindrance: "keeps moving", isUnsettled: true };
     const { x, y, width, height } = visibility.boxOf(found.value);
     return { value: { x, y, width, height } };
@@ -118,22 +118,22 @@ export function outerBox({ x, y, width, height }: Box): Box | null {
 }
 
 /** Scrolls an element to the middle of all its scroll containers, including containers in outer documents. */
-export function reveal({ selector }: Pick<Wish, "selector">): void {
+export function reveal({ selector }: Pick<ElementOptions, "selector">): void {
   const element = firstNamed(selector);
   if (element) scrollIntoView(element, "center");
 }
 
-function newLook(isDoubtful: boolean): Look {
+function newAimState(isDoubtful: boolean): AimState {
   return { isDoubtful, scrolls: 0, scrollsAgainAt: 0 };
 }
 
 /** Returns the point at which to hit an element once it is stable, in view and uncovered. */
-function pointAt(element: Element, place: () => ViewportPoint | undefined, look: Look): Seen<ViewportPoint> {
-  if (mayMove(element, look)) return { hindrance: "keeps moving", isUnsettled: true };
+function pointAt(element: Element, place: () => ViewportPoint | undefined, state: AimState): Seen<ViewportPoint> {
+  if (mayMove(element, state)) return { hindrance: "keeps moving", isUnsettled: true };
   const point = place();
   const hit = point && visibility.hitAt(point);
   if (point && hit && takes(element, hit)) return { value: point };
-  if (bringIntoView(element, look)) return { hindrance: "is outside of the viewport", isUnsettled: true };
+  if (bringIntoView(element, state)) return { hindrance: "is outside of the viewport", isUnsettled: true };
   return { hindrance: hit ? `is covered by ${visibility.startTagOf(hit)}` : "is outside of the viewport" };
 }
 
@@ -141,36 +141,36 @@ function pointAt(element: Element, place: () => ViewportPoint | undefined, look:
  * Whether an element may move before the next frame: it is animated or was scrolled, and its box changed since the last
  * attempt.
  */
-function mayMove(element: Element, look: Look): boolean {
-  const last = look.element === element ? look.box : undefined;
-  const shownBefore = look.shownAt;
-  look.element = element;
-  look.box = visibility.boxOf(element);
-  look.shownAt = visibility.read(Document.prototype, "timeline", document).currentTime;
+function mayMove(element: Element, state: AimState): boolean {
+  const last = state.element === element ? state.box : undefined;
+  const shownBefore = state.shownAt;
+  state.element = element;
+  state.box = visibility.boxOf(element);
+  state.shownAt = visibility.read(Document.prototype, "timeline", document).currentTime;
   const animations = [...animationsOf(element)];
   // A pending animation still shows its initial position.
   if (animations.some(({ pending }) => pending)) return true;
   // If the timeline has not advanced since the last attempt, no movement is visible. About 1 of 100 attempts within a
   // frame already has the next frame's time.
-  if (animations.length > 0 && look.shownAt === shownBefore) return true;
-  return (look.isDoubtful || animations.length > 0) && !(last && visibility.isSameBox(last, look.box));
+  if (animations.length > 0 && state.shownAt === shownBefore) return true;
+  return (state.isDoubtful || animations.length > 0) && !(last && visibility.isSameBox(last, state.box));
 }
 
 /**
  * Scrolls to an element. If the element is still covered, later attempts align other edges. Returns whether the element
  * moved.
  */
-function bringIntoView(element: Element, look: Look, first: "needed" | "start" = "needed"): boolean {
+function bringIntoView(element: Element, state: AimState, first: "needed" | "start" = "needed"): boolean {
   const now = performance.now();
-  const block = ([first, "end", "center", "start"] as const)[look.scrolls];
-  if (!block || now < look.scrollsAgainAt) return false;
+  const block = ([first, "end", "center", "start"] as const)[state.scrolls];
+  if (!block || now < state.scrollsAgainAt) return false;
   const before = visibility.boxOf(element);
   scrollIntoView(element, block);
-  look.scrolls += 1;
-  look.scrollsAgainAt = now + 100;
+  state.scrolls += 1;
+  state.scrollsAgainAt = now + 100;
   const hasMoved = !visibility.isSameBox(before, visibility.boxOf(element));
   // A page's reaction to scrolling is visible in the next frame.
-  look.isDoubtful ||= hasMoved;
+  state.isDoubtful ||= hasMoved;
   return hasMoved;
 }
 
@@ -228,9 +228,9 @@ export function outerPoint(frame: Element, { x, y }: ViewportPoint): ViewportPoi
 }
 
 /** Runs `act` on an element once it is visible. `act` returns any further hindrance itself. */
-export function use<Value>(wish: Wish, act: (element: Element) => Seen<Value>): Promise<Seen<Value>> {
-  return until(wish.timeoutMs, () => {
-    const found = findReady(wish);
+export function use<Value>(options: ElementOptions, act: (element: Element) => Seen<Value>): Promise<Seen<Value>> {
+  return until(options.timeoutMs, () => {
+    const found = findReady(options);
     return "value" in found ? act(found.value) : found;
   });
 }
@@ -239,7 +239,7 @@ export function use<Value>(wish: Wish, act: (element: Element) => Seen<Value>): 
  * Returns the first match, visible or not, that is a file input or the label of one. Returns false if no match is, or a
  * hindrance if nothing matches.
  */
-export async function findFileInput({ selector, timeoutMs }: Wish): Promise<Element | false | string> {
+export async function findFileInput({ selector, timeoutMs }: ElementOptions): Promise<Element | false | string> {
   const seen = await until<Element | false>(timeoutMs, () => {
     const stale = staleness(selector);
     if (stale !== undefined) return { hindrance: stale, isFinal: true };
@@ -251,8 +251,8 @@ export async function findFileInput({ selector, timeoutMs }: Wish): Promise<Elem
 }
 
 /** Returns the element that contains a frame, or a hindrance. */
-export async function findFrame(wish: Wish): Promise<Element | string> {
-  const seen = await until(wish.timeoutMs, () => findReady(wish));
+export async function findFrame(options: ElementOptions): Promise<Element | string> {
+  const seen = await until(options.timeoutMs, () => findReady(options));
   lastFrame = "value" in seen ? seen.value : undefined;
   return "value" in seen ? seen.value : seen.hindrance;
 }

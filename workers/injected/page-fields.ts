@@ -18,7 +18,7 @@ export function coverFields(): boolean {
   for (const field of visibility.queryAll(document, "input[type=password]"))
     if (field instanceof HTMLInputElement && field.value !== "") keepSecret(field);
   const grey = "#808080";
-  const look = {
+  const style = {
     color: grey,
     webkitTextFillColor: grey,
     caretColor: grey,
@@ -29,7 +29,7 @@ export function coverFields(): boolean {
   };
   // An animation leaves the document unchanged and overrides all page styles that are not `!important`.
   const cover = (field: Element) =>
-    Element.prototype.animate.call(field, [look, look], { duration: 60_000, fill: "both" });
+    Element.prototype.animate.call(field, [style, style], { duration: 60_000, fill: "both" });
   uncoverFields();
   covers = [...secretFields].flatMap((known) => {
     const field = known.deref();

@@ -5,7 +5,7 @@ import * as visibility from "./page-visibility.ts";
 export type GuardedInput = "press" | "move";
 
 export interface GuardOptions {
-  readonly stroke: GuardedInput;
+  readonly gesture: GuardedInput;
   /** Whether the page moved during an earlier attempt. If so, boxes are compared over two frames. */
   readonly isDoubtful: boolean;
 }
@@ -45,10 +45,10 @@ export function takes(element: Element, hit: Element): boolean {
  *
  * Only listeners that the page added earlier to the window itself still receive a blocked event.
  */
-export function guard(mark: Mark | undefined, wish: GuardOptions & { timeoutMs: number }): void {
+export function guard(mark: Mark | undefined, guardOptions: GuardOptions & { timeoutMs: number }): void {
   release();
   const expected = mark?.expected;
-  const { stroke, timeoutMs, isDoubtful } = wish;
+  const { gesture, timeoutMs, isDoubtful } = guardOptions;
   const endsAt = performance.now() + timeoutMs;
   let box: DOMRect | undefined;
   const judge = (event: Event): Verdict => {
@@ -68,20 +68,20 @@ export function guard(mark: Mark | undefined, wish: GuardOptions & { timeoutMs: 
     const before = own.verdict;
     own.verdict = judge(event);
     // If the page received the press, the page receives the release as well.
-    const isForPage = own.verdict === "hit" || stroke === "move" || before === "hit";
+    const isForPage = own.verdict === "hit" || gesture === "move" || before === "hit";
     if (isForPage) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   };
   const press = "pointerdown mousedown pointerup mouseup click auxclick dblclick contextmenu touchstart touchend";
-  const types = stroke === "move" ? ["pointermove", "mousemove"] : press.split(" ");
+  const types = gesture === "move" ? ["pointermove", "mousemove"] : press.split(" ");
   const options = { capture: true, passive: false };
   for (const type of types) addEventListener(type, onEvent, options);
   // If the connection to the page is lost, the caller cannot remove the guard.
   const timer = setTimeout(() => own.remove(), timeoutMs + 10_000);
   const own: Guard = {
     verdict: "unseen",
-    pressed: stroke === "press" && mark && !isFrame(visibility.hitAt(mark.point)) ? mark : undefined,
+    pressed: gesture === "press" && mark && !isFrame(visibility.hitAt(mark.point)) ? mark : undefined,
     presses: presses(),
     remove() {
       clearTimeout(timer);

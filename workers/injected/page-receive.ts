@@ -1,5 +1,5 @@
 import { use } from "./page-aim.ts";
-import type { Seen, Wish } from "./page-wait.ts";
+import type { ElementOptions, Seen } from "./page-wait.ts";
 
 /** How an element can receive a text. */
 export type Reception =
@@ -17,8 +17,8 @@ interface Wanted {
 }
 
 /** Prepares an element for key input once it accepts text, or sets its value. */
-export function receiveText(wish: Wish, wanted: Wanted): Promise<Seen<Reception>> {
-  return use(wish, (element) => receive(element, wanted));
+export function receiveText(options: ElementOptions, wanted: Wanted): Promise<Seen<Reception>> {
+  return use(options, (element) => receive(element, wanted));
 }
 
 function receive(element: Element, { text, clear }: Wanted): Seen<Reception> {

@@ -1,4 +1,4 @@
-import { tell } from "./page-role.ts";
+import { describe } from "./page-role.ts";
 import { allMatches, findFirst } from "./page-visibility.ts";
 import { quote } from "./plain-text.ts";
 
@@ -15,7 +15,7 @@ export type Named = string | Ref;
 export interface Kept {
   readonly epoch: number;
   /** Number of snapshots so far. */
-  looks: number;
+  snapshots: number;
   last: number;
   readonly elements: Map<number, WeakRef<Element>>;
   readonly given: WeakMap<Element, Given>;
@@ -25,12 +25,12 @@ export interface Kept {
 /** Number and last description of an element. */
 interface Given {
   readonly number: number;
-  told: string;
+  description: string;
 }
 
 /** Text of a node in the last snapshot and in the snapshot before. */
 interface Shown {
-  readonly look: number;
+  readonly snapshot: number;
   readonly body: string;
   readonly before: string | undefined;
 }
@@ -39,7 +39,7 @@ let state: Kept | undefined;
 
 /** Returns the state kept for this document. Only the first call sets the document's number. */
 export function keep(epoch: number): Kept {
-  state ??= { epoch, looks: 0, last: 0, elements: new Map(), given: new WeakMap(), shown: new WeakMap() };
+  state ??= { epoch, snapshots: 0, last: 0, elements: new Map(), given: new WeakMap(), shown: new WeakMap() };
   return state;
 }
 
@@ -49,14 +49,14 @@ export function numberFor(kept: Kept, element: Element): number {
 }
 
 /** Returns the unique number of an element and records its description. */
-export function numberOf(kept: Kept, element: Element, told: string): number {
+export function numberOf(kept: Kept, element: Element, description: string): number {
   const known = kept.given.get(element);
   if (known) {
-    known.told = told;
+    known.description = description;
     return known.number;
   }
   kept.last = numberFor(kept, element);
-  kept.given.set(element, { number: kept.last, told });
+  kept.given.set(element, { number: kept.last, description });
   kept.elements.set(kept.last, new WeakRef(element));
   // Bounds the memory for pages that create elements without end.
   if (kept.elements.size > 20_000) for (const [oldest] of kept.elements.entries().take(1)) kept.elements.delete(oldest);
@@ -69,9 +69,9 @@ export function numberOf(kept: Kept, element: Element, told: string): number {
  */
 export function isNews(kept: Kept, node: Node, body: string): boolean {
   const last = kept.shown.get(node);
-  const before = last?.look === kept.looks ? last.before : last?.body;
-  kept.shown.set(node, { look: kept.looks, body, before });
-  return kept.looks > 1 && before !== body;
+  const before = last?.snapshot === kept.snapshots ? last.before : last?.body;
+  kept.shown.set(node, { snapshot: kept.snapshots, body, before });
+  return kept.snapshots > 1 && before !== body;
 }
 
 /** Returns the element of a reference, or all matches of a selector. */
@@ -99,7 +99,7 @@ export function staleness(ref: Named): string | undefined {
   if (ref.number > state.last) return "is unknown: no snapshot returned it";
   const element = elementOf(ref);
   if (!element) return "is gone from the page";
-  const told = state.given.get(element)?.told ?? "";
-  const now = told === "" ? "" : tell(element);
-  return now === told ? undefined : `was ${told} and is ${now} now`;
+  const description = state.given.get(element)?.description ?? "";
+  const now = description === "" ? "" : describe(element);
+  return now === description ? undefined : `was ${description} and is ${now} now`;
 }

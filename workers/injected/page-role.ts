@@ -80,7 +80,7 @@ export function isActive(element: Element, role: string): boolean {
 }
 
 /** Describes an element by role and name. */
-export function tell(element: Element): string {
+export function describe(element: Element): string {
   const subject = (element instanceof HTMLLabelElement && element.control) || element;
   const name = nameOf(subject) || nameOf(element);
   return `${roleOf(subject) || "clickable"}${name === "" ? "" : ` ${quote(name, 160)}`}`;

@@ -1,6 +1,6 @@
 // The script that a worker loads into the isolated world of a document.
 
-export { look, numberFound } from "./document-snapshot.ts";
+export { numberFound, takeSnapshot } from "./document-snapshot.ts";
 export {
   aim,
   aimThrough,

@@ -1,7 +1,7 @@
 import { outerPoint, use } from "./page-aim.ts";
 import type { ViewportPoint } from "./page-visibility.ts";
 import * as visibility from "./page-visibility.ts";
-import { nextFrame, type Seen, type Wish } from "./page-wait.ts";
+import { type ElementOptions, nextFrame, type Seen } from "./page-wait.ts";
 
 /**
  * Returns the scroll offsets around a point (default: the middle of the viewport). If a frame is shown at the point,
@@ -40,8 +40,8 @@ export async function settled({ at, offsets, timeoutMs }: Scrolled & { timeoutMs
   }
 }
 
-export function scrollElement(wish: Wish, { dx, dy }: { dx: number; dy: number }): Promise<Seen<null>> {
-  return use(wish, (element) => {
+export function scrollElement(options: ElementOptions, { dx, dy }: { dx: number; dy: number }): Promise<Seen<null>> {
+  return use(options, (element) => {
     element.scrollBy({ left: dx, top: dy, behavior: "instant" });
     return { value: null };
   });

@@ -1,11 +1,11 @@
 import { use } from "./page-aim.ts";
-import type { Seen, Wish } from "./page-wait.ts";
+import type { ElementOptions, Seen } from "./page-wait.ts";
 
 type Faults = Readonly<Record<string, string>>;
 
 /** Selects options of a `<select>` by value or else by label, once all of them exist. */
-export function chooseOptions(wish: Wish, values: readonly string[]): Promise<Seen<Faults | null>> {
-  return use(wish, (element) => choose(element, values));
+export function chooseOptions(elementOptions: ElementOptions, values: readonly string[]): Promise<Seen<Faults | null>> {
+  return use(elementOptions, (element) => choose(element, values));
 }
 
 function choose(element: Element, values: readonly string[]): Seen<Faults | null> {

@@ -15,19 +15,19 @@ export interface Hindrance {
 }
 
 /** The wanted element, and how long to wait for it. */
-export interface Wish {
+export interface ElementOptions {
   readonly selector: Named;
   readonly timeoutMs: number;
   /** Whether the element must be enabled. */
   readonly isEnabled?: boolean;
 }
 
-/** Calls `look` until it returns a value or time is up: after each document change, and periodically. */
-export async function until<Value>(timeoutMs: number, look: () => Seen<Value>): Promise<Seen<Value>> {
+/** Calls `check` until it returns a value or time is up: after each document change, and periodically. */
+export async function until<Value>(timeoutMs: number, check: () => Seen<Value>): Promise<Seen<Value>> {
   const endsAt = performance.now() + timeoutMs;
   for (;;) {
     const beganAt = performance.now();
-    const seen = look();
+    const seen = check();
     const now = performance.now();
     if ("value" in seen || seen.isFinal || now >= endsAt) return seen;
     if (seen.isUnsettled) {
@@ -53,13 +53,13 @@ export function nextFrame(max = 2_000): Promise<void> {
   });
 }
 
-/** Resolves when the document has changed, after at least `least` and at most `max` milliseconds. */
-function change(max: number, least: number): Promise<void> {
+/** Resolves when the document has changed, after at least `min` and at most `max` milliseconds. */
+function change(max: number, min: number): Promise<void> {
   return new Promise((resolve) => {
     const observer = new MutationObserver(() => {
       observer.disconnect();
       clearTimeout(timer);
-      setTimeout(resolve, least);
+      setTimeout(resolve, min);
     });
     const timer = setTimeout(() => {
       observer.disconnect();
@@ -97,11 +97,11 @@ function hasVisible(selector: Named): boolean {
 }
 
 /** Waits until a text is visible. Returns the texts of at most `max` places that contain it. */
-export function waitForText(wish: { text: string; timeoutMs: number; max: number }): Promise<Seen<string[]>> {
-  return until(wish.timeoutMs, () => {
-    const found = findText(wish.text, Math.max(1, wish.max));
+export function waitForText(searchOptions: { text: string; timeoutMs: number; max: number }): Promise<Seen<string[]>> {
+  return until(searchOptions.timeoutMs, () => {
+    const found = findText(searchOptions.text, Math.max(1, searchOptions.max));
     if (found.length === 0) return { hindrance: "did not appear within the timeout" };
-    return { value: found.slice(0, wish.max).map(wordsAround) };
+    return { value: found.slice(0, searchOptions.max).map(wordsAround) };
   });
 }
 

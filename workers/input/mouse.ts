@@ -74,7 +74,7 @@ export class Mouse {
   }
 
   /** Sends a wheel event at a point, in CSS pixels. */
-  async turnWheel(at: Point, by: Point): Promise<void> {
+  async dispatchWheel(at: Point, by: Point): Promise<void> {
     await this.#cdp.send("Input.dispatchMouseEvent", { type: "mouseWheel", ...at, deltaX: by.x, deltaY: by.y });
   }
 

@@ -27,7 +27,7 @@ export function play({ keyboard, mouse, touchScreen }: PageInput, event: Happeni
     case "pointerUp":
       return mouse.up(event.value.clickCount ?? 1, buttonOf(event.value.button), event.value);
     case "wheel":
-      return mouse.turnWheel(event.value, { x: event.value.dx, y: event.value.dy });
+      return mouse.dispatchWheel(event.value, { x: event.value.dx, y: event.value.dy });
     case "keyDown":
       return keyboard.down(keyOf(event.value), event.value.key);
     case "keyUp":

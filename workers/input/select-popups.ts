@@ -11,7 +11,7 @@ import { findOpenSelect, forget, isOpen, type OpenSelect, readOptions, stepsTo }
 import { inputOf } from "./page-input.ts";
 
 /** Longest time in milliseconds to find an open list. */
-const lookMs = 2_000;
+const checkMs = 2_000;
 /** Longest time in milliseconds to apply a choice. */
 const chooseMs = 5_000;
 
@@ -35,7 +35,7 @@ export class SelectPopups {
   #open: OpenList | undefined;
   /** The page to check next. */
   #next: SessionPage | undefined;
-  #isLooking = false;
+  #isChecking = false;
 
   constructor(questions: Pick<PendingQuestions, "ask" | "holder">) {
     this.#questions = questions;
@@ -59,23 +59,23 @@ export class SelectPopups {
   touched(page: SessionPage): void {
     if (this.#questions.holder === undefined) return;
     this.#next = page;
-    if (!this.#isLooking) void this.#lookOn();
+    if (!this.#isChecking) void this.#checkPages();
   }
 
-  async #lookOn(): Promise<void> {
-    this.#isLooking = true;
+  async #checkPages(): Promise<void> {
+    this.#isChecking = true;
     for (let page = this.#next; page; page = this.#next) {
       this.#next = undefined;
       // Ignores errors: the page may be gone or hang.
-      await this.#look(page).catch(() => undefined);
+      await this.#check(page).catch(() => undefined);
       await setTimeout(pauseMs);
     }
-    this.#isLooking = false;
+    this.#isChecking = false;
   }
 
-  async #look(page: SessionPage): Promise<void> {
+  async #check(page: SessionPage): Promise<void> {
     const { tab } = page;
-    using progress = new CommandProgress(lookMs, []);
+    using progress = new CommandProgress(checkMs, []);
     const known = this.#open;
     if (known && (await isOpen(known.select, progress).catch(() => false))) return;
     if (known) this.#end(known);

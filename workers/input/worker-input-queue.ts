@@ -88,7 +88,7 @@ export class WorkerInputQueue {
   clear(): void {
     for (const { page, places } of this.#waiting.splice(0)) this.#loadOf(page).places -= places;
     this.release();
-    this.#tellEased();
+    this.#notifyEased();
   }
 
   #loadOf(page: PageInput): Load {
@@ -114,10 +114,10 @@ export class WorkerInputQueue {
 
   #ease(page: PageInput, places: number): void {
     this.#loadOf(page).places -= places;
-    this.#tellEased();
+    this.#notifyEased();
   }
 
-  #tellEased(): void {
+  #notifyEased(): void {
     this.#eased?.resolve();
     this.#eased = undefined;
   }

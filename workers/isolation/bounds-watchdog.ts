@@ -5,7 +5,7 @@ import type { Slot } from "./slot.ts";
 import { exactMemory, type Occupant, SlotCensus, type SlotUsage } from "./slot-census.ts";
 
 /** Milliseconds between checks. Checking 16 sessions costs 0.6 % of a core. */
-const lookMs = 1_500;
+const checkMs = 1_500;
 /** Milliseconds between checks above half of the memory bound. */
 const alertMs = 200;
 
@@ -62,7 +62,7 @@ export class BoundsWatchdog {
       },
       () => undefined,
     );
-    this.#lookIn(lookMs);
+    this.#checkIn(checkMs);
   }
 
   stop(): void {
@@ -70,15 +70,15 @@ export class BoundsWatchdog {
     clearTimeout(this.#timer);
   }
 
-  #lookIn(ms: number): void {
+  #checkIn(ms: number): void {
     if (this.#isStopped) return;
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      this.#look();
+      this.#check();
     }, ms);
   }
 
-  #look(): void {
+  #check(): void {
     for (const attended of this.#attended) if (attended.slot.isKilled) this.#attended.delete(attended);
     const all = [...this.#attended];
     if (all.length === 0) return;
@@ -87,11 +87,11 @@ export class BoundsWatchdog {
       const usage = usages[index];
       if (usage) this.#judge(attended, usage);
     }
-    void this.#diskWatch.look([...this.#attended], (attended, bytes) =>
+    void this.#diskWatch.measure([...this.#attended], (attended, bytes) =>
       this.#over(attended, "disk", inMebibytes(bytes)),
     );
     const { memoryBytes } = this.#options.bounds;
-    this.#lookIn(usages.some((usage) => usage.memoryBytes > memoryBytes / 2) ? alertMs : lookMs);
+    this.#checkIn(usages.some((usage) => usage.memoryBytes > memoryBytes / 2) ? alertMs : checkMs);
   }
 
   #judge(attended: Attended, usage: SlotUsage): void {

@@ -113,8 +113,8 @@ const disabledFeatures = [
 ];
 
 /** Returns the command line of a browser that is controlled over a pipe and starts with one blank page. */
-export function browserFlags(wish: FlagOptions): string[] {
-  const { runtime, sandbox, relayPort, directory, extension, extra = [] } = wish;
+export function browserFlags(options: FlagOptions): string[] {
+  const { runtime, sandbox, relayPort, directory, extension, extra = [] } = options;
   const features: Record<string, string[]> = { enable: [...enabledFeatures], disable: [...disabledFeatures] };
   for (const flag of extra) {
     const [, verb = "", names = ""] = featuresFlag.exec(flag) ?? [];

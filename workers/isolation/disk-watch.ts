@@ -27,7 +27,7 @@ export class DiskWatch {
   }
 
   /** Measures owners that are due and reports each that exceeds the bound. Does nothing while a measurement runs. */
-  async look<Owner extends MeasuredDirectories>(
+  async measure<Owner extends MeasuredDirectories>(
     owners: readonly Owner[],
     onOver: (owner: Owner, bytes: number) => void,
     now = performance.now(),

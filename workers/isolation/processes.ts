@@ -7,9 +7,9 @@ import { readKernelFile } from "./kernel-file.ts";
 const pollMs = 5;
 
 /** Timeout of one `kill -9 -1` in milliseconds. */
-const strokeMs = 5_000;
+const killMs = 5_000;
 /** Maximum attempts, because the slot's processes may kill the killer first. */
-const maxStrokes = 10;
+const maxKillAttempts = 10;
 
 /** World-readable process information. Zombies are not listed. */
 export interface ProcessEntry {
@@ -122,8 +122,8 @@ export async function killProcesses(
  */
 export async function killUid(confine: readonly string[]): Promise<boolean> {
   const [command = "", ...parameters] = [...confine, "sh", "-c", "kill -9 -1"];
-  for (let stroke = 0; stroke < maxStrokes; stroke += 1) {
-    const child = spawn(command, parameters, { stdio: "ignore", cwd: "/", timeout: strokeMs, killSignal: "SIGKILL" });
+  for (let attempt = 0; attempt < maxKillAttempts; attempt += 1) {
+    const child = spawn(command, parameters, { stdio: "ignore", cwd: "/", timeout: killMs, killSignal: "SIGKILL" });
     const status = await new Promise((resolve) => child.once("exit", resolve).once("error", resolve));
     if (status === 0) return true;
   }

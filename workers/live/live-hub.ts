@@ -23,7 +23,7 @@ const maxViewers = 32;
 const stateDelay = 100;
 
 /** Milliseconds between polls for changes without events, such as a title set by a script. */
-const lookEvery = 1_000;
+const pollEvery = 1_000;
 
 export interface LiveBrowser {
   readonly pages: PageRegistry;
@@ -58,7 +58,7 @@ export class LiveHub {
   #unlisten: (() => void) | undefined;
   #activity: Disposable | undefined;
   #stateTimer: NodeJS.Timeout | undefined;
-  #looks: NodeJS.Timeout | undefined;
+  #statePoll: NodeJS.Timeout | undefined;
   #state: LiveState | undefined;
   #isChanged = false;
 
@@ -66,7 +66,7 @@ export class LiveHub {
     this.#browser = browser;
     this.#publication = publication;
     this.#screencast = new Screencast(browser.pages, {
-      onFrame: (frame) => this.#tellAll({ frame }),
+      onFrame: (frame) => this.#sendAll({ frame }),
       wantsFrame: () => [...this.#viewers].some(({ wantsFrame }) => wantsFrame),
     });
   }
@@ -82,9 +82,9 @@ export class LiveHub {
     this.#session = session;
     this.#viewers.add(viewer);
     const media = this.#publication ? "livekit" : "frames";
-    viewer.tell({ hello: create(LiveHelloSchema, { sessionId: session.id, viewer: who, media }) });
-    this.#tellViewers();
-    if (this.#state) viewer.tell({ state: this.#state });
+    viewer.send({ hello: create(LiveHelloSchema, { sessionId: session.id, viewer: who, media }) });
+    this.#sendViewers();
+    if (this.#state) viewer.send({ state: this.#state });
     this.#attend(viewer);
     void this.#takeAll(viewer, requests);
     try {
@@ -92,7 +92,7 @@ export class LiveHub {
     } finally {
       viewer.leave();
       this.#viewers.delete(viewer);
-      this.#tellViewers();
+      this.#sendViewers();
       this.#sync();
     }
   }
@@ -100,7 +100,7 @@ export class LiveHub {
   /** Schedules a state message after a possible change. */
   changed(): void {
     this.#isChanged = true;
-    if (this.#viewers.size > 0) this.#stateTimer ??= setTimeout(() => void this.#tellState(), stateDelay);
+    if (this.#viewers.size > 0) this.#stateTimer ??= setTimeout(() => void this.#sendState(), stateDelay);
   }
 
   /** Ends all viewers when the session has ended. */
@@ -136,7 +136,7 @@ export class LiveHub {
   #attend(viewer: Viewer): void {
     this.#sync();
     const frame = this.#screencast.last;
-    if (frame && viewer.seesFrames) viewer.tell({ frame });
+    if (frame && viewer.seesFrames) viewer.send({ frame });
     this.#screencast.goOn();
   }
 
@@ -154,21 +154,21 @@ export class LiveHub {
         this.#publication?.follow();
         this.changed();
       });
-      this.#looks ??= setInterval(() => this.changed(), lookEvery);
+      this.#statePoll ??= setInterval(() => this.changed(), pollEvery);
       if (!this.#state) this.changed();
       return;
     }
-    this.#looks = void clearInterval(this.#looks);
+    this.#statePoll = void clearInterval(this.#statePoll);
     this.#unlisten = void this.#unlisten?.();
     this.#stateTimer = void clearTimeout(this.#stateTimer);
     this.#state = undefined;
   }
 
-  #tellViewers(): void {
-    this.#tellAll({ viewers: create(LiveViewersSchema, { viewers: [...this.#viewers].map(({ who }) => who) }) });
+  #sendViewers(): void {
+    this.#sendAll({ viewers: create(LiveViewersSchema, { viewers: [...this.#viewers].map(({ who }) => who) }) });
   }
 
-  async #tellState(): Promise<void> {
+  async #sendState(): Promise<void> {
     this.#isChanged = false;
     const pages = await summarizePages(this.#browser.pages);
     this.#stateTimer = undefined;
@@ -177,10 +177,10 @@ export class LiveHub {
     const state = create(LiveStateSchema, { ...this.#session?.describe(), pages, viewport: this.#browser.viewport() });
     if (this.#state && equals(LiveStateSchema, this.#state, state)) return;
     this.#state = state;
-    this.#tellAll({ state });
+    this.#sendAll({ state });
   }
 
-  #tellAll(news: Parameters<Viewer["tell"]>[0]): void {
-    for (const viewer of this.#viewers) viewer.tell(news);
+  #sendAll(news: Parameters<Viewer["send"]>[0]): void {
+    for (const viewer of this.#viewers) viewer.send(news);
   }
 }

@@ -53,7 +53,7 @@ export class LiveKitSignal implements Disposable {
       // Binary messages precede the switch to JSON and confirm the join.
       if (isBinary) return;
       try {
-        const left = hear(String(data), listener);
+        const left = receive(String(data), listener);
         if (left !== undefined) resolve(left);
       } catch (error) {
         resolve(`failed to read the media server's message: ${String(error)}`);
@@ -109,7 +109,7 @@ export class LiveKitSignal implements Disposable {
 }
 
 /** Passes a message to the listener. Returns the reason if the server ends the connection. */
-function hear(text: string, listener: SignalListener): string | undefined {
+function receive(text: string, listener: SignalListener): string | undefined {
   // The boundary where a server message gets its type.
   const { answer, trickle, trackPublished, refreshToken, leave }: SignalResponse = JSON.parse(text);
   if (trackPublished) listener.onPublished();

@@ -23,7 +23,7 @@ const maxRetryDelay = 10_000;
 const publishWithin = 10_000;
 
 /** Milliseconds between polls of the page's size, which has no event. */
-const lookEvery = 500;
+const pollEvery = 500;
 /** Milliseconds for the page to return its size. */
 const sizeWithin = 500;
 
@@ -52,7 +52,7 @@ export class Publication {
   /** Ends the current publication, so that a new one starts. */
   #giveUp: ((why: string) => void) | undefined;
   #size = { width: 0, height: 0 };
-  #looking: Promise<void> | undefined;
+  #updating: Promise<void> | undefined;
   #isBehind = false;
   #tokenChanged = Promise.withResolvers<void>();
 
@@ -79,8 +79,8 @@ export class Publication {
   /** Switches to the active page if the page, its tab or its size has changed. */
   follow(): void {
     this.#isBehind = true;
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
+    this.#updating ??= this.#update().finally(() => {
+      this.#updating = undefined;
     });
   }
 
@@ -163,7 +163,7 @@ export class Publication {
     this.#capture = capture;
     this.#giveUp = broken.resolve;
     this.#shown = shown;
-    const timer = setInterval(() => this.follow(), lookEvery);
+    const timer = setInterval(() => this.follow(), pollEvery);
     stack.defer(() => {
       this.#capture = undefined;
       clearInterval(timer);
@@ -176,7 +176,7 @@ export class Publication {
    * Captures the current page at its current size. If that fails, restarts the publication: the browser keeps the tab
    * marked as captured until the capturing page is closed.
    */
-  async #look(): Promise<void> {
+  async #update(): Promise<void> {
     while (this.#isBehind) {
       this.#isBehind = false;
       const { shown: page } = this.#parts.pages;

@@ -36,7 +36,7 @@ export class Screencast {
   readonly #pages: PageRegistry;
   readonly #listener: FrameListener;
   /** Sessions that we subscribed to. */
-  readonly #heard = new WeakSet<CdpSession>();
+  readonly #subscribed = new WeakSet<CdpSession>();
   #isOn = false;
   #tab: Tab | undefined;
   #sequence = 0n;
@@ -98,8 +98,8 @@ export class Screencast {
 
   #begin(tab: Tab): void {
     const { session } = tab;
-    if (!this.#heard.has(session)) {
-      this.#heard.add(session);
+    if (!this.#subscribed.has(session)) {
+      this.#subscribed.add(session);
       session.on("Page.screencastFrame", (frame) => this.#take(session, frame));
       session.on("Page.frameResized", () => this.#startAnew(session));
     }

@@ -59,7 +59,7 @@ export class Viewer {
   }
 
   /** Queues messages, replacing pending ones of the same kind. */
-  tell(news: News): void {
+  send(news: News): void {
     Object.assign(this.#news, news);
     this.#wake?.();
   }

@@ -6,7 +6,7 @@ export class Changes {
   readonly #listeners = new Set<() => void>();
 
   /** Notifies all waiters and listeners. */
-  tell(): void {
+  notify(): void {
     this.#next?.resolve();
     this.#next = undefined;
     for (const listener of this.#listeners) listener();
@@ -19,23 +19,23 @@ export class Changes {
   }
 
   /**
-   * Resolves with the first value from `look` that is not undefined, or with undefined after `maxMs` or the
-   * command's remaining time. Rejects if the command is aborted or `look` throws.
+   * Resolves with the first value from `check` that is not undefined, or with undefined after `maxMs` or the
+   * command's remaining time. Rejects if the command is aborted or `check` throws.
    */
   async until<Value>(
-    look: () => Value | undefined,
+    check: () => Value | undefined,
     progress: Progress,
     maxMs = Number.POSITIVE_INFINITY,
   ): Promise<Value | undefined> {
     let isLate = false;
     const onLate = () => {
       isLate = true;
-      this.tell();
+      this.notify();
     };
     const timer = setTimeout(onLate, Math.min(progress.remaining(), maxMs));
     try {
       for (;;) {
-        const found = look();
+        const found = check();
         if (found !== undefined || isLate) return found;
         this.#next ??= Promise.withResolvers();
         await progress.race(this.#next.promise);
@@ -55,7 +55,7 @@ export class Changes {
     let isSettled = false;
     const settle = () => {
       isSettled = true;
-      this.tell();
+      this.notify();
     };
     promise.then(settle, settle);
     await this.until(() => isSettled || isMoot() || undefined, progress, maxMs);

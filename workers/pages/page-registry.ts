@@ -93,7 +93,7 @@ export class PageRegistry implements TargetListener {
   activate(sessionPage: SessionPage): void {
     removeFrom(this.#recent, sessionPage);
     this.#recent.push(sessionPage);
-    this.changes.tell();
+    this.changes.notify();
   }
 
   /** Opens a blank page and makes it active. Throws `conflict` if the session already has 32 pages. */
@@ -118,7 +118,7 @@ export class PageRegistry implements TargetListener {
     if (!isCrashed) await sessionPage.crash();
     const old = sessionPage.replaceTab(tab);
     this.#listener.onTab(sessionPage);
-    this.changes.tell();
+    this.changes.notify();
     this.#closeTab(old).catch(() => undefined);
   }
 
@@ -170,7 +170,7 @@ export class PageRegistry implements TargetListener {
     this.#recent.push(sessionPage);
     this.#listener.onTab(sessionPage);
     this.#listener.onOpened(sessionPage);
-    this.changes.tell();
+    this.changes.notify();
   }
 
   #remove(sessionPage: SessionPage): void {
@@ -178,7 +178,7 @@ export class PageRegistry implements TargetListener {
     removeFrom(this.#recent, sessionPage);
     if (this.#isClosed) return;
     this.#listener.onClosed(sessionPage);
-    this.changes.tell();
+    this.changes.notify();
     if (this.#pages.length > 0) return;
     this.#newTab().then(
       (tab) => this.#add(tab),

@@ -15,7 +15,7 @@ export interface DocumentAnswer {
   readonly url: string;
   readonly status: number;
   /** Whether the response has the relay's refusal header. Sites can fake it. */
-  readonly looksBlocked: boolean;
+  readonly seemsBlocked: boolean;
   /** Whether Cloudflare replaced the document with a challenge. */
   readonly isMitigated: boolean;
 }
@@ -126,7 +126,7 @@ export class PageTraffic {
     this.answer = {
       url: response.url,
       status: response.status,
-      looksBlocked: header(blockedHeader) !== undefined,
+      seemsBlocked: header(blockedHeader) !== undefined,
       isMitigated: header("cf-mitigated") === "challenge",
     };
   }

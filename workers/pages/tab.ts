@@ -176,14 +176,14 @@ export class Tab {
   dropSession(session: CdpSession): void {
     this.#sessions.delete(session);
     this.traffic.drop(session);
-    this.changes.tell();
+    this.changes.notify();
   }
 
   /** Called when the browser has closed the tab. */
   close(): void {
     this.isClosed = true;
     for (const listener of this.#listeners) listener.onClosed?.();
-    this.changes.tell();
+    this.changes.notify();
   }
 
   #followPage(session: CdpSession): void {
@@ -195,13 +195,13 @@ export class Tab {
       if (disposition === "newTab" || disposition === "newWindow") this.windows += 1;
       if (disposition !== "currentTab" || frameId !== this.mainFrameId) return;
       this.requested += 1;
-      this.changes.tell();
+      this.changes.notify();
     });
     session.on("Page.frameStartedNavigating", ({ frameId, loaderId, navigationType }) => {
       if (frameId !== this.mainFrameId || sameDocument.test(navigationType)) return;
       this.started += 1;
       this.#destination = loaderId;
-      this.changes.tell();
+      this.changes.notify();
     });
     session.on("Page.frameStoppedLoading", ({ frameId }) => {
       if (frameId === this.mainFrameId) this.#arrive();
@@ -236,14 +236,14 @@ export class Tab {
     if (!isMain) return;
     // The error page of a failed navigation may commit while the next navigation is pending.
     if (loaderId === this.#destination || !this.isErrorPage) this.#arrive();
-    else this.changes.tell();
+    else this.changes.notify();
   }
 
   #onAddress(frameId: string, url: string, session: CdpSession): void {
     const frame = this.#frameOf(frameId, this.#frames.get(frameId)?.parentId, url, session);
     this.#frames.set(frameId, frame);
     for (const listener of this.#listeners) listener.onNavigated?.(frame, frameId === this.mainFrameId);
-    this.changes.tell();
+    this.changes.notify();
   }
 
   #onFrameGone(frameId: string): void {
@@ -259,13 +259,13 @@ export class Tab {
     if (loaderId !== this.#loaderId) return;
     this.#states.add(state);
     if (state === "load") for (const listener of this.#listeners) listener.onLoaded?.();
-    this.changes.tell();
+    this.changes.notify();
   }
 
   /** The main frame's navigation has ended, with or without a document. */
   #arrive(): void {
     this.#destination = undefined;
-    this.changes.tell();
+    this.changes.notify();
   }
 
   #frameOf(id: string, parentId: string | undefined, url: string, session: CdpSession): Frame {

@@ -137,13 +137,13 @@ export class BrowserPool {
   }
 
   /** Returns a browser with its first page open. Throws `capacity-unavailable` if there is no free slot. */
-  async take(wish: BrowserOptions): Promise<SessionBrowser> {
+  async take(browserOptions: BrowserOptions): Promise<SessionBrowser> {
     const began = performance.now();
     // Sessions with a profile cannot use a warm browser, so they do not count as demand.
-    if (!wish.makeProfile) this.#demand.get(wish.runtime)?.note(began);
+    if (!browserOptions.makeProfile) this.#demand.get(browserOptions.runtime)?.note(began);
     try {
-      const warm = wish.makeProfile ? undefined : await this.#takeWarm(wish);
-      const { how, browser } = warm ?? (await this.#launch(wish));
+      const warm = browserOptions.makeProfile ? undefined : await this.#takeWarm(browserOptions);
+      const { how, browser } = warm ?? (await this.#launch(browserOptions));
       this.#options.onReady?.(how, (performance.now() - began) / 1_000);
       return browser;
     } finally {
@@ -154,14 +154,16 @@ export class BrowserPool {
     }
   }
 
-  async #takeWarm(wish: BrowserOptions): Promise<{ how: BrowserOrigin; browser: SessionBrowser } | undefined> {
-    const warm = this.#pick(wish.runtime) ?? (await this.#claim(wish));
+  async #takeWarm(
+    browserOptions: BrowserOptions,
+  ): Promise<{ how: BrowserOrigin; browser: SessionBrowser } | undefined> {
+    const warm = this.#pick(browserOptions.runtime) ?? (await this.#claim(browserOptions));
     if (!warm) return undefined;
     try {
-      return { how: "adopted", browser: await raceSignal(warm.adopt(wish.device), wish.signal) };
+      return { how: "adopted", browser: await raceSignal(warm.adopt(browserOptions.device), browserOptions.signal) };
     } catch (error) {
       this.#dispose(warm);
-      wish.signal.throwIfAborted();
+      browserOptions.signal.throwIfAborted();
       this.#options.log.warn({ err: error }, "failed to adopt a warm browser");
       return undefined;
     }
@@ -186,7 +188,7 @@ export class BrowserPool {
     }
   }
 
-  async #launch(wish: BrowserOptions): Promise<{ how: BrowserOrigin; browser: SessionBrowser }> {
+  async #launch(browserOptions: BrowserOptions): Promise<{ how: BrowserOrigin; browser: SessionBrowser }> {
     const slot = this.#options.slots.acquire() ?? (await this.#evict());
     if (!slot)
       throw fail(
@@ -194,8 +196,8 @@ export class BrowserPool {
         {},
         { retryAfter: 1, detail: "the worker has no free slot: try again in a moment" },
       );
-    const warm = await this.#launchIn(slot, wish, wish.makeProfile?.(slot));
-    return { how: "launched", browser: await warm.adopt(wish.device) };
+    const warm = await this.#launchIn(slot, browserOptions, browserOptions.makeProfile?.(slot));
+    return { how: "launched", browser: await warm.adopt(browserOptions.device) };
   }
 
   /** Disposes of the oldest warm browser, else of an unclaimed launch, and returns a free slot. */
@@ -275,8 +277,8 @@ export class BrowserPool {
     const given = new AbortController();
     const unwanted = AbortSignal.any([this.#stopping.signal, given.signal]);
     const signal = AbortSignal.any([unwanted, AbortSignal.timeout(launchMs)]);
-    const wish = { runtime, device: this.#device, signal };
-    const warm = this.#launchIn(slot, wish).catch((error: unknown) => {
+    const browserOptions = { runtime, device: this.#device, signal };
+    const warm = this.#launchIn(slot, browserOptions).catch((error: unknown) => {
       if (unwanted.aborted) return undefined;
       this.#options.log.warn({ err: error, runtime }, "failed to launch a browser ahead of demand");
       this.#launchFails = true;

@@ -6,13 +6,13 @@ const share = 5_000 / windowMs;
 
 /** Computes how many browsers of a runtime to keep warm from recent requests. */
 export class Demand {
-  readonly #least: number;
+  readonly #min: number;
   readonly #max: number;
   #asked: number[] = [];
 
-  /** Keeps at least `least` browsers even without demand, and at most `max`. */
-  constructor(least: number, max: number) {
-    this.#least = least;
+  /** Keeps at least `min` browsers even without demand, and at most `max`. */
+  constructor(min: number, max: number) {
+    this.#min = min;
     this.#max = max;
   }
 
@@ -24,6 +24,6 @@ export class Demand {
   /** Returns the number of browsers to keep warm. */
   target(now: number): number {
     this.#asked = this.#asked.filter((at) => now - at < windowMs);
-    return Math.min(this.#max, Math.max(this.#least, Math.ceil(this.#asked.length * share)));
+    return Math.min(this.#max, Math.max(this.#min, Math.ceil(this.#asked.length * share)));
   }
 }

@@ -101,7 +101,7 @@ export class SessionBrowser {
       processSettings: createProcessSettings(process.targets, () => this.#device),
       heal: () => this.wear(this.#device),
     });
-    this.openDialogs.patienceMs = (targetId) => (this.cdpProxy.hearsDialogs(targetId) ? clientDialogMs : 0);
+    this.openDialogs.patienceMs = (targetId) => (this.cdpProxy.handlesDialogs(targetId) ? clientDialogMs : 0);
     this.pages = new PageRegistry(process, {
       onOpened: (page) => this.#onOpened(page),
       onTab: (page) => this.#attend(page),

@@ -8,7 +8,7 @@ export type PressureKind = keyof Pressure;
 const kinds: readonly PressureKind[] = ["memory", "memory_stall", "cpu"];
 
 /** Milliseconds between readings. A session takes longer to grow. */
-const lookMs = 500;
+const pollMs = 500;
 
 /** Thresholds in percent at which the worker closes. 100 means never. */
 export interface CloseAt {
@@ -62,8 +62,8 @@ export class PressureWatch {
 
   /** Reads the pressure now and starts periodic readings. */
   start(): void {
-    this.look();
-    this.#timer ??= setInterval(() => this.look(), lookMs);
+    this.measure();
+    this.#timer ??= setInterval(() => this.measure(), pollMs);
   }
 
   stop(): void {
@@ -72,7 +72,7 @@ export class PressureWatch {
   }
 
   /** Reads the pressure once. */
-  look(now = performance.now()): void {
+  measure(now = performance.now()): void {
     const before = this.closedBy;
     const pressure = this.#options.read();
     this.#pressure = pressure;

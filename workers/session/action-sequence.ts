@@ -19,7 +19,7 @@ export interface WorkResult extends ActionResult {
 type SequenceScene = ActionScene & ObserveScene;
 
 /** Runs actions in sequence while the page stays the same. Then observes the page if requested. */
-export async function actAndLook(scene: SequenceScene, request: InteractRequest): Promise<WorkResult> {
+export async function actAndObserve(scene: SequenceScene, request: InteractRequest): Promise<WorkResult> {
   const { tab } = scene.sessionPage;
   const { started } = tab;
   let result: WorkResult = await interact(scene, request.action);
@@ -43,15 +43,15 @@ export async function actAndLook(scene: SequenceScene, request: InteractRequest)
     }
     break;
   }
-  const looked = request.observe && (await lookAfter(scene, request.observe));
-  return { ...result, done, ...(looked && { observation: looked }) };
+  const observation = request.observe && (await observeAfter(scene, request.observe));
+  return { ...result, done, ...(observation && { observation: observation }) };
 }
 
 /**
  * Observes the active page once it has settled. Resolves with undefined if observing fails, because the actions are
  * done.
  */
-export async function lookAfter(before: SequenceScene, options: ObserveOptions): Promise<Observation | undefined> {
+export async function observeAfter(before: SequenceScene, options: ObserveOptions): Promise<Observation | undefined> {
   const { progress, pages } = before;
   const scene = { ...before, sessionPage: pages.active };
   try {

@@ -28,7 +28,7 @@ import { CommandProgress, type Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
 import type { VariableStore } from "../variables/variable-store.ts";
-import { actAndLook, lookAfter, type WorkResult } from "./action-sequence.ts";
+import { actAndObserve, observeAfter, type WorkResult } from "./action-sequence.ts";
 import { idempotencyMemory, stepMemory } from "./answer-memory.ts";
 import type { ChallengePause } from "./challenge-pause.ts";
 import { inDoubt, isCut, type SessionControl } from "./client-control.ts";
@@ -134,8 +134,8 @@ export class CommandRunner {
         const { showRemedy } = this.#options;
         const navigating = navigate({ ...scene, pages, relay, downloads, showRemedy }, request);
         const landing = await navigating.catch((thrown) => this.#landedAt(scene, thrown));
-        const looked = request.observe && (await lookAfter({ ...scene, pages }, request.observe));
-        return { ...landing, ...(looked && { observation: looked }) };
+        const observation = request.observe && (await observeAfter({ ...scene, pages }, request.observe));
+        return { ...landing, ...(observation && { observation: observation }) };
       });
     return this.#once("navigate", received, async () =>
       create(NavigateResponseSchema, { ...(await work()), status: this.#pause.status }),
@@ -148,7 +148,7 @@ export class CommandRunner {
     const isByHand = [request, ...request.next].every(({ action }) => byHand.has(action.case));
     const command = { kind: "interact", context, caller, timeoutMs, pageId, whilePaused, isByHand } as const;
     const { pages } = this.#browser;
-    const work = () => this.#run(command, (scene) => actAndLook({ ...scene, pages }, request));
+    const work = () => this.#run(command, (scene) => actAndObserve({ ...scene, pages }, request));
     return this.#once("interact", received, async () => create(InteractResponseSchema, await work()));
   }
 
@@ -156,7 +156,7 @@ export class CommandRunner {
     const { pageId, timeoutMs = waitMs } = request;
     const command = { kind: "wait", context, caller, timeoutMs, pageId } as const;
     const work = () => this.#run(command, (scene) => waitFor(scene, request.condition).then(noResult));
-    return this.#tell(context, async () => create(WaitResponseSchema, await work()));
+    return this.#mask(context, async () => create(WaitResponseSchema, await work()));
   }
 
   async observe({ context, request, caller }: ReceivedCommand<ObserveRequest>): Promise<Observation> {
@@ -164,11 +164,11 @@ export class CommandRunner {
     using _activity = this.#idleClock.activity();
     const timeoutMs = Math.min(request.timeoutMs ?? observeMs, patienceOf(context));
     using progress = new CommandProgress(timeoutMs, [caller, this.#ended]);
-    return await this.#tell(context, () => {
-      const looking = this.#queue.capture(progress.signal, () => {
+    return await this.#mask(context, () => {
+      const completed = this.#queue.capture(progress.signal, () => {
         return observe(this.#sceneOf(this.#browser.pages.find(request.pageId), progress, context), request);
       });
-      return raceSignal(looking, progress.signal);
+      return raceSignal(completed, progress.signal);
     });
   }
 
@@ -211,7 +211,7 @@ export class CommandRunner {
   }
 
   /** Masks secrets in the answer or failure of a command, including secrets that the command introduces. */
-  async #tell<Answer extends object>({ variables }: CommandContext, work: () => Promise<Answer>): Promise<Answer> {
+  async #mask<Answer extends object>({ variables }: CommandContext, work: () => Promise<Answer>): Promise<Answer> {
     this.#variables.learn(variables);
     try {
       return this.#variables.mask(await work());
@@ -227,7 +227,7 @@ export class CommandRunner {
     work: () => Promise<Answer>,
   ): Promise<Answer> {
     const { idempotencyKey, stepId, recall: isRecall } = context;
-    return this.#tell(context, () => {
+    return this.#mask(context, () => {
       if (stepId === "") return this.#memory.run({ key: idempotencyKey, method, bytes, onReplay }, work);
       // A command that is refused because of control has not started, so a retry is allowed.
       if (!isRecall && !this.#steps.knows(stepId)) this.#admit(context);
@@ -271,9 +271,9 @@ export class CommandRunner {
         if (context.stepId) await this.#stepPictures.take(context.stepId, scene);
         progress.signal.throwIfAborted();
         const beganAt = performance.now();
-        const { page = sessionPage, title: told, ...extra } = await raceSignal(work(scene), progress.signal);
+        const { page = sessionPage, title: givenTitle, ...extra } = await raceSignal(work(scene), progress.signal);
         const durationMs = Math.round(performance.now() - beganAt);
-        const [title] = await Promise.all([told ?? page.title(), challengeWatch.afterCommand(kind, page)]);
+        const [title] = await Promise.all([givenTitle ?? page.title(), challengeWatch.afterCommand(kind, page)]);
         return { ...extra, pageId: page.id, url: page.address, title, durationMs };
       } catch (thrown) {
         if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;

@@ -9,7 +9,7 @@ import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
 import type { SessionControl } from "./client-control.ts";
 
 /** Milliseconds to wait for the scroll position, in case the page hangs. */
-const lookMs = 500;
+const metricsMs = 500;
 
 /** Maximum number of refused targets in the state. */
 const maxRefused = 10;
@@ -52,6 +52,6 @@ function refusedBy({ refusals }: SessionBrowser["relay"]): string[] {
 }
 
 async function scrollOf({ isCrashed, cdp }: SessionPage): Promise<{ x: number; y: number } | undefined> {
-  const metrics = isCrashed ? undefined : await within(cdp.send("Page.getLayoutMetrics"), lookMs, undefined);
+  const metrics = isCrashed ? undefined : await within(cdp.send("Page.getLayoutMetrics"), metricsMs, undefined);
   return metrics && { x: metrics.cssVisualViewport.pageX, y: metrics.cssVisualViewport.pageY };
 }

@@ -117,8 +117,12 @@ export class SessionTable {
     this.#entries.set(sessionId, entry);
     let browser: SessionBrowser | undefined;
     try {
-      const wish = { runtime: runtime.name, device, makeProfile: this.#profileMaker(context, request, runtime.major) };
-      browser = await this.#takeBrowser(wish, entry, context.timeoutMs || launchMs);
+      const browserOptions = {
+        runtime: runtime.name,
+        device,
+        makeProfile: this.#profileMaker(context, request, runtime.major),
+      };
+      browser = await this.#takeBrowser(browserOptions, entry, context.timeoutMs || launchMs);
       for (const target of request.egressAllow) browser.relay.allow.add(target);
       if (request.allowedDomains.length > 0) browser.relay.keepTo(request.allowedDomains);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
@@ -169,17 +173,17 @@ export class SessionTable {
   }
 
   async #takeBrowser(
-    wish: Pick<BrowserOptions, "runtime" | "device" | "makeProfile">,
+    browserOptions: Pick<BrowserOptions, "runtime" | "device" | "makeProfile">,
     entry: Entry,
     timeoutMs: number,
   ): Promise<SessionBrowser> {
     const signal = AbortSignal.any([entry.ending.signal, AbortSignal.timeout(timeoutMs)]);
     try {
-      return await this.#options.browsers.take({ ...wish, signal });
+      return await this.#options.browsers.take({ ...browserOptions, signal });
     } catch (thrown) {
       if (thrown instanceof Failure) throw thrown;
       if (entry.ending.signal.aborted) throw entry.ending.signal.reason;
-      this.#options.log.error({ err: thrown, runtime: wish.runtime }, "a browser could not be launched");
+      this.#options.log.error({ err: thrown, runtime: browserOptions.runtime }, "a browser could not be launched");
       const detail = signal.aborted ? "the browser did not start in time" : "the browser could not be launched";
       // A failed launch is retried on another worker. Other failures may be caused by the profile or the plan, and
       // would occur there too.

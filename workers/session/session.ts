@@ -88,7 +88,7 @@ export class Session {
     this.#browser.challengeWatch.listen(this.#pause);
     this.#inputQueue = new WorkerInputQueue(
       () => inputOf(this.#browser.pages.active.cdp),
-      () => this.#lookForLists(),
+      () => this.#checkLists(),
     );
     this.#control = new SessionControl({
       drop: (failure) => this.#queue.drop(failure),
@@ -230,7 +230,7 @@ export class Session {
     this.#browser.challengeWatch.close();
   }
 
-  #lookForLists(): void {
+  #checkLists(): void {
     const { selectPopups, pages } = this.#browser;
     if (pages.shown) selectPopups.touched(pages.shown);
   }

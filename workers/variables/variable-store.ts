@@ -72,11 +72,11 @@ export class VariableStore {
   maskFailure(thrown: unknown): unknown {
     if (!(thrown instanceof Failure) || this.#isEmpty) return thrown;
     const { slug, extensions, detail, errors, retryAfter, cause } = thrown;
-    const told = this.mask({ extensions: { ...extensions }, detail, errors: errors.map((each) => ({ ...each })) });
-    return restoreFailure(slug, told.extensions, {
-      errors: told.errors,
+    const masked = this.mask({ extensions: { ...extensions }, detail, errors: errors.map((each) => ({ ...each })) });
+    return restoreFailure(slug, masked.extensions, {
+      errors: masked.errors,
       cause,
-      ...(told.detail !== undefined && { detail: told.detail }),
+      ...(masked.detail !== undefined && { detail: masked.detail }),
       ...(retryAfter !== undefined && { retryAfter }),
     });
   }

@@ -69,7 +69,7 @@ export function createClipboard({ send, pushPaste, complain }: ClipboardParts) {
       if (navigator.clipboard === undefined) complain(`${overHttps}press Ctrl+V on the picture.`);
       else this.paste(await navigator.clipboard.readText().catch(() => ""));
     },
-    hear(text: string): void {
+    receive(text: string): void {
       waiting?.resolve(text);
       waiting = undefined;
     },

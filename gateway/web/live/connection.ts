@@ -1,4 +1,4 @@
-import type { Problem, Told } from "./messages.ts";
+import type { Problem, ServerMessage } from "./messages.ts";
 
 /** Intervals and time limits in milliseconds. A connection without data for 2.5 beats is considered broken. */
 const times = { firstRetry: 500, lastRetry: 10_000, beat: 10_000, silence: 25_000 };
@@ -26,7 +26,7 @@ export interface ConnectionOptions {
   readonly token: string;
   readonly viewerKey: string;
   /** Called with each text message of the service. */
-  onTold(told: Told): void;
+  onMessage(received: ServerMessage): void;
   /** Called with each frame; `onShown` acknowledges the frame. */
   onFrame(message: Uint8Array, onShown: (sequence: number) => void): void;
   /** Called when the connection has broken, before it is reopened. */
@@ -49,7 +49,7 @@ export function connect(options: ConnectionOptions): Connection {
   let socket: WebSocket | undefined;
   let timer: number | undefined;
   let retry = times.firstRetry;
-  let heardAt = 0;
+  let receivedAt = 0;
   let askedAt = 0;
   let roundTrip: number | undefined;
   let isOver = false;
@@ -74,21 +74,21 @@ export function connect(options: ConnectionOptions): Connection {
     if (answer.status === 401) refuse(await answer.json());
   }
 
-  function hear(from: WebSocket, data: string | ArrayBuffer): void {
-    heardAt = Date.now();
+  function receive(from: WebSocket, data: string | ArrayBuffer): void {
+    receivedAt = Date.now();
     if (typeof data !== "string") {
       options.onFrame(new Uint8Array(data), (sequence) => sendTo(from, { ack: { sequence } }));
       return;
     }
-    const told: Told = JSON.parse(data);
-    if (told.hello) {
+    const received: ServerMessage = JSON.parse(data);
+    if (received.hello) {
       retry = times.firstRetry;
       why = "";
     }
-    if (told.heartbeat) roundTrip = performance.now() - askedAt;
-    options.onTold(told);
-    if (told.ended) finish(`The session has ended. ${endings[told.ended.reason ?? ""] ?? ""}`);
-    if (told.error) refuse(told.error);
+    if (received.heartbeat) roundTrip = performance.now() - askedAt;
+    options.onMessage(received);
+    if (received.ended) finish(`The session has ended. ${endings[received.ended.reason ?? ""] ?? ""}`);
+    if (received.error) refuse(received.error);
   }
 
   async function leave(wasOpen: boolean): Promise<void> {
@@ -107,14 +107,14 @@ export function connect(options: ConnectionOptions): Connection {
     const mine = new WebSocket(address, ["pilothouse.v1", `bearer.${options.token}`]);
     let wasOpen = false;
     socket = mine;
-    heardAt = Date.now();
+    receivedAt = Date.now();
     mine.binaryType = "arraybuffer";
     mine.onopen = () => {
       wasOpen = true;
       sendTo(mine, { join: { hidden: document.hidden, viewer_key: options.viewerKey } });
       beat();
     };
-    mine.onmessage = ({ data }) => void (socket === mine && hear(mine, data));
+    mine.onmessage = ({ data }) => void (socket === mine && receive(mine, data));
     mine.onclose = () => void (socket === mine && leave(wasOpen));
   }
 
@@ -124,7 +124,7 @@ export function connect(options: ConnectionOptions): Connection {
 
   function beat(): void {
     if (!socket) return;
-    if (Date.now() - heardAt > times.silence) {
+    if (Date.now() - receivedAt > times.silence) {
       const silent = socket;
       socket = undefined;
       silent.close();

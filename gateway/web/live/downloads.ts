@@ -80,9 +80,9 @@ export function createDownloads({ fetch, complain, leave }: DownloadParts) {
     latest = now;
     const offered = hasControl(now) ? (now.state?.downloads ?? []) : [];
     const open = offered.filter(({ id }) => !dismissed.has(id));
-    const told = JSON.stringify(open);
-    if (told === before) return;
-    before = told;
+    const current = JSON.stringify(open);
+    if (current === before) return;
+    before = current;
     const all: (Element | null)[] = [...list.querySelectorAll("button")];
     const focused = all.indexOf(document.activeElement);
     list.replaceChildren(...open.map(item));

@@ -3,7 +3,7 @@ import { connect } from "./connection.ts";
 import { createDownloads } from "./downloads.ts";
 import { createInputQueue } from "./input-queue.ts";
 import { takeToken, takeViewerKey } from "./link.ts";
-import type { Command, Problem, Told } from "./messages.ts";
+import type { Command, Problem, ServerMessage } from "./messages.ts";
 import { createPicture } from "./picture.ts";
 import { attachMouse, attachTouch } from "./pointer.ts";
 import { createQuestionPanel } from "./question.ts";
@@ -77,7 +77,7 @@ function refuse({ winner_client_id: winner, holder_client_id: holder, detail = "
   );
 }
 
-function hear({ hello, state, viewers, refused, clipboard: copied, room }: Told): void {
+function receive({ hello, state, viewers, refused, clipboard: copied, room }: ServerMessage): void {
   if (hello) {
     sessionId = hello.session_id;
     show({ own: hello.viewer, trouble: undefined });
@@ -86,7 +86,7 @@ function hear({ hello, state, viewers, refused, clipboard: copied, room }: Told)
   if (room) video.join(room);
   if (state) show({ state });
   if (viewers) show({ viewers: viewers.viewers });
-  if (copied) clipboard.hear(copied.text ?? "");
+  if (copied) clipboard.receive(copied.text ?? "");
   if (refused) refuse(refused);
 }
 
@@ -94,7 +94,7 @@ function start() {
   return connect({
     token,
     viewerKey,
-    onTold: hear,
+    onMessage: receive,
     onFrame: (message, onShown) =>
       picture.show(message, (sequence) => {
         canvas.dataset.sequence = String(sequence);

@@ -77,7 +77,7 @@ export interface Problem {
 }
 
 /** Text messages of the service. */
-export interface Told {
+export interface ServerMessage {
   readonly hello?: { readonly session_id: string; readonly viewer: ListedViewer; readonly media?: string };
   readonly state?: State;
   readonly viewers?: { readonly viewers: readonly ListedViewer[] };

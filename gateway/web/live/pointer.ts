@@ -60,7 +60,7 @@ export function attachMouse({ canvas, picture, hasControl, push, onPress }: Poin
 /** Sends touches. The page's browser recognises taps, swipes and pinches. */
 export function attachTouch({ canvas, picture, hasControl, push }: PointerParts): void {
   const fingers = new Map<number, SentFinger>();
-  const tell = (phase: "start" | "move" | "end" | "cancel") =>
+  const send = (phase: "start" | "move" | "end" | "cancel") =>
     push({ kind: "touch", phase, points: [...fingers.values()] });
 
   function lowestFree(): number {
@@ -76,18 +76,18 @@ export function attachTouch({ canvas, picture, hasControl, push }: PointerParts)
     event.preventDefault();
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, { id: lowestFree(), ...picture.pointAt(event) });
-    tell("start");
+    send("start");
   });
   canvas.addEventListener("pointermove", (event) => {
     const finger = fingers.get(event.pointerId);
     if (!finger) return;
     fingers.set(event.pointerId, { id: finger.id, ...picture.pointAt(event) });
-    tell("move");
+    send("move");
   });
-  canvas.addEventListener("pointerup", (event) => void (fingers.delete(event.pointerId) && tell("end")));
+  canvas.addEventListener("pointerup", (event) => void (fingers.delete(event.pointerId) && send("end")));
   canvas.addEventListener("pointercancel", (event) => {
     if (!fingers.has(event.pointerId)) return;
     fingers.clear();
-    tell("cancel");
+    send("cancel");
   });
 }

@@ -10,7 +10,7 @@ const times = { start: 15_000, patience: 5_000, firstRetry: 3_000, lastRetry: 60
 export type JoinRoom = (
   url: string,
   token: string,
-  hear: { onVideo(video: HTMLVideoElement): void; onGone(): void },
+  listener: { onVideo(video: HTMLVideoElement): void; onGone(): void },
 ) => () => void;
 
 declare global {

@@ -74,20 +74,20 @@ function fill(
   const made = read({ name: request.name, ...Object(filled) }, faults) as CreateRecipeRequest;
   if (faults.length === 0) faults.push(...ruleFaults(CreateRecipeRequestSchema, made), ...findWordFaults(made, true));
   if (faults.length === 0) return made;
-  const told = faults.map(({ field, message }) => ({
+  const prefixed = faults.map(({ field, message }) => ({
     field: "recipe_parameters",
     message: `once filled in, ${field}: ${message}`,
   }));
-  throw failFaults("validation-failed", told);
+  throw failFaults("validation-failed", prefixed);
 }
 
 /** Loads a recipe and fills in its placeholders. Throws `not-found` and `validation-failed`. */
-export async function planRecipe(db: Queryable, wish: RecipeRequest): Promise<Recipe> {
-  const { id, accountId, variables } = wish;
+export async function planRecipe(db: Queryable, requested: RecipeRequest): Promise<Recipe> {
+  const { id, accountId, variables } = requested;
   const row = await findRecipe(db, id, accountId);
   if (!row) throw noRecipe();
   const request = fromBinary(CreateRecipeRequestSchema, row.contents);
-  const { steps, startUrl } = fill(request, readValues(request, wish), variables);
+  const { steps, startUrl } = fill(request, readValues(request, requested), variables);
   const { name, description, allowedDomains } = request;
   return create(RecipeSchema, {
     id,

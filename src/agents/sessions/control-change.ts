@@ -26,7 +26,7 @@ export interface ControlChange {
  * `pair-mode-invalid-transition`.
  */
 export async function changeControl(
-  { sessions, controls }: { readonly sessions: Pick<Sessions, "tellControl">; readonly controls: Controls },
+  { sessions, controls }: { readonly sessions: Pick<Sessions, "notifyControl">; readonly controls: Controls },
   { transition, call, clientId, commit, lock, audit }: ControlChange,
 ): Promise<Control> {
   let sessionId = "";
@@ -47,6 +47,6 @@ export async function changeControl(
     else audit(tx, row);
     return toControlMessage(changed);
   });
-  await sessions.tellControl(callerOf(call), sessionId);
+  await sessions.notifyControl(callerOf(call), sessionId);
   return control;
 }

@@ -58,8 +58,8 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
     const sessionId = await findSessionId(call, request.id);
     const answer = await sessions.sendInput({ ...callerOf(call), clientId }, sessionId, request);
     // A request without events is a heartbeat.
-    const isHeard = answer.accepted > 0 || answer.dropped === 0;
-    if (isHeard) controlHeartbeats.note(sessionId, clientId, answer.accepted > 0);
+    const isReceived = answer.accepted > 0 || answer.dropped === 0;
+    if (isReceived) controlHeartbeats.note(sessionId, clientId, answer.accepted > 0);
     return answer;
   }
 
@@ -113,7 +113,7 @@ export function createAgentInputService(parts: AgentInputParts): ServiceImplemen
         // The last acknowledgement may not have been delivered, so it is repeated.
         yield { acknowledgement: last };
       },
-      async *tell(signal) {
+      async *unsolicited(signal) {
         signal.addEventListener("abort", () => outbox.end(), { once: true });
         pumpControl(call, sessionId, outbox, signal).catch(() => undefined);
         try {

@@ -117,7 +117,7 @@ export function createAgentSessionService(
       tx.afterCommit(() => bus.publish("session-changed", row.id));
       return row.id;
     });
-    await sessions.tellControl(callerOf(call), sessionId);
+    await sessions.notifyControl(callerOf(call), sessionId);
   }
 
   async function destroy(call: Call, { id }: { readonly id: string }) {

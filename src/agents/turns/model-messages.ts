@@ -122,16 +122,16 @@ export function tokensOf(sent: unknown): number {
 }
 
 /** Start of every look at a page. */
-export const lookMark = "<page ";
+export const pageMark = "<page ";
 
 /** Text that replaces an old look. */
 const folded = "<page folded: an older look, no longer valid>";
 
 /**
- * Folding of old looks: at least `least` stay, and `step` are folded at a time, to keep the provider's cache valid.
+ * Folding of old looks: at least `min` stay, and `step` are folded at a time, to keep the provider's cache valid.
  * Five sixths of the input of long turns comes from that cache. Eleven looks of 24 KiB stay below 100,000 tokens.
  */
-const kept = { least: 2, step: 10 };
+const kept = { min: 2, step: 10 };
 
 /** Builds the prompt: merges tool results of one response, and folds old looks. */
 export function toPrompt(messages: readonly ModelMessage[]): ModelMessage[] {
@@ -142,32 +142,32 @@ export function toPrompt(messages: readonly ModelMessage[]): ModelMessage[] {
       merged[merged.length - 1] = { ...last, content: [...last.content, ...message.content] };
     else merged.push(message);
   }
-  const looks = merged.reduce((count, message) => count + looksOf(message), 0);
-  let foldable = Math.floor(Math.max(0, looks - kept.least) / kept.step) * kept.step;
+  const snapshots = merged.reduce((count, message) => count + countSnapshots(message), 0);
+  let foldable = Math.floor(Math.max(0, snapshots - kept.min) / kept.step) * kept.step;
   return merged.map((message) => {
-    const here = looksOf(message);
+    const here = countSnapshots(message);
     if (here === 0 || foldable <= 0) return message;
     foldable -= here;
     return fold(message);
   });
 }
 
-function looksOf(message: ModelMessage): number {
-  if (message.role === "user") return typeof message.content === "string" && message.content.includes(lookMark) ? 1 : 0;
+function countSnapshots(message: ModelMessage): number {
+  if (message.role === "user") return typeof message.content === "string" && message.content.includes(pageMark) ? 1 : 0;
   if (message.role !== "tool") return 0;
-  return message.content.filter((part) => part.type === "tool-result" && hasLook(part.output)).length;
+  return message.content.filter((part) => part.type === "tool-result" && hasSnapshot(part.output)).length;
 }
 
-const hasLook = (output: Output): boolean => textOfOutput(output).includes(lookMark);
+const hasSnapshot = (output: Output): boolean => textOfOutput(output).includes(pageMark);
 
-const foldText = (text: string): string => text.slice(0, text.indexOf(lookMark)) + folded;
+const foldText = (text: string): string => text.slice(0, text.indexOf(pageMark)) + folded;
 
 function fold(message: ModelMessage): ModelMessage {
   if (message.role === "user" && typeof message.content === "string")
     return { ...message, content: foldText(message.content) };
   if (message.role !== "tool") return message;
   const content = message.content.map((part) =>
-    part.type === "tool-result" && hasLook(part.output)
+    part.type === "tool-result" && hasSnapshot(part.output)
       ? { ...part, output: { type: "text" as const, value: foldText(textOfOutput(part.output)) } }
       : part,
   );

@@ -55,8 +55,8 @@ function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
 /** System prompt of the agent session. */
 function instructionsOf({ instructions, variables }: ModelRequest): string {
   const places = variables.map((name) => `{{${name}}}`).join(", ");
-  const told = instructions === null ? [] : [`The person has told you:\n${instructions}`];
-  return [rolePrompt, ...(variables.length > 0 ? [variablesPrompt(places)] : []), ...told].join("\n\n");
+  const instructionLines = instructions === null ? [] : [`The person has told you:\n${instructions}`];
+  return [rolePrompt, ...(variables.length > 0 ? [variablesPrompt(places)] : []), ...instructionLines].join("\n\n");
 }
 
 export async function askModel(models: Models, question: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {

@@ -52,7 +52,8 @@ export function findSchemaFault(schema: JsonObject): string | undefined {
   if (!isStorable(schema)) return "must not contain NUL or an unpaired surrogate";
   const fault = findWordFault(schema);
   if (fault !== undefined) return fault;
-  if (!schemas.validateSchema(withoutDialect(schema))) return `is not valid JSON Schema: ${tell(schemas.errors)}`;
+  if (!schemas.validateSchema(withoutDialect(schema)))
+    return `is not valid JSON Schema: ${describeErrors(schemas.errors)}`;
   return undefined;
 }
 
@@ -90,7 +91,7 @@ export function findOutputFault(schema: JsonObject, output: unknown): string | u
   // A separate instance: its compiled schemas are garbage-collected with it.
   const ajv = new Ajv({ ...options, meta: false, validateSchema: false });
   const validate = ajv.compile(withoutDialect(schema));
-  return validate(output) ? undefined : tell(validate.errors);
+  return validate(output) ? undefined : describeErrors(validate.errors);
 }
 
 /** Removes `$schema`: the allowed keywords mean the same in every dialect, and no meta-schema is fetched. */
@@ -99,7 +100,7 @@ function withoutDialect({ $schema: _, ...schema }: JsonObject): JsonObject {
 }
 
 /** Describes the first five errors, each with its location. */
-const tell = (errors: readonly ErrorObject[] | null | undefined): string =>
+const describeErrors = (errors: readonly ErrorObject[] | null | undefined): string =>
   (errors ?? [])
     .slice(0, 5)
     .map(({ instancePath, message = "", params }) => {

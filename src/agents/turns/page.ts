@@ -16,13 +16,13 @@ import { compileReader } from "../../platform/rest-json/reader.ts";
 import { ruleFaults } from "../../platform/validation.ts";
 import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
-import { lookMark } from "./model-messages.ts";
+import { pageMark } from "./model-messages.ts";
 
 /** The page of a session, as the agent observes it and acts on it. */
 export interface Page {
   /** Describes the page in text, marked as page content: from `seen` if given, or else from a new observation. */
-  look(caller: SessionCaller, seen?: Observation): Promise<string>;
-  observe(caller: SessionCaller, wish: AgentSnapshotOptions): Promise<Observation>;
+  describe(caller: SessionCaller, seen?: Observation): Promise<string>;
+  observe(caller: SessionCaller, options: AgentSnapshotOptions): Promise<Observation>;
   navigate(caller: SessionCaller, url: string): Promise<Done>;
   /** Runs actions given as REST JSON. Throws `validation-failed` if an action is invalid. */
   act(caller: SessionCaller, actions: readonly unknown[]): Promise<Done>;
@@ -90,7 +90,7 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
 
   return {
     observe,
-    async look(caller, seen) {
+    async describe(caller, seen) {
       const [shown, state, files] = await Promise.all([
         seen ?? observe(caller, {}),
         sessions.getState(caller, { id: sessionId }),
@@ -110,7 +110,7 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
         ...(truncated && { truncated }),
         ...besidesOf(state, files),
       };
-      return `${lookMark}${defuse(JSON.stringify(head))}>\n${defuse(snapshot)}\n</page>`;
+      return `${pageMark}${defuse(JSON.stringify(head))}>\n${defuse(snapshot)}\n</page>`;
     },
     async navigate(caller, url) {
       const request = create(NavigateRequestSchema, { id: sessionId, url, observe: asShown });

@@ -59,7 +59,7 @@ export function mendingNote(
   { name, description, steps, first }: RecipePlan,
   index: number,
   why: string,
-  look: string,
+  pageText: string,
 ): string {
   const line = (step: RecipeStep, at: number, length: number): string => {
     const purpose = step.description === undefined ? "" : `  What is expected: ${cut(step.description, length)}`;
@@ -80,7 +80,7 @@ Repair it: do what this step was meant to do, and nothing of later steps. Then c
 step to run next: ${number + 1}, or ${number} to retry it. If it cannot be repaired, call done and say why, which ends the
 recipe.
 The page is now:
-${look}`;
+${pageText}`;
 }
 
 /** Message that tells the model that the recipe was completed. */

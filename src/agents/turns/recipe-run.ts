@@ -98,7 +98,8 @@ export async function takeRecipeStep(
     const again = progressOf({ ...progress, attempt: progress.attempt + 1 });
     return run.write((tx, locked) => updateTurn(tx, turn.id, { ...workedBy(locked), ...again }));
   }
-  const note = failure && mendingNote(plan, progress.step, `${failure.slug}: ${failure.message}`, await lookAt(run));
+  const note =
+    failure && mendingNote(plan, progress.step, `${failure.slug}: ${failure.message}`, await describePage(run));
   return run.write(async (tx, locked) => {
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
     const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
@@ -120,8 +121,8 @@ export async function takeRecipeStep(
   });
 }
 
-function lookAt(run: Run): Promise<string> {
-  return run.page.look(run.caller()).catch((error: unknown) => {
+function describePage(run: Run): Promise<string> {
+  return run.page.describe(run.caller()).catch((error: unknown) => {
     readFailure(run)(error);
     return "It could not be observed.";
   });
@@ -142,8 +143,8 @@ async function handOver(parts: TurnParts, tx: Tx, turn: TurnRow, broken: Broken)
   if (payer instanceof Failure) {
     const place = `step ${progress.step + plan.first} of the recipe: ${failure.message}`;
     const detail = `${place}; no model can repair it: ${payer.message}`;
-    const told = restoreFailure(failure.slug, failure.extensions, { detail });
-    return endLockedTurn(parts, tx, turn, { status: "failed", reason: "recipe_step_failed", failure: told });
+    const restored = restoreFailure(failure.slug, failure.extensions, { detail });
+    return endLockedTurn(parts, tx, turn, { status: "failed", reason: "recipe_step_failed", failure: restored });
   }
   await say(parts, tx, turn, note);
   return updateTurn(tx, turn.id, { ...progressOf({ ...progress, isBroken: true }), ...payer });

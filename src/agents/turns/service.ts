@@ -48,7 +48,7 @@ const defaultPage = 20;
 const entryId = idPattern("evt");
 
 /** Milliseconds between checks of a turn by waiting calls, in case a notification was lost. */
-const lookEvery = 500;
+const pollEvery = 500;
 
 const noTurn = (): Failure => fail("not-found", {}, { detail: "the agent session has no turn of this id" });
 
@@ -72,7 +72,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
         const row = await findTurn(db, turn.turnId);
         const left = gaveUpAt - performance.now();
         if (!row || row.ended_at !== null || left <= 0 || signal.aborted) return row ? toTurnMessage(row) : turn;
-        await sleep(Math.min(left, lookEvery), AbortSignal.any([signal, news.signal]));
+        await sleep(Math.min(left, pollEvery), AbortSignal.any([signal, news.signal]));
       } finally {
         unsubscribe();
       }

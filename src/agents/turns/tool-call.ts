@@ -52,8 +52,8 @@ type Action = (run: Run, input: Input, stepId: string) => Promise<Done>;
 const actions: Readonly<Record<string, Action>> = {
   async look({ page, caller }, input) {
     const find = input.find === undefined ? {} : { find: textOf(input, "find").slice(0, longestFind) };
-    const wish = { isWhole: input.whole === true, screenshot: input.picture === true, ...find };
-    return { outcome: "done", seen: await page.observe(caller(), wish) };
+    const options = { isWhole: input.whole === true, screenshot: input.picture === true, ...find };
+    return { outcome: "done", seen: await page.observe(caller(), options) };
   },
   navigate: async ({ page, caller }, input, stepId) => page.navigate(caller(stepId), textOf(input, "url")),
   act: async ({ page, caller }, input, stepId) => page.act(caller(stepId), actionsOf(input)),
@@ -148,7 +148,7 @@ async function act(
     return locked;
   });
   const begunAt = performance.now();
-  const tell = (tx: Tx, of: TurnRow, durationMs: number, failure: Failure | undefined) => {
+  const addActionEntry = (tx: Tx, of: TurnRow, durationMs: number, failure: Failure | undefined) => {
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
     const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;
     const value = {
@@ -166,23 +166,24 @@ async function act(
   const took = (): number => Math.round(performance.now() - begunAt);
   const done = await call.action(run, inputOf(call), stepId).catch(async (error: unknown) => {
     const cut = await readCut(parts, turn, run, error);
-    if (cut) await parts.db.transaction((tx) => tell(tx, turn, took(), cut));
+    if (cut) await parts.db.transaction((tx) => addActionEntry(tx, turn, took(), cut));
     return readFailure(run)(error);
   });
   const durationMs = took();
   const failure = done instanceof Failure ? done : undefined;
   const { outcome, seen } = done instanceof Failure ? failed(done) : done;
-  const look = await run.page.look(run.caller(), seen).catch(async (error: unknown) => {
-    if (await readCut(parts, turn, run, error)) await parts.db.transaction((tx) => tell(tx, turn, durationMs, failure));
+  const pageText = await run.page.describe(run.caller(), seen).catch(async (error: unknown) => {
+    if (await readCut(parts, turn, run, error))
+      await parts.db.transaction((tx) => addActionEntry(tx, turn, durationMs, failure));
     return `The page could not be observed: ${defuse(readFailure(run)(error).message)}`;
   });
   // An OpenAI-compatible provider would receive the picture as text.
   const picture = turn.provider === "openai_compatible" ? undefined : seen?.picture;
   const size = picture ? `: the picture is ${picture.width} by ${picture.height} pixels` : "";
-  const text = `${outcome}${size}\n${look}`;
+  const text = `${outcome}${size}\n${pageText}`;
   return run.write(async (tx, locked) => {
     await addToolResult(parts, tx, locked, call, text, picture?.data);
-    await tell(tx, locked, durationMs, failure);
+    await addActionEntry(tx, locked, durationMs, failure);
     const worked = String(Number(locked.worked_ms) + run.takeTime());
     return updateTurn(tx, turn.id, { worked_ms: worked });
   });

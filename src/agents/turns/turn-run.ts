@@ -20,7 +20,7 @@ import { askInTurn } from "./turn-question.ts";
 class TurnOver extends Error {}
 
 /** Milliseconds between checks while a turn waits for a person. */
-const lookEvery = 500;
+const pollEvery = 500;
 
 /** Creates the function that runs turns. Each step is derived from the rows, so any gateway can resume any turn. */
 export function createTurnRunner(parts: TurnParts) {
@@ -94,7 +94,7 @@ export function createTurnRunner(parts: TurnParts) {
         return updateTurn(tx, turn.id, { status: "waiting_for_person", reason });
       });
     }
-    await sleep(lookEvery, run.signal);
+    await sleep(pollEvery, run.signal);
     run.takeTime();
     run.signal.throwIfAborted();
     return findTurn(db, turn.id);
@@ -106,14 +106,14 @@ export function createTurnRunner(parts: TurnParts) {
    */
   async function goOn(turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
     const calls = pendingToolCalls(await run.messages());
-    const look = await run.page.look(run.caller());
+    const pageText = await run.page.describe(run.caller());
     run.takeTime();
     return run.write(async (tx) => {
       const text = turn.waits_until === null ? "not done, or not to its end: a person had taken over" : note;
       await closeCalls(tx, turn, calls, text);
       await addMessage(tx, turn, {
         role: "user",
-        content: `[The service tells you] ${note} The page is now:\n${look}`,
+        content: `[The service tells you] ${note} The page is now:\n${pageText}`,
       });
       const changes = { status: "running" as const, reason: null, waits_until: null, control_epoch: epoch };
       return updateTurn(tx, turn.id, changes);
@@ -158,11 +158,11 @@ export function createTurnRunner(parts: TurnParts) {
     const over = new AbortController();
     const unsubscribe = bus.subscribe("turn-changed", (id) => {
       if (id !== turnId) return;
-      const look = async () => {
+      const poll = async () => {
         if ((await findTurn(db, turnId))?.ended_at !== null) over.abort(new TurnOver("the turn has ended"));
       };
       // If this check fails, the next step notices the end.
-      look().catch(() => undefined);
+      poll().catch(() => undefined);
     });
     try {
       let turn = await findTurn(db, turnId);

@@ -7,7 +7,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
 import type { RepeatedTask } from "../../platform/repeated-job.ts";
 import { factorMail } from "./mfa-mails.ts";
-import { removeFactor, takeDueRemovals, tellRemovals } from "./store.ts";
+import { announceRemovals, removeFactor, takeDueRemovals } from "./store.ts";
 
 /** Milliseconds between mail and removal. Until then a step-up with the factor cancels the removal. */
 const notice = 86_400_000;
@@ -39,7 +39,7 @@ export async function removeWithMail(
 export function removalJob(parts: RemovalParts): RepeatedTask {
   const { db, clock, mailer, audit } = parts;
 
-  async function tell(tx: Tx, userId: string): Promise<void> {
+  async function notify(tx: Tx, userId: string): Promise<void> {
     const user = await findUser(tx, userId);
     if (user) await mailer.send(tx, factorMail("removing", user));
   }
@@ -55,7 +55,7 @@ export function removalJob(parts: RemovalParts): RepeatedTask {
     async run() {
       const now = clock.now();
       await db.transaction(async (tx) => {
-        for (const userId of await tellRemovals(tx, new Date(now + notice))) await tell(tx, userId);
+        for (const userId of await announceRemovals(tx, new Date(now + notice))) await notify(tx, userId);
         for (const userId of await takeDueRemovals(tx, new Date(now))) await remove(tx, userId);
       });
     },

@@ -66,7 +66,7 @@ export async function cancelRemoval(tx: Tx, userId: string): Promise<void> {
 }
 
 /** Sets the due time of unannounced removals, and returns their users; concurrent gateways receive disjoint sets. */
-export async function tellRemovals(tx: Tx, dueAt: Date): Promise<string[]> {
+export async function announceRemovals(tx: Tx, dueAt: Date): Promise<string[]> {
   const untold = tx.sql.updateTable("factor_removals").set({ due_at: dueAt }).where("due_at", "is", null);
   return (await untold.returning("user_id").execute()).map(({ user_id }) => user_id);
 }

@@ -23,10 +23,10 @@ const texts = must(
 const address = must((value) => typeof value === "string" && URL.canParse(value), "must be an absolute URL");
 const oneOf = (...names: readonly string[]): Check =>
   must((value) => names.some((name) => name === value), `must be one of ${names.join(", ")}`);
-const between = (least: number, max: number, isWhole = true): Check =>
+const between = (min: number, max: number, isWhole = true): Check =>
   must(
-    (value) => typeof value === "number" && value >= least && value <= max && (!isWhole || Number.isInteger(value)),
-    `must be between ${least} and ${max}`,
+    (value) => typeof value === "number" && value >= min && value <= max && (!isWhole || Number.isInteger(value)),
+    `must be between ${min} and ${max}`,
   );
 const amount = must(
   (value) => /^\d{1,30}(\.\d{1,30})?$/.test(typeof value === "number" ? String(value) : String(value ?? "")),

@@ -33,7 +33,7 @@ const isOpen = ({ status }: Thing): boolean => status === "New";
 export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
   const { store, notify, nextId, seconds, change, pagesUrl, secret } = tools;
 
-  async function tell(type: string, invoice: Thing): Promise<void> {
+  async function sendNotice(type: string, invoice: Thing): Promise<void> {
     const deliveryId = nextId("delivery");
     const ids = { deliveryId, webhookId: "webhook", originalDeliveryId: deliveryId, isRedelivery: false };
     const body = JSON.stringify({ ...ids, type, timestamp: seconds(), storeId: sandboxStore, invoiceId: invoice.id });
@@ -123,7 +123,7 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
         const invoice = await need(id);
         if (invoice.status === "Settled" && status === "Invalid") throw new SandboxRefusal(422, "it is settled");
         const marked = await change("btc_invoice", invoice, { status, additionalStatus: "Marked" });
-        await tell(status === "Settled" ? "InvoiceSettled" : "InvoiceInvalid", marked);
+        await sendNotice(status === "Settled" ? "InvoiceSettled" : "InvoiceInvalid", marked);
         return marked;
       }
       default:
@@ -139,12 +139,12 @@ export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
     const additionalStatus = isLate ? "PaidLate" : order > 0 ? "PaidOver" : order < 0 ? "PaidPartial" : "None";
     const status = isLate || order < 0 ? invoice.status : "Processing";
     const changed = await change("btc_invoice", invoice, { payments, paid, status, additionalStatus });
-    await tell("InvoiceReceivedPayment", changed);
-    if (status === "Processing") await tell("InvoiceProcessing", changed);
+    await sendNotice("InvoiceReceivedPayment", changed);
+    if (status === "Processing") await sendNotice("InvoiceProcessing", changed);
   }
 
   async function end(invoice: Thing, status: string, type: string): Promise<void> {
-    await tell(type, await change("btc_invoice", invoice, { status }));
+    await sendNotice(type, await change("btc_invoice", invoice, { status }));
   }
 
   function actionsOf({ status }: Thing): Record<string, string> {

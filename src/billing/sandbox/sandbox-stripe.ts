@@ -22,7 +22,7 @@ const money = ({ unit_amount, currency, recurring }: Thing): string =>
 export function createSandboxCard(tools: SandboxTools): SandboxCard {
   const { store, notify, nextId, seconds, change, pagesUrl, secret } = tools;
 
-  async function tell(type: string, object: Thing): Promise<void> {
+  async function sendNotice(type: string, object: Thing): Promise<void> {
     const at = seconds();
     const event = { id: nextId("evt"), object: "event", type, created: at, livemode: false, data: { object } };
     const body = JSON.stringify(event);
@@ -120,20 +120,20 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     const subscription = await invoice(made, true);
     const paid = { status: "complete", payment_status: "paid", subscription: subscription.id };
     const complete = await change("checkout.session", checkout, paid);
-    await tell("customer.subscription.created", subscription);
-    await tell("checkout.session.completed", complete);
-    await tell("invoice.paid", await need(subscription.latest_invoice, "invoice"));
+    await sendNotice("customer.subscription.created", subscription);
+    await sendNotice("checkout.session.completed", complete);
+    await sendNotice("invoice.paid", await need(subscription.latest_invoice, "invoice"));
   }
 
   async function cancel(subscription: Thing): Promise<Thing> {
     const ended = await change("subscription", subscription, { status: "canceled", ended_at: seconds() });
-    await tell("customer.subscription.deleted", ended);
+    await sendNotice("customer.subscription.deleted", ended);
     return ended;
   }
 
   async function update(subscription: Thing, changes: Thing): Promise<Thing> {
     const changed = await change("subscription", subscription, changes);
-    await tell("customer.subscription.updated", changed);
+    await sendNotice("customer.subscription.updated", changed);
     return changed;
   }
 
@@ -145,20 +145,20 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     const next = items(price, paid ? item.current_period_end : item.current_period_start);
     const renewed = { status: paid ? "active" : "past_due", items: next, next_price: null, schedule: null };
     const changed = await invoice({ ...subscription, ...renewed }, paid);
-    await tell(paid ? "invoice.paid" : "invoice.payment_failed", await need(changed.latest_invoice, "invoice"));
-    await tell("customer.subscription.updated", changed);
+    await sendNotice(paid ? "invoice.paid" : "invoice.payment_failed", await need(changed.latest_invoice, "invoice"));
+    await sendNotice("customer.subscription.updated", changed);
   }
 
   async function refund(subscription: Thing): Promise<void> {
     const charge = await need(subscription.latest_charge, "charge");
     const refunded = { refunded: true, amount_refunded: charge.amount };
-    await tell("charge.refunded", await change("charge", charge, refunded));
+    await sendNotice("charge.refunded", await change("charge", charge, refunded));
   }
 
   async function dispute(subscription: Thing): Promise<void> {
     const charge = await need(subscription.latest_charge, "charge");
     await change("charge", charge, { disputed: true });
-    await tell("charge.dispute.closed", await make("dispute", "dp", { charge: charge.id, status: "lost" }));
+    await sendNotice("charge.dispute.closed", await make("dispute", "dp", { charge: charge.id, status: "lost" }));
   }
 
   /** Returns the next higher or lower price of the same interval. */
@@ -178,8 +178,8 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     const { data } = subscription.items;
     const raised = { ...subscription, items: listed([{ ...data[0], price }]), next_price: null, schedule: null };
     const changed = await invoice(raised, paid, 0.5);
-    await tell(paid ? "invoice.paid" : "invoice.payment_failed", await need(changed.latest_invoice, "invoice"));
-    await tell("customer.subscription.updated", changed);
+    await sendNotice(paid ? "invoice.paid" : "invoice.payment_failed", await need(changed.latest_invoice, "invoice"));
+    await sendNotice("customer.subscription.updated", changed);
   }
 
   /** Pays the open invoice. */
@@ -187,7 +187,7 @@ export function createSandboxCard(tools: SandboxTools): SandboxCard {
     const open = await need(subscription.latest_invoice, "invoice");
     if (open.status === "paid") return;
     const paid = await change("invoice", open, { status: "paid", amount_paid: open.amount_due });
-    await tell("invoice.paid", paid);
+    await sendNotice("invoice.paid", paid);
     await update(subscription, { status: "active" });
   }
 

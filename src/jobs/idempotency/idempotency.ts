@@ -27,7 +27,7 @@ const times = {
   /** Default time that a retry waits for the first request's response. */
   wait: 30_000,
   /** Polling interval for the response, from the first to the longest. */
-  look: { first: 50, last: 1_000 },
+  poll: { first: 50, last: 1_000 },
   /** Heartbeat interval of running requests. A request without a heartbeat for 10 s may be taken over (store.ts). */
   beat: 1_000,
 };
@@ -123,7 +123,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     async repeatable(request, work) {
       const { accountId, caller, key, hash, output } = request;
       const deadline = performance.now() + wait;
-      for (let look = times.look.first; ; look = Math.min(2 * look, times.look.last)) {
+      for (let poll = times.poll.first; ; poll = Math.min(2 * poll, times.poll.last)) {
         const claim = await claimRequest(db, request, ids.next("run").slice("run_".length));
         if (claim) {
           try {
@@ -142,7 +142,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
           return outcome;
         }
         if (performance.now() >= deadline) throw conflict("is still running");
-        await sleep(look);
+        await sleep(poll);
       }
     },
     sweep: () => deleteOldRequests(db),

@@ -18,7 +18,7 @@ const times = {
   /** Maximum wait until PostgreSQL responds and migrations are applied. */
   ready: 60_000,
   /** Polling interval. */
-  look: 50,
+  poll: 50,
 };
 
 /** Returns the database target: DATABASE_URL, or the server in DATA_DIR. */
@@ -112,7 +112,7 @@ export function openStorage(
       });
       return obstacle === undefined;
     };
-    if (!(await waitUntil(isClear, { timeout: times.ready, every: times.look }))) throw new StartRefused(obstacle);
+    if (!(await waitUntil(isClear, { timeout: times.ready, every: times.poll }))) throw new StartRefused(obstacle);
   }
 
   return {

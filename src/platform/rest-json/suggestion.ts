@@ -55,11 +55,11 @@ export function suggestion(word: string, known: Iterable<string>): string {
 /** Returns the nearest word, with at most one difference per three letters. */
 function nearest(wanted: string, words: readonly string[]): string | undefined {
   let best: string | undefined;
-  let least = Math.min(2, Math.floor(wanted.length / 3)) + 1;
+  let min = Math.min(2, Math.floor(wanted.length / 3)) + 1;
   for (const word of words) {
-    if (Math.abs(word.length - wanted.length) >= least) continue;
+    if (Math.abs(word.length - wanted.length) >= min) continue;
     const differs = distance(wanted, word);
-    if (differs < least) [best, least] = [word, differs];
+    if (differs < min) [best, min] = [word, differs];
   }
   return best;
 }

@@ -38,7 +38,7 @@ export function createDrive(sessions: Sessions): Drive {
   }
 
   /** Streams the session's events until the session ends, and retries after failures. */
-  async function* tell(caller: Call, id: string, signal: AbortSignal): AsyncGenerator<Answer> {
+  async function* unsolicited(caller: Call, id: string, signal: AbortSignal): AsyncGenerator<Answer> {
     let after: string | undefined;
     while (!signal.aborted) {
       try {
@@ -60,7 +60,7 @@ export function createDrive(sessions: Sessions): Drive {
     await Promise.all([sessions.assertRunning(call, id), call.joinSession(id)]);
     return {
       answer: (request) => answer(call, id, request),
-      tell: (signal) => tell(call, id, signal),
+      unsolicited: (signal) => unsolicited(call, id, signal),
     };
   };
 }

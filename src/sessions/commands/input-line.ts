@@ -117,7 +117,7 @@ export class InputLine {
   async close(): Promise<void> {
     if (this.#usedAt !== undefined) void this.#add({ events: [], release: true }, this.#taken.sequence);
     this.#isClosed = true;
-    this.#tellNews();
+    this.#notifyNews();
     await within(this.#running ?? Promise.resolve(), closeWithin, undefined);
     this.#over.abort();
   }
@@ -129,7 +129,7 @@ export class InputLine {
     const places = placesOf(part.events);
     this.#waiting.push({ ...part, number: this.#number, sequence, places });
     this.#places += places;
-    this.#tellNews();
+    this.#notifyNews();
     this.#running ??= this.#run();
     if (this.#places < max) return undefined;
     this.#room ??= Promise.withResolvers();
@@ -183,7 +183,7 @@ export class InputLine {
     const { accepted: before, dropped: droppedBefore } = this.#before;
     this.#taken = { sequence, accepted: before + accepted, dropped: droppedBefore + dropped };
     await this.#listener.onTaken(this.#taken);
-    this.#tellRoom();
+    this.#notifyRoom();
   }
 
   async #giveUp(thrown: unknown): Promise<void> {
@@ -191,7 +191,7 @@ export class InputLine {
     this.#drop(failed);
     this.#renew();
     if (failed > 0) await this.#listener.onFailed(thrown);
-    this.#tellRoom();
+    this.#notifyRoom();
   }
 
   #drop(parts: number): void {
@@ -206,7 +206,7 @@ export class InputLine {
     if (isUsed || turn !== this.#turn || this.#waiting.length > 0) return;
     turn.isIdle = true;
     this.#renew();
-    this.#tellNews();
+    this.#notifyNews();
   }
 
   /** Starts a new stream, so that the worker cannot confuse its parts with parts of the previous stream. */
@@ -216,12 +216,12 @@ export class InputLine {
     this.#before = this.#taken;
   }
 
-  #tellNews(): void {
+  #notifyNews(): void {
     this.#news?.resolve();
     this.#news = undefined;
   }
 
-  #tellRoom(): void {
+  #notifyRoom(): void {
     if (this.#places < max) {
       this.#room?.resolve();
       this.#room = undefined;

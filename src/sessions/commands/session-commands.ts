@@ -53,7 +53,7 @@ export interface SessionCommands {
   /** Returns the screenshot (JPEG) taken before a step; undefined if there is none. */
   stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
   /** Notifies the worker of the control holder. Resolves when no input of the previous holder can reach the page. */
-  tellControl(caller: SessionCaller, id: string): Promise<void>;
+  notifyControl(caller: SessionCaller, id: string): Promise<void>;
   /** Sends a person's input to the page, and returns how much was accepted. */
   sendInput(caller: PersonCaller, id: string, request: SendInputRequest): Promise<SendInputResponse>;
   /** Opens a line for continuous input of a client. */
@@ -98,14 +98,14 @@ async function* proxyCdpRequests(
 async function* inputParts(
   names: Pick<InputPart, "streamId" | "clientId">,
   parts: AsyncIterable<SentPart>,
-  look: () => Promise<CommandContext>,
+  readContext: () => Promise<CommandContext>,
 ): AsyncGenerator<InputPart> {
-  let told: CommandContext | undefined;
+  let sent: CommandContext | undefined;
   for await (const part of parts) {
-    const now = await look();
-    const isNews = !told || now.controlEpoch > told.controlEpoch;
-    yield create(InputPartSchema, { ...part, ...(!told && names), ...(isNews && { context: now }) });
-    if (isNews) told = now;
+    const now = await readContext();
+    const isNews = !sent || now.controlEpoch > sent.controlEpoch;
+    yield create(InputPartSchema, { ...part, ...(!sent && names), ...(isNews && { context: now }) });
+    if (isNews) sent = now;
   }
 }
 
@@ -179,7 +179,7 @@ export function createSessionCommands(
     async stepPicture(caller, id, stepId) {
       return (await commands.run(caller, id, fleetCommands.getStepPicture, { stepId })).data;
     },
-    async tellControl(caller, id) {
+    async notifyControl(caller, id) {
       // The cached route may have the previous epoch.
       routes.forget(id);
       await commands.run(caller, id, fleetCommands.setControl, {});

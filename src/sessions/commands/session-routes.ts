@@ -119,12 +119,12 @@ export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): Ses
       unsubscribes.push(
         bus.subscribe("session-changed", (id) => {
           cache.forget(id);
-          changes.tell(id);
+          changes.notify(id);
         }),
         bus.subscribe("session-ended", (id) => {
           cache.forget(id);
-          changes.tell(id);
-          ends.tell(id);
+          changes.notify(id);
+          ends.notify(id);
         }),
       );
     },

@@ -46,10 +46,10 @@ export function createControlHeartbeats({ db, clock, log }: ControlHeartbeatsPar
   return {
     note(sessionId, clientId, hasInput) {
       const key = `${sessionId} ${clientId}`;
-      const heardAt = new Date(clock.now());
+      const heartbeatAt = new Date(clock.now());
       const earlier = waiting.get(key);
-      const inputAt = hasInput ? heardAt : (earlier?.sign?.inputAt ?? null);
-      const sign = { sessionId, clientId, heardAt, inputAt };
+      const inputAt = hasInput ? heartbeatAt : (earlier?.sign?.inputAt ?? null);
+      const sign = { sessionId, clientId, heartbeatAt, inputAt };
       if (earlier) earlier.sign = sign;
       else write(key, sign);
     },

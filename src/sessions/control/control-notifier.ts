@@ -16,7 +16,7 @@ export interface ControlNotification {
 }
 
 export interface ControlNotifierParts {
-  readonly sessions: Pick<Sessions, "tellControl">;
+  readonly sessions: Pick<Sessions, "notifyControl">;
   readonly ids: Ids;
 }
 
@@ -39,7 +39,7 @@ export function createControlNotifier({ sessions, ids }: ControlNotifierParts): 
         requestId: ids.next("req"),
         traceparent: "",
       };
-      await sessions.tellControl(caller, sessionId).catch((thrown: unknown) => {
+      await sessions.notifyControl(caller, sessionId).catch((thrown: unknown) => {
         if (!(thrown instanceof Failure && thrown.slug === "session-destroyed")) throw thrown;
       });
     },

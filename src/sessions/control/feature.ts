@@ -3,7 +3,7 @@ import type { Controls } from "./control.ts";
 import { type ControlNotifierParts, createControlNotifier } from "./control-notifier.ts";
 
 /** Milliseconds between sweeps of expired control. */
-const lookEvery = 1_000;
+const pollEvery = 1_000;
 
 export interface ControlFeatureParts extends ControlNotifierParts {
   readonly controls: Controls;
@@ -15,7 +15,7 @@ export const control = {
     jobs: [
       {
         run: () => parts.controls.sweep(),
-        every: lookEvery,
+        every: pollEvery,
         complaint: "failed to release expired control leases",
       },
     ],

@@ -85,13 +85,13 @@ const renewStatement: NamedStatement = {
 export interface ControlHeartbeat {
   readonly sessionId: string;
   readonly clientId: string;
-  readonly heardAt: Date;
+  readonly heartbeatAt: Date;
   /** Time of the last input; null if there was none since the last renewal. */
   readonly inputAt: Date | null;
 }
 
 /** Renews control if the client holds it, by `lapse` milliseconds after the heartbeat and after the last input. */
 export async function renewControl(db: Queryable, sign: ControlHeartbeat, lapse: { sign: number; input: number }) {
-  const { sessionId, clientId, heardAt, inputAt } = sign;
-  await db.named(renewStatement, [sessionId, clientId, heardAt, inputAt, lapse.sign, lapse.input]);
+  const { sessionId, clientId, heartbeatAt, inputAt } = sign;
+  await db.named(renewStatement, [sessionId, clientId, heartbeatAt, inputAt, lapse.sign, lapse.input]);
 }

@@ -43,8 +43,8 @@ export async function changeFile<T>(
 
 /** Content-Length of a body; 0 if the header is absent, or if the body is part of the message. */
 export function announcedBytesOf(call: Pick<Call, "body" | "header">): bigint {
-  const told = call.header("content-length") ?? "";
-  return call.body && /^\d{1,15}$/.test(told) ? BigInt(told) : 0n;
+  const declared = call.header("content-length") ?? "";
+  return call.body && /^\d{1,15}$/.test(declared) ? BigInt(declared) : 0n;
 }
 
 /** Streams a file from its worker as the response. */

@@ -13,9 +13,9 @@ import { noCapacity, notIntegrated } from "./launch-failure.ts";
 
 /**
  * Milliseconds. `check`: for the proxy to respond. `margin`: for the worker's response. `connect`: for connecting to
- * the worker. `look`: between attempts to find a worker.
+ * the worker. `poll`: between attempts to find a worker.
  */
-const times = { check: 10_000, margin: 2_000, connect: 2_000, look: 100 };
+const times = { check: 10_000, margin: 2_000, connect: 2_000, poll: 100 };
 
 export interface ProxyCheckParts {
   readonly db: Database;
@@ -50,7 +50,7 @@ export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) =>
       if (worker === "not-integrated") throw notIntegrated(runtime);
       if (except !== undefined) throw noCapacity(lost);
       if (performance.now() >= deadline) throw noCapacity("no worker is registered");
-      await sleep(times.look);
+      await sleep(times.poll);
     }
   }
 

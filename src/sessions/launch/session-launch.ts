@@ -48,7 +48,7 @@ const times = {
   /** For a connection: channels.ts retries a restarted worker within a second. */
   connect: 2_000,
   /** Between checks for a free slot, in case a notification was lost. */
-  look: 100,
+  poll: 100,
 };
 
 export interface SessionLaunchParts extends SessionEndParts {
@@ -117,8 +117,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       await quota.admit(tx, accountId, account);
       const { profileId, locale, timezone, labels } = plan.request;
       const { runtime } = plan.browser;
-      const wish = { accountId, tier, runtime };
-      const profile = profileId === undefined ? undefined : await reserveProfile(tx, { profileId, ...wish });
+      const request = { accountId, tier, runtime };
+      const profile = profileId === undefined ? undefined : await reserveProfile(tx, { profileId, ...request });
       if (profile?.kind === "saving") return profile;
       const placement = await place(tx, { runtime });
       if (placement.kind === "not-integrated") throw notIntegrated(runtime);
@@ -150,7 +150,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       }
       // The session does not exist yet, so it is not launched for a client that has left.
       if (order.caller.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
-      if (attempt !== "raced") await nextMessage(bus, "capacity", times.look, order.caller.signal);
+      if (attempt !== "raced") await nextMessage(bus, "capacity", times.poll, order.caller.signal);
     }
   }
 

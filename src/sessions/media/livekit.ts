@@ -64,7 +64,7 @@ export function createParticipants({
     const identity = `viewer:${viewerId}:${randomBytes(8).toString("hex")}`;
     let wasAdmitted = false;
 
-    async function tell(run: (rooms: Awaited<ReturnType<typeof load>>["rooms"]) => Promise<unknown>): Promise<void> {
+    async function cleanUp(run: (rooms: Awaited<ReturnType<typeof load>>["rooms"]) => Promise<unknown>): Promise<void> {
       if (!wasAdmitted) return;
       loading ??= load();
       // Failures are ignored: a participant that has left needs no removal, and a server that does not respond closes
@@ -77,13 +77,13 @@ export function createParticipants({
         loading ??= load();
         const { AccessToken, TrackSource, rooms } = await loading;
         wasAdmitted = true;
-        const wish = {
+        const roomOptions = {
           name: room,
           emptyTimeout: emptyFor,
           departureTimeout: leftFor,
           maxParticipants: maxParticipants,
         };
-        await rooms.createRoom(wish).catch((cause: unknown) => {
+        await rooms.createRoom(roomOptions).catch((cause: unknown) => {
           throw fail(
             "feature-unavailable",
             {},
@@ -112,8 +112,8 @@ export function createParticipants({
           (error: unknown) => !(error instanceof TwirpError && error.code === "not_found"),
         );
       },
-      leave: () => void tell((rooms) => rooms.removeParticipant(room, identity)),
-      close: () => void tell((rooms) => rooms.deleteRoom(room)),
+      leave: () => void cleanUp((rooms) => rooms.removeParticipant(room, identity)),
+      close: () => void cleanUp((rooms) => rooms.deleteRoom(room)),
     };
   };
 }

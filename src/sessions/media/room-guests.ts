@@ -13,7 +13,7 @@ import type { SessionCommands, ViewerMessage } from "../commands/session-command
 import { type Admission, createParticipants, type Participant } from "./livekit.ts";
 
 /** Milliseconds between checks of a guest. A guest that is absent in two checks in a row has left. */
-const lookEvery = 5_000;
+const pollEvery = 5_000;
 
 export interface RoomGuestsParts {
   readonly sessions: Pick<SessionCommands, "view">;
@@ -60,8 +60,8 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
       void messages.push({ request: create(JoinRequestSchema, request), publishToken });
     // Joins hidden, so that the worker sends no frames.
     say({ join: { hidden: true } });
-    const told = sessions.view(caller, sessionId, viewer, messages)[Symbol.asyncIterator]();
-    const { value } = await raceSignal(told.next(), call.signal);
+    const responses = sessions.view(caller, sessionId, viewer, messages)[Symbol.asyncIterator]();
+    const { value } = await raceSignal(responses.next(), call.signal);
     if (value?.hello?.media !== "livekit")
       throw fail(
         "feature-unavailable",
@@ -71,7 +71,7 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
     const admission = await participant.admit();
     say({ subscribe: { media: "livekit", shown: true } }, admission.publishToken);
     say({ visibility: { hidden: false } });
-    return { admission, told };
+    return { admission, responses };
   }
 
   return {
@@ -94,9 +94,9 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
         participant.leave();
       };
       try {
-        const { admission, told } = await show(call, guest, participant, id, over);
-        void lookAfter(participant, admission.joinsWithin, over);
-        void hearOut(participant, told).finally(end);
+        const { admission, responses } = await show(call, guest, participant, id, over);
+        void superviseGuest(participant, admission.joinsWithin, over);
+        void drain(participant, responses).finally(end);
         return admission;
       } catch (thrown) {
         end();
@@ -110,20 +110,20 @@ export function createRoomGuests({ sessions, bearers, ids, config }: RoomGuestsP
 }
 
 /** Consumes the session's messages; the end of the session closes the room. */
-async function hearOut(participant: Participant, told: AsyncIterator<JoinResponse>): Promise<void> {
+async function drain(participant: Participant, responses: AsyncIterator<JoinResponse>): Promise<void> {
   try {
-    while (!(await told.next()).done);
+    while (!(await responses.next()).done);
   } catch (thrown) {
     if (thrown instanceof Failure && thrown.slug === "session-destroyed") participant.close();
   }
 }
 
 /** Aborts `over` when the guest is gone. */
-async function lookAfter(participant: Participant, joinsWithin: number, over: AbortController): Promise<void> {
+async function superviseGuest(participant: Participant, joinsWithin: number, over: AbortController): Promise<void> {
   const mayComeUntil = performance.now() + joinsWithin;
   let missed = 0;
   try {
-    for await (const _ of every(lookEvery, undefined, { signal: over.signal, ref: false })) {
+    for await (const _ of every(pollEvery, undefined, { signal: over.signal, ref: false })) {
       missed = (await participant.isTaken()) ? 0 : missed + 1;
       if (missed > 1 && performance.now() > mayComeUntil) over.abort();
     }

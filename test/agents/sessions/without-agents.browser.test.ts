@@ -74,22 +74,22 @@ test("a GUI control key admits its first viewer, who may reconnect and take cont
   const known = { viewer_key: "what the viewer has made up" };
   {
     using viewer = await LiveClient.join(scene.service.url, key, known);
-    const { hello } = await viewer.hear((message) => message.hello);
+    const { hello } = await viewer.receive((message) => message.hello);
     expect(hello.viewer).toMatchObject({ name: "ben", can_control: true, client_id: "ben" });
     viewer.send({ take_control: {} });
-    await viewer.hear(({ state }) => state?.control.holder_client_id === "ben");
+    await viewer.receive(({ state }) => state?.control.holder_client_id === "ben");
     viewer.send({ hand_back: {} });
-    await viewer.hear(({ state }) => state?.control.state === "agent_control");
+    await viewer.receive(({ state }) => state?.control.state === "agent_control");
     expect(await refusalOf(key, {})).toContain("expired-key");
     expect(await refusalOf(key, { viewer_key: "another viewer's own secret" })).toContain("expired-key");
   }
   using again = await LiveClient.join(scene.service.url, key, known);
-  await again.hear((message) => message.hello);
+  await again.receive((message) => message.hello);
 
   const once = (await scene.rest(`${agent}/gui-control-key`)).body.key;
   {
     using viewer = await LiveClient.join(scene.service.url, once);
-    await viewer.hear((message) => message.hello);
+    await viewer.receive((message) => message.hello);
   }
   expect(await refusalOf(once, {})).toContain("expired-key");
 }, 60_000);
@@ -102,7 +102,7 @@ test("a GUI control key opens only the live view", async () => {
   }
   const { body } = await scene.rest(`${session}/view-links`);
   using viewer = await LiveClient.join(scene.service.url, key);
-  await viewer.hear((message) => message.hello);
+  await viewer.receive((message) => message.hello);
   await scene.rest(`${session}/view-links/${body.data[0].id}`, undefined, { method: "DELETE" });
   expect((await viewer.closed).reason).toContain("revoked-key");
 }, 60_000);

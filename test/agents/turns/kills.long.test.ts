@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { DoomedService } from "../../chaos/doomed-service.ts";
 import { type Asked, LlmProvider, type Said } from "../../support/llm-provider.ts";
-import { TellingSite } from "../../support/telling-site.ts";
+import { ReportingSite } from "../../support/reporting-site.ts";
 
 /** A page that counts clicks. */
-class ClickSite extends TellingSite {
+class ClickSite extends ReportingSite {
   clicks = 0;
   onClick: (count: number) => void = () => undefined;
 
@@ -13,7 +13,7 @@ class ClickSite extends TellingSite {
     super(`<button id="b" onclick="fetch('/told', { method: 'POST' })">Click</button>`);
   }
 
-  protected override hear(): void {
+  protected override receive(): void {
     this.clicks += 1;
     this.onClick(this.clicks);
   }

@@ -198,9 +198,9 @@ test("the tool refuses unknown fields of an action, and names the action when th
 
 test("a model that obeys a hostile page does not leave the allowed domains", async () => {
   await storeKey("anthropic");
-  let heard = 0;
+  let receivedCount = 0;
   const outside = createServer((socket) => {
-    heard += 1;
+    receivedCount += 1;
     socket.destroy();
   });
   await once(outside.listen(0, "127.0.0.2"), "listening");
@@ -232,12 +232,12 @@ test("a model that obeys a hostile page does not leave the allowed domains", asy
       },
       { allowed_domains },
     );
-    expect(heard).toBe(0);
+    expect(receivedCount).toBe(0);
     await withAgent(async ({ message }) => {
       say(call("navigate", { url: to }), call("done", { text: "I was there." }));
       await message("Look around.");
     });
-    expect(heard).toBeGreaterThan(0);
+    expect(receivedCount).toBeGreaterThan(0);
   } finally {
     outside.close();
   }
@@ -643,9 +643,9 @@ test("a model that obeys a hostile page cannot type a secret into another origin
       expect(results[7]).toContain("{{card}} is not typed into a document without an origin");
       // The secret arrives where it is allowed.
       expect(body.text).toContain('value="{{card}}"');
-      const isHeard = () => scene.site.heard.some(({ text }) => text === "4000056655665556");
-      expect(await waitUntil(isHeard, { timeout: 10_000, every: 20 })).toBe(true);
-      expect(scene.site.heard.filter(({ host, text }) => host === other && text.trim() !== "")).toEqual([]);
+      const isReceived = () => scene.site.received.some(({ text }) => text === "4000056655665556");
+      expect(await waitUntil(isReceived, { timeout: 10_000, every: 20 })).toBe(true);
+      expect(scene.site.received.filter(({ host, text }) => host === other && text.trim() !== "")).toEqual([]);
       expect(await everythingTold(path)).not.toContain("4000056655665556");
     },
     { variables },

@@ -115,7 +115,7 @@ export function openLives(client: StreamClient): Promise<OpenStream[]> {
     Object.entries(keys).map(async ([door, find]) => {
       const viewer = await LiveClient.join(url, await find(), { session_id: sessionId });
       signal.addEventListener("abort", () => viewer.socket.terminate(), { once: true });
-      await viewer.hear(({ hello }) => hello);
+      await viewer.receive(({ hello }) => hello);
       const ended = viewer.closed.then(({ code, reason }) => {
         if (code === 1000) return "session-destroyed";
         return `${reason}${code === 1008 ? "" : ` closed with ${code}`}`;
@@ -155,9 +155,9 @@ async function openDrive({ sessionId, signal }: StreamClient, transport: Transpo
 }
 
 /** Reads a stream until it ends. Returns the slug of its error, or "none". */
-async function slugOfEnd<Item>(stream: AsyncIterable<Item>, hear: (item: Item) => void): Promise<string> {
+async function slugOfEnd<Item>(stream: AsyncIterable<Item>, onItem: (item: Item) => void): Promise<string> {
   try {
-    for await (const item of stream) hear(item);
+    for await (const item of stream) onItem(item);
     return "none";
   } catch (thrown) {
     const [info] = ConnectError.from(thrown).findDetails(ErrorInfoSchema);

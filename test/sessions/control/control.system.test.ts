@@ -60,7 +60,7 @@ const press = (key: string) => [
 ];
 
 /** Waits for all earlier events of the page, which arrive in order. */
-async function hearAll(client: string, gateway = one): Promise<void> {
+async function receiveAll(client: string, gateway = one): Promise<void> {
   await input(client, press("End"), gateway);
   await eventually(() => site.told.at(-1)).toMatch(/^keyup End/);
 }
@@ -119,7 +119,7 @@ test("cancels a command at a takeover, and sends no further part of it to the pa
   expect(queued).toMatchObject({ status: 409, body: { holder_client_id: "anna" } });
   expect(queued.body.in_doubt).toBeUndefined();
   expect((await input("anna", press("b"))).body).toEqual({ accepted: 2, dropped: 0 });
-  await hearAll("anna");
+  await receiveAll("anna");
   const keys = keysTold();
   expect(keys.slice(keys.indexOf("b"))).toEqual(["b", "End"]);
   await giveBack("anna");
@@ -143,7 +143,7 @@ test("allows CDP clients only to read, and releases their held input", async () 
     expect((await client.send(method, params, page)).error?.message).toContain("a person holds control");
   }
   expect((await client.send("Page.captureScreenshot", {}, page)).error).toBeUndefined();
-  await hearAll("anna");
+  await receiveAll("anna");
   expect(site.told.filter((told) => told.startsWith("mouse"))).toEqual(["mousedown 0 301 302", "mouseup 0 301 302"]);
   await giveBack("anna");
   expect((await client.send("Runtime.evaluate", { expression: "1" }, page)).error).toBeUndefined();
@@ -162,7 +162,7 @@ test("ends a CDP client's running command, or abandons it, when a person takes c
   await take("anna");
   for (const { error } of await Promise.all(loops))
     expect(error?.message).toMatch(/a person (has taken|holds) control/);
-  await hearAll("anna");
+  await receiveAll("anna");
   await giveBack("anna");
 
   const waiting = run("new Promise(() => undefined);");
@@ -172,7 +172,7 @@ test("ends a CDP client's running command, or abandons it, when a person takes c
   expect((await waiting).error?.message).toContain("a person has taken control");
   expect((await reading).error).toBeUndefined();
   // The page's own scripts continue.
-  await hearAll("anna");
+  await receiveAll("anna");
   await giveBack("anna");
   expect((await client.send("Runtime.evaluate", { expression: "1" }, page)).result.result.value).toBe(1);
 });
@@ -198,7 +198,7 @@ test("accepts input in order from the holder, and drops the input of others", as
   site.told.length = 0;
   const answer = await input("anna", [...click, ...press("a")], other);
   expect([answer.status, answer.body]).toEqual([202, { accepted: 5, dropped: 0 }]);
-  await hearAll("anna");
+  await receiveAll("anna");
   expect(site.told.slice(0, 4)).toEqual(["mousedown 0 200 150", "mouseup 0 200 150", "keydown a 0 0", "keyup a 0 0"]);
   await giveBack("anna");
   expect((await input("anna", press("c"))).body).toEqual({ accepted: 0, dropped: 2, reason: "no_control" });
@@ -238,25 +238,25 @@ test("accepts input over a WebSocket, reports the holder, and releases held inpu
   });
   onTestFinished(() => socket.terminate());
   // biome-ignore lint/suspicious/noExplicitAny: messages have many shapes.
-  const heard: any[] = [];
-  socket.on("message", (data) => heard.push(JSON.parse(String(data))));
+  const received: any[] = [];
+  socket.on("message", (data) => received.push(JSON.parse(String(data))));
   await new Promise((resolve) => socket.once("open", resolve));
   const send = (sequence: number, events: object[]) =>
     socket.send(JSON.stringify({ client_id: "anna", sequence, events }));
   send(1, press("d"));
-  await eventually(() => heard.find(({ acknowledgement }) => acknowledgement)?.acknowledgement).toEqual({
+  await eventually(() => received.find(({ acknowledgement }) => acknowledgement)?.acknowledgement).toEqual({
     sequence: 1,
     accepted: 0,
     dropped: 2,
   });
   await take("anna");
-  await eventually(() => heard.filter(({ control }) => control).at(-1)?.control).toMatchObject({
+  await eventually(() => received.filter(({ control }) => control).at(-1)?.control).toMatchObject({
     state: "human_control",
     holder_client_id: "anna",
   });
   for (let sequence = 2; sequence < 40; sequence += 1) send(sequence, press("e"));
   send(40, [{ kind: "key_down", key: "f" }]);
-  await eventually(() => heard.at(-1)?.acknowledgement).toEqual({ sequence: 40, accepted: 77, dropped: 2 });
+  await eventually(() => received.at(-1)?.acknowledgement).toEqual({ sequence: 40, accepted: 77, dropped: 2 });
   socket.close();
   await eventually(() => site.told.at(-1)).toBe("keyup f 0 0");
   expect(keysTold()).toEqual([...Array.from({ length: 38 }, () => "e"), "f"]);
@@ -281,16 +281,16 @@ async function vanish(id: string): Promise<void> {
 }
 
 /** Collects a session's events until the test ends. */
-async function hearEvents(path: string): Promise<{ type: string; data: { cause?: string; mode?: string } }[]> {
+async function receiveEvents(path: string): Promise<{ type: string; data: { cause?: string; mode?: string } }[]> {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  const heard: Awaited<ReturnType<typeof hearEvents>> = [];
+  const received: Awaited<ReturnType<typeof receiveEvents>> = [];
   const headers = { authorization: `Bearer ${deployment.key}` };
   const { body } = await fetch(`${other.url}${path}/events`, { headers, signal: stop.signal });
   const lines = createInterface(Readable.fromWeb(body as ReadableStream));
-  lines.on("line", (line) => line.startsWith("data:") && heard.push(JSON.parse(line.slice(5))));
+  lines.on("line", (line) => line.startsWith("data:") && received.push(JSON.parse(line.slice(5))));
   lines.on("error", () => undefined);
-  return heard;
+  return received;
 }
 
 test("reports every change of control by an event, an audit log entry and the state", async () => {
@@ -301,8 +301,8 @@ test("reports every change of control by an event, an audit log entry and the st
   const { body: link } = await one.rest(`${path}/view-links`, { control: true });
   const viewer = await LiveClient.join(other.url, new URL(link.url).hash.slice(1));
   onTestFinished(() => viewer[Symbol.dispose]());
-  const { client_id: seen } = (await viewer.hear(({ hello }) => hello)).hello.viewer;
-  const heard = await hearEvents(path);
+  const { client_id: seen } = (await viewer.receive(({ hello }) => hello)).hello.viewer;
+  const received = await receiveEvents(path);
   const ask = (verb: string, body: object) => async () => {
     const { status, body: answer } = await one.rest(`${driven}/${verb}`, body);
     expect(status, JSON.stringify(answer)).toBe(200);
@@ -327,21 +327,21 @@ test("reports every change of control by an event, an audit log entry and the st
   for (const [change, , , steers] of changes) {
     await change();
     await expect.poll(holder, { timeout: 20_000 }).toBe(steers);
-    await viewer.hear(
-      ({ state }) => state && viewer.heard.findLast((each) => each.state)?.state.control.holder_client_id === steers,
+    await viewer.receive(
+      ({ state }) => state && viewer.received.findLast((each) => each.state)?.state.control.holder_client_id === steers,
     );
   }
   const causes: string[] = changes.map(([, cause]) => cause);
   const actions: string[] = changes.map(([, , action]) => action);
   causes.splice(-2, 0, "lapsed");
   actions.splice(-2, 0, "session.control_lapsed");
-  const told = () => heard.map(({ data }) => data.cause ?? data.mode).filter((cause) => cause !== undefined);
+  const told = () => received.map(({ data }) => data.cause ?? data.mode).filter((cause) => cause !== undefined);
   await eventually(told).toEqual(causes);
   const { body: log } = await one.rest("/v1/account/audit-log?limit=40");
   const written = log.data.filter(({ subject_id: id }: { subject_id: string }) => [own, driver.id].includes(id));
   const changed = written.map(({ action }: { action: string }) => action).toReversed();
   expect(changed.filter((action: string) => actions.includes(action))).toEqual(actions);
-  await eventually(() => heard.map(({ type }) => type)).toContain("agent_session.ended");
+  await eventually(() => received.map(({ type }) => type)).toContain("agent_session.ended");
   await one.rest(path, undefined, { method: "DELETE" });
 });
 

@@ -38,12 +38,12 @@ afterAll(async () => {
 }, 60_000);
 beforeEach(async () => {
   expect((await rest(`${agent}/takeover`, { client_id: "anna" })).status).toBe(200);
-  ledger.heard.length = 0;
+  ledger.received.length = 0;
 });
 
 /** Waits for a condition with a timeout for busy machines. */
 const eventually = <Value>(look: () => Value) => expect.poll(look, { timeout: 60_000 });
-const whatWasHeard = () => ledger.heard.map(({ what }) => what);
+const whatWasReceived = () => ledger.received.map(({ what }) => what);
 
 /** 32 presses of a key. */
 const keys = Array.from({ length: 32 }, () => [
@@ -57,7 +57,7 @@ const stall = [
 ];
 /** Events after the stalling key that are out of order. */
 const outOfOrder = () =>
-  whatWasHeard()
+  whatWasReceived()
     .slice(2)
     .filter((what, index) => what !== (index % 2 === 0 ? "keydown k" : "keyup k"));
 
@@ -73,9 +73,9 @@ test.each(inputDoors)(
     await acknowledgedAll(stream);
     expect(stream.acknowledged).toMatchObject({ sequence: count, accepted: count, dropped: 0 });
     const expected = expectedOfRun(count);
-    await eventually(() => presses(ledger.heard).length).toBeGreaterThanOrEqual(expected.length);
-    expect(presses(ledger.heard)).toEqual(expected);
-    expect(strayPresses(ledger.heard)).toEqual([]);
+    await eventually(() => presses(ledger.received).length).toBeGreaterThanOrEqual(expected.length);
+    expect(presses(ledger.received)).toEqual(expected);
+    expect(strayPresses(ledger.received)).toEqual([]);
   },
 );
 
@@ -93,8 +93,8 @@ test("delays a stream for a stalled page without loss, and reports dropped event
   await acknowledgedAll(stream);
   expect(stream.acknowledged).toEqual({ sequence: messages + 1, accepted: 2 + messages * keys.length, dropped: 0 });
   const wanted = 2 + messages * keys.length + asked.body.accepted;
-  await eventually(() => ledger.heard.length).toBeGreaterThanOrEqual(wanted);
-  expect(ledger.heard.length).toBe(wanted);
+  await eventually(() => ledger.received.length).toBeGreaterThanOrEqual(wanted);
+  expect(ledger.received.length).toBe(wanted);
   expect(outOfOrder()).toEqual([]);
 });
 
@@ -103,15 +103,15 @@ test("delays a viewer for a stalled page without loss", { timeout: 120_000 }, as
   const { body } = await rest(`${session}/view-links`, { control: true });
   using viewer = await LiveClient.join(target.url, new URL(body.url).hash.slice(1));
   viewer.send({ take_control: {} });
-  await viewer.hear(({ state }) => state?.control.state === "human_control");
+  await viewer.receive(({ state }) => state?.control.state === "human_control");
   viewer.send({ input: { events: stall } });
   const messages = 40;
   for (let message = 0; message < messages; message += 1) viewer.send({ input: { events: keys } });
   const all = 2 + messages * keys.length;
-  const { input } = await viewer.hear((message) => message.input?.accepted + message.input?.dropped >= all);
+  const { input } = await viewer.receive((message) => message.input?.accepted + message.input?.dropped >= all);
   expect(input).toEqual({ accepted: all, dropped: 0 });
-  await eventually(() => ledger.heard.length).toBeGreaterThanOrEqual(all);
-  expect(ledger.heard.length).toBe(all);
+  await eventually(() => ledger.received.length).toBeGreaterThanOrEqual(all);
+  expect(ledger.received.length).toBe(all);
   expect(outOfOrder()).toEqual([]);
   viewer.send({ hand_back: {} });
   await eventually(async () => (await rest(`${session}/state`)).body.control.state).not.toBe("human_control");
@@ -160,9 +160,9 @@ test("delivers wheel and touch events to the page", async () => {
   ]);
   await acknowledgedAll(stream);
   expect(stream.acknowledged.accepted).toBe(6);
-  await eventually(() => whatWasHeard().filter((what) => what.startsWith("touchend")).length).toBe(2);
-  expect(whatWasHeard()).toContain("wheel 30,40");
-  expect(whatWasHeard().filter((what) => what.startsWith("touch"))).toEqual([
+  await eventually(() => whatWasReceived().filter((what) => what.startsWith("touchend")).length).toBe(2);
+  expect(whatWasReceived()).toContain("wheel 30,40");
+  expect(whatWasReceived().filter((what) => what.startsWith("touch"))).toEqual([
     "touchstart 10,20",
     "touchstart 10,20;50,20",
     "touchmove 20,20;70,20",

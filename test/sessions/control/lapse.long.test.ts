@@ -46,6 +46,6 @@ test("releases held input and notifies viewers although the gateways die when co
   await expect.poll(() => site.told, { timeout: 40_000 }).toContain("mouseup 0 90 91");
   const { body: link } = await other.rest(`${session}/view-links`, {});
   using viewer = await LiveClient.join(other.url, new URL(link.url).hash.slice(1));
-  const { state } = await viewer.hear((message) => message.state);
+  const { state } = await viewer.receive((message) => message.state);
   expect(state.control).toMatchObject({ state: "agent_control" });
 });

@@ -335,8 +335,8 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
       body: { title: "input one large.bin:5242880 | change one large.bin:5242880" },
     });
     const both = "Grüße.txt:5,large.bin:5242880";
-    const heard = (await upload("#label", ["Grüße.txt", "large.bin"])).body.title;
-    expect(heard.split(" | ").slice(2)).toEqual([`input many ${both}`, `change many ${both}`]);
+    const received = (await upload("#label", ["Grüße.txt", "large.bin"])).body.title;
+    expect(received.split(" | ").slice(2)).toEqual([`input many ${both}`, `change many ${both}`]);
     await interact({ kind: "tap", selector: "#send" });
     await expect.poll(title, { timeout: 10_000 }).toMatch(/^received/);
     expect(JSON.parse((await title()).slice("received".length))).toEqual([
@@ -353,8 +353,8 @@ describe.each(runtimes)("an upload in %s", (runtime) => {
     await upload("#one", ["a"]);
     await upload("#one", ["b"]);
     await put(session, "b", "bbb");
-    const heard = (await upload("#one", ["b"])).body.title.split(" | ");
-    expect(heard.filter((line: string) => line.startsWith("change"))).toEqual([
+    const received = (await upload("#one", ["b"])).body.title.split(" | ");
+    expect(received.filter((line: string) => line.startsWith("change"))).toEqual([
       "change one a:1",
       "change one b:2",
       "change one b:3",

@@ -18,7 +18,7 @@ const slowBytesPerSecond = 2 * mebibyte;
 const stepBytes = 64 * 1024;
 
 /** Milliseconds between two samples of memory. */
-const lookMs = 2_000;
+const pollMs = 2_000;
 
 let service: Service;
 let rest: Rest;
@@ -85,7 +85,7 @@ async function heldBy(pids: readonly number[], transfer: () => Promise<number>) 
   const result = transfer().finally(() => {
     isOver = true;
   });
-  for (await delay(lookMs); !isOver; await delay(lookMs)) {
+  for (await delay(pollMs); !isOver; await delay(pollMs)) {
     for (const [index, pid] of pids.entries()) {
       const bytes = (await heldBytes(pid)) - (before[index] ?? 0);
       if (!isOver) more[index] = Math.max(more[index] ?? 0, bytes);

@@ -40,13 +40,13 @@ export class Aftermath {
   }
 
   /**
-   * Resolves with the result once the action is over. `told` is the title, if the page reported it after handling all
+   * Resolves with the result once the action is over. `givenTitle` is the title, if the page reported it after handling all
    * its input.
    */
-  async settle(progress: Progress, told: string | undefined): Promise<Outcome> {
+  async settle(progress: Progress, givenTitle: string | undefined): Promise<Outcome> {
     const { changes } = this.#pages;
     const tab = this.#tab;
-    const title = await changes.before(this.#handled(progress, told), () => this.#isOver(), progress, busyMs);
+    const title = await changes.before(this.#handled(progress, givenTitle), () => this.#isOver(), progress, busyMs);
     if (this.#hasAsked()) await changes.until(() => this.#hasBegun() || undefined, progress, beginMs);
     if (this.#hasBegun()) await changes.until(() => !tab.isLeaving || tab.isClosed || undefined, progress);
     const wanted = tab.windows - this.#before.windows;
@@ -59,11 +59,11 @@ export class Aftermath {
    * Resolves when the page has handled all its input. The browser sends the events of earlier effects before these
    * answers. Returns the title if our script runs in the document.
    */
-  async #handled(progress: Progress, told: string | undefined): Promise<string | undefined> {
+  async #handled(progress: Progress, givenTitle: string | undefined): Promise<string | undefined> {
     const { session, sessions } = this.#tab;
     const others = [...sessions].filter((each) => each !== session);
     const answers = others.map((each) => each.send("Page.enable").catch(() => undefined));
-    const [title] = await Promise.all([told ?? this.#askTitle(progress), ...answers]);
+    const [title] = await Promise.all([givenTitle ?? this.#askTitle(progress), ...answers]);
     return title;
   }
 

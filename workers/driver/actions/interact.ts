@@ -84,13 +84,13 @@ async function onContents(
   const { pages, sessionPage, progress } = scene;
   const aftermath = new Aftermath(pages, sessionPage);
   if (sessionPage.isCrashed) throw crashedFailure();
-  let told: Awaited<ReturnType<typeof act>>;
+  let givenTitle: Awaited<ReturnType<typeof act>>;
   try {
-    told = await act();
+    givenTitle = await act();
   } catch (thrown) {
     // The input closed the page, for example by a close button in a popup. The action succeeded.
     if (!isTargetClosed(thrown)) throw browserFailure(thrown);
   }
-  const { opened, title } = await aftermath.settle(progress, typeof told === "string" ? told : undefined);
+  const { opened, title } = await aftermath.settle(progress, typeof givenTitle === "string" ? givenTitle : undefined);
   return { opened: opened.map(({ id }) => id), title: title && shownText(title) };
 }

@@ -68,7 +68,7 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
     }
     if (came === "document") await waitForLoadState(sessionPage, loadStateOf(request.waitUntil), progress);
     const { answer } = sessionPage.traffic;
-    if (answer?.looksBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
+    if (answer?.seemsBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
     return landingOf(answer);
   } catch (thrown) {
     // When a person takes control, a started navigation is not stopped.

@@ -28,9 +28,9 @@ export async function scroll(scene: Scene, request: Scroll): Promise<void> {
   }
   const { progress, sessionPage } = scene;
   const { mouse } = inputOf(sessionPage.cdp);
-  const watched = await persist(scene, async () => ({ value: await lookAround(scene, mainFrame(scene)) }));
+  const watched = await persist(scene, async () => ({ value: await readScrolls(scene, mainFrame(scene)) }));
   const middle = watched[0].seen.at;
-  await progress.race(Promise.all([mouse.move(middle), mouse.turnWheel(middle, { x: dx, y: dy })]));
+  await progress.race(Promise.all([mouse.move(middle), mouse.dispatchWheel(middle, { x: dx, y: dy })]));
   const timeoutMs = Math.min(settleMs, progress.remaining());
   await Promise.race(
     watched.map(({ frame, seen }) => callPage(scene, frame, "settled", { ...seen, timeoutMs }).catch(unlessLeft)),
@@ -47,12 +47,12 @@ interface Watched {
  * Reads the scroll offsets around a point (default: the middle of the viewport). If a frame is shown at the point,
  * reads the frame's offsets too, recursively.
  */
-async function lookAround(scene: Scene, frame: FrameSession, at?: ViewportPoint): Promise<[Watched, ...Watched[]]> {
+async function readScrolls(scene: Scene, frame: FrameSession, at?: ViewportPoint): Promise<[Watched, ...Watched[]]> {
   const seen = await callPage(scene, frame, "scrolled", at);
   if (!seen.inner) return [{ frame, seen }];
   const { objectId } = await callForObject(scene, frame, "hitAt", seen.at);
   const id = objectId && (await frameHeldBy(scene, frame, objectId));
-  return [{ frame, seen }, ...(id ? await lookAround(scene, childFrame(scene, id), seen.inner) : [])];
+  return [{ frame, seen }, ...(id ? await readScrolls(scene, childFrame(scene, id), seen.inner) : [])];
 }
 
 /** Ignores that the wheel event made the frame navigate. */

@@ -31,7 +31,7 @@ export function hover(scene: Scene, request: Hover): Promise<string | undefined>
 async function hit(
   scene: Scene,
   request: Tap | Hover,
-  stroke: GuardedInput,
+  gesture: GuardedInput,
   act: (input: PageInput, point: ViewportPoint) => Promise<unknown>,
 ): Promise<string | undefined> {
   const { progress, sessionPage } = scene;
@@ -44,7 +44,7 @@ async function hit(
     await dispatch(point);
     return undefined;
   }
-  return dispatchClick(scene, aim, { stroke, isEnabled: stroke === "press" }, dispatch);
+  return dispatchClick(scene, aim, { gesture, isEnabled: gesture === "press" }, dispatch);
 }
 
 async function touch(screen: TouchScreen, point: ViewportPoint): Promise<void> {

@@ -66,7 +66,7 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
   const sent: { readonly at: number; readonly answer: Promise<unknown> }[] = [];
   let ahead = delayMs > 0 ? 1 : firstAhead;
   let typed = 0;
-  const hearUntil = async (left: number) => {
+  const awaitUntil = async (left: number) => {
     for (let oldest = sent[0]; oldest && sent.length > left; oldest = sent[0]) {
       await progress.race(oldest.answer);
       sent.shift();
@@ -80,10 +80,10 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
     for (const [index, keyPress] of keyPresses.entries()) {
       // A closing page may not acknowledge keys that it handled. Therefore all earlier keys are awaited before the last
       // key.
-      await hearUntil(index === keyPresses.length - 1 ? 0 : ahead - 1);
+      await awaitUntil(index === keyPresses.length - 1 ? 0 : ahead - 1);
       if (delayMs > 0 && typed > 0) await progress.race(delay(delayMs));
       if (progress.isOver) {
-        await hearUntil(0);
+        await awaitUntil(0);
         throw fail(
           "session-timeout",
           {},
@@ -100,5 +100,5 @@ async function typeKeys(progress: Progress, keyboard: Keyboard, text: string, de
   };
   // Only the last key may close the page: after an earlier key the text is incomplete.
   await sendAll().catch((thrown) => Promise.reject(browserFailure(thrown)));
-  await hearUntil(0);
+  await awaitUntil(0);
 }

@@ -47,8 +47,8 @@ async function inputBehind(scene: Scene, request: Tap): Promise<FileInput> {
  */
 function holdFileInput(scene: Scene, aim: Aim): Promise<FileInput | null> {
   return reachElement<FileInput | null>(scene, aim, async ({ inner }, timeoutMs) => {
-    const wish = { selector: aim.selector, timeoutMs };
-    const { objectId, value } = await callForObject(scene, inner, "findFileInput", wish);
+    const options = { selector: aim.selector, timeoutMs };
+    const { objectId, value } = await callForObject(scene, inner, "findFileInput", options);
     if (objectId !== undefined) return { value: { cdp: inner.cdp, objectId } };
     if (value === false) return { value: null };
     return { hindrance: String(value), isFinal: value !== "" };

@@ -53,11 +53,11 @@ async function waitForAddress(scene: Scene, { pattern }: UrlCondition): Promise<
   const { tab } = sessionPage;
   const matches = urlGlob(pattern);
   const cover = coverOf(scene);
-  const look = () => {
+  const check = () => {
     tab.assertShown();
     return matches(cover?.(tab.url) ?? tab.url) || undefined;
   };
-  if (await tab.changes.until(look, progress)) return;
+  if (await tab.changes.until(check, progress)) return;
   const address = (cover?.(tab.url) ?? tab.url).slice(0, longestShown);
   const detail = `the address of the page is ${address}, and did not match ${pattern} within the timeout; * stops at /, and ** does not`;
   throw fail("session-timeout", {}, { detail });

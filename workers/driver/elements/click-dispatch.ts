@@ -1,7 +1,7 @@
 import { fail } from "../../../src/platform/errors.ts";
 import type { GuardedInput, Released } from "../../injected/page-guard.ts";
 import type { ViewportPoint } from "../../injected/page-visibility.ts";
-import type { Seen, Wish } from "../../injected/page-wait.ts";
+import type { ElementOptions, Seen } from "../../injected/page-wait.ts";
 import { type Aim, subjectOf } from "./aim.ts";
 import { callIfKnown, callPage, type ElementScene } from "./page-world.ts";
 import { reachElement, type Way } from "./reach.ts";
@@ -9,8 +9,8 @@ import { reachElement, type Way } from "./reach.ts";
 /** Longest wait for a frame's element before its contents are checked again. */
 const throughMs = 200;
 
-interface Blow {
-  readonly stroke: GuardedInput;
+interface ClickOptions {
+  readonly gesture: GuardedInput;
   readonly isEnabled: boolean;
   /** Whether the page moved during an earlier attempt. */
   readonly isDoubtful: boolean;
@@ -39,11 +39,11 @@ interface Aimed {
 export async function dispatchClick(
   scene: ElementScene,
   aim: Aim,
-  wish: Pick<Blow, "stroke" | "isEnabled">,
+  options: Pick<ClickOptions, "gesture" | "isEnabled">,
   dispatch: (point: ViewportPoint) => Promise<unknown>,
 ): Promise<string | undefined> {
   for (let isDoubtful = false; ; isDoubtful = true) {
-    const { point, release } = await aimAt(scene, aim, { ...wish, isDoubtful });
+    const { point, release } = await aimAt(scene, aim, { ...options, isDoubtful });
     const { tab } = scene.sessionPage;
     const { requested, started } = tab;
     await dispatch(point);
@@ -54,10 +54,10 @@ export async function dispatchClick(
   }
 }
 
-async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> {
+async function aimAt(scene: ElementScene, aim: Aim, click: ClickOptions): Promise<Aimed> {
   let isOutside = false;
   const aimed = await reachElement(scene, aim, async (way, timeoutMs): Promise<Seen<Aimed>> => {
-    const attempt = { ...blow, isDoubtful: blow.isDoubtful || isOutside };
+    const attempt = { ...click, isDoubtful: click.isDoubtful || isOutside };
     if (isOutside) await callPage(scene, way.inner, "reveal", aim);
     const seen = await pointOf(scene, way, { selector: aim.selector, timeoutMs, ...attempt });
     if ("value" in seen) return { value: { point: seen.value, release: () => release(scene, way) } };
@@ -71,12 +71,16 @@ async function aimAt(scene: ElementScene, aim: Aim, blow: Blow): Promise<Aimed> 
 }
 
 /** Returns the point of the page at which to hit an element, through all its frames. */
-async function pointOf(scene: ElementScene, { inner, outer }: Way, wish: Wish & Blow): Promise<Seen<ViewportPoint>> {
-  let seen: Seen<ViewportPoint> = await callPage(scene, inner, "aim", wish);
+async function pointOf(
+  scene: ElementScene,
+  { inner, outer }: Way,
+  options: ElementOptions & ClickOptions,
+): Promise<Seen<ViewportPoint>> {
+  let seen: Seen<ViewportPoint> = await callPage(scene, inner, "aim", options);
   for (const frame of outer) {
     if ("hindrance" in seen) break;
-    const { stroke, isDoubtful } = wish;
-    const through = { point: seen.value, timeoutMs: throughMs, stroke, isDoubtful };
+    const { gesture, isDoubtful } = options;
+    const through = { point: seen.value, timeoutMs: throughMs, gesture, isDoubtful };
     const outside = await callPage(scene, frame, "aimThrough", through);
     if ("hindrance" in outside) return outside;
     seen = outside.value ? { value: outside.value } : { hindrance: "is outside of the viewport" };

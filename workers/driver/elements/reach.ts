@@ -106,9 +106,9 @@ export async function whileShown<Value>(
 async function show(
   scene: ElementScene,
   { inner, outer }: Way,
-  wish: Parameters<PageScript["show"]>[0],
+  options: Parameters<PageScript["show"]>[0],
 ): Promise<Seen<Box>> {
-  let seen: Seen<Box> = await callPage(scene, inner, "show", wish);
+  let seen: Seen<Box> = await callPage(scene, inner, "show", options);
   for (const frame of outer) {
     if ("hindrance" in seen) break;
     const value: Box | null = await callPage(scene, frame, "outerBox", seen.value);

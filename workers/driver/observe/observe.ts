@@ -14,7 +14,7 @@ import { callPage, DocumentLeft, mainFrame } from "../elements/page-world.ts";
 import { persist } from "../elements/reach.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 import { takeModelPicture } from "./model-picture.ts";
-import { lookAt, type PageSnapshot } from "./page-snapshot.ts";
+import { type PageSnapshot, snapshotPage } from "./page-snapshot.ts";
 
 /** Largest snapshot in bytes, and the default. */
 const maxBytes = 24_576;
@@ -23,7 +23,7 @@ const maxBytes = 24_576;
 const maxFound = 8 * maxBytes;
 
 /** Milliseconds per document for a snapshot. */
-const lookMs = 120;
+const snapshotMs = 120;
 /** Milliseconds per document for a search, which may miss its match if it stops early. */
 const searchMs = 500;
 
@@ -36,30 +36,30 @@ export interface ObserveScene extends Scene {
   readonly refs: RefRegistry;
 }
 
-type Wish = Pick<ObserveOptions, "scope" | "maxBytes" | "find" | "screenshot">;
+type ObservationRequest = Pick<ObserveOptions, "scope" | "maxBytes" | "find" | "screenshot">;
 
 /** Returns the text snapshot of a page with references, and optionally a screenshot. */
-export async function observe(scene: ObserveScene, wish: Wish): Promise<Observation> {
+export async function observe(scene: ObserveScene, request: ObservationRequest): Promise<Observation> {
   const { sessionPage, viewport } = scene;
   if (sessionPage.isCrashed) throw crashedFailure();
-  const { scope, find = "", maxBytes: room = maxBytes, screenshot } = wish;
+  const { scope, find = "", maxBytes: room = maxBytes, screenshot } = request;
   const mask = find === "" ? undefined : scene.secrets.textMask();
-  const pageWish = {
+  const pageOptions = {
     isWhole: scope === ObserveScope.PAGE,
     find,
     room: mask ? maxFound : room,
-    timeMs: find === "" ? lookMs : searchMs,
+    timeMs: find === "" ? snapshotMs : searchMs,
     mask,
   };
   try {
-    const [look, picture] = await Promise.all([
-      persist(scene, async () => ({ value: await lookAt(scene, mainFrame(scene), scene.refs, pageWish) })),
+    const [pageSnapshot, picture] = await Promise.all([
+      persist(scene, async () => ({ value: await snapshotPage(scene, mainFrame(scene), scene.refs, pageOptions) })),
       screenshot ? takeModelPicture(scene) : undefined,
     ]);
-    const { lines, isCut } = cut(look, room);
-    const { scroll, height } = look;
+    const { lines, isCut } = cut(pageSnapshot, room);
+    const { scroll, height } = pageSnapshot;
     const snapshot = lines.join("\n");
-    const seen = { pageId: sessionPage.id, url: sessionPage.address, title: shownText(look.title) };
+    const seen = { pageId: sessionPage.id, url: sessionPage.address, title: shownText(pageSnapshot.title) };
     return create(ObservationSchema, {
       ...seen,
       snapshot,

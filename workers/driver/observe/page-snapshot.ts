@@ -26,65 +26,67 @@ export interface PageSnapshot extends Pick<DocumentSnapshot, "title" | "scroll" 
 }
 
 /** State shared by the snapshots of all frames. */
-interface Sight {
+interface SnapshotWalk {
   readonly scene: ElementScene;
   readonly refs: RefRegistry;
-  readonly wish: PageSnapshotOptions;
+  readonly options: PageSnapshotOptions;
   framesLeft: number;
 }
 
 /** Takes a snapshot of a frame's document and its child frames. */
-export function lookAt(
+export function snapshotPage(
   scene: ElementScene,
   frame: FrameSession,
   refs: RefRegistry,
-  wish: PageSnapshotOptions,
+  options: PageSnapshotOptions,
 ): Promise<PageSnapshot> {
-  return lookInto({ scene, refs, wish, framesLeft: maxFrames }, frame, [], null);
+  return snapshotFrame({ scene, refs, options, framesLeft: maxFrames }, frame, [], null);
 }
 
-async function lookInto(
-  visibility: Sight,
+async function snapshotFrame(
+  walk: SnapshotWalk,
   frame: FrameSession,
   way: readonly Ref[],
   clip: SnapshotOptions["clip"],
 ): Promise<PageSnapshot> {
-  const { scene, refs, wish } = visibility;
+  const { scene, refs, options } = walk;
   const epoch = refs.offer();
-  const { mask, ...sought } = wish;
+  const { mask, ...sought } = options;
   const whole = { ...sought, epoch, clip, isTentative: mask !== undefined, isAgain: false };
-  let looked: DocumentSnapshot = await callPage(scene, frame, "look", whole);
-  if (looked.doubtful > 0 && (await findClosedRoots(scene, frame)))
-    looked = await callPage(scene, frame, "look", { ...whole, isAgain: true });
-  if (looked.epoch !== epoch) refs.giveBack(epoch);
-  refs.note(looked.epoch, { pageId: scene.sessionPage.id, frame: way });
-  const lines = mask ? await tellFound(visibility, frame, mask, looked) : looked.lines;
+  let snapshot: DocumentSnapshot = await callPage(scene, frame, "takeSnapshot", whole);
+  if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame)))
+    snapshot = await callPage(scene, frame, "takeSnapshot", { ...whole, isAgain: true });
+  if (snapshot.epoch !== epoch) refs.giveBack(epoch);
+  refs.note(snapshot.epoch, { pageId: scene.sessionPage.id, frame: way });
+  const lines = mask ? await numberMatches(walk, frame, mask, snapshot) : snapshot.lines;
   const isDeep = way.length >= deepest;
-  const shown = isDeep ? [] : looked.frames.slice(0, visibility.framesLeft);
-  visibility.framesLeft -= shown.length;
+  const shown = isDeep ? [] : snapshot.frames.slice(0, walk.framesLeft);
+  walk.framesLeft -= shown.length;
   const inner = await Promise.all(
-    shown.map((each) => within(lookIntoFrame(visibility, frame, [...way, each.ref], each), frameMs, undefined)),
+    shown.map((each) => within(snapshotChild(walk, frame, [...way, each.ref], each), frameMs, undefined)),
   );
-  const { title, scroll, height } = looked;
-  const isCut = looked.isCut || shown.length < looked.frames.length || inner.some((each) => each?.isCut ?? true);
-  return { lines: merge(lines, looked.frames, inner), isCut, title, scroll, height };
+  const { title, scroll, height } = snapshot;
+  const isCut = snapshot.isCut || shown.length < snapshot.frames.length || inner.some((each) => each?.isCut ?? true);
+  return { lines: merge(lines, snapshot.frames, inner), isCut, title, scroll, height };
 }
 
 /**
  * Returns the matches whose masked line still contains the text, and numbers their elements. All other lines become
  * undefined.
  */
-async function tellFound(
-  { scene, wish }: Sight,
+async function numberMatches(
+  { scene, options }: SnapshotWalk,
   frame: FrameSession,
   mask: TextMask,
   { epoch, lines, frames }: DocumentSnapshot,
 ): Promise<(string | undefined)[]> {
-  const wanted = plain(wish.find);
+  const wanted = plain(options.find);
   const framed = new Set(frames.map(({ line }) => line));
-  const told = [...lines.keys()].filter((index) => says(mask.apply(lines[index] ?? ""), wanted) && !framed.has(index));
-  const numbers = await callPage(scene, frame, "numberFound", epoch, told);
-  const shown = new Map(told.map((line, at) => [line, numbers[at]]));
+  const matches = [...lines.keys()].filter(
+    (index) => says(mask.apply(lines[index] ?? ""), wanted) && !framed.has(index),
+  );
+  const numbers = await callPage(scene, frame, "numberFound", epoch, matches);
+  const shown = new Map(matches.map((line, at) => [line, numbers[at]]));
   const unnumbered = /^( *- [a-z]+(?: "(?:[^"\\]|\\.)*")? ref=s\d+e)0/;
   return lines.map((line, index) => {
     if (framed.has(index)) return line;
@@ -93,19 +95,19 @@ async function tellFound(
 }
 
 /** Takes the snapshot of a child frame. Returns undefined if the frame is gone or cannot be read. */
-async function lookIntoFrame(
-  visibility: Sight,
+async function snapshotChild(
+  walk: SnapshotWalk,
   frame: FrameSession,
   way: readonly Ref[],
   { ref, clip }: NestedFrame,
 ): Promise<PageSnapshot | undefined> {
-  const { scene } = visibility;
+  const { scene } = walk;
   // An invisible frame is part of whole-page snapshots and searches only.
-  if (!clip && !visibility.wish.isWhole && visibility.wish.find === "") return undefined;
+  if (!clip && !walk.options.isWhole && walk.options.find === "") return undefined;
   try {
     const { objectId } = await callForObject(scene, frame, "elementOf", ref);
     const frameId = objectId && (await frameHeldBy(scene, frame, objectId));
-    return frameId ? await lookInto(visibility, childFrame(scene, frameId), way, clip) : undefined;
+    return frameId ? await snapshotFrame(walk, childFrame(scene, frameId), way, clip) : undefined;
   } catch (thrown) {
     // A failing frame is left out. An aborted command fails the snapshot.
     if (scene.progress.signal.aborted) throw thrown;
@@ -119,13 +121,13 @@ function merge(
   frames: readonly NestedFrame[],
   inner: readonly (PageSnapshot | undefined)[],
 ): string[] {
-  const byLine = new Map(frames.map((frame, index) => [frame.line, { frame, look: inner[index] }]));
+  const byLine = new Map(frames.map((frame, index) => [frame.line, { frame, snapshot: inner[index] }]));
   return lines.flatMap((line, index) => {
     const at = byLine.get(index);
     if (line === undefined) return [];
     if (!at) return [line];
     const indent = "  ".repeat(Math.min(at.frame.indent, 12));
-    const below = at.look?.lines.map((each) => `${indent}${each}`) ?? [];
+    const below = at.snapshot?.lines.map((each) => `${indent}${each}`) ?? [];
     return below.length > 0 ? [line, ...below] : [];
   });
 }

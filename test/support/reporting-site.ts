@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 
 /** Site with one page that reports events to its server by POST requests to `/told`. */
-export abstract class TellingSite implements AsyncDisposable {
+export abstract class ReportingSite implements AsyncDisposable {
   readonly #server: Server;
 
   protected constructor(page: string) {
@@ -12,7 +12,7 @@ export abstract class TellingSite implements AsyncDisposable {
         response.writeHead(200, { "content-type": "text/html" }).end(page);
         return;
       }
-      this.hear(await text(request));
+      this.receive(await text(request));
       response.end();
     });
     // A report would be lost if the server closed a kept-alive connection just when the page reuses it.
@@ -20,7 +20,7 @@ export abstract class TellingSite implements AsyncDisposable {
   }
 
   /** Receives a report of the page. */
-  protected abstract hear(told: string): void;
+  protected abstract receive(told: string): void;
 
   protected async listen(port = 0): Promise<this> {
     await once(this.#server.listen(port, "127.0.0.1"), "listening");

@@ -13,7 +13,7 @@ const patience = 2_500;
  * Creates a status check that asks each payment processor for a price, as a checkout does. Returns undefined if no
  * processor is configured.
  */
-export function createProcessorLook({ card, crypto }: Processors, { currency }: Prices): Source | undefined {
+export function createProcessorCheck({ card, crypto }: Processors, { currency }: Prices): Source | undefined {
   const asks = [
     card && (() => card.client.prices.list({ limit: 1 }, { maxNetworkRetries: 0 })),
     crypto && (() => crypto.greenfield.rate(crypto.currencies[0] ?? "btc", currency)),
@@ -27,7 +27,7 @@ export function createProcessorLook({ card, crypto }: Processors, { currency }: 
     );
   return {
     component: "billing",
-    async look() {
+    async check() {
       const answering = (await Promise.all(asks.map(answers))).filter(Boolean).length;
       if (answering === 0) return "major_outage";
       return answering < asks.length ? "partial_outage" : "operational";
