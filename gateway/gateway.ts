@@ -4,12 +4,10 @@ import type { App } from "../src/app/app.ts";
 import type { ServedService } from "../src/kernel/registry.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import { warmUp } from "../src/platform/validation.ts";
+import { type CallDispatcher, createCallDispatcher } from "./call-dispatcher.ts";
 import { ClientBuffers } from "./client-buffers.ts";
 import { createConnectionCap } from "./connection-cap.ts";
 import { createCors } from "./cors.ts";
-import { type Door, peerOf } from "./door.ts";
-import { createFront, refuseBroken } from "./front.ts";
-import { createGate, type Gate } from "./gate.ts";
 import { type HttpHandler, SharedPort } from "./listen.ts";
 import { ownHosts } from "./own-hosts.ts";
 import { type DemoSession, mountDemoSession } from "./pages/demo-session.ts";
@@ -22,11 +20,13 @@ import { errorsPathOf, mountPages } from "./pages/pages.ts";
 import { mountStatusPage } from "./pages/status-page.ts";
 import { blockListOf, createPeers } from "./peer.ts";
 import { Problems } from "./problems.ts";
+import { createRequestFilter, refuseBroken } from "./request-filter.ts";
 import { createRestServer } from "./rest/fastify-server.ts";
 import { connectHandler } from "./rpc/connect.ts";
 import { GrpcServer } from "./rpc/grpc-server.ts";
 import { SlowBodies } from "./slow-bodies.ts";
 import { type TimeLimits, timeLimits } from "./time-limits.ts";
+import { peerOf, type TransportParts } from "./transport-parts.ts";
 import { WebSockets } from "./ws/websockets.ts";
 
 // Milliseconds that running calls have to finish when the gateway stops.
@@ -46,8 +46,8 @@ export interface GatewayOptions {
 export class Gateway {
   readonly #app: App;
   readonly #services: readonly ServedService[];
-  readonly #gate: Gate;
-  readonly #door: Door;
+  readonly #dispatcher: CallDispatcher;
+  readonly #transport: TransportParts;
   readonly #rest: FastifyInstance;
   readonly #port: SharedPort;
   readonly #grpc: GrpcServer;
@@ -63,33 +63,33 @@ export class Gateway {
     this.#app = app;
     this.#services = services;
     const buffers = new ClientBuffers({ budget: config.clientBufferBytes, clock, log, registry: metrics });
-    this.#gate = createGate(app, services, buffers);
+    this.#dispatcher = createCallDispatcher(app, services, buffers);
     const trustedProxies = blockListOf(config.trustedProxies);
-    const door: Door = {
-      gate: this.#gate,
+    const transport: TransportParts = {
+      dispatcher: this.#dispatcher,
       problems: new Problems(config.errorsBase, log),
       resolvePeer: createPeers(trustedProxies, () => ids.next("req")),
       bodies: new SlowBodies(limits.request),
       buffers,
     };
-    this.#door = door;
+    this.#transport = transport;
     const tls = config.tls && { cert: readFileSync(config.tls.cert), key: readFileSync(config.tls.key) };
     const listening = { host, tls, limits, log, takes: createConnectionCap(trustedProxies) };
     const cors = createCors(config.corsOrigins);
-    const front = createFront({ door, cors, isOwnHost: ownHosts(config) });
-    this.#rest = createRestServer(services, door);
+    const isAdmitted = createRequestFilter({ transport, cors, isOwnHost: ownHosts(config) });
+    this.#rest = createRestServer(services, transport);
     const rest: HttpHandler = (request, response) => this.#rest.routing(request, response);
-    const connect = connectHandler(services, door, rest);
-    this.#webSockets = new WebSockets(services, { door, cors, registry: metrics, next: rest });
-    this.#grpc = new GrpcServer(services, door, { ...listening, port: config.grpcPort });
+    const connect = connectHandler(services, transport, rest);
+    this.#webSockets = new WebSockets(services, { transport, cors, registry: metrics, next: rest });
+    this.#grpc = new GrpcServer(services, transport, { ...listening, port: config.grpcPort });
     this.#port = new SharedPort({
       ...listening,
       port: config.port,
-      bodies: door.bodies,
-      onRequest: (request, response) => front(request, response) && connect(request, response),
+      bodies: transport.bodies,
+      onRequest: (request, response) => isAdmitted(request, response) && connect(request, response),
       onUpgrade: (request, response, head) =>
-        front(request, response) && void this.#webSockets.upgrade(request, response, head),
-      onClientError: refuseBroken(door),
+        isAdmitted(request, response) && void this.#webSockets.upgrade(request, response, head),
+      onClientError: refuseBroken(transport),
     });
     const internal = { host, port: config.internalPort, isReady: () => this.isReady(), metrics };
     this.#internal = isSupervised ? undefined : createInternalServer(internal);
@@ -116,10 +116,10 @@ export class Gateway {
   /** Reports not ready, lets running calls finish for up to 30 s, and closes all ports. */
   async stop(): Promise<void> {
     this.#serving = false;
-    this.#gate.stop();
+    this.#dispatcher.stop();
     this.#webSockets.stop();
     await Promise.all([this.#port.stop(graceMs), this.#grpc.stop(graceMs)]);
-    this.#door.buffers.stop();
+    this.#transport.buffers.stop();
     await this.#rest.close();
     await this.#internal?.stop();
   }
@@ -136,7 +136,7 @@ export class Gateway {
     }
     await this.#mountDocuments();
     await this.#rest.ready();
-    this.#door.buffers.start();
+    this.#transport.buffers.start();
     await this.#grpc.start();
     await this.#port.start();
   }
@@ -151,7 +151,7 @@ export class Gateway {
     mountLinkPages(this.#rest);
     mountLivePage(this.#rest, { embedders: embedOrigins, mediaServer: liveKit?.url });
     await mountMoneyPages(this.#rest, this.#app.processors);
-    mountStatusPage(this.#rest, this.#app.status, (raw) => peerOf(raw, this.#door).clientAddress);
+    mountStatusPage(this.#rest, this.#app.status, (raw) => peerOf(raw, this.#transport).clientAddress);
     const { outbox } = this.#app.mailer;
     if (outbox) await mountOutbox(this.#rest, outbox);
   }

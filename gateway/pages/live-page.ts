@@ -33,9 +33,9 @@ button, #address, #question :is(#question-text, select) { min-height: 2.1rem; pa
 button { cursor: pointer; }
 button:hover:enabled { background: var(--code); }
 button:disabled { color: var(--soft); cursor: default; }
-#wheel { font-weight: 600; color: var(--paper); background: var(--link); border-color: var(--link); }
-#wheel:hover { filter: brightness(1.08); }
-[data-steers=true] #wheel { color: var(--ink); background: var(--paper); border-color: var(--ink); }
+#control-button { font-weight: 600; color: var(--paper); background: var(--link); border-color: var(--link); }
+#control-button:hover { filter: brightness(1.08); }
+[data-is-controlled=true] #control-button { color: var(--ink); background: var(--paper); border-color: var(--ink); }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 .tabs { display: flex; gap: .3rem; flex: 1 1 100%; min-width: 0; }
 #tabs { display: flex; gap: .3rem; margin: 0; padding: 0; list-style: none; min-width: 0; overflow-x: auto; scrollbar-width: thin; }
@@ -61,24 +61,24 @@ button:disabled { color: var(--soft); cursor: default; }
 #question select { max-width: 30rem; padding: .2rem; }
 #question button { min-width: 5rem; }
 #question-yes { font-weight: 600; }
-body:not([data-steers=true]) #question :is(input, select, button) { display: none; }
+body:not([data-is-controlled=true]) #question :is(input, select, button) { display: none; }
 #question[hidden], #question [hidden], #question p:empty { display: none; }
 #downloads { margin: 0; padding: 0; list-style: none; max-height: 8rem; overflow: auto; }
 #downloads[hidden] { display: none; }
 #downloads li { display: flex; align-items: center; gap: .4rem; padding: .4rem .9rem; border-bottom: 1px solid var(--line);
   border-left: 4px solid var(--get); }
 #downloads span { flex: 1; min-width: 0; overflow-wrap: anywhere; }
-#notice:empty, #steering:empty, #viewers:empty { display: none; }
+#notice:empty, #control-status:empty, #viewers:empty { display: none; }
 [data-is=over] #notice { border-left-color: var(--delete); }
 [data-is=over] :is(.tools, #share) { display: none; }
 #keys { position: fixed; inset: auto auto 0 0; width: 1px; height: 1px; padding: 0; border: 0; opacity: 0; font-size: 16px; }
 #hint { color: var(--soft); display: none; }
 main.stage { flex: 1; min-height: 0; max-width: none; padding: 3px; display: grid; place-items: center; background: var(--code); }
 canvas { width: 100%; height: 100%; min-height: 0; object-fit: contain; }
-[data-steers=true] canvas { touch-action: none; }
-[data-steers=true] .stage { outline: 1px solid var(--get); outline-offset: -1px; }
+[data-is-controlled=true] canvas { touch-action: none; }
+[data-is-controlled=true] .stage { outline: 1px solid var(--get); outline-offset: -1px; }
 .stage:has(#keys:focus) { outline-width: 3px; outline-offset: -3px; }
-body:not([data-steers=true]) :is(.group, [data-drives]), #tabs button:last-child:disabled { display: none; }
+body:not([data-is-controlled=true]) :is(.group, [data-drives]), #tabs button:last-child:disabled { display: none; }
 canvas:not([data-sequence]) { visibility: hidden; }
 [data-is=over] canvas, [data-is=waiting] canvas { opacity: .45; }
 @media (hover: hover) and (min-width: 761px) { body:has(#keys:focus) #hint { display: block; } }
@@ -86,7 +86,7 @@ canvas:not([data-sequence]) { visibility: hidden; }
   .bar, .tools { padding: .4rem .6rem; gap: .4rem .6rem; }
   .bar h1 { flex: 1 1 50%; }
   #viewers { flex: 1 1 auto; }
-  #wheel { margin-left: auto; }
+  #control-button { margin-left: auto; }
   #speed { display: none; }
   button, #address, #question :is(#question-text, select) { min-height: 2.5rem; }
   #address, #question :is(#question-text, select) { font-size: 16px; }
@@ -98,9 +98,9 @@ const body = html`<header class="bar">
 <p id="status" role="status">Connecting</p>
 <h1 id="title">Live session</h1>
 <p id="viewers"></p>
-<p id="steering" role="status"></p>
+<p id="control-status" role="status"></p>
 <p id="hint">Shift+Esc leaves the picture</p>
-<button id="wheel" type="button" hidden>Take control</button>
+<button id="control-button" type="button" hidden>Take control</button>
 <button id="share" type="button">Copy link</button>
 </header>
 <section class="tools" aria-label="Browser">

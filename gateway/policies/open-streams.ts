@@ -54,7 +54,7 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   const all = new Set<Stop>();
   const openStreams = new Gauge({
     name: "pilothouse_open_streams",
-    help: "Streams that are open, on all doors.",
+    help: "Streams that are open, over all transports.",
     labelNames: ["method"],
     registers: [registry],
   });

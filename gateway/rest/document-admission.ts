@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { createStreamSlots } from "../../src/limits/stream-slots.ts";
 import { networkOf } from "../../src/platform/client-network.ts";
-import { type Door, peerOf } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
+import { peerOf, type TransportParts } from "../transport-parts.ts";
 import { isClosed } from "./mount.ts";
 
 /** Unread documents that a client address may have open. Each costs the memory of a stream, about 20 kB. */
@@ -14,11 +14,13 @@ const maxUnread = 256;
  * an empty bucket throws `rate-limited`. Returns false if the client has disconnected or its address has too many
  * unread documents. The stream (over HTTP/1.1: the connection) then ends without a response.
  */
-export function documentAdmission(door: Door): (request: FastifyRequest, reply: FastifyReply) => boolean {
+export function documentAdmission(
+  transport: TransportParts,
+): (request: FastifyRequest, reply: FastifyReply) => boolean {
   const unread = createStreamSlots();
   return ({ raw, method }, reply) => {
     if (method !== "GET" && method !== "HEAD") return true;
-    const { clientAddress } = peerOf(raw, door);
+    const { clientAddress } = peerOf(raw, transport);
     if (isClosed(reply.raw)) return false;
     const slot = unread.take(networkOf(clientAddress, { v4: 32, v6: 64 }), maxUnread);
     if (!slot.isGranted) {
@@ -27,10 +29,10 @@ export function documentAdmission(door: Door): (request: FastifyRequest, reply: 
       return false;
     }
     reply.raw.once("close", slot.release);
-    const state = door.gate.drawForDocument(clientAddress);
+    const state = transport.dispatcher.drawForDocument(clientAddress);
     if (!state.allowed) {
       // The header must name one of the four public buckets, which do not include `documents`.
-      const { capacity } = door.gate.peekAddress(clientAddress);
+      const { capacity } = transport.dispatcher.peekAddress(clientAddress);
       reply.headers(rateLimitHeaders({ ...state, bucket: "global", capacity, remaining: 0 }));
     }
     refuseEmpty(state, "your address");

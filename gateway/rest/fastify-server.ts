@@ -3,12 +3,12 @@ import { type FastifyError, type FastifyInstance, type FastifyReply, type Fastif
 import type { ServedService } from "../../src/kernel/registry.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { asFailure, fail, failFields } from "../../src/platform/errors.ts";
-import { answerHeaders, type Door, peerOf, refuse } from "../door.ts";
 import { longestPublicBody } from "../message-size.ts";
 import { renderNowhere } from "../pages/error-page.ts";
 import { pageHeaders } from "../pages/shell.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { rateLimitHeaders } from "../rate-limit-headers.ts";
+import { answerHeaders, peerOf, refuse, type TransportParts } from "../transport-parts.ts";
 import { documentAdmission } from "./document-admission.ts";
 import { mountRest, type RestRoute } from "./mount.ts";
 import { bodyTooLarge } from "./raw-body.ts";
@@ -19,40 +19,40 @@ const lingerMs = 1_000;
 const longestPathVariable = 65_536;
 
 /** Creates the REST server. The server does not listen; it receives requests from the shared port. */
-export function createRestServer(services: readonly ServedService[], door: Door): FastifyInstance {
+export function createRestServer(services: readonly ServedService[], transport: TransportParts): FastifyInstance {
   const app = fastify({
     bodyLimit: longestPublicBody,
-    genReqId: (raw) => peerOf(raw, door).requestId,
+    genReqId: (raw) => peerOf(raw, transport).requestId,
     forceCloseConnections: false,
     routerOptions: {
       maxParamLength: longestPathVariable,
       // An invalid path results in the same problem as an unknown one.
       onBadUrl: (_path, request, response) =>
-        refuse(door, request, response, failFields("bad-request", { path: "is not a valid URL path" })),
+        refuse(transport, request, response, failFields("bad-request", { path: "is not a valid URL path" })),
     },
   });
   readBodies(app);
-  const routes = mountRest(app, services, door);
+  const routes = mountRest(app, services, transport);
   app.addHook("onSend", (request, reply, payload, done) => {
     // Requests that reach no method have already set the headers of their bucket.
     if (request.is404 || reply.hasHeader("x-ratelimit-bucket")) reply.header("x-request-id", request.id);
-    else reply.headers(answerHeaders(door, peerOf(request.raw, door), request.call));
+    else reply.headers(answerHeaders(transport, peerOf(request.raw, transport), request.call));
     done(null, payload);
   });
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const isTooLarge = error.code === "FST_ERR_CTP_BODY_TOO_LARGE";
     if (isTooLarge) await discardRest(request.raw);
     const thrown = isTooLarge ? bodyTooLarge(request.routeOptions.bodyLimit) : error;
-    if (request.call) await door.gate.refuse(request.call, thrown);
+    if (request.call) await transport.dispatcher.refuse(request.call, thrown);
     if (request.is404 && asFailure(thrown).slug === "not-found" && wantsPage(request))
       return reply.code(404).headers(pageHeaders).send(renderNowhere(request.url));
-    return sendProblem(thrown, request, reply, door);
+    return sendProblem(thrown, request, reply, transport);
   });
   // Runs before the body is read, because Fastify has its own rules for bodies of unknown methods.
-  const admitDocument = documentAdmission(door);
+  const admitDocument = documentAdmission(transport);
   app.addHook("onRequest", (request, reply, done) => {
     if (request.is404) {
-      refuseUnknown(request, reply, routes, door).catch(done);
+      refuseUnknown(request, reply, routes, transport).catch(done);
     } else if (request.routeOptions.config.isMethod || admitDocument(request, reply)) {
       done();
     }
@@ -69,9 +69,9 @@ async function refuseUnknown(
   { raw, url, method }: FastifyRequest,
   reply: FastifyReply,
   routes: readonly RestRoute[],
-  door: Door,
+  transport: TransportParts,
 ): Promise<never> {
-  const { state, whose } = await door.gate.drawForNoMethod(peerOf(raw, door));
+  const { state, whose } = await transport.dispatcher.drawForNoMethod(peerOf(raw, transport));
   reply.headers(rateLimitHeaders(state));
   refuseEmpty(state, whose);
   const allowed = allowedVerbs(routes, url);
@@ -100,7 +100,12 @@ async function discardRest(body: IncomingMessage): Promise<void> {
   if (!body.readableEnded) await sleep(lingerMs, over.signal);
 }
 
-function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply, { problems }: Door): FastifyReply {
+function sendProblem(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { problems }: TransportParts,
+): FastifyReply {
   const { status, headers, body } = problems.answer(error, request.id);
   // Sent as bytes, because Fastify adds a charset to JSON text, and problem+json has no charset (RFC 9457).
   return reply.code(status).headers(headers).send(Buffer.from(body));

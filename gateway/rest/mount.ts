@@ -7,11 +7,11 @@ import { answersRaw, type HttpRoute } from "../../src/kernel/http-route.ts";
 import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { Failure, fail, failFaults, failFields } from "../../src/platform/errors.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
-import { answerHeaders, type Door, peerOf } from "../door.ts";
-import type { Gate } from "../gate.ts";
+import type { CallDispatcher } from "../call-dispatcher.ts";
 import { GatewayCall } from "../gateway-call.ts";
 import { longestBody } from "../message-size.ts";
 import { showingInPath } from "../peer.ts";
+import { answerHeaders, peerOf, type TransportParts } from "../transport-parts.ts";
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
 import { asFormFailure, formParser } from "./form-body.ts";
@@ -45,30 +45,34 @@ export interface RestRoute {
 type Answer = (call: GatewayCall, request: () => Message, reply: FastifyReply) => Promise<FastifyReply>;
 
 /** Mounts every method with a google.api.http rule, and returns the routes. */
-export function mountRest(fastify: FastifyInstance, services: readonly ServedService[], door: Door): RestRoute[] {
+export function mountRest(
+  fastify: FastifyInstance,
+  services: readonly ServedService[],
+  transport: TransportParts,
+): RestRoute[] {
   return services.flatMap(({ methods }) =>
     methods.flatMap((served) => {
       const { route } = served;
       if (!route) return [];
-      const answer = answerOf(served, methods, door);
+      const answer = answerOf(served, methods, transport);
       const templates = [route.template, ...route.aliases].map(parseTemplate);
-      for (const template of templates) mountOne(fastify, served, route, template, door, answer);
+      for (const template of templates) mountOne(fastify, served, route, template, transport, answer);
       const { verb, hasHead } = route;
       return templates.map((template) => ({ verb, hasHead, template }));
     }),
   );
 }
 
-function mountOne(...[fastify, served, route, template, door, answer]: Parameters<typeof mountRoute>): void {
+function mountOne(...[fastify, served, route, template, transport, answer]: Parameters<typeof mountRoute>): void {
   if (route.rawBody) {
     // A separate scope, so that no parser of Fastify reads the body.
     void fastify.register(async (scope) => {
       scope.removeAllContentTypeParsers();
       scope.addContentTypeParser("*", (_request, _body, done) => done(null));
-      mountRoute(scope, served, route, template, door, answer);
+      mountRoute(scope, served, route, template, transport, answer);
     });
   } else {
-    mountRoute(fastify, served, route, template, door, answer);
+    mountRoute(fastify, served, route, template, transport, answer);
   }
 }
 
@@ -77,7 +81,7 @@ function mountRoute(
   served: ServedMethod,
   route: HttpRoute,
   template: PathTemplate,
-  door: Door,
+  transport: TransportParts,
   answer: Answer,
 ): void {
   const parseBody = served.rules.formBody ? formParser(served.method.input) : undefined;
@@ -96,12 +100,12 @@ function mountRoute(
     // Runs before the body is read, so that clients without a key cannot make the service parse it.
     onRequest: async (request, reply) => {
       const { [tokenVariable]: token } = request.params as Record<string, string>;
-      const call = new GatewayCall(served, showingInPath(peerOf(request.raw, door), token), timeoutOf(request));
+      const call = new GatewayCall(served, showingInPath(peerOf(request.raw, transport), token), timeoutOf(request));
       request.call = call;
       followClient(call, reply);
-      await door.gate.admit(call);
+      await transport.dispatcher.admit(call);
       // Raw bodies are not held: they are passed on in chunks.
-      if (!isClosed(reply.raw)) door.buffers.openExchange(call, request.raw, reply.raw, rawField ? 0 : maxBytes);
+      if (!isClosed(reply.raw)) transport.buffers.openExchange(call, request.raw, reply.raw, rawField ? 0 : maxBytes);
       if (rawField) {
         checkLength(request.raw, maxBytes);
       } else if (route.hasBody) {
@@ -127,7 +131,7 @@ function mountRoute(
         if (rawField) {
           Reflect.set(message, rawField.localName, describeBody(request.raw));
           call.body = rawBody(request.raw, maxBytes, call.signal);
-          door.bodies.leave(request.raw);
+          transport.bodies.leave(request.raw);
         }
         isRead = true;
         return message;
@@ -198,33 +202,33 @@ function followClient(call: GatewayCall, reply: FastifyReply): void {
 }
 
 /** Returns the writer of a method's responses: JSON, raw, one streamed JSON body, or an event stream. */
-function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door: Door): Answer {
-  const { gate, problems } = door;
+function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], transport: TransportParts): Answer {
+  const { dispatcher, problems } = transport;
   if (served.kind === "bidi_streaming") {
     throw new Error(`${served.method}: bidirectional methods have a WebSocket path, not an http rule`);
   }
   const status = served.rules.successStatus || 200;
-  if (answersRaw(served.method)) return rawAnswer(served, gate, status);
+  if (answersRaw(served.method)) return rawAnswer(served, dispatcher, status);
   if (served.kind === "server_streaming") {
     const write = compileWriter(served.method.output);
     const headers = { "content-type": "text/event-stream", "cache-control": "no-store" };
     const isBroadcast = served.rules.public && served.rules.follows;
-    const broadcast = isBroadcast ? broadcastAnswer(door, new SharedStream(write), headers) : undefined;
+    const broadcast = isBroadcast ? broadcastAnswer(transport, new SharedStream(write), headers) : undefined;
     return async (call, request, reply) => {
       // Requests with a deadline and HEAD requests have a stream of their own.
       if (broadcast && call.deadline === Number.POSITIVE_INFINITY && reply.request.method !== "HEAD")
         return broadcast(call, request, reply);
-      const messages = gate.serverStream(call, request)[Symbol.asyncIterator]();
+      const messages = dispatcher.serverStream(call, request)[Symbol.asyncIterator]();
       const stream = await openEventStream(messages, write, (thrown) =>
         problems.document(problems.failure(thrown, call.requestId), call.requestId),
       );
       return sendStream(call, reply.headers(headers), messages, stream);
     };
   }
-  if (served.rules.streamedBy !== "") return streamedAnswer(served, siblings, gate);
+  if (served.rules.streamedBy !== "") return streamedAnswer(served, siblings, dispatcher);
   const write = compileWriter(served.method.output);
   return async (call, request, reply) => {
-    const message = await gate.unary(call, request);
+    const message = await dispatcher.unary(call, request);
     if (status === 204) return reply.code(204).send();
     return (
       reply
@@ -241,17 +245,17 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], door:
 }
 
 /** Creates the writer of a public stream that sends the same messages to all followers. */
-function broadcastAnswer(door: Door, shared: SharedStream, headers: Record<string, string>): Answer {
+function broadcastAnswer(transport: TransportParts, shared: SharedStream, headers: Record<string, string>): Answer {
   return async (call, request, reply) => {
     const { raw } = reply;
-    const { messages, over } = await door.gate.broadcast(call, request, () => raw.end());
+    const { messages, over } = await transport.dispatcher.broadcast(call, request, () => raw.end());
     reply.hijack();
     if (isClosed(raw)) {
       over();
       return reply;
     }
     raw.once("close", over);
-    raw.writeHead(200, { ...headers, ...answerHeaders(door, peerOf(reply.request.raw, door), call) });
+    raw.writeHead(200, { ...headers, ...answerHeaders(transport, peerOf(reply.request.raw, transport), call) });
     shared.follow(messages, raw);
     return reply;
   };
@@ -263,11 +267,11 @@ export function isClosed(response: ServerResponse): boolean {
 }
 
 /** Creates the writer of raw bytes, in one piece or in chunks. If the stream fails, the connection is closed. */
-function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
+function rawAnswer(served: ServedMethod, dispatcher: CallDispatcher, status: number): Answer {
   const headersFor = compileRawHeaders(served);
   if (served.kind === "unary") {
     return async (call, request, reply) => {
-      const { contentType, data } = asHttpBody(await gate.unary(call, request));
+      const { contentType, data } = asHttpBody(await dispatcher.unary(call, request));
       const bytes = Buffer.from(data.buffer, data.byteOffset, data.length);
       return reply
         .code(status)
@@ -276,7 +280,7 @@ function rawAnswer(served: ServedMethod, gate: Gate, status: number): Answer {
     };
   }
   return async (call, request, reply) => {
-    const messages = gate.serverStream(call, request)[Symbol.asyncIterator]();
+    const messages = dispatcher.serverStream(call, request)[Symbol.asyncIterator]();
     const first = await messages.next();
     const contentType = first.done ? "" : asHttpBody(first.value).contentType;
     const { announcedBytes: bytes } = call;
@@ -324,14 +328,14 @@ async function* wholeOrBroken<T>(chunks: AsyncIterable<T>, response: object): As
   }
 }
 
-function streamedAnswer(served: ServedMethod, siblings: readonly ServedMethod[], gate: Gate): Answer {
+function streamedAnswer(served: ServedMethod, siblings: readonly ServedMethod[], dispatcher: CallDispatcher): Answer {
   const sibling = siblings.find((candidate) => candidate.method.name === served.rules.streamedBy);
   if (sibling?.kind !== "server_streaming") {
     throw new Error(`${served.method}: its service has no server stream ${served.rules.streamedBy}`);
   }
   const streamBody = compileStreamedBody(served.method.output, sibling.method.output);
   return async (call, request, reply) => {
-    const messages = gate.serverStream(call, request, sibling)[Symbol.asyncIterator]();
+    const messages = dispatcher.serverStream(call, request, sibling)[Symbol.asyncIterator]();
     const { contentLength, body } = await streamBody({ [Symbol.asyncIterator]: () => messages });
     reply
       .code(served.rules.successStatus || 200)

@@ -13,11 +13,11 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { Failure, failFields } from "../../src/platform/errors.ts";
-import { answerHeaders, type Door, peerOf } from "../door.ts";
 import { GatewayCall } from "../gateway-call.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestMessage } from "../message-size.ts";
 import { isClosed } from "../rest/mount.ts";
+import { answerHeaders, peerOf, type TransportParts } from "../transport-parts.ts";
 import { countedBody } from "./counted-body.ts";
 import { errorDetails } from "./error-details.ts";
 
@@ -58,16 +58,20 @@ async function inOwnWords(answer: UniversalServerResponse): Promise<UniversalSer
 }
 
 /** Serves Connect, gRPC-Web and gRPC on the main port; passes requests for other paths to `next`. */
-export function connectHandler(services: readonly ServedService[], door: Door, next: HttpHandler): HttpHandler {
+export function connectHandler(
+  services: readonly ServedService[],
+  transport: TransportParts,
+  next: HttpHandler,
+): HttpHandler {
   const router = createConnectRouter({
     jsonOptions: { useProtoFieldName: true },
     writeMaxBytes,
     // Runs on the headers, so that clients without a key cannot make the service read a message.
-    requestGate: (context) => admit(context, door),
+    requestGate: (context) => admit(context, transport),
   });
   const methods = services.flatMap((service) => service.methods);
   for (const served of methods) {
-    mount(router, served, door);
+    mount(router, served, transport);
   }
   const byMethod = new Map<DescMethod, ServedMethod>(methods.map((served) => [served.method, served]));
   const routes = new Map(
@@ -79,16 +83,16 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
       next(request, response);
       return;
     }
-    const peer = peerOf(request, door);
+    const peer = peerOf(request, transport);
     let call: GatewayCall | undefined;
     const values = createContextValues().set(enterKey, (timeoutMs) => {
       const arrived = new GatewayCall(served, peer, timeoutMs);
       call = arrived;
       const isStream = served.kind === "bidi_streaming";
-      if (isStream) door.bodies.leave(request);
+      if (isStream) transport.bodies.leave(request);
       const countMemory = (): void => {
         if (isClosed(response)) return;
-        door.buffers.openExchange(arrived, request, response, isStream ? 0 : longestMessage(served));
+        transport.buffers.openExchange(arrived, request, response, isStream ? 0 : longestMessage(served));
       };
       return { call: arrived, countMemory };
     });
@@ -102,7 +106,7 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
     });
     handler({ ...universal, body })
       .then(async (answer) => {
-        for (const [name, value] of Object.entries(answerHeaders(door, peer, call))) {
+        for (const [name, value] of Object.entries(answerHeaders(transport, peer, call))) {
           response.setHeader(name, value);
         }
         const isUnread = values.get(stageKey) === "message";
@@ -113,18 +117,18 @@ export function connectHandler(services: readonly ServedService[], door: Door, n
   };
 }
 
-async function admit(context: HandlerContext, door: Door): Promise<void> {
+async function admit(context: HandlerContext, transport: TransportParts): Promise<void> {
   const arrival = context.values.get(enterKey)?.(context.timeoutMs());
   if (!arrival) throw new Error("expected a request that passed connectHandler");
   const { call } = arrival;
   context.values.set(callKey, call);
   context.signal.addEventListener("abort", () => call.cancel(), { once: true });
   try {
-    await door.gate.admit(call);
+    await transport.dispatcher.admit(call);
     arrival.countMemory();
     context.values.set(stageKey, "message");
   } catch (thrown) {
-    throw errorOf(thrown, context, call, door);
+    throw errorOf(thrown, context, call, transport);
   }
 }
 
@@ -135,8 +139,8 @@ function callIn(context: HandlerContext): GatewayCall {
   return call;
 }
 
-function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
-  const { gate } = door;
+function mount(router: ConnectRouter, served: ServedMethod, transport: TransportParts): void {
+  const { dispatcher } = transport;
   const options = { readMaxBytes: longestMessage(served) };
   switch (served.kind) {
     case "unary":
@@ -145,9 +149,9 @@ function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
         async (request: Message, context: HandlerContext) => {
           const call = callIn(context);
           try {
-            return await gate.unary(call, request);
+            return await dispatcher.unary(call, request);
           } catch (thrown) {
-            throw errorOf(thrown, context, call, door);
+            throw errorOf(thrown, context, call, transport);
           }
         },
         options,
@@ -157,7 +161,7 @@ function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
       router.rpc(
         served.method,
         (request: Message, context: HandlerContext) =>
-          convertErrors(context, door, (call) => gate.serverStream(call, request)),
+          convertErrors(context, transport, (call) => dispatcher.serverStream(call, request)),
         options,
       );
       break;
@@ -165,7 +169,7 @@ function mount(router: ConnectRouter, served: ServedMethod, door: Door): void {
       router.rpc(
         served.method,
         (requests: AsyncIterable<Message>, context: HandlerContext) =>
-          convertErrors(context, door, (call) => gate.bidiStream(call, readable(requests))),
+          convertErrors(context, transport, (call) => dispatcher.bidiStream(call, readable(requests))),
         options,
       );
       break;
@@ -186,14 +190,14 @@ async function* readable(requests: AsyncIterable<Message>): AsyncGenerator<Messa
 /** Yields the messages of a stream, and converts its errors for Connect. */
 async function* convertErrors(
   context: HandlerContext,
-  door: Door,
+  transport: TransportParts,
   run: (call: GatewayCall) => AsyncIterable<Message>,
 ): AsyncGenerator<Message> {
   const call = callIn(context);
   try {
     yield* run(call);
   } catch (thrown) {
-    throw errorOf(thrown, context, call, door);
+    throw errorOf(thrown, context, call, transport);
   }
 }
 
@@ -201,7 +205,7 @@ function errorOf(
   thrown: unknown,
   { responseHeader, signal }: HandlerContext,
   { requestId }: GatewayCall,
-  { problems }: Door,
+  { problems }: TransportParts,
 ): ConnectError {
   // Errors that follow from a disconnected client are not logged as internal.
   if (isOfLostStream(thrown) || (signal.aborted && !(thrown instanceof Failure)))

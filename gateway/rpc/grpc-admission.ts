@@ -7,15 +7,15 @@ import {
 } from "@grpc/grpc-js";
 import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { failFields } from "../../src/platform/errors.ts";
-import { answerHeaders, type Door } from "../door.ts";
 import { GatewayCall } from "../gateway-call.ts";
 import { longestMessage } from "../message-size.ts";
+import { answerHeaders, type TransportParts } from "../transport-parts.ts";
 import { boundMessages, countMemory, forgetUnfinished, peerOfCall } from "./grpc-call.ts";
 import { limitOpenCalls } from "./open-calls.ts";
 
 /** Options of the admission of gRPC calls. */
 export interface GrpcAdmissionOptions {
-  readonly door: Door;
+  readonly transport: TransportParts;
   /** Methods of the registry by path. Other methods (health, reflection) need no key. */
   readonly methods: ReadonlyMap<string, ServedMethod>;
   /** Milliseconds until the message of a unary or server-streaming call must be complete. */
@@ -39,7 +39,7 @@ export function callOf(metadata: Metadata): GatewayCall {
  * common response headers are sent when the response starts, so that they show the outcome.
  */
 export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
-  const { door, methods, messageMs, statusOf } = options;
+  const { transport, methods, messageMs, statusOf } = options;
   const admitOpen = limitOpenCalls(options);
   return ({ path, requestStream }, inner) => {
     const served = methods.get(path);
@@ -54,12 +54,12 @@ export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
       start: (next) =>
         next({
           onReceiveMetadata: (metadata, deliver) => {
-            const arrived = arrive(served, metadata, inner, door);
+            const arrived = arrive(served, metadata, inner, transport);
             call = arrived;
             metadata.setOpaque(callKey, arrived);
             const refuse = (thrown: unknown): void => outer.sendStatus(statusOf(thrown, arrived.requestId));
-            door.gate.admit(arrived).then(() => {
-              countMemory(inner, arrived, door);
+            transport.dispatcher.admit(arrived).then(() => {
+              countMemory(inner, arrived, transport);
               if (!requestStream && !isCancelled) {
                 const failure = failFields("bad-request", { message: `must arrive within ${messageMs / 1_000} s` });
                 lateness = setTimeout(refuse, messageMs, failure);
@@ -79,7 +79,7 @@ export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
         }),
       sendMetadata: (metadata, next) => {
         isAnswered = true;
-        for (const [name, value] of Object.entries(call ? answerHeaders(door, call, call) : {})) {
+        for (const [name, value] of Object.entries(call ? answerHeaders(transport, call, call) : {})) {
           metadata.set(name, value);
         }
         next(metadata);
@@ -98,9 +98,9 @@ function arrive(
   served: ServedMethod,
   metadata: Metadata,
   inner: ServerInterceptingCallInterface,
-  door: Door,
+  transport: TransportParts,
 ): GatewayCall {
-  const peer = peerOfCall(inner, metadata, door);
+  const peer = peerOfCall(inner, metadata, transport);
   const remaining = Number(inner.getDeadline()) - Date.now();
   return new GatewayCall(served, peer, Number.isFinite(remaining) ? remaining : undefined);
 }

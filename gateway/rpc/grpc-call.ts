@@ -1,13 +1,17 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { Duplex } from "node:stream";
 import type { Metadata, ServerInterceptingCallInterface } from "@grpc/grpc-js";
-import type { Door } from "../door.ts";
 import type { GatewayCall } from "../gateway-call.ts";
 import type { Peer } from "../peer.ts";
 import { lingerMs } from "../slow-bodies.ts";
+import type { TransportParts } from "../transport-parts.ts";
 
 /** Resolves the peer of a call. */
-export function peerOfCall(inner: ServerInterceptingCallInterface, metadata: Metadata, { resolvePeer }: Door): Peer {
+export function peerOfCall(
+  inner: ServerInterceptingCallInterface,
+  metadata: Metadata,
+  { resolvePeer }: TransportParts,
+): Peer {
   const header = (name: string): string | undefined => metadata.get(name).map(String).join(", ") || undefined;
   return resolvePeer(inner.getConnectionInfo().remoteAddress, header);
 }
@@ -16,7 +20,11 @@ export function peerOfCall(inner: ServerInterceptingCallInterface, metadata: Met
  * Counts the bytes held for a call until its stream closes: the current or last message, and responses that the client
  * has not read.
  */
-export function countMemory(inner: ServerInterceptingCallInterface, call: GatewayCall, { buffers }: Door): void {
+export function countMemory(
+  inner: ServerInterceptingCallInterface,
+  call: GatewayCall,
+  { buffers }: TransportParts,
+): void {
   const stream = streamOf(inner);
   if (stream.closed) return;
   const decoder: unknown = Reflect.get(inner, "decoder");

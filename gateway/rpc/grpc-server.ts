@@ -18,10 +18,10 @@ import { toServiceDefinition } from "../../src/platform/grpc/grpc-codec.ts";
 import type { Log } from "../../src/platform/log.ts";
 import { bodyBounds } from "../../src/platform/rest-json/parse.ts";
 import type { ConnectionCap } from "../connection-cap.ts";
-import type { Door } from "../door.ts";
 import { type Certificate, Listener } from "../listener.ts";
 import { longestMessage } from "../message-size.ts";
 import type { TimeLimits } from "../time-limits.ts";
+import type { TransportParts } from "../transport-parts.ts";
 import { asBytes, readMessage, unread } from "../unread-messages.ts";
 import { errorDetails } from "./error-details.ts";
 import { admission, callOf } from "./grpc-admission.ts";
@@ -45,9 +45,9 @@ export class GrpcServer {
   readonly #health = new HealthImplementation({ "": "SERVING" });
   readonly #services: readonly ServedService[];
 
-  constructor(services: readonly ServedService[], door: Door, options: GrpcServerOptions) {
+  constructor(services: readonly ServedService[], transport: TransportParts, options: GrpcServerOptions) {
     const { limits } = options;
-    const statusOf = toStatusOf(door);
+    const statusOf = toStatusOf(transport);
     this.#services = services;
     this.#server = createGrpcServer({
       // Upper limit for all methods; admission sets the limit of each call.
@@ -61,13 +61,13 @@ export class GrpcServer {
       "grpc.keepalive_time_ms": 10_000,
       "grpc.keepalive_timeout_ms": limits.silence,
       interceptors: [
-        admission({ door, methods: byPath(services), messageMs: limits.request, openMs: limits.open, statusOf }),
+        admission({ transport, methods: byPath(services), messageMs: limits.request, openMs: limits.open, statusOf }),
       ],
     });
     const toStatus: ToStatus = (thrown, { metadata }) => statusOf(thrown, callOf(metadata).requestId);
     for (const { service, methods } of services) {
       const handlers = Object.fromEntries(
-        methods.map((served) => [served.method.localName, handlerOf(served, door, toStatus)]),
+        methods.map((served) => [served.method.localName, handlerOf(served, transport, toStatus)]),
       );
       this.#server.addService(withUnreadMessages(service), handlers);
       this.#health.setStatus(service.typeName, "SERVING");
@@ -116,26 +116,33 @@ function withUnreadMessages(service: DescService): ServiceDefinition {
   return Object.fromEntries(entries);
 }
 
-function handlerOf({ kind, method }: ServedMethod, { gate }: Door, toStatus: ToStatus): UntypedHandleCall {
+function handlerOf(
+  { kind, method }: ServedMethod,
+  { dispatcher }: TransportParts,
+  toStatus: ToStatus,
+): UntypedHandleCall {
   const reader = (bytes: unknown) => () => readMessage(method.input, asBytes(bytes), bodyBounds);
   switch (kind) {
     case "unary":
-      return grpcHandler[kind](({ metadata }, request) => gate.unary(callOf(metadata), reader(request)), toStatus);
+      return grpcHandler[kind](
+        ({ metadata }, request) => dispatcher.unary(callOf(metadata), reader(request)),
+        toStatus,
+      );
     case "server_streaming":
       return grpcHandler[kind](
-        ({ metadata }, request) => gate.serverStream(callOf(metadata), reader(request)),
+        ({ metadata }, request) => dispatcher.serverStream(callOf(metadata), reader(request)),
         toStatus,
       );
     case "bidi_streaming":
       return grpcHandler[kind](
-        ({ metadata }, requests) => gate.bidiStream(callOf(metadata), unread(requests, method.input)),
+        ({ metadata }, requests) => dispatcher.bidiStream(callOf(metadata), unread(requests, method.input)),
         toStatus,
       );
   }
 }
 
 /** Converts errors to the status that ends a call. */
-function toStatusOf({ problems }: Door): (thrown: unknown, requestId: string) => StatusObject {
+function toStatusOf({ problems }: TransportParts): (thrown: unknown, requestId: string) => StatusObject {
   return (thrown, requestId) => {
     const failure = problems.failure(thrown, requestId);
     const { code, title } = errorTable[failure.slug];

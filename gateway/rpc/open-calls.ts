@@ -3,8 +3,8 @@ import { ServerInterceptingCall, type ServerInterceptingCallInterface, type Stat
 import { createStreamSlots } from "../../src/limits/stream-slots.ts";
 import { networkOf } from "../../src/platform/client-network.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
-import type { Door } from "../door.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
+import type { TransportParts } from "../transport-parts.ts";
 import { boundMessages, forgetUnfinished, peerOfCall, streamOf } from "./grpc-call.ts";
 
 /** Limits of one call: bytes per message, and messages. Reflection clients send a short message for each file. */
@@ -15,7 +15,7 @@ const maxMessages = 100;
 const maxPerAddress = 32;
 
 interface OpenCallOptions {
-  readonly door: Door;
+  readonly transport: TransportParts;
   readonly openMs: number;
   statusOf(thrown: unknown, requestId: string): StatusObject;
 }
@@ -24,7 +24,7 @@ interface OpenCallOptions {
  * Creates the admission of methods outside the registry (health, reflection). Each call draws a token, like a request
  * that reaches no method. The next message is read after the client has read the previous response.
  */
-export function limitOpenCalls({ door, openMs, statusOf }: OpenCallOptions) {
+export function limitOpenCalls({ transport, openMs, statusOf }: OpenCallOptions) {
   const streamSlots = createStreamSlots();
 
   return (inner: ServerInterceptingCallInterface): ServerInterceptingCall => {
@@ -48,7 +48,7 @@ export function limitOpenCalls({ door, openMs, statusOf }: OpenCallOptions) {
       start: (next) =>
         next({
           onReceiveMetadata: (metadata, deliver) => {
-            const peer = peerOfCall(inner, metadata, door);
+            const peer = peerOfCall(inner, metadata, transport);
             requestId = peer.requestId;
             const slot = streamSlots.take(networkOf(peer.clientAddress, { v4: 32, v6: 64 }), maxPerAddress);
             if (!slot.isGranted) {
@@ -56,7 +56,7 @@ export function limitOpenCalls({ door, openMs, statusOf }: OpenCallOptions) {
               return;
             }
             stream.once("close", slot.release);
-            door.gate
+            transport.dispatcher
               .drawForNoMethod(peer)
               .then(({ state, whose }) => {
                 refuseEmpty(state, whose);

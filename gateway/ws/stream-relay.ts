@@ -6,8 +6,8 @@ import { Allowance } from "../../src/platform/allowance.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
-import type { Door } from "../door.ts";
 import type { GatewayCall } from "../gateway-call.ts";
+import type { TransportParts } from "../transport-parts.ts";
 import type { RelayMetrics } from "./relay-metrics.ts";
 import { closeClientFault, closeComeBack, frameBytes, send } from "./stream.ts";
 
@@ -36,7 +36,7 @@ const closings: Readonly<Record<string, readonly [code: number, reason: string]>
 export interface RelayWay {
   readonly call: GatewayCall;
   readonly sessionId: string;
-  readonly door: Door;
+  readonly transport: TransportParts;
   readonly metrics: RelayMetrics;
   /** Returns the close code of a connection that ended normally. */
   closeCode(): number;
@@ -48,10 +48,10 @@ export interface RelayWay {
  * reader of the number of waiting bytes.
  */
 export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => () => number> {
-  const { call, door, sessionId } = way;
+  const { call, transport, sessionId } = way;
   const parts = new BoundedQueue<CdpRequest>(ahead);
   parts.push(create(CdpRequestSchema, { sessionId }));
-  const answers = door.gate.bidiStream(call, parts)[Symbol.asyncIterator]();
+  const answers = transport.dispatcher.bidiStream(call, parts)[Symbol.asyncIterator]();
   // Until the WebSocket is accepted, only this listener ends the responses when the client disconnects.
   const cancel = (): void => {
     call.cancel();
@@ -110,7 +110,7 @@ function takeFrames(client: WebSocket, parts: BoundedQueue<CdpRequest>, { call, 
 }
 
 async function giveAnswers(client: WebSocket, answers: AsyncIterator<Message>, way: RelayWay): Promise<void> {
-  const { call, door, metrics, closeCode } = way;
+  const { call, transport, metrics, closeCode } = way;
   try {
     for (let next = await answers.next(); !next.done; next = await answers.next()) {
       // Casts the response of a relaying method to the type that its descriptor declares.
@@ -122,7 +122,7 @@ async function giveAnswers(client: WebSocket, answers: AsyncIterator<Message>, w
     }
     client.close(closeCode());
   } catch (thrown) {
-    const { slug } = door.problems.failure(thrown, call.requestId);
+    const { slug } = transport.problems.failure(thrown, call.requestId);
     const isOurs = errorTable[slug].status >= 500;
     client.close(slug === "session-destroyed" ? closeDone : isOurs ? closeComeBack : closeClientFault, slug);
   }

@@ -1,9 +1,9 @@
 import type { RawData, WebSocket } from "ws";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
-import type { Door } from "../door.ts";
 import type { GatewayCall } from "../gateway-call.ts";
 import type { UnreadMessage } from "../policies/conversation.ts";
+import type { TransportParts } from "../transport-parts.ts";
 import { compileFrames, mayBeEnd, type WebSocketFrame } from "./frames.ts";
 
 // Limits of a client's queue. The socket is not read while the queue is full.
@@ -21,7 +21,7 @@ export function serveStream(
   client: WebSocket,
   call: GatewayCall,
   variables: Readonly<Record<string, string>>,
-  { gate, problems }: Door,
+  { dispatcher, problems }: TransportParts,
   closeCode: () => number,
 ): () => number {
   const codec = compileFrames(call.served, variables);
@@ -64,7 +64,7 @@ export function serveStream(
 
   async function run(): Promise<void> {
     try {
-      for await (const answer of gate.bidiStream(call, requests())) {
+      for await (const answer of dispatcher.bidiStream(call, requests())) {
         await send(client, codec.write(answer));
       }
       if (isNonsense) {

@@ -4,12 +4,12 @@ import { type WebSocket, WebSocketServer } from "ws";
 import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { failFields } from "../../src/platform/errors.ts";
 import type { Cors } from "../cors.ts";
-import { type Door, peerOf, refuse } from "../door.ts";
 import { GatewayCall } from "../gateway-call.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestFrame } from "../message-size.ts";
 import { showingBearer, showingInPath } from "../peer.ts";
 import { matchPath, type PathTemplate, parseTemplate, tokenVariable } from "../rest/template.ts";
+import { peerOf, refuse, type TransportParts } from "../transport-parts.ts";
 import { createRelayMetrics, type RelayMetrics } from "./relay-metrics.ts";
 import { serveStream } from "./stream.ts";
 import { openRelay } from "./stream-relay.ts";
@@ -43,7 +43,7 @@ interface Upgrade extends Pick<Route, "server"> {
 }
 
 interface WebSocketParts {
-  readonly door: Door;
+  readonly transport: TransportParts;
   readonly cors: Cors;
   readonly registry: Registry;
   /** Handles requests for paths without a WebSocket. */
@@ -53,15 +53,15 @@ interface WebSocketParts {
 /** Serves bidirectional methods over WebSocket (RFC 6455), in REST JSON. */
 export class WebSockets {
   readonly #routes: readonly Route[];
-  readonly #door: Door;
+  readonly #transport: TransportParts;
   readonly #cors: Cors;
   readonly #relayMetrics: RelayMetrics;
   readonly #next: HttpHandler;
   readonly #pings: NodeJS.Timeout;
   #stopping = false;
 
-  constructor(services: readonly ServedService[], { door, cors, registry, next }: WebSocketParts) {
-    this.#door = door;
+  constructor(services: readonly ServedService[], { transport, cors, registry, next }: WebSocketParts) {
+    this.#transport = transport;
     this.#cors = cors;
     this.#relayMetrics = createRelayMetrics(registry);
     this.#next = next;
@@ -71,7 +71,7 @@ export class WebSockets {
     this.#pings = setInterval(() => this.#ping(), pingMs);
   }
 
-  /** Handles an upgrade request that the front has admitted: accepts the WebSocket or sends a problem document. */
+  /** Handles an upgrade request that the request filter has admitted: accepts the WebSocket or sends a problem document. */
   async upgrade(request: IncomingMessage, response: ServerResponse, head: Buffer): Promise<void> {
     let call: GatewayCall | undefined;
     try {
@@ -82,27 +82,27 @@ export class WebSockets {
       }
       if (!this.#cors.permits(request)) throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
       const { served, variables } = found;
-      const peer = showingInPath(showingBearer(peerOf(request, this.#door), bearerOf(request)), found.token);
+      const peer = showingInPath(showingBearer(peerOf(request, this.#transport), bearerOf(request)), found.token);
       const admitted = new GatewayCall(served, peer, undefined);
       call = admitted;
-      await this.#door.gate.admit(admitted);
+      await this.#transport.dispatcher.admit(admitted);
       checkHandshake(request);
       const closeCode = (): number => (this.#stopping ? closeRestart : closeDone);
       if (served.rules.relay) {
         const { session_id: sessionId = "" } = variables;
-        const way = { call: admitted, sessionId, door: this.#door, metrics: this.#relayMetrics, closeCode };
+        const way = { call: admitted, sessionId, transport: this.#transport, metrics: this.#relayMetrics, closeCode };
         this.#accept({ request, response, head, ...found, call: admitted }, await openRelay(way, request.socket));
       } else {
         this.#accept({ request, response, head, ...found, call: admitted }, (client) =>
-          serveStream(client, admitted, variables, this.#door, closeCode),
+          serveStream(client, admitted, variables, this.#transport, closeCode),
         );
       }
     } catch (thrown) {
-      refuse(this.#door, request, response, thrown, call);
+      refuse(this.#transport, request, response, thrown, call);
     }
   }
 
-  /** Refuses new clients. Open streams end when the gate stops, and close with code 1013 (try again later). */
+  /** Refuses new clients. Open streams end when the dispatcher stops, and close with code 1013 (try again later). */
   stop(): void {
     clearInterval(this.#pings);
     this.#stopping = true;
@@ -117,7 +117,7 @@ export class WebSockets {
     response.detachSocket(socket);
     server.handleUpgrade(request, socket, head, (client) => {
       // Added after the listeners that queue messages.
-      boundMemory({ client, socket, call, waiting: serve(client), buffers: this.#door.buffers });
+      boundMemory({ client, socket, call, waiting: serve(client), buffers: this.#transport.buffers });
     });
   }
 

@@ -5,9 +5,9 @@ import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
 import { createArrangements } from "../../src/limits/arrangements.ts";
 import { clockAt } from "../support/clock-at.ts";
-import { doors, type Outcome } from "../support/door-calls.ts";
 import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { type Outcome, transportNames } from "../support/transport-calls.ts";
 
 const { getMe, updateMe, getEmailPreferences, updateEmailPreferences } = AccountService.method;
 const { createInvite, acceptInvite, leave } = TeamService.method;
@@ -38,9 +38,9 @@ async function makeKey(scopes: readonly string[]): Promise<{ id: string; key: st
   return (await get(ApiKeyService.method.create, ada.accessToken, { name: "a program", scopes })).answer;
 }
 
-describe.each(doors)("over %s", (door) => {
+describe.each(transportNames)("over %s", (transport) => {
   test("a login reads its user and the quotas of its account", async () => {
-    const { answer } = await gateway.call(door, getMe, {}, { token: ada.accessToken });
+    const { answer } = await gateway.call(transport, getMe, {}, { token: ada.accessToken });
     expect(answer).toMatchObject({
       account: { id: ada.accountId, created_at: expect.any(String) },
       user: { id: ada.userId, email: ada.email, name: "Ada", email_verified: true },
@@ -54,16 +54,16 @@ describe.each(doors)("over %s", (door) => {
   test("an update changes the name and only the given preferences", async () => {
     const { accessToken: token, accountId } = await gateway.signUp({ name: "Grace", accountName: "Compilers" });
     const names = { name: "Grace H.", account_name: "Cobol" };
-    const request = door === "REST" ? names : { ...names, update_mask: "name,accountName" };
-    const { answer } = await gateway.call(door, updateMe, request, { token });
+    const request = transport === "REST" ? names : { ...names, update_mask: "name,accountName" };
+    const { answer } = await gateway.call(transport, updateMe, request, { token });
     expect(answer).toMatchObject({ user: { name: "Grace H." }, account: { id: accountId, name: "Cobol" } });
-    const kept = await gateway.call(door, updateEmailPreferences, { product_updates: true }, { token });
+    const kept = await gateway.call(transport, updateEmailPreferences, { product_updates: true }, { token });
     expect(kept.answer).toMatchObject({ product_updates: true, updated_at: expect.any(String) });
-    const { answer: read } = await gateway.call(door, getEmailPreferences, {}, { token });
+    const { answer: read } = await gateway.call(transport, getEmailPreferences, {}, { token });
     expect(read).toEqual(kept.answer);
     expect(read).toMatchObject({ usage_alerts: true, webhook_failures: true, team_activity: true });
-    await gateway.call(door, updateEmailPreferences, { usage_alerts: false }, { token });
-    const { answer: changed } = await gateway.call(door, getEmailPreferences, {}, { token });
+    await gateway.call(transport, updateEmailPreferences, { usage_alerts: false }, { token });
+    const { answer: changed } = await gateway.call(transport, getEmailPreferences, {}, { token });
     expect([changed.product_updates, changed.usage_alerts ?? false, changed.team_activity]).toEqual([
       true,
       false,

@@ -4,24 +4,24 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { auditFeature } from "../../src/audit/feature.ts";
 import { clockAt } from "../support/clock-at.ts";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import type { Rest } from "../support/rest.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 
 let now = Date.now();
-let door: FrontDoor;
+let gateway: TestGateway;
 /** Each test has its own account. */
 let rest: Rest;
 let key: string;
 
 beforeAll(async () => {
-  door = await startFrontDoor({}, { clock: clockAt(() => now) });
-  await door.running.worker({ slots: 100 });
+  gateway = await startTestGateway({}, { clock: clockAt(() => now) });
+  await gateway.running.worker({ slots: 100 });
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 beforeEach(async () => {
   now = Math.max(now, Date.now());
-  key = await door.addAccount();
-  rest = door.as(key);
+  key = await gateway.addAccount();
+  rest = gateway.as(key);
 });
 
 interface Entry {
@@ -36,7 +36,7 @@ const actions = (entries: readonly Entry[]) => entries.map(({ action, details })
 const send = (method: string, path: string, body?: unknown) => rest(path, body, { method });
 const createProfile = (name: string, init: RequestInit = {}) => rest("/v1/profiles", { name }, init);
 
-test("a change creates one entry with its actor, door, origin and time", async () => {
+test("a change creates one entry with its actor, transport, origin and time", async () => {
   const { headers, body } = await createProfile("Shop", { headers: { "user-agent": "probe/1" } });
   const [entry, ...others] = await list();
   expect(others).toEqual([]);
@@ -119,7 +119,7 @@ test("the list applies its filters and has pages", async () => {
     cursor = `&cursor=${body.next_cursor}`;
   }
   expect(pages).toEqual(all);
-  const stranger = door.as(await door.addAccount());
+  const stranger = gateway.as(await gateway.addAccount());
   expect((await stranger("/v1/account/audit-log")).body.data).toEqual([]);
   expect((await rest("/v1/account/audit-log?cursor=eA")).body.errors).toEqual([
     { field: "cursor", message: "is not a next_cursor of this list" },
@@ -128,7 +128,7 @@ test("the list applies its filters and has pages", async () => {
 
 test("entries expire after a year", async () => {
   const year = 365 * 86_400_000;
-  const { jobs = [] } = auditFeature.create?.({ db: door.running.app.db, clock: clockAt(() => now) }) ?? {};
+  const { jobs = [] } = auditFeature.create?.({ db: gateway.running.app.db, clock: clockAt(() => now) }) ?? {};
   const sweep = () => Promise.all(jobs.map((job) => job.run()));
   await createProfile("Old");
   now += year - 1_000;
@@ -145,12 +145,12 @@ test("entries expire after a year", async () => {
 });
 
 const revoke = (token: string): Promise<boolean> => {
-  const { apiKeys, db } = door.running.app;
+  const { apiKeys, db } = gateway.running.app;
   return db.transaction((tx) => apiKeys.revoke(tx, `key_${token.split("_")[1]}`));
 };
 async function exported(query: string): Promise<{ headers: Headers; body: string }> {
   const headers = { authorization: `Bearer ${key}` };
-  const response = await fetch(`${door.url}/v1/account/audit-log/export?${query}`, { headers });
+  const response = await fetch(`${gateway.url}/v1/account/audit-log/export?${query}`, { headers });
   return { headers: response.headers, body: await response.text() };
 }
 
@@ -196,7 +196,7 @@ test.each(["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("https://example.com","x"
 
 /** Resolves when the streams of a bearer were notified of its end, which happens in the order of their opening. */
 function receiveEnd(token: string): Promise<void> {
-  const { bearers } = door.running.app;
+  const { bearers } = gateway.running.app;
   const { promise, resolve } = Promise.withResolvers<void>();
   const unwatch = bearers.watch(bearers.read(`Bearer ${token}`), (verdict) => "failure" in verdict && resolve());
   return promise.finally(unwatch);
@@ -207,7 +207,7 @@ test("an export that is cut off fails and never looks complete", async () => {
   const headers = { "user-agent": "x".repeat(300) };
   for (let made = 0; made < 400; made += 50)
     await Promise.all(Array.from({ length: 50 }, () => createProfile("y".repeat(200), { headers })));
-  const client = connect(door.url);
+  const client = connect(gateway.url);
   const path = "/v1/account/audit-log/export?format=jsonl";
   const open = () => client.request({ ":path": path, authorization: `Bearer ${key}` });
   try {

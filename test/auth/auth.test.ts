@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ApiKeyService } from "../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
-import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { freshEmail, goodPassword, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, type Shown, startPeopleGateway } from "../support/people-gateway.ts";
 import { restClient } from "../support/rest.ts";
+import { type Outcome, type TransportName, transportNames } from "../support/transport-calls.ts";
 
 const { signUp, logIn, logOut, verifyEmail, requestMagicLink, consumeMagicLink, requestPasswordReset } =
   AuthService.method;
@@ -40,19 +40,19 @@ async function linkFor(email: string, kind: typeof requestMagicLink | typeof req
   return mailToken(email);
 }
 
-describe.each(doors)("over %s", (door: DoorName) => {
+describe.each(transportNames)("over %s", (transport: TransportName) => {
   test("a user signs up, verifies the address, logs in and logs out", async () => {
     const who = { email: freshEmail(), password: goodPassword };
-    const signedUp = await gateway.call(door, signUp, { ...who, name: "Ada", account_name: "Engines" });
+    const signedUp = await gateway.call(transport, signUp, { ...who, name: "Ada", account_name: "Engines" });
     expect(signedUp.answer).toMatchObject({ email: who.email, user_id: expect.stringMatching(/^usr_/) });
-    const verified = await gateway.call(door, verifyEmail, { token: await mailToken(who.email) });
+    const verified = await gateway.call(transport, verifyEmail, { token: await mailToken(who.email) });
     expect(verified.answer).toMatchObject({ email: who.email, user_id: signedUp.answer.user_id });
-    const { answer, headers } = await gateway.call(door, logIn, who);
+    const { answer, headers } = await gateway.call(transport, logIn, who);
     expect(answer).toMatchObject({ token_type: "Bearer", account_id: signedUp.answer.account_id });
     expect(Date.parse(answer.expires_at) - gateway.now()).toBeLessThanOrEqual(900_000);
     expect(headers.get("cache-control")).toBe("no-store");
     expect(await use(answer.access_token)).toBe("");
-    expect((await gateway.call(door, logOut, {}, { token: answer.access_token })).slug).toBe("");
+    expect((await gateway.call(transport, logOut, {}, { token: answer.access_token })).slug).toBe("");
     expect(await use(answer.access_token)).toBe("revoked-key");
   });
 
@@ -76,7 +76,7 @@ describe.each(doors)("over %s", (door: DoorName) => {
       "an invalid refresh token": [refresh, { refresh_token: "phr_nobody" }, "invalid-auth-token"],
     } as const;
     const found = Object.entries(cases).map(async ([name, [method, request]]) => {
-      const { slug, extensions } = await gateway.call(door, method, request);
+      const { slug, extensions } = await gateway.call(transport, method, request);
       return [name, slug, extensions];
     });
     const expected = Object.entries(cases).map(([name, [, , slug]]) => [name, slug, {}]);

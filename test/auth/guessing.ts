@@ -64,20 +64,20 @@ function overRpc(transport: Transport): Guess {
   };
 }
 
-/** Creates a client of one of the four doors, with its own loopback address and network. */
+/** Creates a client of one of the four transports, with its own loopback address and network. */
 function clientAt({ url, grpcAddress }: DeployedGateway, network: number, index: number): Guess {
   const localAddress = `127.${network}.${index}.1`;
   const createConnection = ({ hostname: host, port }: URL) => connect({ host, port: Number(port), localAddress });
   const grpc = (baseUrl: string) => overRpc(createGrpcTransport({ baseUrl, nodeOptions: { createConnection } }));
   const connectOptions = { baseUrl: url, httpVersion: "1.1", nodeOptions: { localAddress } } as const;
-  const doors = [
+  const transportNames = [
     () => overRest(url, localAddress),
     () => overRpc(createConnectTransport(connectOptions)),
     () => grpc(url),
     () => grpc(`http://${grpcAddress}`),
   ];
-  // Consecutive clients use the same door of different gateways.
-  return doors[Math.floor(index / 2) % doors.length]?.() ?? overRest(url, localAddress);
+  // Consecutive clients use the same transport of different gateways.
+  return transportNames[Math.floor(index / 2) % transportNames.length]?.() ?? overRest(url, localAddress);
 }
 
 /** Counts the password hashes of all gateways. */
@@ -106,7 +106,7 @@ async function logInByLink({ urls, mailbox }: PeopleDeployment, { email }: Perso
 }
 
 /**
- * Guesses passwords from 50 addresses on all doors of two gateways, half of them for unknown users. Each address costs
+ * Guesses passwords from 50 addresses over all transports of two gateways, half of them for unknown users. Each address costs
  * only the hashes of an hour, answers do not reveal users, and an owner can log in at any time.
  */
 export async function besiege(people: PeopleDeployment, { guesses, addresses, network }: Siege): Promise<void> {

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AccountService } from "../../src/gen/pilothouse/v1/account_pb.ts";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
-import { doors, type Outcome } from "../support/door-calls.ts";
 import { freshEmail, goodPassword as password, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { type Outcome, transportNames } from "../support/transport-calls.ts";
 
 const { signUp, verifyEmail, logIn, requestMagicLink, consumeMagicLink } = AuthService.method;
 const { createInvite, revokeInvite, leave } = TeamService.method;
@@ -41,19 +41,19 @@ const membershipsOf = async (token: string) =>
     ({ account_id }: Record<string, string>) => account_id,
   );
 
-describe.each(doors)("over %s", (door) => {
+describe.each(transportNames)("over %s", (transport) => {
   test("an invited user signs up though sign-up is closed, and belongs only to that account", async () => {
     const nobody = { email: freshEmail(), password };
-    expect((await gateway.call(door, signUp, nobody)).slug).toBe("feature-unavailable");
+    expect((await gateway.call(transport, signUp, nobody)).slug).toBe("feature-unavailable");
     const { email, token } = await invite();
     const who = { email, password, name: "Grace", invite_token: token };
-    const signedUp = await gateway.call(door, signUp, who);
+    const signedUp = await gateway.call(transport, signUp, who);
     expect((await call(logIn, { email, password })).slug).toBe("email-not-verified");
-    expect((await gateway.call(door, verifyEmail, { token: await mailed(email) })).slug).toBe("");
-    const { answer } = await gateway.call(door, logIn, { email, password });
+    expect((await gateway.call(transport, verifyEmail, { token: await mailed(email) })).slug).toBe("");
+    const { answer } = await gateway.call(transport, logIn, { email, password });
     expect(answer.account_id).toBe(signedUp.answer.account_id);
     expect(await membershipsOf(answer.access_token)).toEqual([answer.account_id]);
-    expect((await gateway.call(door, signUp, who)).slug).toBe("invalid-auth-token");
+    expect((await gateway.call(transport, signUp, who)).slug).toBe("invalid-auth-token");
   });
 
   test("a user joins by logging in with the invite", async () => {
@@ -63,9 +63,9 @@ describe.each(doors)("over %s", (door) => {
     expect((await call(logIn, { email, password })).slug).toBe("forbidden");
     const { token } = await invite(email);
     const request = { email, password, invite_token: token };
-    const { answer } = await gateway.call(door, logIn, request);
+    const { answer } = await gateway.call(transport, logIn, request);
     expect(await membershipsOf(answer.access_token)).toEqual([answer.account_id]);
-    expect((await gateway.call(door, logIn, request)).slug).toBe("invalid-auth-token");
+    expect((await gateway.call(transport, logIn, request)).slug).toBe("invalid-auth-token");
   });
 });
 

@@ -3,9 +3,9 @@ import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { MfaService } from "../../src/gen/pilothouse/v1/mfa_pb.ts";
 import { OAuthService } from "../../src/gen/pilothouse/v1/oauth_pb.ts";
 import { ProfileService } from "../../src/gen/pilothouse/v1/profile_pb.ts";
-import { type DoorName, doors } from "../support/door-calls.ts";
 import { freshEmail, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
+import { type TransportName, transportNames } from "../support/transport-calls.ts";
 
 const { signUp, logIn, verifyEmail, refresh } = AuthService.method;
 const { requestMagicLink, consumeMagicLink, requestPasswordReset, confirmPasswordReset } = AuthService.method;
@@ -23,16 +23,16 @@ async function countHashes(): Promise<number> {
   return metric?.values[0]?.value ?? 0;
 }
 
-/** Tries passwords at an address, each from another network, alternating between the doors. */
+/** Tries passwords at an address, each from another network, alternating between the transports. */
 async function guess(email: string, times: number): Promise<string[]> {
   const tries = Array.from({ length: times }, (_, index) => {
-    const door: DoorName = doors[index % doors.length] ?? "REST";
-    return gateway.call(door, logIn, { email, password }, { from: `198.51.${index}.7` });
+    const transport: TransportName = transportNames[index % transportNames.length] ?? "REST";
+    return gateway.call(transport, logIn, { email, password }, { from: `198.51.${index}.7` });
   });
   return (await Promise.all(tries)).map(({ slug }) => slug);
 }
 
-test("an address allows strangers 20 tries an hour on all doors, and its user more tries and links", async () => {
+test("an address allows strangers 20 tries an hour over all transports, and its user more tries and links", async () => {
   const person = await gateway.signUp();
   const home = "203.0.113.5";
   const right = { email: person.email, password: person.password };
@@ -89,10 +89,10 @@ const clientOf = (grant_type: string) => ({
   refresh_token: "nobody's",
 });
 
-test.each(doors)("each guess over %s costs the client's address a token of its bucket", async (door) => {
+test.each(transportNames)("each guess over %s costs the client's address a token of its bucket", async (transport) => {
   for (const [index, [method, request, slug, token]] of guesses.entries()) {
-    const from = `192.0.${doors.indexOf(door)}.${index}`;
-    const told = await gateway.call(door, method, request(), { from, token });
+    const from = `192.0.${transportNames.indexOf(transport)}.${index}`;
+    const told = await gateway.call(transport, method, request(), { from, token });
     const left = told.headers.get("x-ratelimit-remaining");
     expect([method.name, told.slug, left]).toEqual([method.name, slug, "59"]);
   }

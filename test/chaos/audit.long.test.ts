@@ -6,17 +6,17 @@ import { text as streamText } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { publishRevision } from "../../src/legal/publish.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
-import { forDoor, walkedMethods } from "../gateway/walk/methods.ts";
+import { forTransport, walkedMethods } from "../gateway/walk/methods.ts";
 import { type WriteScene, writes } from "../gateway/walk/writes.ts";
 import { silentLog } from "../support/database.ts";
 import { DeployedProcess } from "../support/deployed-process.ts";
 import { Deployment } from "../support/deployment.ts";
-import { createDoorCall, type DoorCall } from "../support/door-calls.ts";
 import { freePorts } from "../support/free-port.ts";
 import { type Mailbox, startMailbox } from "../support/mailbox.ts";
 import { type ProcessorServer, processorEnv, startProcessorServer } from "../support/processor-server.ts";
 import { restClient } from "../support/rest.ts";
 import { StatementProxy } from "../support/statement-proxy.ts";
+import { createTransportCall, type TransportCall } from "../support/transport-calls.ts";
 
 const fortnight = 14 * 86_400_000;
 
@@ -28,8 +28,8 @@ let proxy: StatementProxy;
 /** The gateway that is killed. Its statements pass through the proxy. */
 let doomed: DeployedProcess;
 let doomedUrl: string;
-let callDoomed: DoorCall;
-let callSurvivor: DoorCall;
+let callDoomed: TransportCall;
+let callSurvivor: TransportCall;
 /** Calls the gateway that survives. */
 let scene: WriteScene;
 
@@ -64,13 +64,13 @@ beforeAll(async () => {
     internalPort: ports.INTERNAL_PORT,
   });
   doomedUrl = `http://127.0.0.1:${ports.PORT}`;
-  callDoomed = createDoorCall({ url: doomedUrl, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
+  callDoomed = createTransportCall({ url: doomedUrl, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
   const { url, grpcAddress } = deployment.gateway(0);
   processor.deliver = async ({ processor: name, headers, body }) => {
     const init = { method: "POST", headers: { ...headers, "content-type": "application/json" }, body };
     expect((await fetch(`${url}/processors/${name}`, init)).status).toBe(200);
   };
-  callSurvivor = createDoorCall({ url, grpcAddress });
+  callSurvivor = createTransportCall({ url, grpcAddress });
   let published = 0;
   scene = {
     url,
@@ -133,7 +133,7 @@ test.each(Object.entries(writes))(
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
       ...(keepsAnswers && { "idempotency-key": name }),
     });
-    const sent = forDoor("REST", method, request);
+    const sent = forTransport("REST", method, request);
     const held = proxy.hold({ statement: 1, when: "after", among: /^commit/i });
     const answer = callDoomed("REST", method, sent, headersOf(requestIds[0])).then(
       ({ slug }) => `answered ${slug}`,

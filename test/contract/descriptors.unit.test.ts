@@ -18,7 +18,7 @@ const rules = { ...methodRules, ...shapeRules, requestBounds };
 /** Test titles of the rules. */
 const sentences: Readonly<Record<keyof typeof rules, string>> = {
   promisedEndpoints: "has every promised endpoint and no other",
-  oneDoor: "has one REST route per method, or one WebSocket per bidirectional method",
+  oneRoute: "has one REST route per method, or one WebSocket per bidirectional method",
   bodies: "has no body for GET and DELETE, and the whole message as body otherwise",
   sideEffects: "marks exactly the unary GETs as free of side effects",
   pathVariables: "has only singular strings of the request as path variables",

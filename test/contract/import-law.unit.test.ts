@@ -69,7 +69,7 @@ test("a valid project passes", async () => {
 });
 
 const broken: [rule: string, path: string, text: string][] = [
-  ["gateway-imports-src", "gateway/door.ts", 'import "../workers/main.ts";'],
+  ["gateway-imports-src", "gateway/transport-parts.ts", 'import "../workers/main.ts";'],
   ["src-knows-no-transport", "src/sessions/store.ts", 'import "../../gateway/main.ts";'],
   ["src-knows-no-transport", "src/platform/log.ts", 'import "../../workers/main.ts";'],
   ["workers-import-contract-and-platform", "workers/pool.ts", 'import type { agents } from "../src/app/app.ts";'],
@@ -122,14 +122,14 @@ const broken: [rule: string, path: string, text: string][] = [
   ],
   ["nothing-imports-tests", "src/sessions/store.ts", 'import "../../test/all.test.ts";'],
   ["nothing-imports-tests", "tools/tool.ts", 'import "./bench/bench.ts"; export const tool = 1;'],
-  ["nothing-imports-tools", "gateway/door.ts", 'import "../tools/tool.ts";'],
-  ["no-development-packages", "gateway/door.ts", 'import "vitest";'],
+  ["nothing-imports-tools", "gateway/transport-parts.ts", 'import "../tools/tool.ts";'],
+  ["no-development-packages", "gateway/transport-parts.ts", 'import "vitest";'],
   [
     "imports-resolve",
     "gateway/turn.ts",
     'export async function turn() { await using _lease = await import("./gone.ts"); }',
   ],
-  ["imports-resolve", "gateway/door.ts", 'import "./gone.ts";'],
+  ["imports-resolve", "gateway/transport-parts.ts", 'import "./gone.ts";'],
 ];
 
 test.each(broken)("%s refuses the imports of %s", async (rule, path, text) => {

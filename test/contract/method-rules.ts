@@ -61,7 +61,7 @@ function routeOf(method: DescMethod): Route | undefined {
     : { verb: pattern.case.toUpperCase(), path: pattern.value, body };
 }
 
-function doorOf(method: DescMethod): string {
+function endpointOf(method: DescMethod): string {
   const route = routeOf(method);
   return route ? `${route.verb} ${route.path}` : "";
 }
@@ -77,7 +77,9 @@ function eachMethod(contract: Contract, fault: (method: DescMethod) => string | 
 /** Exactly the promised endpoints must exist, with their methods and paths. */
 function promisedEndpoints(contract: Contract): string[] {
   const promised = new Set([...endpoints.interface, ...endpoints.decided]);
-  const found = new Set(contract.methods.map(doorOf).filter((door) => door !== "" && !door.startsWith("WebSocket")));
+  const found = new Set(
+    contract.methods.map(endpointOf).filter((transport) => transport !== "" && !transport.startsWith("WebSocket")),
+  );
   return [
     ...[...promised].filter((endpoint) => !found.has(endpoint)).map((endpoint) => `${endpoint} is missing`),
     ...[...found].filter((endpoint) => !promised.has(endpoint)).map((endpoint) => `${endpoint} was not promised`),
@@ -85,7 +87,7 @@ function promisedEndpoints(contract: Contract): string[] {
 }
 
 /** Every method must have one route of its kind. Streaming variants of a REST method need none. */
-function oneDoor(contract: Contract): string[] {
+function oneRoute(contract: Contract): string[] {
   const streams = new Set(
     contract.methods.map((method) => `${method.parent.typeName}.${getOption(method, rules).streamedBy}`),
   );
@@ -146,10 +148,10 @@ function isPlainString(field: DescField | undefined): boolean {
 function distinctRoutes(contract: Contract): string[] {
   const seen = new Map<string, DescMethod>();
   return eachMethod(contract, (method) => {
-    const door = doorOf(method).replaceAll(/\{[^}]*\}/g, "{}");
-    const earlier = seen.get(door);
-    seen.set(door, method);
-    return door !== "" && earlier && `has the route of ${earlier.name}`;
+    const transport = endpointOf(method).replaceAll(/\{[^}]*\}/g, "{}");
+    const earlier = seen.get(transport);
+    seen.set(transport, method);
+    return transport !== "" && earlier && `has the route of ${earlier.name}`;
   });
 }
 
@@ -166,7 +168,7 @@ function knownScopes(contract: Contract): string[] {
 function stepUps(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { errors, stepUp } = getOption(method, rules);
-    if (stepUp !== expectedStepUps.has(doorOf(method))) return `step_up is ${stepUp}`;
+    if (stepUp !== expectedStepUps.has(endpointOf(method))) return `step_up is ${stepUp}`;
     return errors.includes("mfa-step-up-required") !== stepUp && "step_up and mfa-step-up-required do not agree";
   });
 }
@@ -175,7 +177,7 @@ function stepUps(contract: Contract): string[] {
 function beforeAcceptance(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { beforeLegalAcceptance, public: isPublic } = getOption(method, rules);
-    const expected = !isPublic && /^(\S+ \/v1\/(auth|legal)\/|GET \/v1\/account\/me$)/.test(doorOf(method));
+    const expected = !isPublic && /^(\S+ \/v1\/(auth|legal)\/|GET \/v1\/account\/me$)/.test(endpointOf(method));
     return beforeLegalAcceptance !== expected && `before_legal_acceptance is ${beforeLegalAcceptance}`;
   });
 }
@@ -185,7 +187,9 @@ function knownBuckets(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { buckets } = getOption(method, rules);
     const unknown = buckets.find((bucket) => !Object.hasOwn(expectedBuckets, bucket));
-    const expected = Object.keys(expectedBuckets).filter((bucket) => expectedBuckets[bucket]?.includes(doorOf(method)));
+    const expected = Object.keys(expectedBuckets).filter((bucket) =>
+      expectedBuckets[bucket]?.includes(endpointOf(method)),
+    );
     return unknown !== undefined
       ? `bucket ${unknown} is not known`
       : buckets.join() !== expected.join() && `buckets are [${buckets}] and not [${expected}]`;
@@ -207,7 +211,7 @@ function knownErrors(contract: Contract): string[] {
 function idempotencyConflicts(contract: Contract): string[] {
   return eachMethod(contract, (method) => {
     const { errors, idempotency, public: isPublic } = getOption(method, rules);
-    const keeps = doorOf(method).startsWith("POST ") && !isPublic && idempotency !== Idempotency.IGNORED;
+    const keeps = endpointOf(method).startsWith("POST ") && !isPublic && idempotency !== Idempotency.IGNORED;
     return keeps && !errors.includes("conflict") && "keeps answers and does not name conflict";
   });
 }
@@ -228,7 +232,7 @@ function successStatus(contract: Contract): string[] {
 
 export const methodRules = {
   promisedEndpoints,
-  oneDoor,
+  oneRoute,
   bodies,
   sideEffects,
   pathVariables,

@@ -16,7 +16,7 @@ const safe = "idempotency_level = NO_SIDE_EFFECTS";
 
 /** Contracts by the rule that must refuse them. */
 export const plantedFaults = {
-  oneDoor: {
+  oneRoute: {
     source: `${thing}${service(
       rpc("NoDoor"),
       rpc("TwoDoors", post("/v1/two"), '(pilothouse.v1.rules) = {websocket: "/v1/two"}'),

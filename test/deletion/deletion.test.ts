@@ -5,12 +5,12 @@ import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { DeletionService } from "../../src/gen/pilothouse/v1/deletion_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { joinTeam, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { billingUntil, pressPortal, subscribe } from "../support/sandbox.ts";
 import { smallRecipe } from "../support/small-recipe.ts";
+import { type Outcome, type TransportName, transportNames } from "../support/transport-calls.ts";
 import { causeEvent, register, startEndpoints } from "../webhooks/scene.ts";
 
 const { deleteAccount, restoreAccount: restore } = DeletionService.method;
@@ -38,33 +38,36 @@ const call = (method: Method, request: Record<string, string>, token?: string): 
 const use = async (token: string): Promise<string> => (await call(AccountService.method.getMe, {}, token)).slug;
 
 /** Deletes the owner's account. Returns the token that restores it. */
-async function close({ accessToken: token, password, email }: Person, door: DoorName = "REST"): Promise<string> {
-  const { slug, answer } = await gateway.call(door, deleteAccount, { password }, { token });
+async function close(
+  { accessToken: token, password, email }: Person,
+  transport: TransportName = "REST",
+): Promise<string> {
+  const { slug, answer } = await gateway.call(transport, deleteAccount, { password }, { token });
   expect(slug).toBe("");
   expect(Math.abs(Date.parse(answer.deletes_at) - gateway.now() - 7 * day)).toBeLessThan(60_000);
   const [link = ""] = (await mailAbout(gateway.mailbox, email, "Your account was deleted")).links;
   return link.split("#")[1] ?? "";
 }
 
-describe.each(doors)("over %s", (door) => {
+describe.each(transportNames)("over %s", (transport) => {
   test("an owner deletes the account and restores it within a week, with its keys and logins", async () => {
     const owner = await gateway.signUp();
     const { key } = (await owner.rest("/v1/api-keys", { name: "a program" })).body;
-    const token = await close(owner, door);
+    const token = await close(owner, transport);
     expect([await use(owner.accessToken), await use(key)]).toEqual(["revoked-key", "revoked-key"]);
     expect((await call(logIn, { email: owner.email, password: owner.password })).slug).toBe("forbidden");
-    const restored = await gateway.call(door, restore, { token });
+    const restored = await gateway.call(transport, restore, { token });
     expect(restored.answer).toEqual({ account_id: owner.accountId });
     expect([await use(owner.accessToken), await use(key)]).toEqual(["", ""]);
     await mailAbout(gateway.mailbox, owner.email, "Your account was restored");
-    expect((await gateway.call(door, restore, { token })).slug).toBe("invalid-auth-token");
+    expect((await gateway.call(transport, restore, { token })).slug).toBe("invalid-auth-token");
   });
 
   test("only an owner with the password deletes an account", async () => {
     const owner = await gateway.signUp();
     const admin = await joinTeam(gateway.url, gateway.mailbox, owner.rest, "admin");
     const attempt = async (token: string | undefined, password: string) =>
-      (await gateway.call(door, deleteAccount, { password }, { token })).slug;
+      (await gateway.call(transport, deleteAccount, { password }, { token })).slug;
     expect(await attempt(owner.accessToken, "not the right password")).toBe("invalid-credentials");
     expect(await attempt(admin.accessToken, admin.password)).toBe("forbidden");
     expect(await attempt(gateway.app.developerKey, owner.password)).toBe("forbidden");

@@ -107,15 +107,17 @@ test.each(causes)(
     await expect.poll(() => countOpenStreams(internalUrl)).toBe(opened.length);
     const endedAt = end();
     const seen = await Promise.all(
-      opened.map(async ({ door, ended }) => {
+      opened.map(async ({ transportName, ended }) => {
         const problem = await ended;
         const receivedAt = Date.now();
-        return { door, slug: problem, late: receivedAt - (await endedAt) > 5_000 };
+        return { transportName, slug: problem, late: receivedAt - (await endedAt) > 5_000 };
       }),
     );
     over.abort();
     const isMeant = endsSession ? new RegExp(`^(${slug}|none|session-destroyed.*)$`) : new RegExp(`^${slug}$`);
-    expect(seen).toEqual(seen.map(({ door }) => ({ door, slug: expect.stringMatching(isMeant), late: false })));
+    expect(seen).toEqual(
+      seen.map(({ transportName }) => ({ transportName, slug: expect.stringMatching(isMeant), late: false })),
+    );
     const refused = await restClient({ url, key: bearer })("/v1/sessions");
     expect(refused.body.type).toMatch(new RegExp(`/${slug}$`));
     await expect.poll(() => countOpenStreams(internalUrl)).toBe(0);

@@ -127,7 +127,11 @@ test.each(ends)(
     const seen = await Promise.all(
       opened
         .flat()
-        .map(async ({ door, ended }) => ({ door, slug: await ended, late: performance.now() - changed > 5_000 })),
+        .map(async ({ transportName, ended }) => ({
+          transportName,
+          slug: await ended,
+          late: performance.now() - changed > 5_000,
+        })),
     );
     over.abort();
     expect(seen.filter((stream) => stream.slug !== slug || stream.late)).toEqual([]);

@@ -2,22 +2,22 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { EventService } from "../../src/gen/pilothouse/v1/event_pb.ts";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import type { Rest } from "../support/rest.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 
-let door: FrontDoor;
+let gateway: TestGateway;
 /** Key of a new account for each test. */
 let key: string;
 let rest: Rest;
 
 beforeAll(async () => {
-  door = await startFrontDoor();
-  await door.running.worker({ slots: 20 });
+  gateway = await startTestGateway();
+  await gateway.running.worker({ slots: 20 });
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 beforeEach(async () => {
-  key = await door.addAccount();
-  rest = door.as(key);
+  key = await gateway.addAccount();
+  rest = gateway.as(key);
 });
 
 interface Shown {
@@ -50,7 +50,7 @@ async function list(count: number, query = ""): Promise<Shown[]> {
 }
 
 const stream = (headers: Record<string, string> = {}, signal?: AbortSignal) =>
-  fetch(`${door.url}/v1/events/stream`, {
+  fetch(`${gateway.url}/v1/events/stream`, {
     headers: { authorization: `Bearer ${key}`, ...headers },
     ...(signal && { signal }),
   });
@@ -105,7 +105,7 @@ test("lists only the events that endpoints receive, newest first", async () => {
       data: { session_id: session, duration_ms: expect.any(Number), ended_reason: "destroyed" },
     },
   ]);
-  rest = door.as(await door.addAccount());
+  rest = gateway.as(await gateway.addAccount());
   expect((await rest("/v1/events")).body.data).toEqual([]);
 });
 
@@ -128,8 +128,8 @@ test.each(["session.live", "session.renamed", "test.ping"])("returns no events o
 });
 
 test("requires the scope webhooks:read", async () => {
-  key = await door.addAccount({ scopes: ["sessions:read", "webhooks:write"] });
-  rest = door.as(key);
+  key = await gateway.addAccount({ scopes: ["sessions:read", "webhooks:write"] });
+  rest = gateway.as(key);
   expect((await rest("/v1/events")).status).toBe(403);
   expect((await stream()).status).toBe(403);
 });
@@ -152,12 +152,12 @@ test("streams the account's events and resumes after Last-Event-ID", async () =>
 test("refuses to resume after an unknown event or an event of another account", async () => {
   await revokeKey();
   const [foreign] = await list(1);
-  key = await door.addAccount();
+  key = await gateway.addAccount();
   for (const id of [foreign?.id ?? "", "evt_none"]) expect((await stream({ "last-event-id": id })).status).toBe(404);
 });
 
 test("streams events over Connect", async () => {
-  const client = createClient(EventService, createConnectTransport({ baseUrl: door.url, httpVersion: "1.1" }));
+  const client = createClient(EventService, createConnectTransport({ baseUrl: gateway.url, httpVersion: "1.1" }));
   const headers = { authorization: `Bearer ${key}` };
   const revoked = [await revokeKey(), await revokeKey()];
   const events = await list(2);

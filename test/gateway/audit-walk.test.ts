@@ -16,7 +16,7 @@ test("every method with side effects is either audited by the walk or known to l
 });
 
 // All writes over REST, and one of each kind over the other protocols. audit-walk.long.test.ts makes all.
-walkAudit((door) => {
-  const methods = methodsAt(door).filter(({ name }) => name in writes);
-  return door === "REST" ? methods : oneOfEachKind(methods);
+walkAudit((transport) => {
+  const methods = methodsAt(transport).filter(({ name }) => name in writes);
+  return transport === "REST" ? methods : oneOfEachKind(methods);
 });

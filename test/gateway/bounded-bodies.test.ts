@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 
-let door: FrontDoor;
+let gateway: TestGateway;
 beforeAll(async () => {
-  door = await startFrontDoor();
+  gateway = await startTestGateway();
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 const kibibyte = 1024;
 
 async function post(path: string, body: string): Promise<{ status: number; detail?: string; text: string }> {
-  const headers = { "content-type": "application/json", authorization: `Bearer ${door.running.app.developerKey}` };
-  const response = await fetch(`${door.url}${path}`, { method: "POST", headers, body });
+  const headers = { "content-type": "application/json", authorization: `Bearer ${gateway.running.app.developerKey}` };
+  const response = await fetch(`${gateway.url}${path}`, { method: "POST", headers, body });
   const text = await response.text();
   return { status: response.status, detail: JSON.parse(text).detail, text };
 }

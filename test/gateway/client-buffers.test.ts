@@ -9,7 +9,7 @@ import {
   type CaptureStreamResponse,
   CaptureStreamResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -20,15 +20,16 @@ async function* capture({ signal }: { readonly signal: AbortSignal }): AsyncGene
   await once(signal, "abort");
 }
 
-let door: FrontDoor;
+let gateway: TestGateway;
 beforeAll(async () => {
-  door = await startFrontDoor({ CLIENT_BUFFER_MIB: "8" });
-  await door.running.worker({ slots: 30, handlers: { capture } });
+  gateway = await startTestGateway({ CLIENT_BUFFER_MIB: "8" });
+  await gateway.running.worker({ slots: 30, handlers: { capture } });
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 async function metric(name: string): Promise<Record<string, number>> {
-  const { values } = await (door.running.app.metrics.getSingleMetric(name)?.get() ?? expect.fail(`no metric ${name}`));
+  const { values } = await (gateway.running.app.metrics.getSingleMetric(name)?.get() ??
+    expect.fail(`no metric ${name}`));
   return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels)[0], value]));
 }
 
@@ -42,7 +43,7 @@ beforeEach(() => expect.poll(held).toEqual({}));
 
 /** Starts a request that never sends its body of 1 MiB. */
 async function leaveBody(key: string, headers = `Content-Length: ${mebibyte}`): Promise<Socket> {
-  const socket = connect(Number(new URL(door.url).port), "127.0.0.1").on("error", () => undefined);
+  const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1").on("error", () => undefined);
   onTestFinished(() => void socket.destroy());
   const lines = ["POST /v1/recipes HTTP/1.1", "Host: localhost", "Content-Type: application/json", headers];
   socket.resume().write(`${lines.join("\r\n")}\r\nAuthorization: Bearer ${key}\r\n\r\n`);
@@ -56,8 +57,8 @@ async function leaveBodies(key: string, count: number): Promise<readonly Socket[
 
 /** Opens a CDP connection to a new session. */
 async function openCdp(key: string): Promise<WebSocket> {
-  const { body } = await door.as(key)("/v1/sessions", {});
-  const url = `${door.url.replace("http", "ws")}/v1/sessions/${body.id}/cdp`;
+  const { body } = await gateway.as(key)("/v1/sessions", {});
+  const url = `${gateway.url.replace("http", "ws")}/v1/sessions/${body.id}/cdp`;
   const socket = new WebSocket(url, { headers: { authorization: `Bearer ${key}` } }).on("error", () => undefined);
   onTestFinished(() => socket.terminate());
   await once(socket, "open");
@@ -70,10 +71,10 @@ const closeOf = async (socket: WebSocket): Promise<unknown> => {
 };
 
 test("an account above its share is refused beyond the budget, other accounts are not", async () => {
-  const [greedy, modest] = [await door.addAccount(), await door.addAccount()];
+  const [greedy, modest] = [await gateway.addAccount(), await gateway.addAccount()];
   const bodies = await leaveBodies(greedy, 9);
   await expect.poll(held).toEqual({ body: 9 });
-  const refused = await door.as(greedy)("/v1/sessions");
+  const refused = await gateway.as(greedy)("/v1/sessions");
   expect(refused).toMatchObject({
     status: 429,
     body: {
@@ -85,15 +86,15 @@ test("an account above its share is refused beyond the budget, other accounts ar
   expect(refused.headers.get("retry-after")).toBe("1");
   expect(refused.headers.get("x-ratelimit-bucket")).toBe("global");
   expect(refused.headers.get("x-ratelimit-remaining")).toBe("0");
-  expect((await door.as(modest)("/v1/sessions")).status).toBe(200);
+  expect((await gateway.as(modest)("/v1/sessions")).status).toBe(200);
   expect((await metric("pilothouse_client_buffer_overruns_total")).refused).toBeGreaterThan(0);
   for (const body of bodies) body.destroy();
   await expect.poll(held).toEqual({});
-  expect((await door.as(greedy)("/v1/sessions")).status).toBe(200);
+  expect((await gateway.as(greedy)("/v1/sessions")).status).toBe(200);
 });
 
 test("beyond 1.25 of the budget only the streams of the largest holder are closed", async () => {
-  const [greedy, modest] = [await door.addAccount(), await door.addAccount()];
+  const [greedy, modest] = [await gateway.addAccount(), await gateway.addAccount()];
   const other = await openCdp(modest);
   const bodies = await leaveBodies(greedy, 9);
   await expect.poll(held).toEqual({ body: 9 });
@@ -107,7 +108,7 @@ test("beyond 1.25 of the budget only the streams of the largest holder are close
 });
 
 test("an unfinished message of an account above its share closes its WebSocket", async () => {
-  const key = await door.addAccount();
+  const key = await gateway.addAccount();
   const [first, second] = [await openCdp(key), await openCdp(key)];
   first.send(" ".repeat(5 * mebibyte), { fin: false });
   await expect.poll(held).toEqual({ message: expect.closeTo(5, 2) });
@@ -120,9 +121,9 @@ test("an unfinished message of an account above its share closes its WebSocket",
 });
 
 test("a stream message beyond the budget is refused under its id", async () => {
-  const key = await door.addAccount();
-  const { body } = await door.as(key)("/v1/sessions", {});
-  const url = `${door.url.replace("http", "ws")}/v1/sessions/${body.id}/drive`;
+  const key = await gateway.addAccount();
+  const { body } = await gateway.as(key)("/v1/sessions", {});
+  const url = `${gateway.url.replace("http", "ws")}/v1/sessions/${body.id}/drive`;
   const drive = new WebSocket(url, ["pilothouse.v1"], { headers: { authorization: `Bearer ${key}` } });
   onTestFinished(() => drive.terminate());
   await once(drive, "open");
@@ -135,12 +136,12 @@ test("a stream message beyond the budget is refused under its id", async () => {
 });
 
 test("a body without a length counts as the largest one", async () => {
-  await leaveBody(await door.addAccount(), "Transfer-Encoding: chunked");
+  await leaveBody(await gateway.addAccount(), "Transfer-Encoding: chunked");
   await expect.poll(held).toEqual({ body: 1 });
 });
 
 test("unread responses to a CDP client are counted", async () => {
-  const socket = await openCdp(await door.addAccount());
+  const socket = await openCdp(await gateway.addAccount());
   socket.pause();
   // The worker echoes the messages. Socket buffers of the kernel are not counted.
   for (let count = 0; count < 24; count += 1) socket.send(" ".repeat(mebibyte));
@@ -148,15 +149,15 @@ test("unread responses to a CDP client are counted", async () => {
 });
 
 test.each([
-  ["gRPC call", () => `http://${door.grpcAddress}`, "application/grpc", "Create"],
-  ["gRPC stream", () => `http://${door.grpcAddress}`, "application/grpc", "Drive"],
-  ["Connect stream", () => door.url, "application/connect+proto", "Drive"],
+  ["gRPC call", () => `http://${gateway.grpcAddress}`, "application/grpc", "Create"],
+  ["gRPC stream", () => `http://${gateway.grpcAddress}`, "application/grpc", "Drive"],
+  ["Connect stream", () => gateway.url, "application/connect+proto", "Drive"],
 ] as const)("an unfinished message of a %s is counted", async (_, address, type, method) => {
   const session = connectHttp2(address()).on("error", () => undefined);
   onTestFinished(() => session.destroy());
   const head = Buffer.alloc(5);
   head.writeUInt32BE(mebibyte, 1);
-  const authorization = `Bearer ${await door.addAccount()}`;
+  const authorization = `Bearer ${await gateway.addAccount()}`;
   const path = `/pilothouse.v1.SessionService/${method}`;
   const headers = { ":method": "POST", ":path": path, "content-type": type, te: "trailers", authorization };
   const call = session.request(headers, { endStream: false }).on("error", () => undefined);
@@ -165,11 +166,11 @@ test.each([
 });
 
 test("a capture assembled for a Connect client is counted", async () => {
-  const key = await door.addAccount();
-  const { body } = await door.as(key)("/v1/sessions", {});
+  const key = await gateway.addAccount();
+  const { body } = await gateway.as(key)("/v1/sessions", {});
   const request = { id: body.id, kind: "CAPTURE_KIND_SCREENSHOT" };
   const leaving = new AbortController();
-  const capturing = door.as(key)("/pilothouse.v1.SessionService/Capture", request, { signal: leaving.signal });
+  const capturing = gateway.as(key)("/pilothouse.v1.SessionService/Capture", request, { signal: leaving.signal });
   await expect.poll(held).toEqual({ capture: 3 });
   leaving.abort();
   await expect(capturing).rejects.toThrow(/abort/);

@@ -5,7 +5,7 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { pssBytes } from "../../tools/bench/processes.ts";
 import { restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
-import { leaveUnfinished, type Unfinished, type UnfinishedDoor } from "./unfinished.ts";
+import { leaveUnfinished, type Unfinished, type UnfinishedTransport } from "./unfinished.ts";
 
 const mebibyte = 1024 * 1024;
 // Memory in bytes that hostile messages may add to the gateway.
@@ -14,7 +14,7 @@ const maxMessages = 128 * mebibyte;
 // open connections holds 48 KiB. Measured: 158 to 165 MiB for 3,000 requests per protocol. The first protocol added 115
 // MiB with 3,000 requests, 126 MiB with 12,000.
 const maxRequests = 224 * mebibyte;
-const doors: readonly UnfinishedDoor[] = ["HTTP/1.1", "HTTP/2", "gRPC"];
+const transportNames: readonly UnfinishedTransport[] = ["HTTP/1.1", "HTTP/2", "gRPC"];
 
 export interface FloodSize {
   /** Unfinished requests per protocol, without a key. */
@@ -47,12 +47,12 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
     await serves();
     const before = memory();
     const startedAt = performance.now();
-    for (const [index, door] of doors.entries()) {
-      const address = door === "gRPC" ? service.grpcAddress : new URL(service.url).host;
-      const flood = await leaveUnfinished(door, address, { count: requests, subnet: 10 + index });
+    for (const [index, transport] of transportNames.entries()) {
+      const address = transport === "gRPC" ? service.grpcAddress : new URL(service.url).host;
+      const flood = await leaveUnfinished(transport, address, { count: requests, subnet: 10 + index });
       floods.push(flood);
       await serves();
-      console.log(`${door}: ${((memory() - before) / mebibyte).toFixed(0)} MiB more, ${flood.open()} open`);
+      console.log(`${transport}: ${((memory() - before) / mebibyte).toFixed(0)} MiB more, ${flood.open()} open`);
       expect(memory() - before).toBeLessThan(maxRequests);
     }
     const isOver = (): boolean => floods.every((flood) => flood.open() === 0);

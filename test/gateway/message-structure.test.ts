@@ -5,15 +5,15 @@ import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { readMessage } from "../../gateway/unread-messages.ts";
 import { SendAgentMessageRequestSchema } from "../../src/gen/pilothouse/v1/agent_turn_pb.ts";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 
-let door: FrontDoor;
+let gateway: TestGateway;
 let key: string;
 beforeAll(async () => {
-  door = await startFrontDoor();
-  key = await door.addAccount();
+  gateway = await startTestGateway();
+  key = await gateway.addAccount();
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 /** Returns a message with unknown fields: number 1000, varint 0. */
 const fields = (count: number): Buffer => Buffer.from("c03e00".repeat(count), "hex");
@@ -26,7 +26,11 @@ const service = "/pilothouse.v1.SessionService";
 describe("a unary Connect message", () => {
   async function post(contentType: string, body: Buffer): Promise<string> {
     const headers = { "content-type": contentType, authorization: `Bearer ${key}` };
-    const response = await fetch(`${door.url}${service}/List`, { method: "POST", headers, body: new Uint8Array(body) });
+    const response = await fetch(`${gateway.url}${service}/List`, {
+      method: "POST",
+      headers,
+      body: new Uint8Array(body),
+    });
     return `${response.status} ${await response.text()}`;
   }
 
@@ -54,7 +58,7 @@ describe("a unary Connect message", () => {
 });
 
 test("a unary gRPC message with more than 25,000 fields is refused before parsing", async () => {
-  const client = new Client(door.grpcAddress, credentials.createInsecure());
+  const client = new Client(gateway.grpcAddress, credentials.createInsecure());
   onTestFinished(() => client.close());
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${key}`);
@@ -67,7 +71,7 @@ test("a unary gRPC message with more than 25,000 fields is refused before parsin
 
 /** Sends a stream message in parts over a protocol of Connect. Returns the end of the stream. */
 async function endOfStream(contentType: string, message: Buffer): Promise<string> {
-  const session = connect(door.url).on("error", () => undefined);
+  const session = connect(gateway.url).on("error", () => undefined);
   onTestFinished(() => session.destroy());
   const head = Buffer.alloc(5);
   head.writeUInt32BE(message.length, 1);

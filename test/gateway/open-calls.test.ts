@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { timeLimits } from "../../gateway/time-limits.ts";
-import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
+import { startTransportGateway, type TransportGateway } from "./transport-gateway.ts";
 
 const reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const check = "/grpc.health.v1.Health/Check";
@@ -10,10 +10,10 @@ const watch = "/grpc.health.v1.Health/Watch";
 
 const [invalidArgument, resourceExhausted] = ["3", "8"];
 
-let gateway: DoorGateway;
+let gateway: TransportGateway;
 let session: ClientHttp2Session;
 beforeAll(async () => {
-  gateway = await startDoorGateway({ TRUSTED_PROXIES: "127.0.0.1" }, { ...timeLimits, open: 500 });
+  gateway = await startTransportGateway({ TRUSTED_PROXIES: "127.0.0.1" }, { ...timeLimits, open: 500 });
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 

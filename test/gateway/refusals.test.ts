@@ -3,11 +3,11 @@ import { get, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ErrorSlug, errorTable } from "../../src/platform/error-table.ts";
-import type { DoorName } from "../support/door-calls.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { type Answer, restClient } from "../support/rest.ts";
-import { forDoor } from "./walk/methods.ts";
+import type { TransportName } from "../support/transport-calls.ts";
+import { forTransport } from "./walk/methods.ts";
 import { type Refusal, refusals } from "./walk/refusals.ts";
 import { failingWorker, refusalsEnv, sessionRefusals, termsRefusal } from "./walk/session-refusals.ts";
 
@@ -51,7 +51,7 @@ const nextSteps: Readonly<Record<ErrorSlug, RegExp>> = {
   "session-timeout": /try again/,
 };
 
-const refusedAt: readonly DoorName[] = ["REST", "gRPC on GRPC_PORT"];
+const refusedAt: readonly TransportName[] = ["REST", "gRPC on GRPC_PORT"];
 const sold = "personal, api_builder, api_scale";
 const input = "/v1/agent-sessions/ags_01jd2z5r1v7k9m3q8t4w6x0y2b/input-event";
 const lan = "https://10.0.0.1/v1";
@@ -77,14 +77,16 @@ test("tests every error of the table", () => {
   expect([...met].toSorted()).toEqual(Object.keys(errorTable).toSorted());
 });
 
-describe.each(refusedAt)("over %s", (door) => {
-  test.each([...refusals, ...sessionRefusals])("$why is refused with $slug", (refusal) => expectRefusal(door, refusal));
+describe.each(refusedAt)("over %s", (transport) => {
+  test.each([...refusals, ...sessionRefusals])("$why is refused with $slug", (refusal) =>
+    expectRefusal(transport, refusal),
+  );
 });
 
-async function expectRefusal(door: DoorName, refusal: Refusal): Promise<void> {
+async function expectRefusal(transport: TransportName, refusal: Refusal): Promise<void> {
   const { slug, extensions = {}, comesAgain, prepare } = refusal;
   const { method, request = {}, shown } = await prepare(gateway);
-  const refused = await gateway.call(door, method, forDoor(door, method, request), shown);
+  const refused = await gateway.call(transport, method, forTransport(transport, method, request), shown);
   expect({ slug: refused.slug, extensions: refused.extensions }).toEqual({ slug, extensions });
   const { detail = refused.answer.rawMessage } = refused.answer;
   expect(detail).toMatch(nextSteps[slug]);
@@ -92,7 +94,7 @@ async function expectRefusal(door: DoorName, refusal: Refusal): Promise<void> {
   if (slug !== "internal") expect([errorTable[slug].title, errorTable[slug].about]).not.toContain(detail);
   const wait = comesAgain === true ? refused.extensions.retry_after_seconds : comesAgain;
   expect(String(refused.retryAfter)).toBe(String(wait));
-  if (door !== "REST") return;
+  if (transport !== "REST") return;
   const { status, title } = errorTable[slug];
   expect(refused.headers.get("content-type")).toBe("application/problem+json");
   expect(refused.answer).toMatchObject({
@@ -171,6 +173,6 @@ test.each([
 });
 
 // Runs last: afterwards every account must accept terms.
-test.each(refusedAt)("terms that are not accepted are legal-acceptance-required over %s", (door) =>
-  expectRefusal(door, termsRefusal),
+test.each(refusedAt)("terms that are not accepted are legal-acceptance-required over %s", (transport) =>
+  expectRefusal(transport, termsRefusal),
 );

@@ -11,8 +11,8 @@ const atRest = new Set(methodsAt("REST"));
 
 // All methods over REST, one of each kind over the other protocols, and methods without a REST route.
 // registry-walk.long.test.ts walks all.
-walkRegistry((door) => {
-  const methods = methodsAt(door);
+walkRegistry((transport) => {
+  const methods = methodsAt(transport);
   const sample = new Set(oneOfEachKind(methods));
-  return door === "REST" ? methods : methods.filter((method) => sample.has(method) || !atRest.has(method));
+  return transport === "REST" ? methods : methods.filter((method) => sample.has(method) || !atRest.has(method));
 });

@@ -4,17 +4,17 @@ import { Client, type ClientDuplexStream, credentials, Metadata } from "@grpc/gr
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { CdpRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 
 const kibibyte = 1024;
 const mebibyte = 1024 * kibibyte;
 
-let door: FrontDoor;
+let gateway: TestGateway;
 beforeAll(async () => {
-  door = await startFrontDoor();
-  await door.running.worker({ slots: 30 });
+  gateway = await startTestGateway();
+  await gateway.running.worker({ slots: 30 });
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 interface Drive extends AsyncDisposable {
   readonly socket: WebSocket;
@@ -24,8 +24,8 @@ interface Drive extends AsyncDisposable {
 
 /** Opens a Drive WebSocket to a new session. */
 async function openDrive(key: string): Promise<Drive> {
-  const { body } = await door.as(key)("/v1/sessions", {});
-  const url = `${door.url.replace("http", "ws")}/v1/sessions/${body.id}/drive`;
+  const { body } = await gateway.as(key)("/v1/sessions", {});
+  const url = `${gateway.url.replace("http", "ws")}/v1/sessions/${body.id}/drive`;
   const socket = new WebSocket(url, ["pilothouse.v1"], { headers: { authorization: `Bearer ${key}` } });
   socket.on("error", () => undefined);
   await once(socket, "open");
@@ -49,18 +49,18 @@ async function openDrive(key: string): Promise<Drive> {
 
 /** Returns the tokens left in the `global` bucket after this request. */
 async function tokensLeft(key: string): Promise<number> {
-  return Number((await door.as(key)("/v1/api-keys")).headers.get("x-ratelimit-remaining"));
+  return Number((await gateway.as(key)("/v1/api-keys")).headers.get("x-ratelimit-remaining"));
 }
 
 const typed = (id: string, text: string): object => ({ id, interact: { action: { kind: "type", text } } });
 
 test("a stream can type a text of 100,000 characters", async () => {
-  await using drive = await openDrive(await door.addAccount());
+  await using drive = await openDrive(await gateway.addAccount());
   expect(await drive.ask(typed("a", "\u{1}".repeat(100_000)))).toMatchObject({ id: "a", interact: {} });
 });
 
 test("a stream message consumes a token per 64 KiB", async () => {
-  const key = await door.addAccount({ tier: "free" });
+  const key = await gateway.addAccount({ tier: "free" });
   await using drive = await openDrive(key);
   const before = await tokensLeft(key);
   await drive.ask(typed("a", "x".repeat(99_000)));
@@ -72,7 +72,7 @@ test("a stream message consumes a token per 64 KiB", async () => {
 });
 
 test("a message is refused under its id if the bucket is empty, and delays its stream by Retry-After", async () => {
-  const key = await door.addAccount({ tier: "free" });
+  const key = await gateway.addAccount({ tier: "free" });
   await using drive = await openDrive(key);
   // 15 of 60 tokens each, of which one is added each second.
   const large = (id: string): object => ({ id, nope: "x".repeat(950 * kibibyte) });
@@ -89,7 +89,7 @@ test("a message is refused under its id if the bucket is empty, and delays its s
 });
 
 test("a frame with more than 1,000 keys ends its stream before parsing", async () => {
-  await using drive = await openDrive(await door.addAccount());
+  await using drive = await openDrive(await gateway.addAccount());
   const keys = Array.from({ length: 1_001 }, (_, index) => [`k${index}`, index]);
   drive.socket.send(JSON.stringify({ id: "a", ...Object.fromEntries(keys) }));
   expect((await once(drive.socket, "close"))[0]).toBe(1008);
@@ -97,7 +97,7 @@ test("a frame with more than 1,000 keys ends its stream before parsing", async (
 
 /** Opens a gRPC stream of serialized messages. */
 function openStream(method: string, key: string): ClientDuplexStream<Uint8Array, Buffer> {
-  const client = new Client(door.grpcAddress, credentials.createInsecure());
+  const client = new Client(gateway.grpcAddress, credentials.createInsecure());
   onTestFinished(() => client.close());
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${key}`);
@@ -108,7 +108,7 @@ function openStream(method: string, key: string): ClientDuplexStream<Uint8Array,
 
 /** Sends a message on a gRPC stream. Returns the error that ends the stream. */
 async function errorAfter(method: string, message: Buffer): Promise<unknown> {
-  const stream = openStream(method, await door.addAccount());
+  const stream = openStream(method, await gateway.addAccount());
   stream.write(message);
   const [error] = await new Promise<unknown[]>((resolve) => stream.resume().on("error", (...all) => resolve(all)));
   return error;
@@ -127,7 +127,7 @@ test("a gRPC message of a CDP client has at most 1 MiB", async () => {
 
 /** Sends parts of CDP messages to a new session. Resolves when the worker has echoed all of them. */
 async function relay(key: string, { parts, bytes }: { parts: number; bytes: number }): Promise<void> {
-  const { body } = await door.as(key)("/v1/sessions", {});
+  const { body } = await gateway.as(key)("/v1/sessions", {});
   const stream = openStream("Cdp", key);
   stream.write(toBinary(CdpRequestSchema, create(CdpRequestSchema, { sessionId: body.id })));
   const part = toBinary(CdpRequestSchema, create(CdpRequestSchema, { data: Buffer.alloc(bytes, " "), last: true }));
@@ -143,7 +143,7 @@ test.each([
   ["2,000 messages", { parts: 2_000, bytes: 100 }],
   ["4 MiB", { parts: 16, bytes: 256 * kibibyte }],
 ])("the CDP streams of an account relay at most %s per second together", async (_, load) => {
-  const [busy, other] = [await door.addAccount(), await door.addAccount()];
+  const [busy, other] = [await gateway.addAccount(), await gateway.addAccount()];
   const since = performance.now();
   // The first of four loads passes at once. Each further load waits for a second.
   const streams = Promise.all([1, 2, 3, 4].map(() => relay(busy, load)));

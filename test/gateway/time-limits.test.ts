@@ -11,12 +11,12 @@ import { blockListOf } from "../../gateway/peer.ts";
 import { lingerMs } from "../../gateway/slow-bodies.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
-import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
+import { startTransportGateway, type TransportGateway } from "./transport-gateway.ts";
 
 // `idle` far exceeds the linger time after a response, so that tests can distinguish the two.
 const limits = { silence: 500, request: 1_500, open: 1_000, idle: 5_000, keepAlive: 75_000 };
 
-let gateway: DoorGateway;
+let gateway: TransportGateway;
 let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pilothouse-tls-"));
@@ -24,7 +24,7 @@ beforeAll(async () => {
   const files = { TLS_CERT: join(directory, "cert.pem"), TLS_KEY: join(directory, "key.pem") };
   await writeFile(files.TLS_CERT, cert);
   await writeFile(files.TLS_KEY, key);
-  gateway = await startDoorGateway(files, limits);
+  gateway = await startTransportGateway(files, limits);
 });
 afterAll(async () => {
   await gateway?.[Symbol.asyncDispose]();

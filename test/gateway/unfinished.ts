@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 /** Protocol of an unfinished request. */
-export type UnfinishedDoor = "HTTP/1.1" | "HTTP/2" | "gRPC";
+export type UnfinishedTransport = "HTTP/1.1" | "HTTP/2" | "gRPC";
 
 // Fits into the initial flow-control window of a stream.
 const bodyBytes = Buffer.alloc(48 * 1024, 0x20);
 const length = 1_000_000;
 
 /** Returns a request without a key that announces a body of 1 MB and sends its first 48 KiB. */
-function unfinishedRequest(door: UnfinishedDoor): Buffer {
-  switch (door) {
+function unfinishedRequest(transport: UnfinishedTransport): Buffer {
+  switch (transport) {
     case "HTTP/1.1": {
       const head = `POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
       return Buffer.concat([Buffer.from(head), bodyBytes]);
@@ -72,12 +72,12 @@ export interface Unfinished {
 
 /** Opens `count` connections, from loopback addresses `127.0.<subnet>.1` to `.200` in turn. */
 export async function leaveUnfinished(
-  door: UnfinishedDoor,
+  transport: UnfinishedTransport,
   address: string,
   { count, subnet }: { count: number; subnet: number },
 ): Promise<Unfinished> {
   const { hostname: host, port } = new URL(`tcp://${address}`);
-  const request = unfinishedRequest(door);
+  const request = unfinishedRequest(transport);
   let open = 0;
   const sockets: Socket[] = [];
   const openOne = async (index: number): Promise<void> => {

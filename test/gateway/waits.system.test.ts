@@ -5,12 +5,12 @@ import { type ClientOptions, WebSocket } from "ws";
 import { onStopSignals } from "../../gateway/processes/stop-signals.ts";
 import { type OwnDatabase, startOwnDatabase } from "../support/database.ts";
 import { expectWait, fakeTime, pass, restoreTime, settle, type Wait } from "../support/wait.ts";
-import { type DoorGateway, startDoorGateway } from "./door-gateway.ts";
+import { startTransportGateway, type TransportGateway } from "./transport-gateway.ts";
 
 const mebibyte = 2 ** 20;
 
 let database: OwnDatabase;
-let gateway: DoorGateway;
+let gateway: TransportGateway;
 let stopping: PromiseLike<void> | undefined;
 let isStopped = false;
 function stop(): void {
@@ -22,7 +22,7 @@ beforeAll(async () => {
   database = await startOwnDatabase();
   // Faked before the start, since the gateway sets some timers when it starts.
   fakeTime();
-  gateway = await startDoorGateway({}, undefined, database);
+  gateway = await startTransportGateway({}, undefined, database);
 });
 afterAll(async () => {
   // The shutdown also waits for faked timers.

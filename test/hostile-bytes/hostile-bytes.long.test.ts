@@ -22,10 +22,10 @@ test.each([
     const findings: string[] = [];
     const until = performance.now() + minutes * 30_000;
     for (let round = 0; performance.now() < until && findings.length < maxFindings; round += 1) {
-      const shots = world.doors.flatMap((door) => {
+      const shots = world.entryPoints.flatMap((entryPoint) => {
         const cases = casesOf(random, world.facts, casesPerClass);
         return cases.map((sent) => ({
-          door,
+          entryPoint,
           sent: random.below(3) === 0 ? sent : mutate(random, sent, random.pick(cases)),
         }));
       });

@@ -17,11 +17,11 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 
 test("the ports answer valid requests sent byte by byte", async () => {
   const honest = honestCases(world.facts);
-  const sent = world.doors.flatMap((door) => {
-    if (door.speaks !== "http" && door.speaks !== "grpc") return [];
-    return honest[door.speaks].map(async (request) => {
-      const answer = await send(door, request, 2_000);
-      expect.soft(answer.toString("latin1"), `${request.name} at ${door.name}`).toMatch(request.answer);
+  const sent = world.entryPoints.flatMap((entryPoint) => {
+    if (entryPoint.speaks !== "http" && entryPoint.speaks !== "grpc") return [];
+    return honest[entryPoint.speaks].map(async (request) => {
+      const answer = await send(entryPoint, request, 2_000);
+      expect.soft(answer.toString("latin1"), `${request.name} at ${entryPoint.name}`).toMatch(request.answer);
     });
   });
   await Promise.all(sent);
@@ -29,11 +29,11 @@ test("the ports answer valid requests sent byte by byte", async () => {
 
 test(`the processes survive hostile bytes of every class at every port (seed ${seed})`, async () => {
   const random = randomFrom(seed);
-  const shots = world.doors.flatMap((door) => {
+  const shots = world.entryPoints.flatMap((entryPoint) => {
     const all = casesOf(random, world.facts, casesPerClass);
     const cases = all.filter(({ name }) => !slowToRelease.includes(name));
     return cases.map((sent, index) => ({
-      door,
+      entryPoint,
       sent: index % 3 === 2 ? mutate(random, sent, random.pick(cases)) : sent,
     }));
   });

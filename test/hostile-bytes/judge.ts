@@ -3,7 +3,7 @@ import { readProcess } from "../../workers/isolation/processes.ts";
 import { type Case, http1 } from "./bytes.ts";
 import { honestHttp2 } from "./http2-cases.ts";
 import { send } from "./send.ts";
-import type { Door, Part, World } from "./world.ts";
+import type { EntryPoint, Part, World } from "./world.ts";
 
 /** Milliseconds for a plain response. Late ones are retried, as other processes may cause the delay. */
 const answerMs = 1_000;
@@ -46,12 +46,14 @@ export class Judge {
 
   /** Returns all faults. `answers` are the responses to the cases sent since the last check. */
   async verdict(answers: readonly Buffer[]): Promise<string[]> {
-    const { parts, doors } = this.#world;
+    const { parts, entryPoints } = this.#world;
     const failed = answers.find(hasFailed);
     const ended = this.ended().map((part) => `the ${part.name} has ended: ${part.output().slice(-2_000)}`);
     if (ended.length > 0) return ended;
-    const silent = await Promise.all(doors.map((door) => this.#isSilent(door)));
-    const wedged = doors.filter((_door, index) => silent[index]).map(({ name }) => `${name} does not answer`);
+    const silent = await Promise.all(entryPoints.map((entryPoint) => this.#isSilent(entryPoint)));
+    const wedged = entryPoints
+      .filter((_transport, index) => silent[index])
+      .map(({ name }) => `${name} does not answer`);
     if (wedged.length > 0) return wedged;
     const counted = await Promise.all(parts.map((part) => this.#countedWrong(part)));
     const status = await this.#world.sessionStatus();
@@ -96,15 +98,15 @@ export class Judge {
     ];
   }
 
-  async #isSilent(door: Door): Promise<boolean> {
+  async #isSilent(entryPoint: EntryPoint): Promise<boolean> {
     for (let attempt = 0; attempt < attempts; attempt += 1) {
-      const answer = await send(door, this.#plain(door), answerMs);
-      if (hasAnswered(door, answer)) return false;
+      const answer = await send(entryPoint, this.#plain(entryPoint), answerMs);
+      if (hasAnswered(entryPoint, answer)) return false;
     }
     return true;
   }
 
-  #plain({ speaks, name }: Door): Case {
+  #plain({ speaks, name }: EntryPoint): Case {
     if (speaks === "grpc") return { name: "a plain call", steps: honestHttp2.grpc, leave: "wait" };
     const { site, clientHello } = this.#world.facts;
     if (speaks === "tls") return { name: "a ClientHello", steps: [clientHello], leave: "wait" };
@@ -124,7 +126,7 @@ function identityOf(part: Part): string {
 }
 
 /** Returns whether a port has responded to a plain request. */
-function hasAnswered({ speaks }: Door, answer: Buffer): boolean {
+function hasAnswered({ speaks }: EntryPoint, answer: Buffer): boolean {
   if (speaks === "grpc") return framesOf(answer).some(({ type }) => type === 1);
   // A handshake record.
   if (speaks === "tls") return answer[0] === 22;

@@ -5,14 +5,14 @@ import { setImmediate } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
 import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
 import type { Case, Step } from "./bytes.ts";
-import type { Door } from "./world.ts";
+import type { EntryPoint } from "./world.ts";
 
 /** Milliseconds to wait for a response before the next step. */
 const answerMs = 1_000;
 
 /** Sends a case to a port and returns the response. A response ends after `patienceMs` without a byte. */
-export async function send(door: Door, { steps, leave }: Case, patienceMs: number): Promise<Buffer> {
-  const socket = door.open();
+export async function send(entryPoint: EntryPoint, { steps, leave }: Case, patienceMs: number): Promise<Buffer> {
+  const socket = entryPoint.open();
   const received: Buffer[] = [];
   let changedAt = performance.now();
   let isOver = false;

@@ -1,11 +1,11 @@
 import type { Case, Step } from "./bytes.ts";
 import { Judge } from "./judge.ts";
 import { send } from "./send.ts";
-import type { Door, World } from "./world.ts";
+import type { EntryPoint, World } from "./world.ts";
 
 /** Case with its target port. */
 export interface Shot {
-  readonly door: Door;
+  readonly entryPoint: EntryPoint;
   readonly sent: Case;
 }
 
@@ -42,8 +42,8 @@ export class Siege {
     await Promise.all(
       Array.from({ length: atOnce }, async () => {
         for (let shot = left.pop(); shot; shot = left.pop()) {
-          this.counts[shot.door.name] = (this.counts[shot.door.name] ?? 0) + 1;
-          answers.push(await send(shot.door, shot.sent, patienceMs));
+          this.counts[shot.entryPoint.name] = (this.counts[shot.entryPoint.name] ?? 0) + 1;
+          answers.push(await send(shot.entryPoint, shot.sent, patienceMs));
         }
       }),
     );
@@ -76,10 +76,10 @@ export class Siege {
     let { steps } = shot.sent;
     for (let at = 0, tries = 0; at < steps.length && steps.length > 1 && tries < shrinkTries; tries += 1) {
       const fewer = steps.filter((_step, index) => index !== at);
-      if (await isHarmful([{ door: shot.door, sent: { ...shot.sent, steps: fewer } }])) steps = fewer;
+      if (await isHarmful([{ entryPoint: shot.entryPoint, sent: { ...shot.sent, steps: fewer } }])) steps = fewer;
       else at += 1;
     }
-    return `${shot.door.name}, ${shot.sent.name}, then ${shot.sent.leave}: ${wrong.join("; ")}\nsteps: ${steps.map(shown).join(" ")}`;
+    return `${shot.entryPoint.name}, ${shot.sent.name}, then ${shot.sent.leave}: ${wrong.join("; ")}\nsteps: ${steps.map(shown).join(" ")}`;
   }
 
   /** Restarts exited processes, or all processes if the state is still faulty. */

@@ -123,11 +123,19 @@ function connectCase(random: Random, facts: Facts, name: string, body: Buffer): 
 /** Classes of HTTP/1.1 stream cases: WebSocket, Connect and gRPC-Web. */
 export const streamClasses: Readonly<Record<string, CaseClass>> = {
   WebSocket: (_random, facts) =>
-    Object.entries(handshakes(facts)).flatMap(([door, handshake]) =>
+    Object.entries(handshakes(facts)).flatMap(([entryPoint, handshake]) =>
       Object.entries(frames).flatMap(([name, list]) => [
-        { name: `${door}: ${name}`, steps: [handshake, "answer" as const, ...list], leave: "wait" as const },
-        { name: `${door}: ${name}, in the handshake's segment`, steps: [handshake, ...list], leave: "wait" as const },
-        { name: `${door}: ${name}, gone`, steps: [handshake, "answer" as const, ...list], leave: "reset" as const },
+        { name: `${entryPoint}: ${name}`, steps: [handshake, "answer" as const, ...list], leave: "wait" as const },
+        {
+          name: `${entryPoint}: ${name}, in the handshake's segment`,
+          steps: [handshake, ...list],
+          leave: "wait" as const,
+        },
+        {
+          name: `${entryPoint}: ${name}, gone`,
+          steps: [handshake, "answer" as const, ...list],
+          leave: "reset" as const,
+        },
       ]),
     ),
   "Connect messages": (random, facts) =>

@@ -18,7 +18,7 @@ import { startService } from "../support/service.ts";
 import type { Facts } from "./http1-cases.ts";
 
 /** Port or socket that accepts connections. */
-export interface Door {
+export interface EntryPoint {
   readonly name: string;
   /** Protocol of a plain request. */
   readonly speaks: "http" | "grpc" | "internal" | "relay" | "tls";
@@ -38,7 +38,7 @@ export interface Part {
 
 /** Processes and their ports. */
 export interface World extends AsyncDisposable {
-  readonly doors: readonly Door[];
+  readonly entryPoints: readonly EntryPoint[];
   readonly parts: readonly Part[];
   readonly facts: Facts;
   /** Returns the status of the session. */
@@ -62,7 +62,11 @@ function openTls(port: number): Duplex {
   return connectTls({ socket, rejectUnauthorized: false, ALPNProtocols: ["h2", "http/1.1"] });
 }
 
-const tcp = (name: string, speaks: Door["speaks"], port: number): Door => ({ name, speaks, open: () => openTcp(port) });
+const tcp = (name: string, speaks: EntryPoint["speaks"], port: number): EntryPoint => ({
+  name,
+  speaks,
+  open: () => openTcp(port),
+});
 const portOf = (address: string): number => Number(address.split(":").at(-1));
 
 /** Records the first bytes that a TLS client sends. */
@@ -100,10 +104,10 @@ async function startRelays() {
       running = await start();
     },
   };
-  const doors = (["direct", "http", "socks5"] as const).map((way): Door => {
+  const entryPoints = (["direct", "http", "socks5"] as const).map((way): EntryPoint => {
     return { name: `relay ${way}`, speaks: "relay", open: () => openTcp(running.ports[way]) };
   });
-  return { part, doors, stop, site: () => `127.0.0.1:${running.ports.site}` };
+  return { part, entryPoints, stop, site: () => `127.0.0.1:${running.ports.site}` };
 }
 
 /** Creates a session for the cases. */
@@ -165,7 +169,7 @@ export async function startDeployed(): Promise<World> {
   const all = started.move();
   const securePorts = { PORT: portOf(secure.url), GRPC_PORT: portOf(secure.grpcAddress) };
   return {
-    doors: [
+    entryPoints: [
       tcp("PORT", "http", portOf(plain.url)),
       tcp("GRPC_PORT", "grpc", portOf(plain.grpcAddress)),
       tcp("INTERNAL_PORT", "internal", portOf(plain.internalUrl)),
@@ -176,7 +180,7 @@ export async function startDeployed(): Promise<World> {
       { name: "GRPC_PORT over TLS", speaks: "grpc", open: () => openTls(securePorts.GRPC_PORT) },
       tcp("PORT below TLS", "tls", securePorts.PORT),
       tcp("GRPC_PORT below TLS", "tls", securePorts.GRPC_PORT),
-      ...relays.doors,
+      ...relays.entryPoints,
     ],
     parts: [
       partOf("control", deployment.control(0)),
@@ -204,12 +208,12 @@ export async function startEmbedded(): Promise<World> {
   const all = started.move();
   // The demo's port changes with each start.
   const demoPort = () => Number(/http:\/\/127\.0\.0\.1:(\d+)\//.exec(service.output().replaceAll(`${url}/`, ""))?.[1]);
-  const unix = (name: string, file: string): Door => {
+  const unix = (name: string, file: string): EntryPoint => {
     const options: NetConnectOpts = { path: join(dataDir, file) };
     return { name, speaks: "grpc", open: () => connect(options) };
   };
   return {
-    doors: [
+    entryPoints: [
       tcp("PORT", "http", portOf(url)),
       tcp("GRPC_PORT", "grpc", portOf(grpcAddress)),
       tcp("INTERNAL_PORT", "internal", portOf(internalUrl)),

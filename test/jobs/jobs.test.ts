@@ -308,13 +308,13 @@ test("finished and abandoned jobs are not scanned again", async () => {
 }, 60_000);
 
 test("a failure is not recorded on a queue that another gateway has claimed since", async () => {
-  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const barriers = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const attempts: number[] = [];
   const kind = kindOf({
     schedule: [60_000],
     async run({ attempt }) {
       const isFirst = attempts.push(attempt) === 1;
-      await gates[isFirst ? 0 : 1]?.promise;
+      await barriers[isFirst ? 0 : 1]?.promise;
       if (isFirst) throw new Error("too late");
     },
   });
@@ -325,7 +325,7 @@ test("a failure is not recorded on a queue that another gateway has claimed sinc
   const setLane = (queue: { claim: string; leased_until?: Date }) =>
     db.updateTable("job_queues").set(queue).where("kind", "=", kind.kind).execute();
   await setLane({ claim: "-1" });
-  gates[0]?.resolve();
+  barriers[0]?.resolve();
   const ended = () => runners.metrics.getSingleMetricAsString("pilothouse_jobs_attempts_total");
   await expect.poll(ended, { timeout: 20_000 }).toMatch(/outcome="(failed|lost)"} 1/);
   const job = db.selectFrom("jobs").select(["attempts", "complaint"]).where("kind", "=", kind.kind);
@@ -335,7 +335,7 @@ test("a failure is not recorded on a queue that another gateway has claimed sinc
   // After the other gateway's lease expires, the next attempt counts as the first and starts immediately.
   await setLane({ claim: "-1", leased_until: new Date(0) });
   await expect.poll(() => attempts, { timeout: 20_000 }).toEqual([1, 1]);
-  gates[1]?.resolve();
+  barriers[1]?.resolve();
   await expect.poll(() => countJobs(kind), { timeout: 20_000 }).toBe(0);
 });
 

@@ -47,7 +47,7 @@ async function join(which: 0 | 1 = 0, request: object = {}, token = key): Promis
   return Object.assign(viewer, { clientId: `view:${hello.viewer.id}` });
 }
 
-const steers = (viewer: LiveClient, clientId: string | undefined) =>
+const awaitHolder = (viewer: LiveClient, clientId: string | undefined) =>
   viewer.receive(() => viewer.received.findLast(({ state }) => state)?.state.control.holder_client_id === clientId);
 const click = (x: number, y: number) => [
   { kind: "pointer_down", x, y },
@@ -64,7 +64,7 @@ test("a viewer takes, uses and returns control, and all viewers see its holder a
   expect(await ben.receive(({ input }) => input)).toEqual({ input: { accepted: 0, dropped: 2 } });
 
   ada.send({ take_control: {} });
-  const taken = await steers(ben, ada.clientId);
+  const taken = await awaitHolder(ben, ada.clientId);
   expect(taken).toBeDefined();
   const { state } = await ben.receive((message) => message.state?.control.state === "human_control");
   expect(Date.parse(state.control_changed_at)).toBeGreaterThanOrEqual(Date.parse(before.state.control_changed_at));
@@ -85,7 +85,7 @@ test("a viewer takes, uses and returns control, and all viewers see its holder a
   const invalid = await ben.receive((message) => message.refused?.transition === "handback");
   expect(invalid.refused).toMatchObject({ from: "human_control", holder_client_id: ada.clientId });
   ada.send({ hand_back: {} });
-  await steers(ben, undefined);
+  await awaitHolder(ben, undefined);
   const { body } = await gateways[0].rest("/v1/account/audit-log?limit=10");
   const actions = body.data.map(({ action }: { action: string }) => action);
   expect(actions.slice(0, 2)).toEqual(["session.hand_back", "session.take_over"]);
@@ -111,14 +111,14 @@ test("only one of eight concurrent viewers at two gateways takes control, and th
   const column = 100 + 10 * viewers.findIndex(({ clientId }) => clientId === winner);
   await eventually(pressed).toEqual([`mousedown 0 ${column} 300`]);
   for (const viewer of viewers) viewer.send({ hand_back: {} });
-  await steers(watcher, undefined);
+  await awaitHolder(watcher, undefined);
 }, 60_000);
 
 test("a viewer that reconnects with its own key keeps its identity and control, and other keys do not", async () => {
   const own = "a-secret-of-the-viewer";
   const first = await join(0, { viewer_key: own });
   first.send({ take_control: {} });
-  await steers(first, first.clientId);
+  await awaitHolder(first, first.clientId);
   const again = await join(1, { viewer_key: own });
   expect(again.clientId).toBe(first.clientId);
   expect(await first.closed).toEqual({ code: 1008, reason: "conflict" });
@@ -128,20 +128,20 @@ test("a viewer that reconnects with its own key keeps its identity and control, 
   const other = await join(0, { viewer_key: `${own}-of-another` });
   expect(other.clientId).not.toBe(first.clientId);
   again.send({ hand_back: {} });
-  await steers(other, undefined);
+  await awaitHolder(other, undefined);
 }, 60_000);
 
 test("the keys held by a viewer are released when it leaves", async () => {
   const viewer = await join(0, { viewer_key: "who-holds-a-button" });
   viewer.send({ take_control: {} });
-  await steers(viewer, viewer.clientId);
+  await awaitHolder(viewer, viewer.clientId);
   viewer.send({ input: { events: [{ kind: "pointer_down", x: 50, y: 300 }] } });
   await eventually(pressed).toEqual(["mousedown 0 50 300"]);
   viewer.socket.terminate();
   await eventually(() => site.told).toContain("mouseup 0 50 300");
   const again = await join(0, { viewer_key: "who-holds-a-button" });
   again.send({ hand_back: {} });
-  await steers(again, undefined);
+  await awaitHolder(again, undefined);
 }, 60_000);
 
 test("a link to watch takes no control and sends no input", async () => {
@@ -169,5 +169,5 @@ test("a viewer cannot take control from an agent that works alone", async () => 
   expect(refused).toMatchObject({ from: "agent", transition: "takeover" });
   await rest(`/v1/agent-sessions/${agent.id}/mode`, { mode: "pair" });
   viewer.send({ take_control: {} });
-  await steers(viewer, viewer.clientId);
+  await awaitHolder(viewer, viewer.clientId);
 }, 60_000);

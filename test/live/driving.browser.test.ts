@@ -192,7 +192,7 @@ test("tabs, address, back and reload operate the session's browser", async () =>
 test("a viewer who requests control sees its holder and the result", async () => {
   const { page } = await openInControl();
   const { page: other } = await openLink(browser, await makeLink({ control: true, name: "Ben" }));
-  await says(other, "steering", /^Ada has control \(since \d/);
+  await says(other, "control-status", /^Ada has control \(since \d/);
   await other.clock.install();
   await other.clock.pauseAt(new Date(Date.now() + 10_000));
   await other.getByRole("button", { name: "Take control" }).click();
@@ -207,7 +207,7 @@ test("a viewer who requests control sees its holder and the result", async () =>
   expect(await watching.page.getByRole("button", { name: "Take control" }).count()).toBe(0);
   await handBack(page);
   await takeControl(other);
-  await says(page, "steering", "Ben has control");
+  await says(page, "control-status", "Ben has control");
   await handBack(other);
   await takeControl(page);
   for (const each of [other, watching.page]) await each.context().close();
@@ -228,7 +228,7 @@ test("control is taken, used and returned by keyboard", async () => {
   await page.keyboard.press("Shift+Escape");
   expect(await focused()).toBe("Hand back");
   await page.keyboard.press("Enter");
-  await says(page, "steering", "No person has control");
+  await says(page, "control-status", "No person has control");
   await page.context().close();
 }, 60_000);
 

@@ -72,8 +72,8 @@ test("viewers reconnect after the kill of a gateway, and are notified of the kil
   await says(cleo.page, "viewers", "1 watching");
   await killed.start();
   for (const page of all) await says(page, "viewers", "3 watching");
-  await says(ada.page, "steering", "You have control");
-  await says(cleo.page, "steering", "Ada has control");
+  await says(ada.page, "control-status", "You have control");
+  await says(cleo.page, "control-status", "Ada has control");
 
   await deployment.worker(0).kill();
   for (const page of all) await says(page, "notice", "The machine that ran its browser was lost.");

@@ -62,7 +62,7 @@ testLive(
     };
 
     await takeControl(ada);
-    await says(ben, "steering", "Ada has control");
+    await says(ben, "control-status", "Ada has control");
     await ben.getByRole("button", { name: "Take control" }).click();
     await says(ben, "notice", "Ada has control at the moment.");
     await clickLink(ben);
@@ -73,7 +73,7 @@ testLive(
 
     await handBack(ada);
     await takeControl(ben);
-    await says(ada, "steering", "Ben has control");
+    await says(ada, "control-status", "Ben has control");
     await ben.getByRole("textbox", { name: "Address" }).fill(scene.sights.pageOf("lime"));
     await ben.keyboard.press("Enter");
     await both((page) => sees(page, "lime", "video"));

@@ -75,9 +75,9 @@ test("the page is accessible and fits in all states, sizes and schemes", async (
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/asking.html") });
   await says(ben, "title", "Asking");
   await takeControl(ada);
-  wrong.push(...(await look(ada, "steering")));
-  await says(ben, "steering", "Ada has control");
-  wrong.push(...(await look(ben, "another-steers")));
+  wrong.push(...(await look(ada, "control-status")));
+  await says(ben, "control-status", "Ada has control");
+  wrong.push(...(await look(ben, "another-controls")));
   const prompt = await windowPoint(ada, { x: 250, y: 120 });
   await ada.mouse.click(prompt.x, prompt.y);
   await ada.getByRole("textbox", { name: "Name?" }).waitFor();

@@ -11,13 +11,13 @@ import type { ComponentName, Health } from "../../src/status/components.ts";
 import { changeIncident, insertIncident } from "../../src/status/incident-store.ts";
 import { admin } from "../support/admin.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
-import { type DoorName, doors } from "../support/door-calls.ts";
 import { FakeWorker } from "../support/fake-worker.ts";
 import { freshEmail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { PostgresBetween } from "../support/postgres-between.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
+import { type TransportName, transportNames } from "../support/transport-calls.ts";
 
 const { get, watch, getSla, subscribe, confirmSubscription, unsubscribe, unsubscribeOneClick } = StatusService.method;
 
@@ -88,9 +88,9 @@ test("no sessions component and no incident exist before the first worker regist
   expect(components.map(({ name }: { name: string }) => name)).not.toContain("sessions");
 });
 
-describe.each(doors)("over %s", (door) => {
+describe.each(transportNames)("over %s", (transport) => {
   test("an anonymous client reads and follows the status", async () => {
-    const { answer } = await gateway.call(door, get, {});
+    const { answer } = await gateway.call(transport, get, {});
     const words = (status: string): string => status.toLowerCase().replace("health_", "");
     expect(words(answer.status)).toBe("operational");
     expect(answer.components.map(({ name }: { name: string }) => name)).toEqual([
@@ -101,17 +101,17 @@ describe.each(doors)("over %s", (door) => {
       "webhooks",
     ]);
     expect(Date.now() - Date.parse(answer.updated_at)).toBeLessThan(60_000);
-    const followed = await gateway.call(door, watch, {});
+    const followed = await gateway.call(transport, watch, {});
     // The REST stream is read below.
-    expect(door === "REST" || JSON.stringify(followed.answer).includes("live_view")).toBe(true);
-    const { answer: sla } = await gateway.call(door, getSla, { months: 2 });
+    expect(transport === "REST" || JSON.stringify(followed.answer).includes("live_view")).toBe(true);
+    const { answer: sla } = await gateway.call(transport, getSla, { months: 2 });
     expect(sla).toMatchObject({ target_percent: 99.9, months: [{ month: new Date().toISOString().slice(0, 7) }] });
   });
 });
 
 /** Confirms or ends a subscription. Over REST, follows a link. */
-async function byToken(door: DoorName, method: DescMethod, token: string) {
-  if (door !== "REST") return await gateway.call(door, method, { token });
+async function byToken(transport: TransportName, method: DescMethod, token: string) {
+  if (transport !== "REST") return await gateway.call(transport, method, { token });
   const path = httpRouteOf(method)?.template ?? "";
   const answer = await (await fetch(`${gateway.url}${path}?${new URLSearchParams({ token })}`)).json();
   return { slug: "", answer };
@@ -213,8 +213,8 @@ test("an operator's incident is shown, and mailed to confirmed subscribers once 
   await expect.poll(() => mailings.execute(), patience).toEqual([]);
   expect(gateway.mailbox.waiting(email)).toEqual([]);
 
-  for (const door of doors)
-    expect(JSON.stringify((await byToken(door, confirmSubscription, token)).answer)).toMatch(/confirmed"/i);
+  for (const transport of transportNames)
+    expect(JSON.stringify((await byToken(transport, confirmSubscription, token)).answer)).toMatch(/confirmed"/i);
   await operator("incident", "update", "--id", id, "--text", "It is a disk.", "--health", "partial_outage");
   await expect.poll(() => componentOf("sessions"), patience).toBe("partial_outage");
   await operator("incident", "close", "--id", id, "--text", "The disk is new.");
@@ -242,8 +242,8 @@ test("an operator's incident is shown, and mailed to confirmed subscribers once 
     expect([answer.status, await answer.json()]).toEqual([200, { email, status: "unsubscribed" }]);
   }
   const end = { token: new URLSearchParams(oneClick.search).get("token") ?? "" };
-  for (const door of doors)
-    expect(JSON.stringify((await byToken(door, unsubscribe, end.token)).answer)).toMatch(/unsubscribed"/i);
+  for (const transport of transportNames)
+    expect(JSON.stringify((await byToken(transport, unsubscribe, end.token)).answer)).toMatch(/unsubscribed"/i);
   const content = Buffer.from("List-Unsubscribe=One-Click").toString("base64");
   const byRpc = { ...end, form: { content_type: "application/x-www-form-urlencoded", data: content } };
   expect((await gateway.call("Connect", unsubscribeOneClick, byRpc)).answer.email).toBe(email);

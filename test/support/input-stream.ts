@@ -5,9 +5,9 @@ import { WebSocket } from "ws";
 import { AgentInputService } from "../../src/gen/pilothouse/v1/agent_input_pb.ts";
 
 /** Transports of input streams. */
-export const inputDoors = ["WebSocket", "Connect", "gRPC"] as const;
+export const inputTransports = ["WebSocket", "Connect", "gRPC"] as const;
 
-export type InputDoor = (typeof inputDoors)[number];
+export type InputTransport = (typeof inputTransports)[number];
 
 /** Event in REST JSON: its kind and its other members at one level. */
 export type InputJson = Readonly<Record<string, unknown>> & { readonly kind: string };
@@ -37,8 +37,8 @@ export interface InputTarget {
 
 const none: Acknowledged = { sequence: 0, accepted: 0, dropped: 0 };
 
-export async function openInput(door: InputDoor, target: InputTarget): Promise<InputStream> {
-  return door === "WebSocket" ? openSocket(target) : openRpc(transportOf(door, target), target);
+export async function openInput(transportName: InputTransport, target: InputTarget): Promise<InputStream> {
+  return transportName === "WebSocket" ? openSocket(target) : openRpc(transportOf(transportName, target), target);
 }
 
 async function openSocket({ url, key, agentId, clientId }: InputTarget): Promise<InputStream> {
@@ -68,8 +68,8 @@ async function openSocket({ url, key, agentId, clientId }: InputTarget): Promise
   };
 }
 
-function transportOf(door: "Connect" | "gRPC", { url, grpcAddress }: InputTarget): Transport {
-  return door === "Connect"
+function transportOf(transportName: "Connect" | "gRPC", { url, grpcAddress }: InputTarget): Transport {
+  return transportName === "Connect"
     ? createConnectTransport({ baseUrl: url, httpVersion: "2" })
     : createGrpcTransport({ baseUrl: `http://${grpcAddress}` });
 }

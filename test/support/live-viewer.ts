@@ -26,7 +26,7 @@ export async function openLink(
   return { page, faults };
 }
 
-type Shown = "status" | "notice" | "title" | "viewers" | "steering";
+type Shown = "status" | "notice" | "title" | "viewers" | "control-status";
 
 /** Resolves when a part of the page shows a text. */
 export async function says(page: Page, what: Shown, text: string | RegExp): Promise<void> {
@@ -37,7 +37,7 @@ export async function says(page: Page, what: Shown, text: string | RegExp): Prom
 /** Takes control with one click. */
 export async function takeControl(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Take control" }).click();
-  await says(page, "steering", "You have control");
+  await says(page, "control-status", "You have control");
 }
 
 export async function handBack(page: Page): Promise<void> {

@@ -6,12 +6,12 @@ import { type App, type AppOptions, createApp } from "../../src/app/app.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { admin } from "./admin.ts";
 import { createSharedDatabase, makeDataDirectory, silentLog } from "./database.ts";
-import { createDoorCall, type DoorName, type Outcome } from "./door-calls.ts";
 import { freePorts } from "./free-port.ts";
 import { watchForSecrets } from "./leaks.ts";
 import { type Mailbox, startMailbox } from "./mailbox.ts";
 import { type Person, type PersonChoice, signUp } from "./people.ts";
 import { createTestClock } from "./test-clock.ts";
+import { createTransportCall, type Outcome, type TransportName } from "./transport-calls.ts";
 
 /** Properties of a caller's requests. */
 export interface Shown {
@@ -28,7 +28,7 @@ export interface PeopleGateway extends AsyncDisposable {
   readonly url: string;
   readonly app: App;
   readonly mailbox: Mailbox;
-  call(door: DoorName, method: DescMethod, request: JsonValue, shown?: Shown): Promise<Outcome>;
+  call(transport: TransportName, method: DescMethod, request: JsonValue, shown?: Shown): Promise<Outcome>;
   signUp(choice?: PersonChoice): Promise<Person>;
   /** Runs an operator command in this process. */
   admin(...args: readonly string[]): Promise<string>;
@@ -55,14 +55,14 @@ export async function startPeopleGateway(
   await gateway.start();
   const url = `http://127.0.0.1:${ports.PORT}`;
   const { now, advance: pass } = clock;
-  const call = createDoorCall({ url, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
+  const call = createTransportCall({ url, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}` });
   return {
     url,
     app,
     mailbox,
     now,
     pass,
-    call: (door, method, request, shown = {}) => call(door, method, request, headersOf(shown)),
+    call: (transport, method, request, shown = {}) => call(transport, method, request, headersOf(shown)),
     signUp: (choice) => signUp(url, mailbox, choice),
     admin: (...args) => admin({ DATABASE_URL: database?.url ?? "", DATA_DIR: dataDir }, ...args),
     async [Symbol.asyncDispose]() {

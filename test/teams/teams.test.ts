@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
-import { type DoorName, doors, type Outcome } from "../support/door-calls.ts";
 import { freshEmail, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { restClient } from "../support/rest.ts";
+import { type Outcome, type TransportName, transportNames } from "../support/transport-calls.ts";
 
 const { createInvite, listInvites, revokeInvite, acceptInvite } = TeamService.method;
 const { listMembers, updateMember, removeMember, leave } = TeamService.method;
@@ -24,8 +24,8 @@ const call = (
   method: Method,
   request: Record<string, string>,
   token?: string,
-  door: DoorName = "REST",
-): Promise<Outcome> => gateway.call(door, method, request, { token });
+  transport: TransportName = "REST",
+): Promise<Outcome> => gateway.call(transport, method, request, { token });
 
 /** Calls a method that must succeed. */
 async function get(method: Method, request: Record<string, string>, token: string) {
@@ -55,26 +55,26 @@ async function join(owner: Person, role?: string) {
   return { person, id: String(member.id), token: await loginTo(person, owner.accountId) };
 }
 
-describe.each(doors)("over %s", (door) => {
+describe.each(transportNames)("over %s", (transport) => {
   test("an invited user joins and is listed", async () => {
     const owner = await gateway.signUp({ name: "Ada", accountName: "Engines" });
     const grace = await gateway.signUp({ name: "Grace" });
     const sent = await gateway.call(
-      door,
+      transport,
       createInvite,
       { email: grace.email.toUpperCase() },
       { token: owner.accessToken },
     );
     expect(sent.answer).toMatchObject({ email: grace.email, invited_by: owner.userId });
     expect(Date.parse(sent.answer.expires_at) - gateway.now()).toBeGreaterThan(7 * day - 60_000);
-    const joined = await call(acceptInvite, { token: await tokenFor(grace) }, grace.accessToken, door);
+    const joined = await call(acceptInvite, { token: await tokenFor(grace) }, grace.accessToken, transport);
     expect(joined.answer).toMatchObject({ account_id: owner.accountId, user_id: grace.userId, email: grace.email });
-    const { data: members } = (await call(listMembers, {}, owner.accessToken, door)).answer;
+    const { data: members } = (await call(listMembers, {}, owner.accessToken, transport)).answer;
     expect(members.map(({ name, mfa_enrolled }: Record<string, unknown>) => [name, mfa_enrolled ?? false])).toEqual([
       ["Grace", false],
       ["Ada", false],
     ]);
-    const [accepted] = (await call(listInvites, {}, owner.accessToken, door)).answer.data;
+    const [accepted] = (await call(listInvites, {}, owner.accessToken, transport)).answer.data;
     expect(accepted).toMatchObject({ id: sent.answer.id, accepted_at: expect.any(String) });
   }, 60_000);
 
@@ -85,7 +85,7 @@ describe.each(doors)("over %s", (door) => {
     const { data: all } = await get(listMembers, {}, owner.accessToken);
     const owning = all.find((member: { user_id: string }) => member.user_id === owner.userId).id;
     const slugOf = async (method: Method, request: Record<string, string>, bearer?: string) =>
-      (await call(method, request, bearer, door)).slug;
+      (await call(method, request, bearer, transport)).slug;
     expect({
       invitedTwice: await slugOf(createInvite, { email: person.email }, owner.accessToken),
       byMember: await slugOf(createInvite, { email: freshEmail() }, token),
@@ -99,8 +99,8 @@ describe.each(doors)("over %s", (door) => {
         updateMember,
         {
           id: owning,
-          role: door === "REST" ? "member" : "TEAM_ROLE_MEMBER",
-          ...(door !== "REST" && { update_mask: "role" }),
+          role: transport === "REST" ? "member" : "TEAM_ROLE_MEMBER",
+          ...(transport !== "REST" && { update_mask: "role" }),
         },
         owner.accessToken,
       ),

@@ -6,10 +6,10 @@ import type { FakeWorker } from "../support/fake-worker.ts";
 import type { Rest } from "../support/rest.ts";
 import { createTestClock } from "../support/test-clock.ts";
 import { causeEvent, type Endpoints, meetChallenges, readLog, register } from "./scene.ts";
-import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
+import { startWebhookGateway, type WebhookGateway } from "./webhook-gateway.ts";
 
 const clock = createTestClock({ isStill: true });
-let webhooks: WebhookDoor;
+let webhooks: WebhookGateway;
 let worker: FakeWorker;
 let endpoints: Endpoints;
 /** Client of a new account for each test. */
@@ -17,9 +17,9 @@ let rest: Rest;
 let path: string;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor(clock);
+  webhooks = await startWebhookGateway(clock);
   endpoints = webhooks.endpoints;
-  worker = await webhooks.door.running.worker({ slots: 40 });
+  worker = await webhooks.gateway.running.worker({ slots: 40 });
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());
 beforeEach(async () => {
@@ -118,7 +118,7 @@ test("a deleted endpoint receives nothing while other endpoints of the account c
   await expect.poll(() => endpoints.at("/stays").length, { timeout: 20_000 }).toBe(2);
   expect(endpoints.at(path)).toHaveLength(1);
   // The API does not show deliveries of a deleted endpoint, so the test reads the database.
-  const left = webhooks.door.running.app.db.sql.selectFrom("webhook_deliveries").where("endpoint_id", "=", id);
+  const left = webhooks.gateway.running.app.db.sql.selectFrom("webhook_deliveries").where("endpoint_id", "=", id);
   const given = () => left.select(["status", "reason"]).execute();
   await expect.poll(given, { timeout: 20_000 }).toEqual([{ status: "dlq", reason: "endpoint_deleted" }]);
 }, 60_000);
@@ -145,7 +145,7 @@ test("the log is cleared in batches with its counts, and metrics report attempts
   const id = await register(rest, endpoints.url(path), { events: ["session.challenge_detected"] });
   await meetChallenges(worker, await beginSession(), [1, 5]);
   await untilCounted(id, { delivered: 5 });
-  const { app } = webhooks.door.running;
+  const { app } = webhooks.gateway.running;
   const clear = (before: number) => deleteOldDeliveries(app.db, lowestId("dlv", before), 2);
   expect(await clear(clock.now() - 86_400_000)).toBe(0);
   while ((await clear(clock.now() + 86_400_000)) === 2);

@@ -4,13 +4,13 @@ import { writeEnvelope } from "../../src/webhooks/event-envelope.ts";
 import { clockAt } from "../support/clock-at.ts";
 import type { Answer, Rest } from "../support/rest.ts";
 import { causeEvent, type Endpoints, giveUpDelivery, register } from "./scene.ts";
-import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
+import { startWebhookGateway, type WebhookGateway } from "./webhook-gateway.ts";
 
 const day = 86_400_000;
 const patiently = { timeout: 20_000, interval: 50 };
 
 let now = Date.now();
-let webhooks: WebhookDoor;
+let webhooks: WebhookGateway;
 let endpoints: Endpoints;
 /** Client of a new account for each test, which has one endpoint. */
 let rest: Rest;
@@ -18,7 +18,7 @@ let id: string;
 let path: string;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor(clockAt(() => now));
+  webhooks = await startWebhookGateway(clockAt(() => now));
   endpoints = webhooks.endpoints;
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());

@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import type { Answer, Rest } from "../support/rest.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 
 const day = 86_400_000;
 let now = Date.now();
-let door: FrontDoor;
+let gateway: TestGateway;
 /** Client of a new account for each test. */
 let rest: Rest;
 
 beforeAll(async () => {
-  door = await startFrontDoor({}, { clock: { now: () => now } });
+  gateway = await startTestGateway({}, { clock: { now: () => now } });
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 beforeEach(async () => {
   now = Math.max(now, Date.now());
-  rest = door.as(await door.addAccount());
+  rest = gateway.as(await gateway.addAccount());
 });
 
 const url = "https://hooks.example.com/pilothouse";
@@ -176,7 +176,7 @@ describe("an account", () => {
   test("cannot see endpoints of another account", async () => {
     const { id } = (await create()).body;
     const own = rest;
-    rest = door.as(await door.addAccount());
+    rest = gateway.as(await gateway.addAccount());
     const answers = [
       await rest(`/v1/webhooks/${id}`),
       await change(id, { active: false }),
@@ -192,7 +192,7 @@ describe("an account", () => {
   });
 
   test("needs the read scope and the write scope", async () => {
-    rest = door.as(await door.addAccount({ scopes: ["webhooks:read"] }));
+    rest = gateway.as(await gateway.addAccount({ scopes: ["webhooks:read"] }));
     expect(outcome(await rest("/v1/webhooks"))).toBe(200);
     expect(outcome(await create())).toBe("forbidden");
   });

@@ -2,8 +2,8 @@ import { isIPv6 } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import { createSender, type DeliveryResponse, type Sender } from "../../src/webhooks/sender.ts";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
 import { privateAddresses, privateHosts, privateHostsOfUrls, resolvePrivate } from "../support/private-targets.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 import { closeAfterTest, type Receiver, startReceiver } from "./receiver.ts";
 import { readLog, register } from "./scene.ts";
 
@@ -117,36 +117,36 @@ test("reaches only targets allowed by the operator without TLS", async () => {
 describe("through the API", () => {
   const nameOf = (address: string): string => `to-${Buffer.from(address).toString("hex")}.example`;
   const led = new Map(privateAddresses.map((address) => [nameOf(address), address]));
-  let door: FrontDoor;
+  let gateway: TestGateway;
 
   const resolve: Resolve = async (name) => {
     const address = led.get(name);
     return address === undefined ? resolvePrivate(name) : [asAddress(address)];
   };
   beforeAll(async () => {
-    door = await startFrontDoor({}, { resolve });
+    gateway = await startTestGateway({}, { resolve });
   }, 60_000);
-  afterAll(() => door?.[Symbol.asyncDispose]());
+  afterAll(() => gateway?.[Symbol.asyncDispose]());
 
   test("a private target cannot be registered in any spelling or by any name", async () => {
     const hosts = [...privateHosts, ...privateHostsOfUrls, ...privateAddresses.map(nameOf)];
     const answers = await Promise.all(
-      hosts.map((host) => door.rest("/v1/webhooks", { url: `https://${host}:${receiver.port}/` })),
+      hosts.map((host) => gateway.rest("/v1/webhooks", { url: `https://${host}:${receiver.port}/` })),
     );
     const refusal = [{ field: "url", message: "is not on the public internet" }];
     expect(answers.map(({ status, body }, index) => [hosts[index], status, body.errors])).toEqual(
       hosts.map((host) => [host, 400, refusal]),
     );
-    expect((await door.rest("/v1/webhooks")).body.data).toEqual([]);
+    expect((await gateway.rest("/v1/webhooks")).body.data).toEqual([]);
     expect(receiver.connections()).toBe(0);
   });
 
   test("a name is resolved and checked again at each delivery", async () => {
     led.set("hooks.example.com", publicAddress.address);
-    const id = await register(door.rest, `https://hooks.example.com:${receiver.port}/`);
+    const id = await register(gateway.rest, `https://hooks.example.com:${receiver.port}/`);
     led.set("hooks.example.com", "127.0.0.1");
-    const { body: sent } = await door.rest(`/v1/webhooks/${id}/test`, {});
-    const logged = async () => (await readLog(door.rest, id))[0];
+    const { body: sent } = await gateway.rest(`/v1/webhooks/${id}/test`, {});
+    const logged = async () => (await readLog(gateway.rest, id))[0];
     await expect.poll(logged, { timeout: 20_000 }).toMatchObject({
       id: sent.delivery_id,
       status: "dlq",

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createSender } from "../../src/webhooks/sender.ts";
 import { signatureHeaders } from "../../src/webhooks/webhook-signature.ts";
 import { clockAt } from "../support/clock-at.ts";
-import { startFrontDoor } from "../support/front-door.ts";
 import { blockNamesOf, blocksOf } from "../support/guide-blocks.ts";
+import { startTestGateway } from "../support/test-gateway.ts";
 
 const secret = `whsec_${"c2Vj".repeat(8)}`;
 const other = `whsec_${"b3Ro".repeat(8)}`;
@@ -104,7 +104,7 @@ test("every block of the guide is tested", () => {
 });
 
 test("the guide is served next to the reference", async () => {
-  await using door = await startFrontDoor();
-  const served = await fetch(`${door.url}/docs/webhooks.md`);
+  await using gateway = await startTestGateway();
+  const served = await fetch(`${gateway.url}/docs/webhooks.md`);
   expect(await served.text()).toBe(readFileSync(new URL("../../docs/webhooks.md", import.meta.url), "utf8"));
 }, 60_000);

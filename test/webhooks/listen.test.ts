@@ -7,15 +7,15 @@ import { text } from "node:stream/consumers";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { forwardEvents } from "../../tools/listen/forward-events.ts";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 import { closeAfterTest, listen, startReceiver } from "./receiver.ts";
 import { causeEvent } from "./scene.ts";
 
-let door: FrontDoor;
+let gateway: TestGateway;
 beforeAll(async () => {
-  door = await startFrontDoor();
+  gateway = await startTestGateway();
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 const startListening = (env: Readonly<Record<string, string>>, ...args: readonly string[]) =>
   startProgram("tools/listen.ts", env, ...args);
@@ -35,7 +35,7 @@ async function openWay(): Promise<{ url: string; cut(): void; mend(): void }> {
   let isCut = false;
   const port = await listen(
     createServer((client) => {
-      const service = isCut ? undefined : connect(Number(new URL(door.url).port), "127.0.0.1");
+      const service = isCut ? undefined : connect(Number(new URL(gateway.url).port), "127.0.0.1");
       for (const socket of [client, service]) {
         if (!socket) continue;
         sockets.add(socket);
@@ -62,8 +62,8 @@ async function openWay(): Promise<{ url: string; cut(): void; mend(): void }> {
 }
 
 test("forwards signed events once and in order, including those during a lost connection", async () => {
-  const key = await door.addAccount();
-  const rest = door.as(key);
+  const key = await gateway.addAccount();
+  const rest = gateway.as(key);
   await causeEvent(rest);
   const { port, received } = await startReceiver();
   const way = await openWay();
@@ -125,7 +125,7 @@ test.each([
   [["--forward", "http://127.0.0.1:3000/"], { PILOTHOUSE_KEY: "" }, "PILOTHOUSE_KEY is needed"],
   [["--forward", "http://127.0.0.1:3000/"], { PILOTHOUSE_KEY: "wrong" }, "answered 401"],
 ])("refuses %j with %j in one sentence", async (args, env, sentence) => {
-  const program = startListening({ PILOTHOUSE_URL: door.url, ...env }, ...args);
+  const program = startListening({ PILOTHOUSE_URL: gateway.url, ...env }, ...args);
   await expectRefusal(program, sentence);
 });
 
@@ -158,5 +158,5 @@ test.each([
     "http://127.0.0.1:10 cannot be reached (ECONNREFUSED): start the service with `npm start`, or set PILOTHOUSE_URL",
   ],
 ])("npm run agent refuses %j in one sentence", async (env, sentence) => {
-  await expectRefusal(startProgram("tools/agent.ts", { PILOTHOUSE_URL: door.url, ...env }, "Look."), sentence);
+  await expectRefusal(startProgram("tools/agent.ts", { PILOTHOUSE_URL: gateway.url, ...env }, "Look."), sentence);
 });

@@ -3,14 +3,14 @@ import Stripe from "stripe";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestClock } from "../support/test-clock.ts";
 import type { Arrival } from "./scene.ts";
-import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
+import { startWebhookGateway, type WebhookGateway } from "./webhook-gateway.ts";
 
 const day = 86_400_000;
 const clock = createTestClock({ isStill: true });
-let webhooks: WebhookDoor;
+let webhooks: WebhookGateway;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor(clock);
+  webhooks = await startWebhookGateway(clock);
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());
 

@@ -2,19 +2,19 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Rest } from "../support/rest.ts";
 import { createTestClock } from "../support/test-clock.ts";
 import { causeEvent, type Endpoints, readLog, register } from "./scene.ts";
-import { startWebhookDoor, type WebhookDoor } from "./webhook-door.ts";
+import { startWebhookGateway, type WebhookGateway } from "./webhook-gateway.ts";
 
 const minute = 60_000;
 
 const clock = createTestClock({ isStill: true });
-let webhooks: WebhookDoor;
+let webhooks: WebhookGateway;
 let endpoints: Endpoints;
 /** Client of a new account for each test. */
 let rest: Rest;
 let path: string;
 
 beforeAll(async () => {
-  webhooks = await startWebhookDoor(clock);
+  webhooks = await startWebhookGateway(clock);
   endpoints = webhooks.endpoints;
 }, 60_000);
 afterAll(() => webhooks?.[Symbol.asyncDispose]());

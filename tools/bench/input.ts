@@ -1,7 +1,7 @@
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { InputLedger } from "../../test/support/input-ledger.ts";
 import { acknowledgedAll, expectedOfRun, latencies, presses, sendAtRate } from "../../test/support/input-run.ts";
-import { type InputJson, type InputTarget, inputDoors, openInput } from "../../test/support/input-stream.ts";
+import { type InputJson, type InputTarget, inputTransports, openInput } from "../../test/support/input-stream.ts";
 import { restClient } from "../../test/support/rest.ts";
 import { type Service, startService } from "../../test/support/service.ts";
 import { type Bench, boundVerdict, type Row } from "./bench.ts";
@@ -28,14 +28,14 @@ export const input: Bench = {
     try {
       const target = await openSession(service, ledger);
       const rows: Row[] = [];
-      for (const door of inputDoors) {
+      for (const transport of inputTransports) {
         ledger.received.length = 0;
-        using stream = await openInput(door, target);
+        using stream = await openInput(transport, target);
         const sentAt = await sendAtRate(count, perSecond, (event) => stream.send([event]));
         await acknowledgedAll(stream);
         const ours = await timesOf(ledger, count, sentAt);
         const verdict = boundVerdict(median(ours) - median(bare), bar, "ms more (p50)");
-        rows.push({ what: `${door}, ${count} events`, ours: spread(ours), bare: spread(bare), verdict });
+        rows.push({ what: `${transport}, ${count} events`, ours: spread(ours), bare: spread(bare), verdict });
       }
       return rows;
     } finally {

@@ -68,16 +68,16 @@ export const ${feature} = defineService({
 `;
 
 const testText = (plural: string): string => `import { afterAll, beforeAll, expect, test } from "vitest";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import { type TestGateway, startTestGateway } from "../support/test-gateway.ts";
 
-let door: FrontDoor;
+let gateway: TestGateway;
 beforeAll(async () => {
-  door = await startFrontDoor();
+  gateway = await startTestGateway();
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 
 test("get returns the resource of the id", async () => {
-  const rest = door.as(await door.addAccount());
+  const rest = gateway.as(await gateway.addAccount());
   expect((await rest("/v1/${plural}/first")).body).toEqual({ id: "first" });
 });
 `;

@@ -1,5 +1,5 @@
-import { type GateRule, type GateState, moveGate, openGate } from "./pressure-gate.ts";
 import type { Pressure } from "./pressure-reader.ts";
+import { initialPressure, nextPressure, type PressureRule, type PressureState } from "./pressure-state.ts";
 
 /** Pressure that can close a worker. */
 export type PressureKind = keyof Pressure;
@@ -21,7 +21,7 @@ export interface CloseAt {
  * have ended. A stall share of 0.2 is thrashing. CPU pressure only slows sessions, and the burst of a launch must not
  * close a worker. At 0.95 there are 20 tasks per core, at 0.8 five.
  */
-function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, GateRule>> {
+function rulesOf({ memory, cpu }: CloseAt): Readonly<Record<PressureKind, PressureRule>> {
   const at = (percent: number) => (percent >= 100 ? Number.POSITIVE_INFINITY : percent / 100);
   return {
     memory: { closeAt: at(memory), openBelow: memory / 100 - 0.1, closeAfter: 0, openAfter: 3_000 },
@@ -40,8 +40,12 @@ export interface PressureWatchOptions {
 /** Watches the machine's pressure and decides when the worker must refuse new sessions. */
 export class PressureWatch {
   readonly #options: PressureWatchOptions;
-  readonly #rules: Readonly<Record<PressureKind, GateRule>>;
-  #gates: Record<PressureKind, GateState> = { memory: openGate, memory_stall: openGate, cpu: openGate };
+  readonly #rules: Readonly<Record<PressureKind, PressureRule>>;
+  #states: Record<PressureKind, PressureState> = {
+    memory: initialPressure,
+    memory_stall: initialPressure,
+    cpu: initialPressure,
+  };
   #pressure: Pressure = { memory: 0, memory_stall: 0, cpu: 0 };
   #timer: NodeJS.Timeout | undefined;
 
@@ -57,7 +61,7 @@ export class PressureWatch {
 
   /** Most severe pressure that closes the worker. */
   get closedBy(): PressureKind | undefined {
-    return kinds.find((kind) => this.#gates[kind].isClosed);
+    return kinds.find((kind) => this.#states[kind].isClosed);
   }
 
   /** Reads the pressure now and starts periodic readings. */
@@ -77,7 +81,7 @@ export class PressureWatch {
     const pressure = this.#options.read();
     this.#pressure = pressure;
     for (const kind of kinds) {
-      this.#gates[kind] = moveGate(this.#gates[kind], this.#rules[kind], pressure[kind], now);
+      this.#states[kind] = nextPressure(this.#states[kind], this.#rules[kind], pressure[kind], now);
     }
     const after = this.closedBy;
     if (after !== before) this.#options.onChange(after, pressure);

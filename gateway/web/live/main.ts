@@ -19,7 +19,7 @@ const measureMs = 1_000;
 
 const canvas = find("picture", HTMLCanvasElement);
 const field = find("keys", HTMLTextAreaElement);
-const wheel = find("wheel", HTMLButtonElement);
+const controlButton = find("control-button", HTMLButtonElement);
 const picture = createPicture(canvas);
 let shown: Shown = {
   trouble: { is: "waiting", why: "" },
@@ -59,7 +59,7 @@ function show(news: Partial<Shown>): void {
   if (hadControl && !isInControl) {
     input.clear();
     // The focused field may have been disabled, which moves the focus to the body.
-    if (document.activeElement === document.body) wheel.focus();
+    if (document.activeElement === document.body) controlButton.focus();
   }
 }
 
@@ -134,14 +134,14 @@ function attach(): void {
     command,
     copy: clipboard.copy,
     paste: clipboard.paste,
-    leave: () => wheel.focus(),
+    leave: () => controlButton.focus(),
   });
   canvas.addEventListener("click", () => {
     const { own, state, trouble } = shown;
     if (hasControl(shown) || !state || trouble) return;
     complain(own?.can_control ? "Press Take control first." : "This link is for watching only.");
   });
-  wheel.addEventListener("click", () => {
+  controlButton.addEventListener("click", () => {
     connection.send(hasControl(shown) ? { hand_back: {} } : { take_control: {} });
   });
   const press = (id: string, act: () => unknown): void => find(id, HTMLButtonElement).addEventListener("click", act);

@@ -83,13 +83,13 @@ export function createView(command: (command: Command) => void) {
     const isPaused = state?.status === "paused";
     const { dataset } = document.body;
     dataset.is = trouble?.is ?? (state ? (isPaused ? "paused" : "live") : "waiting");
-    dataset.steers = String(isInControl);
+    dataset.isControlled = String(isInControl);
     write("status", { over: "Over", waiting: "Connecting", paused: "Paused", live: "Live" }[dataset.is] ?? "");
     write("notice", noticeOf(shown));
-    write("steering", controlStatusOf(shown));
-    const wheel = find("wheel", HTMLButtonElement);
-    wheel.hidden = !own?.can_control || trouble !== undefined;
-    wheel.textContent = isInControl ? "Hand back" : "Take control";
+    write("control-status", controlStatusOf(shown));
+    const controlButton = find("control-button", HTMLButtonElement);
+    controlButton.hidden = !own?.can_control || trouble !== undefined;
+    controlButton.textContent = isInControl ? "Hand back" : "Take control";
     for (const control of document.querySelectorAll<HTMLButtonElement>("[data-drives]"))
       control.disabled = !isInControl;
     address.readOnly = !isInControl;

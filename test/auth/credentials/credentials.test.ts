@@ -4,9 +4,9 @@ import { ApiKeyService } from "../../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { AuthService } from "../../../src/gen/pilothouse/v1/auth_pb.ts";
 import { CredentialsService } from "../../../src/gen/pilothouse/v1/credentials_pb.ts";
 import { TeamService } from "../../../src/gen/pilothouse/v1/team_pb.ts";
-import { type DoorName, doors, type Outcome } from "../../support/door-calls.ts";
 import { freshEmail, goodPassword, mailAbout, type Person, tokenOfMail } from "../../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../../support/people-gateway.ts";
+import { type Outcome, type TransportName, transportNames } from "../../support/transport-calls.ts";
 
 const { changePassword, requestEmailChange, confirmEmailChange, undoEmailChange } = CredentialsService.method;
 const { signUp, logIn, requestMagicLink, consumeMagicLink, confirmPasswordReset } = AuthService.method;
@@ -35,9 +35,9 @@ async function logInAgain({ email, password }: Pick<Person, "email" | "password"
 const use = async (token: string): Promise<string> => (await call(getMe, {}, token)).slug;
 
 /** Requests an address change. Returns the new address and its mailed token. */
-async function askFor(person: Person, email = freshEmail(), door: DoorName = "REST") {
+async function askFor(person: Person, email = freshEmail(), transport: TransportName = "REST") {
   const request = { email, password: person.password };
-  const asked = await gateway.call(door, requestEmailChange, request, { token: person.accessToken });
+  const asked = await gateway.call(transport, requestEmailChange, request, { token: person.accessToken });
   expect(asked.answer).toEqual({ email, valid_seconds: 86_400 });
   return { email, token: await tokenTo(email) };
 }
@@ -49,12 +49,12 @@ async function move(person: Person) {
   return { email, undo: await tokenTo(person.email) };
 }
 
-describe.each(doors)("over %s", (door) => {
+describe.each(transportNames)("over %s", (transport) => {
   test("a password change requires the present password, and ends the other logins", async () => {
     const person = await gateway.signUp();
     const { answer: other } = await logInAgain(person);
     const change = (current_password: string, password: string) =>
-      gateway.call(door, changePassword, { current_password, password }, { token: person.accessToken });
+      gateway.call(transport, changePassword, { current_password, password }, { token: person.accessToken });
     expect((await change("not the right password", newPassword)).slug).toBe("invalid-credentials");
     expect((await change(person.password, "qwertyuiop")).slug).toBe("validation-failed");
     expect((await change(person.password, newPassword)).slug).toBe("");
@@ -68,19 +68,21 @@ describe.each(doors)("over %s", (door) => {
   test("an address change is confirmed at the new address, and the old one receives a link to undo it", async () => {
     const person = await gateway.signUp();
     const { answer: other } = await logInAgain(person);
-    const { email, token } = await askFor(person, undefined, door);
+    const { email, token } = await askFor(person, undefined, transport);
     expect((await call(getMe, {}, person.accessToken)).answer.user.email).toBe(person.email);
-    const confirmed = await gateway.call(door, confirmEmailChange, { token });
+    const confirmed = await gateway.call(transport, confirmEmailChange, { token });
     expect(confirmed.answer).toMatchObject({ user_id: person.userId, email, changed_at: expect.any(String) });
-    expect((await gateway.call(door, confirmEmailChange, { token })).slug).toBe("invalid-auth-token");
+    expect((await gateway.call(transport, confirmEmailChange, { token })).slug).toBe("invalid-auth-token");
     expect((await call(getMe, {}, person.accessToken)).answer.user.email).toBe(email);
     expect(await use(other.access_token)).toBe("revoked-key");
     expect((await logInAgain(person)).slug).toBe("invalid-credentials");
     expect((await logInAgain({ ...person, email })).slug).toBe("");
     const told = await mailAbout(gateway.mailbox, person.email, "Your e-mail address was changed");
     const undo = told.links[0]?.split("#")[1] ?? "";
-    expect((await gateway.call(door, undoEmailChange, { token: undo })).answer).toMatchObject({ email: person.email });
-    expect((await gateway.call(door, undoEmailChange, { token: undo })).slug).toBe("invalid-auth-token");
+    expect((await gateway.call(transport, undoEmailChange, { token: undo })).answer).toMatchObject({
+      email: person.email,
+    });
+    expect((await gateway.call(transport, undoEmailChange, { token: undo })).slug).toBe("invalid-auth-token");
     expect(await use(person.accessToken)).toBe("revoked-key");
     // The password is invalid, because the person who changed the address knew it.
     expect((await logInAgain(person)).slug).toBe("invalid-credentials");
@@ -92,9 +94,9 @@ describe.each(doors)("over %s", (door) => {
   test("a key changes neither password nor address", async () => {
     const shown = { token: gateway.app.developerKey };
     const password = { current_password: goodPassword, password: newPassword };
-    expect((await gateway.call(door, changePassword, password, shown)).slug).toBe("forbidden");
+    expect((await gateway.call(transport, changePassword, password, shown)).slug).toBe("forbidden");
     const address = { email: freshEmail(), password: goodPassword };
-    expect((await gateway.call(door, requestEmailChange, address, shown)).slug).toBe("forbidden");
+    expect((await gateway.call(transport, requestEmailChange, address, shown)).slug).toBe("forbidden");
   });
 });
 

@@ -4,10 +4,10 @@ import { AuthService } from "../../../src/gen/pilothouse/v1/auth_pb.ts";
 import { LoginService } from "../../../src/gen/pilothouse/v1/login_pb.ts";
 import { MfaService } from "../../../src/gen/pilothouse/v1/mfa_pb.ts";
 import { authenticatorOf, codeStep } from "../../support/authenticator.ts";
-import { type DoorName, doors } from "../../support/door-calls.ts";
 import type { Person } from "../../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../../support/people-gateway.ts";
 import { restClient } from "../../support/rest.ts";
+import { type TransportName, transportNames } from "../../support/transport-calls.ts";
 
 const { stepUp, enrolTotp, confirmTotp, removeTotp } = MfaService.method;
 const stepUpRequired = { slug: "mfa-step-up-required", extensions: { requires_mfa_step_up: "true" } };
@@ -27,13 +27,13 @@ interface Enrolled extends Person {
   readonly recoveryCodes: readonly string[];
 }
 
-async function enrol(door: DoorName = "REST", person?: Person): Promise<Enrolled> {
+async function enrol(transport: TransportName = "REST", person?: Person): Promise<Enrolled> {
   const { accessToken: token, password, ...rest } = person ?? (await gateway.signUp());
-  const { answer } = await gateway.call(door, enrolTotp, { password }, { token });
+  const { answer } = await gateway.call(transport, enrolTotp, { password }, { token });
   expect(new URL(answer.otpauth_url).searchParams.get("secret")).toBe(answer.secret);
   const codeAt = authenticatorOf(answer.otpauth_url);
   const usedCode = codeAt(gateway.now());
-  const confirmed = await gateway.call(door, confirmTotp, { code: usedCode }, { token });
+  const confirmed = await gateway.call(transport, confirmTotp, { code: usedCode }, { token });
   expect((await gateway.mailbox.next(rest.email)).subject).toBe("A second factor was added");
   return { ...rest, password, accessToken: token, codeAt, usedCode, recoveryCodes: confirmed.answer.recovery_codes };
 }
@@ -44,19 +44,19 @@ async function mailAbout(email: string, wanted: string): Promise<void> {
   while (subject !== wanted) ({ subject } = await gateway.mailbox.next(email));
 }
 
-describe.each(doors)("over %s", (door) => {
+describe.each(transportNames)("over %s", (transport) => {
   test("a second factor is enrolled, required, listed and removed", async () => {
-    const person = await enrol(door);
+    const person = await enrol(transport);
     expect(new Set(person.recoveryCodes).size).toBe(10);
     const { email, password } = person;
-    const { answer } = await gateway.call(door, AuthService.method.logIn, { email, password });
+    const { answer } = await gateway.call(transport, AuthService.method.logIn, { email, password });
     expect(answer.mfa_enrolled).toBe(true);
     const shown = { token: answer.access_token };
-    expect(await gateway.call(door, removeTotp, {}, shown)).toMatchObject(stepUpRequired);
+    expect(await gateway.call(transport, removeTotp, {}, shown)).toMatchObject(stepUpRequired);
     const code = person.codeAt(gateway.now() + codeStep);
-    expect((await gateway.call(door, stepUp, { code }, shown)).answer).toMatchObject({ recovery_codes_left: 10 });
-    expect((await gateway.call(door, removeTotp, {}, shown)).slug).toBe("");
-    expect((await gateway.call(door, removeTotp, {}, shown)).slug).toBe("not-found");
+    expect((await gateway.call(transport, stepUp, { code }, shown)).answer).toMatchObject({ recovery_codes_left: 10 });
+    expect((await gateway.call(transport, removeTotp, {}, shown)).slug).toBe("");
+    expect((await gateway.call(transport, removeTotp, {}, shown)).slug).toBe("not-found");
   });
 
   test("each refusal has its problem", async () => {
@@ -64,15 +64,15 @@ describe.each(doors)("over %s", (door) => {
     const { accessToken: token } = plain;
     const code = "000000";
     const refused = async (method: DescMethodUnary, request: JsonValue) =>
-      (await gateway.call(door, method, request, { token })).slug;
+      (await gateway.call(transport, method, request, { token })).slug;
     expect(await refused(stepUp, { code })).toBe("conflict");
     expect(await refused(confirmTotp, { code })).toBe("conflict");
     expect(await refused(enrolTotp, { password: "not the right password" })).toBe("invalid-credentials");
-    const person = await enrol(door, plain);
+    const person = await enrol(transport, plain);
     expect(await refused(enrolTotp, { password: person.password })).toBe("conflict");
     expect(await refused(stepUp, { code: person.usedCode })).toBe("invalid-credentials");
     expect(await refused(stepUp, { code: "00000-00000" })).toBe("invalid-credentials");
-    const withKey = await gateway.call(door, stepUp, { code }, { token: gateway.app.developerKey });
+    const withKey = await gateway.call(transport, stepUp, { code }, { token: gateway.app.developerKey });
     expect(withKey.slug).toBe("forbidden");
   });
 });

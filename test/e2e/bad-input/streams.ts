@@ -43,7 +43,7 @@ export function streamTests(scene: GetScene): void {
     expect(await (await open(new AbortController())).ended).toBe("tier-limit");
     const beyond = new AbortController();
     const others = await openEverywhere({ url, grpcAddress, key, sessionId, signal: beyond.signal });
-    const slugs = await Promise.all(others.map(async ({ door, ended }) => [door, await ended]));
+    const slugs = await Promise.all(others.map(async ({ transportName, ended }) => [transportName, await ended]));
     expect(slugs.filter(([, slug]) => slug !== "tier-limit")).toEqual([]);
     beyond.abort();
 

@@ -18,12 +18,12 @@ export interface StreamClient {
 }
 
 export interface OpenStream {
-  readonly door: string;
+  readonly transportName: string;
   /** Resolves with the slug of the problem that ended the stream. */
   readonly ended: Promise<string>;
 }
 
-type Opened = Omit<OpenStream, "door">;
+type Opened = Omit<OpenStream, "transportName">;
 
 /** Returns the number of open streams from a gateway's metrics. */
 export async function countOpenStreams(internalUrl: string): Promise<number> {
@@ -36,7 +36,7 @@ export async function countOpenStreams(internalUrl: string): Promise<number> {
 
 /** Opens Watch and Drive streams of a session on every protocol of a gateway. */
 export function openEverywhere(client: StreamClient): Promise<OpenStream[]> {
-  const doors: Record<string, () => Promise<Opened>> = {
+  const transportNames: Record<string, () => Promise<Opened>> = {
     "Server-Sent Events": () => openEvents(client),
     WebSocket: () => openWebSocket(client),
   };
@@ -46,11 +46,13 @@ export function openEverywhere(client: StreamClient): Promise<OpenStream[]> {
     "gRPC on PORT": createGrpcTransport({ ...options, baseUrl: client.url }),
     "gRPC on GRPC_PORT": createGrpcTransport({ ...options, baseUrl: `http://${client.grpcAddress}` }),
   };
-  for (const [door, transport] of Object.entries(transports)) {
-    doors[`Watch by ${door}`] = () => openWatch(client, transport);
-    doors[`Drive by ${door}`] = () => openDrive(client, transport);
+  for (const [transportName, transport] of Object.entries(transports)) {
+    transportNames[`Watch by ${transportName}`] = () => openWatch(client, transport);
+    transportNames[`Drive by ${transportName}`] = () => openDrive(client, transport);
   }
-  return Promise.all(Object.entries(doors).map(async ([door, open]) => ({ door, ...(await open()) })));
+  return Promise.all(
+    Object.entries(transportNames).map(async ([transportName, open]) => ({ transportName, ...(await open()) })),
+  );
 }
 
 /** Watches a session by Server-Sent Events. A refusal resolves `ended` with its slug. */
@@ -97,7 +99,10 @@ export function openLends(client: StreamClient): Promise<OpenStream[]> {
     },
   };
   return Promise.all(
-    Object.entries(addresses).map(async ([door, find]) => ({ door, ...(await openLend(client, await find())) })),
+    Object.entries(addresses).map(async ([transportName, find]) => ({
+      transportName,
+      ...(await openLend(client, await find())),
+    })),
   );
 }
 
@@ -112,7 +117,7 @@ export function openLives(client: StreamClient): Promise<OpenStream[]> {
     },
   };
   return Promise.all(
-    Object.entries(keys).map(async ([door, find]) => {
+    Object.entries(keys).map(async ([transportName, find]) => {
       const viewer = await LiveClient.join(url, await find(), { session_id: sessionId });
       signal.addEventListener("abort", () => viewer.socket.terminate(), { once: true });
       await viewer.receive(({ hello }) => hello);
@@ -120,7 +125,7 @@ export function openLives(client: StreamClient): Promise<OpenStream[]> {
         if (code === 1000) return "session-destroyed";
         return `${reason}${code === 1008 ? "" : ` closed with ${code}`}`;
       });
-      return { door, ended };
+      return { transportName, ended };
     }),
   );
 }

@@ -4,7 +4,7 @@ import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/conn
 import { CaptureKind, SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 
 /** Address and key of the service. */
-export interface Door {
+export interface ClientTarget {
   readonly url: string;
   readonly key: string;
 }
@@ -17,14 +17,14 @@ export interface Seen {
 
 const headersOf = (headers: Headers | undefined): Record<string, string> => Object.fromEntries(headers ?? []);
 
-async function rest({ url, key }: Door, path: string): Promise<Seen> {
+async function rest({ url, key }: ClientTarget, path: string): Promise<Seen> {
   const response = await fetch(`${url}${path}`, {
     headers: { authorization: `Bearer ${key}`, "x-request-id": "from-the-page" },
   });
   return { headers: headersOf(response.headers), text: await response.text() };
 }
 
-async function rpc(protocol: "connect" | "grpc-web", { url: baseUrl, key }: Door, id: string): Promise<Seen> {
+async function rpc(protocol: "connect" | "grpc-web", { url: baseUrl, key }: ClientTarget, id: string): Promise<Seen> {
   const withBearer: Interceptor = (next) => (request) => {
     request.header.set("authorization", `Bearer ${key}`);
     return next(request);
@@ -48,7 +48,7 @@ async function rpc(protocol: "connect" | "grpc-web", { url: baseUrl, key }: Door
 
 /** Sends commands over a WebSocket. Returns all messages, the close code and the subprotocol. */
 function drive(
-  { url, key }: Door,
+  { url, key }: ClientTarget,
   id: string,
   commands: readonly unknown[],
 ): Promise<{ answers: unknown[]; code: number; protocol: string }> {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { publishRevision } from "../../../src/legal/publish.ts";
-import type { DoorName } from "../../support/door-calls.ts";
 import { FakeWorker } from "../../support/fake-worker.ts";
 import { type PeopleGateway, startPeopleGateway } from "../../support/people-gateway.ts";
 import { restClient } from "../../support/rest.ts";
-import { forDoor, requestTo, type WalkedMethod, walkedMethods } from "./methods.ts";
+import type { TransportName } from "../../support/transport-calls.ts";
+import { forTransport, requestTo, type WalkedMethod, walkedMethods } from "./methods.ts";
 import { unlogged, type WriteScene, writes } from "./writes.ts";
 
 const workerToken = "a token of the tests alone";
@@ -27,7 +27,7 @@ const nextRequestId = (): string => {
 };
 
 /** Makes writes over each protocol and compares their audit entries. */
-export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]): void {
+export function walkAudit(methodsOf: (transport: TransportName) => readonly WalkedMethod[]): void {
   beforeAll(async () => {
     gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
     worker = new FakeWorker({
@@ -58,11 +58,11 @@ export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]
   });
 
   // gRPC on PORT is Connect's handler with another encoding.
-  describe.each<DoorName>(["REST", "Connect", "gRPC on GRPC_PORT"])("over %s", (door) => {
+  describe.each<TransportName>(["REST", "Connect", "gRPC on GRPC_PORT"])("over %s", (transport) => {
     // An account may send 20 invites a day.
     beforeAll(() => gateway.pass(day));
 
-    const names = new Set(methodsOf(door).map(({ name }) => name));
+    const names = new Set(methodsOf(transport).map(({ name }) => name));
 
     test.each(Object.entries(writes).filter(([name]) => names.has(name)))(
       "%s leaves exactly one entry in the audit log",
@@ -72,7 +72,12 @@ export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]
         const requestId = nextRequestId();
         const from = "203.0.113.7";
         const shown = { token, requestId, from, userAgent: "walker/1" };
-        const outcome = await gateway.call(door, served.method, forDoor(door, served.method, request), shown);
+        const outcome = await gateway.call(
+          transport,
+          served.method,
+          forTransport(transport, served.method, request),
+          shown,
+        );
         expect(outcome).toMatchObject({ slug: "" });
         const { data } = (await (await log())("/v1/account/audit-log?limit=20")).body;
         expect(data.filter((entry: { request_id: string }) => entry.request_id === requestId)).toEqual([
@@ -102,12 +107,12 @@ export function walkAudit(methodsOf: (door: DoorName) => readonly WalkedMethod[]
         requestIds.add(requestId);
         const request = requestTo(
           method,
-          door,
+          transport,
           isDone ? { SessionService: id, AgentInputService: agent.id } : undefined,
         );
-        const isAtDoor = door === "REST" ? method.served.route : method.served.kind === "unary";
-        if (!isAtDoor || !(isDone || method.variables.length > 0)) continue;
-        const { slug } = await gateway.call(door, method.served.method, request, { token: scene.key, requestId });
+        const isAtAdmission = transport === "REST" ? method.served.route : method.served.kind === "unary";
+        if (!isAtAdmission || !(isDone || method.variables.length > 0)) continue;
+        const { slug } = await gateway.call(transport, method.served.method, request, { token: scene.key, requestId });
         expect([method.name, slug === ""]).toEqual([method.name, isDone]);
       }
       const { data } = (await rest("/v1/account/audit-log?limit=100")).body;

@@ -5,8 +5,8 @@ import type { ServedMethod } from "../../../src/kernel/registry.ts";
 import type { FieldFault } from "../../../src/platform/errors.ts";
 import { compileReader } from "../../../src/platform/rest-json/reader.ts";
 import { builtServices } from "../../../tools/described-services.ts";
-import type { DoorName } from "../../support/door-calls.ts";
 import { oneOfEach } from "../../support/one-of-each.ts";
+import type { TransportName } from "../../support/transport-calls.ts";
 import { rows } from "./rows.ts";
 
 /** Method of the registry, with the requirements of its row. */
@@ -40,10 +40,10 @@ function variablesOf({ route, rules, method }: ServedMethod): string[] {
 }
 
 /** Returns the methods of a protocol. Bidirectional ones need HTTP/2, which `Connect` and `gRPC` do not use here. */
-export function methodsAt(door: DoorName): readonly WalkedMethod[] {
+export function methodsAt(transport: TransportName): readonly WalkedMethod[] {
   return walkedMethods.filter(({ served: { kind, route, rules } }) => {
-    if (door === "REST") return route !== undefined || rules.websocket !== "";
-    return kind !== "bidi_streaming" || door === "gRPC on GRPC_PORT";
+    if (transport === "REST") return route !== undefined || rules.websocket !== "";
+    return kind !== "bidi_streaming" || transport === "gRPC on GRPC_PORT";
   });
 }
 
@@ -59,19 +59,23 @@ export function oneOfEachKind(methods: readonly WalkedMethod[]): WalkedMethod[] 
 export type Things = Readonly<Record<string, string | undefined>>;
 
 /** Returns a valid request for a protocol, with the ID of a thing or with an unknown ID. */
-export function requestTo({ name, served, variables }: WalkedMethod, door: DoorName, things?: Things): JsonObject {
+export function requestTo(
+  { name, served, variables }: WalkedMethod,
+  transport: TransportName,
+  things?: Things,
+): JsonObject {
   const { route, method } = served;
   const leftOut = new Set([...variables, route?.rawBody?.name ?? ""]);
   const [service = ""] = name.split(".");
   const id = things ? (things[name] ?? things[service]) : "none";
   if (variables.length > 0 && id === undefined) throw new Error(`the walk has no thing of ${service}: give it one`);
   const path = Object.fromEntries(variables.map((variable) => [variable, variable === "name" ? "a.txt" : (id ?? "")]));
-  return forDoor(door, method, { ...requestExample(method.input, leftOut), ...path });
+  return forTransport(transport, method, { ...requestExample(method.input, leftOut), ...path });
 }
 
 /** Converts a request from REST JSON to the JSON of a protocol. */
-export function forDoor(door: DoorName, { input }: DescMethod, request: object): JsonObject {
-  if (door === "REST") return Object(request);
+export function forTransport(transport: TransportName, { input }: DescMethod, request: object): JsonObject {
+  if (transport === "REST") return Object(request);
   const faults: FieldFault[] = [];
   const raw = input.fields.filter(({ message: kind }) => kind?.typeName === "google.api.HttpBody");
   const message = compileReader(input, new Set(raw.map(({ name }) => name)))(request, faults);

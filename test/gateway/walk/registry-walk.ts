@@ -4,13 +4,13 @@ import { allScopes } from "../../../src/identity/api-keys/scopes.ts";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { strangeKey } from "../../e2e/support/accounts.ts";
 import { authenticatorOf } from "../../support/authenticator.ts";
-import type { DoorName, Outcome } from "../../support/door-calls.ts";
 import { FakeWorker } from "../../support/fake-worker.ts";
 import { joinTeam, type Person } from "../../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../../support/people-gateway.ts";
 import { type Rest, restClient } from "../../support/rest.ts";
 import { smallRecipe } from "../../support/small-recipe.ts";
 import { bringTermsIntoForce } from "../../support/terms.ts";
+import type { Outcome, TransportName } from "../../support/transport-calls.ts";
 import { requestTo, type Things, type WalkedMethod } from "./methods.ts";
 
 const workerToken = "a token of the tests alone";
@@ -83,11 +83,11 @@ const all = (slug: string, methods: readonly WalkedMethod[]): Answers => methods
 const named = (answers: Answers, slug: string) => answers.filter((answer) => answer[1] === slug).map(([name]) => name);
 
 // gRPC on PORT is Connect's handler with another encoding.
-const walked: readonly DoorName[] = ["REST", "Connect", "gRPC on GRPC_PORT"];
+const walked: readonly TransportName[] = ["REST", "Connect", "gRPC on GRPC_PORT"];
 
 /** Calls all methods in order with the credentials of one caller. */
 async function walk(
-  door: DoorName,
+  transport: TransportName,
   methods: readonly WalkedMethod[],
   token: string | undefined | ((method: WalkedMethod) => string | undefined),
   things?: Things,
@@ -95,7 +95,7 @@ async function walk(
   const outcomes = [];
   for (const method of methods) {
     const shown = { token: typeof token === "function" ? token(method) : token };
-    const outcome = await gateway.call(door, method.served.method, requestTo(method, door, things), shown);
+    const outcome = await gateway.call(transport, method.served.method, requestTo(method, transport, things), shown);
     outcomes.push({ ...outcome, name: method.name });
   }
   return outcomes;
@@ -103,7 +103,7 @@ async function walk(
 const slugsOf = (outcomes: Awaited<ReturnType<typeof walk>>): Answers => outcomes.map(({ name, slug }) => [name, slug]);
 
 /** Calls methods over each protocol as each kind of caller. */
-export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMethod[]): void {
+export function walkRegistry(methodsOf: (transport: TransportName) => readonly WalkedMethod[]): void {
   beforeAll(async () => {
     gateway = await startPeopleGateway({ WORKER_TOKEN: workerToken });
     worker = new FakeWorker({
@@ -120,32 +120,32 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
     await gateway?.[Symbol.asyncDispose]();
   });
 
-  describe.each(walked)("over %s", (door) => {
-    const methods = methodsOf(door);
+  describe.each(walked)("over %s", (transport) => {
+    const methods = methodsOf(transport);
     const guarded = methods.filter(isGuarded);
     const aboutOne = guarded.filter(({ variables }) => variables.length > 0);
 
     test("a call without a credential is refused with unauthorized by every method", async () => {
-      expect(slugsOf(await walk(door, guarded, undefined, made.things))).toEqual(all("unauthorized", guarded));
+      expect(slugsOf(await walk(transport, guarded, undefined, made.things))).toEqual(all("unauthorized", guarded));
     });
 
     test("an unknown key is refused with invalid-key by every method", async () => {
-      expect(slugsOf(await walk(door, guarded, strangeKey(), made.things))).toEqual(all("invalid-key", guarded));
+      expect(slugsOf(await walk(transport, guarded, strangeKey(), made.things))).toEqual(all("invalid-key", guarded));
     });
 
     test("a public method ignores an unknown key", async () => {
       const open = methods.filter((method) => !isGuarded(method));
-      const slugs = slugsOf(await walk(door, open, strangeKey()));
+      const slugs = slugsOf(await walk(transport, open, strangeKey()));
       expect(named(slugs, "invalid-key")).toEqual([]);
     });
 
     test("a revoked key is refused with revoked-key by every method", async () => {
-      expect(slugsOf(await walk(door, guarded, made.revoked, made.things))).toEqual(all("revoked-key", guarded));
+      expect(slugsOf(await walk(transport, guarded, made.revoked, made.things))).toEqual(all("revoked-key", guarded));
     });
 
     test("a key is forbidden if it lacks the scope or the method needs a login", async () => {
       const keyOf = (method: WalkedMethod) => made.lacking.get(scopeOf(method) ?? "billing:write");
-      expect(slugsOf(await walk(door, guarded, keyOf, made.things))).toEqual(all("forbidden", guarded));
+      expect(slugsOf(await walk(transport, guarded, keyOf, made.things))).toEqual(all("forbidden", guarded));
     });
 
     test("another account finds no thing of this account by any method", async () => {
@@ -160,7 +160,7 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
         for (let at = 0; at < methods.length; at += 50) {
           gateway.pass(60_000);
           const some = methods.slice(at, at + 50);
-          expect(slugsOf(await walk(door, some, token, made.things))).toEqual(all("not-found", some));
+          expect(slugsOf(await walk(transport, some, token, made.things))).toEqual(all("not-found", some));
         }
       }
     });
@@ -172,14 +172,14 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
       const code = authenticatorOf(enrolled.answer.otpauth_url)(gateway.now());
       expect((await gateway.call("REST", confirmTotp, { code }, { token })).slug).toBe("");
       const { body: login } = await rest("/v1/auth/login", { email, password, account_id: accountId });
-      const outcomes = await walk(door, guarded, login.access_token);
+      const outcomes = await walk(transport, guarded, login.access_token);
       const asked = outcomes.filter(({ slug }) => slug === "mfa-step-up-required");
       expect(asked.map(({ name }) => name)).toEqual(
         guarded.filter(({ needs }) => needs.has("a step-up")).map(({ name }) => name),
       );
       for (const { extensions } of asked) expect(extensions).toEqual({ requires_mfa_step_up: "true" });
       const withKey = await walk(
-        door,
+        transport,
         guarded.filter(({ needs }) => needs.has("a step-up") && !needs.has("a login")),
         gateway.app.developerKey,
       );
@@ -196,10 +196,10 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
     for (const token of [person.accessToken, key]) {
       const isEnded = async () => (await restClient({ url: gateway.url, key: token })("/v1/sessions")).status === 401;
       expect(await waitUntil(isEnded, { timeout: 20_000, every: 20 })).toBe(true);
-      for (const door of walked) {
-        const guarded = methodsOf(door).filter(isGuarded);
-        expect([door, ...slugsOf(await walk(door, guarded, token, made.things))]).toEqual([
-          door,
+      for (const transport of walked) {
+        const guarded = methodsOf(transport).filter(isGuarded);
+        expect([transport, ...slugsOf(await walk(transport, guarded, token, made.things))]).toEqual([
+          transport,
           ...all("revoked-key", guarded),
         ]);
       }
@@ -219,13 +219,13 @@ export function walkRegistry(methodsOf: (door: DoorName) => readonly WalkedMetho
       expect(await waitUntil(isAsked, { timeout: 10_000, every: 50 })).toBe(true);
     });
 
-    test.each(walked)("block every method over %s except those that do not need them", async (door) => {
-      const guarded = methodsOf(door).filter(isGuarded);
+    test.each(walked)("block every method over %s except those that do not need them", async (transport) => {
+      const guarded = methodsOf(transport).filter(isGuarded);
       const { email, password, accountId } = member;
       const { body: login } = await rest("/v1/auth/login", { email, password, account_id: accountId });
       const bearerFor = ({ needs }: WalkedMethod) =>
         needs.has("a login") ? login.access_token : gateway.app.developerKey;
-      const outcomes = await walk(door, guarded, bearerFor);
+      const outcomes = await walk(transport, guarded, bearerFor);
       const asked = outcomes.filter(({ slug }) => slug === "legal-acceptance-required");
       expect(asked.map(({ name }) => name)).toEqual(
         guarded.filter(({ needs }) => !needs.has("no terms")).map(({ name }) => name),

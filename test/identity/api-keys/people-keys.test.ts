@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiKeyService } from "../../../src/gen/pilothouse/v1/api_key_pb.ts";
-import { doors } from "../../support/door-calls.ts";
 import { type PeopleGateway, startPeopleGateway } from "../../support/people-gateway.ts";
 import { restClient } from "../../support/rest.ts";
+import { transportNames } from "../../support/transport-calls.ts";
 
 let gateway: PeopleGateway;
 
@@ -24,21 +24,21 @@ test("a key belongs to its creator, as do the keys that it creates", async () =>
   ]);
 });
 
-test.each(doors)("problems of keys are as documented over %s", async (door) => {
+test.each(transportNames)("problems of keys are as documented over %s", async (transport) => {
   const { create, revoke, rotate } = ApiKeyService.method;
   const { accessToken: token } = await gateway.signUp();
-  const made = await gateway.call(door, create, { name: "one" }, { token });
+  const made = await gateway.call(transport, create, { name: "one" }, { token });
   expect(made.slug).toBe("");
   const key: string = made.answer.key;
-  const second = await gateway.call(door, create, { name: "two", scopes: ["sessions:read"] }, { token });
-  const full = await gateway.call(door, create, { name: "three" }, { token });
+  const second = await gateway.call(transport, create, { name: "two", scopes: ["sessions:read"] }, { token });
+  const full = await gateway.call(transport, create, { name: "three" }, { token });
   expect([full.slug, full.extensions]).toMatchObject(["tier-limit", { current_api_keys: "2", limit: "2" }]);
-  const unscoped = await gateway.call(door, create, { name: "four" }, { token: second.answer.key });
+  const unscoped = await gateway.call(transport, create, { name: "four" }, { token: second.answer.key });
   expect(unscoped.slug).toBe("forbidden");
-  const rotated = await gateway.call(door, rotate, { id: second.answer.id }, { token: key });
+  const rotated = await gateway.call(transport, rotate, { id: second.answer.id }, { token: key });
   expect(rotated.slug).toBe("");
-  expect((await gateway.call(door, rotate, { id: second.answer.id }, { token: key })).slug).toBe("conflict");
-  expect((await gateway.call(door, revoke, { id: made.answer.id }, { token })).slug).toBe("");
-  expect((await gateway.call(door, rotate, { id: second.answer.id }, { token: key })).slug).toBe("revoked-key");
-  expect((await gateway.call(door, revoke, { id: "key_none" }, { token })).slug).toBe("not-found");
+  expect((await gateway.call(transport, rotate, { id: second.answer.id }, { token: key })).slug).toBe("conflict");
+  expect((await gateway.call(transport, revoke, { id: made.answer.id }, { token })).slug).toBe("");
+  expect((await gateway.call(transport, rotate, { id: second.answer.id }, { token: key })).slug).toBe("revoked-key");
+  expect((await gateway.call(transport, revoke, { id: "key_none" }, { token })).slug).toBe("not-found");
 });

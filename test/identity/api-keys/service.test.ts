@@ -1,21 +1,21 @@
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type FrontDoor, startFrontDoor } from "../../support/front-door.ts";
 import type { Answer, Rest } from "../../support/rest.ts";
+import { startTestGateway, type TestGateway } from "../../support/test-gateway.ts";
 
 const hour = 3_600_000;
 
 let now = Date.now();
-let door: FrontDoor;
+let gateway: TestGateway;
 /** Each test has its own account. */
 let rest: Rest;
 
 beforeAll(async () => {
-  door = await startFrontDoor({ TRUSTED_PROXIES: "127.0.0.1" }, { clock: { now: () => now } });
+  gateway = await startTestGateway({ TRUSTED_PROXIES: "127.0.0.1" }, { clock: { now: () => now } });
 });
-afterAll(() => door?.[Symbol.asyncDispose]());
+afterAll(() => gateway?.[Symbol.asyncDispose]());
 beforeEach(async () => {
-  rest = door.as(await door.addAccount());
+  rest = gateway.as(await gateway.addAccount());
 });
 
 const create = (body: object = {}, as = rest): Promise<Answer> => as("/v1/api-keys", { name: "CI", ...body });
@@ -26,7 +26,7 @@ const list = async (query = ""): Promise<Record<string, unknown>[]> =>
 const slug = ({ status, body }: Answer): unknown[] => [status, body.type?.split("/").at(-1)];
 /** Status and slug of a request with a key. */
 const tryKey = async (key: string, from = "198.51.100.7"): Promise<unknown[]> =>
-  slug(await door.as(key)("/v1/sessions", undefined, { headers: { "x-forwarded-for": from } }));
+  slug(await gateway.as(key)("/v1/sessions", undefined, { headers: { "x-forwarded-for": from } }));
 
 const good = [200, undefined];
 const forbidden = [403, "forbidden"];
@@ -73,14 +73,14 @@ test("a repeated request returns the same key", async () => {
 describe("a key made with another key", () => {
   test("has no scope that its creator lacks", async () => {
     const scopes = ["api_keys:write", "sessions:read"];
-    const maker = door.as((await create({ scopes })).body.key);
+    const maker = gateway.as((await create({ scopes })).body.key);
     expect((await create({}, maker)).body.scopes).toEqual(["sessions:read", "api_keys:write"]);
     expect(slug(await create({ scopes: ["sessions:write"] }, maker))).toEqual(forbidden);
   });
 
   test("expires no later than its creator", async () => {
     const end = new Date(now + hour).toISOString();
-    const maker = door.as((await create({ expires_at: end })).body.key);
+    const maker = gateway.as((await create({ expires_at: end })).body.key);
     expect((await create({}, maker)).body.expires_at).toBe(end);
     expect((await create({ expires_at: new Date(now + hour / 2) }, maker)).status).toBe(201);
     expect(slug(await create({ expires_at: new Date(now + 2 * hour) }, maker))).toEqual(forbidden);
@@ -91,7 +91,7 @@ describe("a key made with another key", () => {
     const addresses = ["198.51.100.0/24", "2001:db8::/32"];
     const { key } = (await create({ addresses })).body;
     const from = (body: object) =>
-      door.as(key)("/v1/api-keys", { name: "CI", ...body }, { headers: { "x-forwarded-for": "198.51.100.7" } });
+      gateway.as(key)("/v1/api-keys", { name: "CI", ...body }, { headers: { "x-forwarded-for": "198.51.100.7" } });
     expect((await from({})).body.addresses).toEqual(addresses);
     expect((await from({ addresses: ["198.51.100.128/25"] })).status).toBe(201);
     for (const wider of ["198.51.0.0/16", "203.0.113.7", "2001:db0::/28", "0.0.0.0/0"])
@@ -119,7 +119,7 @@ test.each(["198.51.100.0/33", "198.51.100", "example.com", "2001:db8::/129", "fe
 );
 
 test("an account is limited to its tier's number of keys, without rotated, revoked and expired keys", async () => {
-  rest = door.as(await door.addAccount({ tier: "free" }));
+  rest = gateway.as(await gateway.addAccount({ tier: "free" }));
   const { id } = (await create()).body;
   const refused = await create();
   expect(slug(refused)).toEqual([429, "tier-limit"]);
@@ -133,7 +133,7 @@ test("an account is limited to its tier's number of keys, without rotated, revok
 });
 
 test("concurrent requests cannot exceed the limit of keys", async () => {
-  rest = door.as(await door.addAccount({ tier: "personal" }));
+  rest = gateway.as(await gateway.addAccount({ tier: "personal" }));
   const answers = await Promise.all(Array.from({ length: 10 }, () => create()));
   expect(answers.filter(({ status }) => status === 201)).toHaveLength(4);
 });
@@ -172,8 +172,8 @@ test("a rotation does not extend a key, or the caller's rights", async () => {
   expect(body.grace_expires_at).toBe(end);
   expect((await list())[0]).toMatchObject({ id: body.id, expires_at: end });
   const { body: wide } = await create();
-  const narrow = door.as((await create({ scopes: ["api_keys:write"] })).body.key);
-  const short = door.as((await create({ expires_at: end })).body.key);
+  const narrow = gateway.as((await create({ scopes: ["api_keys:write"] })).body.key);
+  const short = gateway.as((await create({ expires_at: end })).body.key);
   expect([slug(await rotate(wide.id, narrow)), slug(await rotate(wide.id, short))]).toEqual([forbidden, forbidden]);
 });
 
@@ -185,7 +185,7 @@ test("a revoked key is rejected immediately, and a second revocation has no effe
   expect(slug(await rotate(body.id))).toEqual([409, "conflict"]);
   const entries = (await rest(`/v1/account/audit-log?subject_id=${body.id}`)).body.data;
   expect(entries.map(({ action }: { action: string }) => action)).toEqual(["api_key.revoke", "api_key.create"]);
-  const { app } = door.running;
+  const { app } = gateway.running;
   const told: unknown[] = [];
   await app.events.consume(
     `keys of the test ${body.id}`,
@@ -200,7 +200,7 @@ test("a revoked key is rejected immediately, and a second revocation has no effe
 
 test("keys of another account are not found", async () => {
   const { id } = (await create()).body;
-  const stranger = door.as(await door.addAccount());
+  const stranger = gateway.as(await gateway.addAccount());
   expect([slug(await rotate(id, stranger)), slug(await revoke(id, stranger))]).toEqual([
     [404, "not-found"],
     [404, "not-found"],
@@ -213,7 +213,7 @@ test("a key reports its last use, without a statement for each use", async () =>
   expect((await list())[0]).toMatchObject({ id, last_used_at: null });
   for (let use = 0; use < 3; use += 1) await tryKey(key);
   // Uses are written once a minute and when the gateway stops.
-  await door.running.app.apiKeys.stop();
-  door.running.app.apiKeys.start();
+  await gateway.running.app.apiKeys.stop();
+  gateway.running.app.apiKeys.start();
   expect((await list())[0]).toMatchObject({ id, last_used_at: new Date(now).toISOString() });
 });

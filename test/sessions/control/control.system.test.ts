@@ -324,11 +324,12 @@ test("reports every change of control by an event, an audit log entry and the st
     [() => other.rest(driven, undefined, { method: "DELETE" }), "handback", "agent_session.destroy", undefined],
   ] as const;
   const holder = async () => (await other.rest(`${path}/state`)).body.control.holder_client_id;
-  for (const [change, , , steers] of changes) {
+  for (const [change, , , holderAfter] of changes) {
     await change();
-    await expect.poll(holder, { timeout: 20_000 }).toBe(steers);
+    await expect.poll(holder, { timeout: 20_000 }).toBe(holderAfter);
     await viewer.receive(
-      ({ state }) => state && viewer.received.findLast((each) => each.state)?.state.control.holder_client_id === steers,
+      ({ state }) =>
+        state && viewer.received.findLast((each) => each.state)?.state.control.holder_client_id === holderAfter,
     );
   }
   const causes: string[] = changes.map(([, cause]) => cause);

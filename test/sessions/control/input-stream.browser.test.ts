@@ -3,7 +3,7 @@ import type { FixtureSite } from "../../support/fixture-site.ts";
 import { InputLedger } from "../../support/input-ledger.ts";
 import { acknowledgedAll, expectedOfRun, presses, sendAtRate, strayPresses } from "../../support/input-run.ts";
 import { InputSite } from "../../support/input-site.ts";
-import { type InputTarget, inputDoors, openInput } from "../../support/input-stream.ts";
+import { type InputTarget, inputTransports, openInput } from "../../support/input-stream.ts";
 import { LiveClient } from "../../support/live-client.ts";
 import { type Rest, restClient } from "../../support/rest.ts";
 import { borrowService, type WarmService } from "../../support/warm-service.ts";
@@ -61,13 +61,13 @@ const outOfOrder = () =>
     .slice(2)
     .filter((what, index) => what !== (index % 2 === 0 ? "keydown k" : "keyup k"));
 
-test.each(inputDoors)(
+test.each(inputTransports)(
   "delivers input over %s once and in order, with each press at the pointer",
   {
     timeout: 90_000,
   },
-  async (door) => {
-    using stream = await openInput(door, target);
+  async (transport) => {
+    using stream = await openInput(transport, target);
     const count = 500;
     await sendAtRate(count, 250, (event) => stream.send([event]));
     await acknowledgedAll(stream);
@@ -117,9 +117,9 @@ test("delays a viewer for a stalled page without loss", { timeout: 120_000 }, as
   await eventually(async () => (await rest(`${session}/state`)).body.control.state).not.toBe("human_control");
 });
 
-test.each(inputDoors)(
+test.each(inputTransports)(
   "delivers text of every script, composition and a large paste over %s unchanged",
-  async (door) => {
+  async (transport) => {
     await rest(`${agent}/handback`, { client_id: "anna" });
     await rest(`${session}/navigate`, { url: texts.url });
     await rest(`${agent}/takeover`, { client_id: "anna" });
@@ -131,7 +131,7 @@ test.each(inputDoors)(
     const written = scripts.join(" ");
     const pasted = `${written} `.repeat(1_500);
     expect(pasted.length).toBeGreaterThan(100_000);
-    using stream = await openInput(door, target);
+    using stream = await openInput(transport, target);
     stream.send([{ kind: "text", text: written }]);
     // A Japanese input method's steps from kana to kanji.
     for (const text of ["に", "にほ", "にほん", "日本"]) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { InputLedger } from "../../support/input-ledger.ts";
 import { acknowledgedAll, expectedOfRun, presses, sendAtRate, strayPresses } from "../../support/input-run.ts";
-import { type InputTarget, inputDoors, openInput } from "../../support/input-stream.ts";
+import { type InputTarget, inputTransports, openInput } from "../../support/input-stream.ts";
 import { restClient } from "../../support/rest.ts";
 import { type Service, startService } from "../../support/service.ts";
 
@@ -25,14 +25,14 @@ afterAll(async () => {
   await ledger?.[Symbol.asyncDispose]();
 }, 60_000);
 
-test.each(inputDoors)(
+test.each(inputTransports)(
   "delivers 20,000 events over %s once and in order, with each press at the pointer",
   {
     timeout: 400_000,
   },
-  async (door) => {
+  async (transport) => {
     ledger.received.length = 0;
-    using stream = await openInput(door, target);
+    using stream = await openInput(transport, target);
     await sendAtRate(count, 250, (event) => stream.send([event]));
     await acknowledgedAll(stream, 120_000);
     expect(stream.acknowledged).toMatchObject({ sequence: count, accepted: count, dropped: 0 });

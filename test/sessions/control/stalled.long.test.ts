@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { pssBytes } from "../../../tools/bench/processes.ts";
 import { InputLedger } from "../../support/input-ledger.ts";
 import {
-  type InputDoor,
   type InputStream,
   type InputTarget,
-  inputDoors,
+  type InputTransport,
+  inputTransports,
   openInput,
 } from "../../support/input-stream.ts";
 import { type Rest, restClient } from "../../support/rest.ts";
@@ -66,29 +66,37 @@ async function flood(stream: InputStream, ms: number): Promise<{ gateway: number
 }
 
 /** Sends a first stream, which causes permanent allocations of the processes. */
-async function warmUp(door: InputDoor): Promise<void> {
-  using stream = await openInput(door, target);
+async function warmUp(transport: InputTransport): Promise<void> {
+  using stream = await openInput(transport, target);
   for (let message = 0; message < 40; message += 1) stream.send(paste);
   await expect.poll(() => stream.acknowledged.accepted, { timeout: 60_000 }).toBe(40);
 }
 
-test.each(inputDoors)("buffers none of 200 MB over %s for a stalled page", { timeout: 180_000 }, async (door) => {
-  await warmUp(door);
-  using stream = await openInput(door, target);
-  for (let count = 0; count < stalls; count += 1) stream.send(stall);
-  const growth = await flood(stream, stalled);
-  console.log(door, growth, stream.acknowledged);
-  expect(stream.acknowledged.accepted).toBeLessThan(stalls * 3);
-  expect(growth.gateway).toBeLessThan(maxGrowth);
-  expect(growth.worker).toBeLessThan(maxGrowth);
-});
+test.each(inputTransports)(
+  "buffers none of 200 MB over %s for a stalled page",
+  { timeout: 180_000 },
+  async (transport) => {
+    await warmUp(transport);
+    using stream = await openInput(transport, target);
+    for (let count = 0; count < stalls; count += 1) stream.send(stall);
+    const growth = await flood(stream, stalled);
+    console.log(transport, growth, stream.acknowledged);
+    expect(stream.acknowledged.accepted).toBeLessThan(stalls * 3);
+    expect(growth.gateway).toBeLessThan(maxGrowth);
+    expect(growth.worker).toBeLessThan(maxGrowth);
+  },
+);
 
-test.each(inputDoors)("buffers none of 200 MB over %s for a stalled worker", { timeout: 180_000 }, async (door) => {
-  await warmUp(door);
-  using stream = await openInput(door, target);
-  process.kill(pids.worker, "SIGSTOP");
-  const growth = await flood(stream, stopped).finally(() => process.kill(pids.worker, "SIGCONT"));
-  console.log(door, growth, stream.acknowledged);
-  expect(growth.gateway).toBeLessThan(maxGrowth);
-  await expect.poll(() => stream.acknowledged.accepted, { timeout: 30_000 }).toBeGreaterThan(0);
-});
+test.each(inputTransports)(
+  "buffers none of 200 MB over %s for a stalled worker",
+  { timeout: 180_000 },
+  async (transport) => {
+    await warmUp(transport);
+    using stream = await openInput(transport, target);
+    process.kill(pids.worker, "SIGSTOP");
+    const growth = await flood(stream, stopped).finally(() => process.kill(pids.worker, "SIGCONT"));
+    console.log(transport, growth, stream.acknowledged);
+    expect(growth.gateway).toBeLessThan(maxGrowth);
+    await expect.poll(() => stream.acknowledged.accepted, { timeout: 30_000 }).toBeGreaterThan(0);
+  },
+);

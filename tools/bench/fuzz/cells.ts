@@ -2,13 +2,13 @@ import { gzipSync } from "node:zlib";
 import { longestBody, longestFrame, longestMessage } from "../../../gateway/message-size.ts";
 import type { ServedMethod } from "../../../src/kernel/registry.ts";
 import { builtServices } from "../../described-services.ts";
-import { atOnce, connectCall, type Doors, grpcCall, type Sent } from "./doors.ts";
 import { binaryFieldShapes, binaryShapes, heads, jsonFieldShapes, jsonShapes, queries, type Shape } from "./shapes.ts";
+import { atOnce, connectCall, grpcCall, type Sent, type TransportClients } from "./transport-clients.ts";
 
 /** A kind of message for one transport. */
 export interface Cell {
   readonly who: "without a key" | "with a key";
-  readonly door: string;
+  readonly transport: string;
   /** Method, or path of a document. */
   readonly target: string;
   readonly shape: string;
@@ -18,7 +18,7 @@ export interface Cell {
 
 /** Address and credentials of a service. */
 export interface Target {
-  readonly doors: Doors;
+  readonly clients: TransportClients;
   readonly grpcUrl: string;
   /** Key of an account without rate limits; undefined for a client without a key. */
   readonly key: string | undefined;
@@ -47,27 +47,27 @@ export function cellsOf(target: Target): Cell[] {
   ];
 }
 
-function headCells({ doors, key }: Target, path: string): Cell[] {
+function headCells({ clients, key }: Target, path: string): Cell[] {
   return heads.flatMap((head) =>
-    (["http1", "http2"] as const).map((door) => ({
+    (["http1", "http2"] as const).map((transport) => ({
       who: whoOf(key),
-      door,
+      transport,
       target: path,
       shape: head.name,
       run: repeat(() =>
-        doors[door]({ verb: "GET", path: head.path(path), headers: { ...bearer(key), ...head.headers } }),
+        clients[transport]({ verb: "GET", path: head.path(path), headers: { ...bearer(key), ...head.headers } }),
       ),
     })),
   );
 }
 
-function queryCells({ doors, key }: Target, target: string, path: string): Cell[] {
+function queryCells({ clients, key }: Target, target: string, path: string): Cell[] {
   return queries.map((head) => ({
     who: whoOf(key),
-    door: "REST",
+    transport: "REST",
     target,
     shape: head.name,
-    run: repeat(() => doors.http1({ verb: "GET", path: head.path(path), headers: bearer(key), endless: true })),
+    run: repeat(() => clients.http1({ verb: "GET", path: head.path(path), headers: bearer(key), endless: true })),
   }));
 }
 
@@ -88,13 +88,13 @@ const repeat =
 
 /** Returns the messages of a method for all its transports. `hasShapes` adds those that match no method. */
 function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): Cell[] {
-  const { doors, grpcUrl, key, session } = target;
+  const { clients, grpcUrl, key, session } = target;
   const { kind, method, route, rules, name } = served;
   const rpcPath = `/${method.parent.typeName}/${method.name}`;
   const streams = kind !== "unary";
   const cells: Cell[] = [];
   const add = (
-    door: string,
+    transport: string,
     shapes: readonly Shape[],
     sentOf: (bytes: Buffer) => Sent,
     send: (sent: Sent) => Promise<string>,
@@ -104,7 +104,7 @@ function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): 
         const sent = sentOf(bytes());
         return repeat(() => send({ ...sent, headers: { ...sent.headers, ...bearer(key) } }))(times);
       };
-      cells.push({ who: whoOf(key), door, target: name, shape, run });
+      cells.push({ who: whoOf(key), transport, target: name, shape, run });
     }
   };
   const vary = (path: string): string => path.replaceAll(/\{(\w+)\}/g, () => session);
@@ -122,7 +122,7 @@ function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): 
       "REST",
       shapes,
       (body) => ({ verb: route.verb, path: vary(route.template), headers, body }),
-      (sent) => doors.http1(sent),
+      (sent) => clients.http1(sent),
     );
   } else if (route && isRead) {
     cells.push(...queryCells(target, name, vary(route.template)));
@@ -139,13 +139,13 @@ function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): 
       "Connect, JSON",
       hasShapes ? jsonShapes(limit) : [],
       (body) => connectCall(rpcPath, "json", body, streams),
-      (sent) => doors.http1(sent),
+      (sent) => clients.http1(sent),
     );
     add(
       "Connect, binary",
       binary,
       (body) => connectCall(rpcPath, "proto", body, streams),
-      (sent) => doors.http1(sent),
+      (sent) => clients.http1(sent),
     );
   }
   if (streams)
@@ -153,19 +153,19 @@ function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): 
       "Connect, JSON stream",
       json,
       (body) => connectCall(rpcPath, "json", body, true),
-      (sent) => doors.http2(sent),
+      (sent) => clients.http2(sent),
     );
   add(
     "gRPC",
     hasShapes || streams ? binary : [],
     (body) => grpcCall(rpcPath, body, streams),
-    (sent) => doors.http2(sent),
+    (sent) => clients.http2(sent),
   );
   add(
     "gRPC on GRPC_PORT",
     binary,
     (body) => grpcCall(rpcPath, body, streams),
-    (sent) => doors.http2(sent, grpcUrl),
+    (sent) => clients.http2(sent, grpcUrl),
   );
   if (hasShapes) {
     const packed = gzipSync(Buffer.alloc(2 ** 24));
@@ -178,7 +178,7 @@ function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): 
         ...unary,
         headers: { ...unary.headers, "content-encoding": "gzip", "connect-content-encoding": "gzip" },
       }),
-      (sent) => doors.http1(sent),
+      (sent) => clients.http1(sent),
     );
     const compressed = (body: Buffer): Sent => {
       const call = grpcCall(rpcPath, body, streams);
@@ -186,11 +186,11 @@ function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): 
       first[0] = 1;
       return { ...call, headers: { ...call.headers, "grpc-encoding": "gzip" }, body: first };
     };
-    for (const [door, url] of [
+    for (const [transport, url] of [
       ["gRPC", undefined],
       ["gRPC on GRPC_PORT", grpcUrl],
     ] as const)
-      add(door, [bomb], compressed, (sent) => doors.http2(sent, url));
+      add(transport, [bomb], compressed, (sent) => clients.http2(sent, url));
   }
 
   if (rules.websocket !== "" && isRead) {
@@ -199,10 +199,10 @@ function methodCells(target: Target, served: ServedMethod, hasShapes: boolean): 
     for (const { name: shape, bytes } of [...jsonShapes(max), ...jsonFieldShapes(method.input, omit, max)]) {
       cells.push({
         who: whoOf(key),
-        door: "WebSocket",
+        transport: "WebSocket",
         target: name,
         shape,
-        run: (times) => doors.webSocket(path, key, bytes(), times),
+        run: (times) => clients.webSocket(path, key, bytes(), times),
       });
     }
   }

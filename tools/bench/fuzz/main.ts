@@ -12,9 +12,9 @@ import { restClient } from "../../../test/support/rest.ts";
 import { type Service, startService } from "../../../test/support/service.ts";
 import { lookInside } from "../load/inspector.ts";
 import { type Cell, cellsOf } from "./cells.ts";
-import { Doors } from "./doors.ts";
 import { held, hold } from "./held.ts";
 import { Meter } from "./meter.ts";
+import { TransportClients } from "./transport-clients.ts";
 
 /** CPU milliseconds of the event loop that a message may take, by client. */
 const bars = { "without a key": 2, "with a key": 20 };
@@ -59,7 +59,7 @@ function print(who: Cell["who"], all: readonly Measured[]): void {
   const rows = measured.toSorted((one, other) => other.ms - one.ms).slice(0, Math.max(shown, over.length));
   process.stdout.write(`\n${who}: ${measured.length} kinds of messages, ${over.length} above ${bar} ms\n`);
   for (const { cell, ms, times, answer } of rows) {
-    const what = `${cell.door}  ${cell.target}  ${cell.shape}`;
+    const what = `${cell.transport}  ${cell.target}  ${cell.shape}`;
     process.stdout.write(
       `${ms.toFixed(2).padStart(8)} ms  ${String(times).padStart(4)}  ${answer.padEnd(20)}  ${what}\n`,
     );
@@ -113,8 +113,8 @@ async function main(argument: string | undefined): Promise<void> {
   const { body: session } = await rest("/v1/sessions", { idle_timeout_seconds: 3_600, timeout_seconds: 3_600 });
   const pid = service.pidOf("gateway");
   const meter = await Meter.start(pid);
-  using doors = new Doors(service.url);
-  const target = { doors, grpcUrl: `http://${service.grpcAddress}`, session: session.id };
+  using clients = new TransportClients(service.url);
+  const target = { clients, grpcUrl: `http://${service.grpcAddress}`, session: session.id };
   await measureHeld(service, pid);
   do {
     const cells = [...cellsOf({ ...target, key: undefined }), ...cellsOf({ ...target, key: service.key })];

@@ -1,5 +1,5 @@
 /** Thresholds at which a pressure closes a worker and opens it again. */
-export interface GateRule {
+export interface PressureRule {
   readonly closeAt: number;
   /** Lower than `closeAt`, for hysteresis. */
   readonly openBelow: number;
@@ -10,15 +10,15 @@ export interface GateRule {
 }
 
 /** State of a gate. `since` is the time from which the value has been beyond the next threshold, if it still is. */
-export interface GateState {
+export interface PressureState {
   readonly isClosed: boolean;
   readonly since: number | undefined;
 }
 
-export const openGate: GateState = { isClosed: false, since: undefined };
+export const initialPressure: PressureState = { isClosed: false, since: undefined };
 
 /** Returns the state of a gate after a new value. */
-export function moveGate(state: GateState, rule: GateRule, value: number, now: number): GateState {
+export function nextPressure(state: PressureState, rule: PressureRule, value: number, now: number): PressureState {
   const isBeyond = state.isClosed ? value < rule.openBelow : value >= rule.closeAt;
   if (!isBeyond) return { isClosed: state.isClosed, since: undefined };
   const since = state.since ?? now;

@@ -20,8 +20,8 @@ import { errorTable, extensionsOf, isErrorSlug } from "../../src/platform/error-
 import { watchForParsers } from "./leaks.ts";
 
 /** Transports of a gateway. Bidirectional methods use WebSocket for REST, and Connect over HTTP/1.1 lacks them. */
-export const doors = ["REST", "Connect", "gRPC", "gRPC on GRPC_PORT"] as const;
-export type DoorName = (typeof doors)[number];
+export const transportNames = ["REST", "Connect", "gRPC", "gRPC on GRPC_PORT"] as const;
+export type TransportName = (typeof transportNames)[number];
 
 /** Result of a call in a form common to all transports. */
 export interface Outcome {
@@ -39,17 +39,28 @@ export interface Outcome {
 type Sent = Readonly<Record<string, string>>;
 
 /** Calls a method of any kind and cancels it after the first response. */
-export type DoorCall = (door: DoorName, method: DescMethod, request: JsonValue, headers: Sent) => Promise<Outcome>;
+export type TransportCall = (
+  transportName: TransportName,
+  method: DescMethod,
+  request: JsonValue,
+  headers: Sent,
+) => Promise<Outcome>;
 
 /** Creates a function that calls a gateway through each of its transports. */
-export function createDoorCall({ url, grpcAddress }: { readonly url: string; readonly grpcAddress: string }): DoorCall {
-  const transports: Record<Exclude<DoorName, "REST">, Transport> = {
+export function createTransportCall({
+  url,
+  grpcAddress,
+}: {
+  readonly url: string;
+  readonly grpcAddress: string;
+}): TransportCall {
+  const transports: Record<Exclude<TransportName, "REST">, Transport> = {
     Connect: createConnectTransport({ baseUrl: url, httpVersion: "1.1" }),
     gRPC: createGrpcTransport({ baseUrl: url }),
     "gRPC on GRPC_PORT": createGrpcTransport({ baseUrl: `http://${grpcAddress}` }),
   };
-  return (door, method, request, headers) => {
-    if (door !== "REST") return callRpc(transports[door], method, request, headers);
+  return (transportName, method, request, headers) => {
+    if (transportName !== "REST") return callRpc(transports[transportName], method, request, headers);
     return method.methodKind === "bidi_streaming"
       ? callWebSocket(url, method, request, headers)
       : callRest(url, method, request, headers);

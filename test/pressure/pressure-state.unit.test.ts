@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { type GateRule, moveGate, openGate } from "../../workers/pressure/pressure-gate.ts";
+import { initialPressure, nextPressure, type PressureRule } from "../../workers/pressure/pressure-state.ts";
 import { PressureWatch } from "../../workers/pressure/pressure-watch.ts";
 
-const rule: GateRule = { closeAt: 0.9, openBelow: 0.8, closeAfter: 2, openAfter: 3 };
+const rule: PressureRule = { closeAt: 0.9, openBelow: 0.8, closeAfter: 2, openAfter: 3 };
 
 /** Values at 0, 1, 2, ... and whether the gate is closed after each. */
 const courses: readonly [string, readonly number[], string][] = [
@@ -16,9 +16,9 @@ const courses: readonly [string, readonly number[], string][] = [
 ];
 
 test.for(courses)("a gate %s", ([, values, wanted]) => {
-  let state = openGate;
+  let state = initialPressure;
   const seen = values.map((value, now) => {
-    state = moveGate(state, rule, value, now);
+    state = nextPressure(state, rule, value, now);
     return state.isClosed ? "x" : "-";
   });
   expect(seen.join("")).toBe(wanted);

@@ -19,7 +19,7 @@ import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policies/policy.
 import { drawForMessage, rateLimits, refundOwnBuckets } from "./policies/rate-limits.ts";
 
 /** Passes calls of all transports through the policies to their methods. */
-export interface Gate {
+export interface CallDispatcher {
   /** Returns the bucket state of a client address, for responses that belong to no account. */
   peekAddress(clientAddress: string): BucketState;
   /** Draws a token of the caller's account or address for a request that reaches no method. */
@@ -50,7 +50,7 @@ export interface Gate {
 }
 
 /** Policies of one method. */
-interface Way {
+interface MethodPolicies {
   readonly admissions: readonly AdmissionPolicy[];
   /** Admission policies that depend on the stored permissions of the bearer. */
   readonly judgements: readonly AdmissionPolicy[];
@@ -59,7 +59,7 @@ interface Way {
 }
 
 /** Orders the policies of a method, once. Throws for a method option that no policy enforces. */
-function createWay(served: ServedMethod, parts: PolicyParts): Way {
+function orderPolicies(served: ServedMethod, parts: PolicyParts): MethodPolicies {
   assertEnforced(served);
   const own = policiesOf(served);
   const admissions = own.filter((policy) => "admit" in policy);
@@ -86,18 +86,24 @@ async function admitBy(admissions: readonly AdmissionPolicy[], call: GatewayCall
 
 const isForbidden = (thrown: unknown): boolean => thrown instanceof Failure && errorTable[thrown.slug].status === 403;
 
-/** Creates the gate of a gateway over an app and the services of its registry. */
-export function createGate(app: App, services: readonly ServedService[], buffers: ClientBuffers): Gate {
+/** Creates the dispatcher of a gateway over an app and the services of its registry. */
+export function createCallDispatcher(
+  app: App,
+  services: readonly ServedService[],
+  buffers: ClientBuffers,
+): CallDispatcher {
   const parts = { ...app, addresses: createAddressBucket(app), runOnce: createIdempotencyPolicy(app) };
-  const ways = new Map(services.flatMap(({ methods }) => methods.map((served) => [served, createWay(served, parts)])));
+  const policiesByMethod = new Map(
+    services.flatMap(({ methods }) => methods.map((served) => [served, orderPolicies(served, parts)])),
+  );
   const metrics = createCallMetrics(app);
   const streams = createOpenStreams(parts, app.metrics);
   const withAllowance = createStreamAllowances();
 
-  function wayOf(served: ServedMethod): Way {
-    const way = ways.get(served);
-    if (!way) throw new Error(`${served.name} is not in this gateway's registry`);
-    return way;
+  function policiesFor(served: ServedMethod): MethodPolicies {
+    const policies = policiesByMethod.get(served);
+    if (!policies) throw new Error(`${served.name} is not in this gateway's registry`);
+    return policies;
   }
 
   /** Ends a failed call. Refunds the tokens of the method's own buckets if the operation has not started. */
@@ -121,7 +127,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
 
   function readMessage(served: ServedMethod, request: Message | (() => Message)): Message {
     const message = typeof request === "function" ? request() : request;
-    wayOf(served).check(message);
+    policiesFor(served).check(message);
     return message;
   }
 
@@ -143,7 +149,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
     drawForNoMethod: (peer) => drawForNoMethod(peer, parts),
     drawForDocument: createDocumentBucket(app),
     async admit(call) {
-      const { admissions, judgements } = wayOf(call.served);
+      const { admissions, judgements } = policiesFor(call.served);
       try {
         try {
           await admitBy(admissions, call, parts);
@@ -164,7 +170,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
       try {
         if (served.kind !== "unary") throw new Error(`${served.name} is not unary`);
         const message = readMessage(served, request);
-        const answer = await wayOf(served).run(call, message, () => served.run(call, message));
+        const answer = await policiesFor(served).run(call, message, () => served.run(call, message));
         metrics.end(call);
         return answer;
       } catch (thrown) {
@@ -213,7 +219,7 @@ export function createGate(app: App, services: readonly ServedService[], buffers
                   buffers.assertRoom(call);
                   await drawForMessage(call, parts, tokens);
                 },
-                check: wayOf(served).check,
+                check: policiesFor(served).check,
                 errorsBase,
               });
         }),

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { CallDispatcher } from "./call-dispatcher.ts";
 import type { ClientBuffers } from "./client-buffers.ts";
-import type { Gate } from "./gate.ts";
 import type { GatewayCall } from "./gateway-call.ts";
 import type { HeaderReader, Peer, ResolvePeer } from "./peer.ts";
 import type { Problems } from "./problems.ts";
@@ -8,8 +8,8 @@ import { rateLimitHeaders } from "./rate-limit-headers.ts";
 import type { SlowBodies } from "./slow-bodies.ts";
 
 /** Shared parts of all transports (REST, Connect, gRPC, WebSocket). */
-export interface Door {
-  readonly gate: Gate;
+export interface TransportParts {
+  readonly dispatcher: CallDispatcher;
   readonly problems: Problems;
   readonly resolvePeer: ResolvePeer;
   readonly bodies: SlowBodies;
@@ -24,7 +24,7 @@ declare module "node:http" {
 }
 
 /** Resolves the peer of an HTTP request, once. */
-export function peerOf(request: IncomingMessage, { resolvePeer }: Door): Peer {
+export function peerOf(request: IncomingMessage, { resolvePeer }: TransportParts): Peer {
   request.peer ??= resolvePeer(request.socket.remoteAddress, headersOf(request));
   return request.peer;
 }
@@ -38,22 +38,28 @@ function headersOf({ headers }: IncomingMessage): HeaderReader {
 }
 
 /** Returns the headers of every response: request id, and the bucket of the call or else of the address. */
-export function answerHeaders({ gate }: Door, peer: Peer, call: GatewayCall | undefined): Record<string, string> {
+export function answerHeaders(
+  { dispatcher }: TransportParts,
+  peer: Peer,
+  call: GatewayCall | undefined,
+): Record<string, string> {
   const headers = call?.responseHeaders ?? { "x-request-id": peer.requestId };
   if ("x-ratelimit-bucket" in headers) return headers;
-  return { ...headers, ...rateLimitHeaders(gate.peekAddress(peer.clientAddress)) };
+  return { ...headers, ...rateLimitHeaders(dispatcher.peekAddress(peer.clientAddress)) };
 }
 
 /** Sends a problem in response to an HTTP request. */
 export function refuse(
-  door: Door,
+  transport: TransportParts,
   request: IncomingMessage,
   response: ServerResponse,
   thrown: unknown,
   call?: GatewayCall,
 ): void {
-  const peer = peerOf(request, door);
-  const { status, headers, body } = door.problems.answer(thrown, peer.requestId);
+  const peer = peerOf(request, transport);
+  const { status, headers, body } = transport.problems.answer(thrown, peer.requestId);
   const length = String(Buffer.byteLength(body));
-  response.writeHead(status, { ...headers, ...answerHeaders(door, peer, call), "content-length": length }).end(body);
+  response
+    .writeHead(status, { ...headers, ...answerHeaders(transport, peer, call), "content-length": length })
+    .end(body);
 }

@@ -16,8 +16,8 @@ import { buildContracts } from "../contract/contract-image.ts";
 import { createSharedDatabase, databaseUrl, type EmptyDatabase, makeDataDirectory } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 
-/** Gateway for the service of doors.proto, within the test process. */
-export interface DoorGateway extends AsyncDisposable {
+/** Gateway for the service of transports.proto, within the test process. */
+export interface TransportGateway extends AsyncDisposable {
   readonly url: string;
   readonly grpcAddress: string;
   readonly key: string;
@@ -34,11 +34,11 @@ export interface DoorGateway extends AsyncDisposable {
 export const bodyParts = [Buffer.alloc(100_000, "a"), Buffer.alloc(100_000, "b")] as const;
 
 /** Starts the gateway with a new database, or with `given`, which the caller must dispose. */
-export async function startDoorGateway(
+export async function startTransportGateway(
   env: Readonly<Record<string, string>> = {},
   limits: TimeLimits = timeLimits,
   given?: EmptyDatabase,
-): Promise<DoorGateway> {
+): Promise<TransportGateway> {
   const dataDir = await makeDataDirectory();
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
@@ -74,15 +74,15 @@ export async function startDoorGateway(
 
 type Service = GenService<GenServiceMethods>;
 
-/** Builds doors.proto together with the contract's protos, which it imports. */
+/** Builds transports.proto together with the contract's protos, which it imports. */
 async function loadService(): Promise<Service> {
-  const directory = await mkdtemp(join(tmpdir(), "pilothouse-doors-"));
+  const directory = await mkdtemp(join(tmpdir(), "pilothouse-transports-"));
   try {
     const root = join(import.meta.dirname, "../..");
     await cp(join(root, "proto"), directory, { recursive: true });
-    await copyFile(join(import.meta.dirname, "doors.proto"), join(directory, "doors.proto"));
+    await copyFile(join(import.meta.dirname, "transports.proto"), join(directory, "transports.proto"));
     const [service] = (await buildContracts(directory))("pilothouse.test").services;
-    if (!service) throw new Error("doors.proto has no service");
+    if (!service) throw new Error("transports.proto has no service");
     // Cast, since the descriptor is only known at run time.
     return service as Service;
   } finally {

@@ -6,7 +6,7 @@ import { type Rest, restClient } from "./rest.ts";
 import { type SessionsApp, type SessionsAppOptions, startSessionsApp } from "./sessions-app.ts";
 
 /** Complete gateway in this process with a new database and fake workers. */
-export interface FrontDoor extends AsyncDisposable {
+export interface TestGateway extends AsyncDisposable {
   readonly running: SessionsApp;
   readonly url: string;
   readonly grpcAddress: string;
@@ -18,10 +18,10 @@ export interface FrontDoor extends AsyncDisposable {
   as(key: string): Rest;
 }
 
-export async function startFrontDoor(
+export async function startTestGateway(
   env: Record<string, string> = {},
   options: SessionsAppOptions = {},
-): Promise<FrontDoor> {
+): Promise<TestGateway> {
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const running = await startSessionsApp({ ...variables, ...env }, options);

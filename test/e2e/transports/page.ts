@@ -2,7 +2,7 @@ import type { Page } from "playwright";
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { orderOf, twentyCommands, twentyInOrder } from "../support/drive-commands.ts";
-import type { Door, PageClient } from "../support/page-client.ts";
+import type { ClientTarget, PageClient } from "../support/page-client.ts";
 import type { GetScene } from "./scene.ts";
 
 declare const pilothouse: PageClient;
@@ -17,7 +17,10 @@ const exposed = [
 
 /** Requests of a page of another origin in a real browser. */
 export function pageTests(scene: GetScene): void {
-  async function inPage<T>(origin: "permitted" | "foreign", run: (page: Page, door: Door) => Promise<T>): Promise<T> {
+  async function inPage<T>(
+    origin: "permitted" | "foreign",
+    run: (page: Page, target: ClientTarget) => Promise<T>,
+  ): Promise<T> {
     const { service, page: other } = scene();
     const page = await other.open(origin);
     try {
@@ -28,8 +31,8 @@ export function pageTests(scene: GetScene): void {
   }
 
   test("a page of CORS_ORIGINS can read REST responses, problems and their headers", () =>
-    inPage("permitted", async (page, door) => {
-      const read = (path: string) => page.evaluate(([from, at]) => pilothouse.rest(from, at), [door, path] as const);
+    inPage("permitted", async (page, target) => {
+      const read = (path: string) => page.evaluate(([from, at]) => pilothouse.rest(from, at), [target, path] as const);
       const list = await read("/v1/sessions?limit=1");
       expect(Object.keys(list.headers)).toEqual(expect.arrayContaining(exposed));
       expect(list.headers["x-request-id"]).toBe("from-the-page");
@@ -39,11 +42,11 @@ export function pageTests(scene: GetScene): void {
     }));
 
   test.each(["connect", "grpc-web"] as const)("connect-web can call %s from a page of CORS_ORIGINS", (protocol) =>
-    inPage("permitted", async (page, door) => {
+    inPage("permitted", async (page, target) => {
       const id = scene().sessionId;
       const seen = await page.evaluate(([name, from, session]) => pilothouse.rpc(name, from, session), [
         protocol,
-        door,
+        target,
         id,
       ] as const);
       expect(seen.text).toBe("1 page, true");
@@ -52,7 +55,7 @@ export function pageTests(scene: GetScene): void {
   );
 
   test("a WebSocket answers twenty commands in order, and sends a capture in chunks", () =>
-    inPage("permitted", async (page, door) => {
+    inPage("permitted", async (page, target) => {
       const id = scene().sessionId;
       const asJson = twentyCommands(scene().site.url("/form.html")).map(({ id: name, ...command }) => ({
         id: name,
@@ -61,7 +64,7 @@ export function pageTests(scene: GetScene): void {
       const commands = [...asJson, { id: "shot", capture: { kind: "screenshot" } }, { id: "bad", nothing: 1 }];
       const { answers, code, protocol } = await page.evaluate(
         ([from, session, all]) => pilothouse.drive(from, session, all),
-        [door, id, commands] as const,
+        [target, id, commands] as const,
       );
       expect([code, protocol]).toEqual([1000, "pilothouse.v1"]);
       const own = answers as Record<string, never>[];
@@ -78,18 +81,18 @@ export function pageTests(scene: GetScene): void {
     }));
 
   test("a page of any other origin cannot read a response of any protocol", () =>
-    inPage("foreign", async (page, door) => {
+    inPage("foreign", async (page, target) => {
       const id = scene().sessionId;
       const refused = (call: Promise<unknown>) => expect(call).rejects.toThrow("Failed to fetch");
-      await refused(page.evaluate((from) => pilothouse.rest(from, "/v1/sessions"), door));
+      await refused(page.evaluate((from) => pilothouse.rest(from, "/v1/sessions"), target));
       for (const protocol of ["connect", "grpc-web"] as const) {
         await refused(
-          page.evaluate(([name, from, at]) => pilothouse.rpc(name, from, at), [protocol, door, id] as const),
+          page.evaluate(([name, from, at]) => pilothouse.rpc(name, from, at), [protocol, target, id] as const),
         );
       }
       const { answers, code } = await page.evaluate(
         ([from, session]) => pilothouse.drive(from, session, [{ id: "1", state: {} }]),
-        [door, id] as const,
+        [target, id] as const,
       );
       expect([answers, code]).toEqual([[], 1006]);
     }));

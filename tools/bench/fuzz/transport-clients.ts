@@ -29,7 +29,7 @@ const from = (): Record<string, string> => {
 };
 
 /** Clients for all transports of a gateway. */
-export class Doors implements Disposable {
+export class TransportClients implements Disposable {
   readonly #url: string;
   readonly #http1: Pool;
   readonly #sessions = new Map<string, ClientHttp2Session>();

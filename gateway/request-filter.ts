@@ -2,29 +2,29 @@ import { type IncomingMessage, maxHeaderSize, type ServerResponse } from "node:h
 import type { Socket } from "node:net";
 import { type Failure, failFields } from "../src/platform/errors.ts";
 import type { Cors } from "./cors.ts";
-import { answerHeaders, type Door, peerOf, refuse } from "./door.ts";
+import { answerHeaders, peerOf, refuse, type TransportParts } from "./transport-parts.ts";
 
-export interface FrontOptions {
-  readonly door: Door;
+export interface RequestFilterOptions {
+  readonly transport: TransportParts;
   readonly cors: Cors;
   readonly isOwnHost: (host: string) => boolean;
 }
 
 /** Returns true to admit a request; otherwise sends a response and returns false. */
-export type Front = (request: IncomingMessage, response: ServerResponse) => boolean;
+export type RequestFilter = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /** Creates the host check and CORS handling in front of all HTTP transports and WebSocket upgrades. */
-export function createFront({ door, cors, isOwnHost }: FrontOptions): Front {
+export function createRequestFilter({ transport, cors, isOwnHost }: RequestFilterOptions): RequestFilter {
   return (request, response) => {
-    const peer = peerOf(request, door);
+    const peer = peerOf(request, transport);
     const isPreflight = cors.mark(request, response);
     const failure = failureOf(request, isOwnHost);
     if (failure) {
-      refuse(door, request, response, failure);
+      refuse(transport, request, response, failure);
       return false;
     }
     if (isPreflight) {
-      response.writeHead(204, answerHeaders(door, peer, undefined)).end();
+      response.writeHead(204, answerHeaders(transport, peer, undefined)).end();
       return false;
     }
     return true;
@@ -60,19 +60,19 @@ function faultOf(code: string): Record<string, string> {
 }
 
 /** Creates a handler that responds to invalid HTTP/1.1: malformed lines, headers over 16 KiB, a stalled client. */
-export function refuseBroken(door: Door): (error: Error, socket: Socket) => void {
+export function refuseBroken(transport: TransportParts): (error: Error, socket: Socket) => void {
   return (error, socket) => {
     if (!socket.writable || ("code" in error && error.code === "ECONNRESET")) {
       socket.destroy();
       return;
     }
-    const peer = door.resolvePeer(socket.remoteAddress, () => undefined);
+    const peer = transport.resolvePeer(socket.remoteAddress, () => undefined);
     const code = "code" in error ? String(error.code) : "";
     const failure = failFields("bad-request", faultOf(code));
-    const { status, headers, body } = door.problems.answer(failure, peer.requestId);
+    const { status, headers, body } = transport.problems.answer(failure, peer.requestId);
     const all = {
       ...headers,
-      ...answerHeaders(door, peer, undefined),
+      ...answerHeaders(transport, peer, undefined),
       "content-length": String(Buffer.byteLength(body)),
       connection: "close",
     };

@@ -13,14 +13,14 @@ import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { addAccount } from "../e2e/support/accounts.ts";
 import { expectProblem, type Received, type Request, send } from "../e2e/support/problem.ts";
 import { chunkedBody } from "../support/chunked-body.ts";
-import { bodyParts, type DoorGateway, startDoorGateway } from "./door-gateway.ts";
+import { bodyParts, startTransportGateway, type TransportGateway } from "./transport-gateway.ts";
 
 const run = promisify(execFile);
 const mebibyte = 1024 * 1024;
 
-let gateway: DoorGateway;
+let gateway: TransportGateway;
 beforeAll(async () => {
-  gateway = await startDoorGateway({
+  gateway = await startTransportGateway({
     CORS_ORIGINS: "https://app.example",
     TRUSTED_PROXIES: "127.0.0.1",
   });
@@ -403,7 +403,7 @@ describe("a response", () => {
   });
 
   test("on GRPC_PORT has the rate limit of the client address that a trusted proxy sends", async () => {
-    const path = "/pilothouse.test.DoorService/PutFile";
+    const path = "/pilothouse.test.TransportService/PutFile";
     const from = async (address: string): Promise<number> => {
       const { headers } = await callGrpc(path, Buffer.alloc(0), { "x-forwarded-for": address });
       return Number(headers["x-ratelimit-remaining"]);
