@@ -125,13 +125,11 @@ test.each(ends)(
     const keyId = parseToken(key)?.id ?? "";
     await sql`update api_keys set ${sql.raw(change)} where id = ${keyId}`.execute(db.sql);
     const seen = await Promise.all(
-      opened
-        .flat()
-        .map(async ({ transportName, ended }) => ({
-          transportName,
-          slug: await ended,
-          late: performance.now() - changed > 5_000,
-        })),
+      opened.flat().map(async ({ transportName, ended }) => ({
+        transportName,
+        slug: await ended,
+        late: performance.now() - changed > 5_000,
+      })),
     );
     over.abort();
     expect(seen.filter((stream) => stream.slug !== slug || stream.late)).toEqual([]);

@@ -30,8 +30,7 @@ export function createOutcomes(sealer: Sealer) {
       outcome: Message | Failure,
     ): StoredOutcome {
       const seal = (bytes: Uint8Array) => sealer.seal(bytes, contextOf(request));
-      if (!(outcome instanceof Failure))
-        return { answer: seal(toBinary(output, outcome)), failure: null };
+      if (!(outcome instanceof Failure)) return { answer: seal(toBinary(output, outcome)), failure: null };
       const { slug, detail, extensions, errors } = outcome;
       const stored: StoredFailure = { slug, extensions, errors, ...(detail !== undefined && { detail }) };
       return { answer: null, failure: seal(Buffer.from(JSON.stringify(stored))) };
