@@ -20,6 +20,18 @@ const beginGap = 50;
 /** Milliseconds without further size changes before the screencast restarts. */
 const resizeGap = 100;
 
+/**
+ * Milliseconds between a new document and a restart of the screencast. The browser drops the frame in which the size of
+ * its surface changes, so 1 of 100 new tabs would keep showing the frame before.
+ */
+const documentGap = 500;
+
+/** Milliseconds to wait for the first frame before a restart, doubled at each restart. */
+const firstFrameGap = 500;
+
+/** Restarts after which a screencast without a first frame is left alone. */
+const maxSilentStarts = 6;
+
 /** Restarts after which a frame with a wrong size is accepted. */
 const maxAttempts = 3;
 
@@ -44,7 +56,11 @@ export class Screencast {
   #owed: number | undefined;
   #nextAt = 0;
   #timer: NodeJS.Timeout | undefined;
-  #resizeTimer: NodeJS.Timeout | undefined;
+  #restartTimer: NodeJS.Timeout | undefined;
+  /** Number of the tab's document. */
+  #document = 0;
+  /** Starts since the last frame. */
+  #silentStarts = 0;
   /** Restarts since the last frame of the right size. */
   #tries = 0;
   #last: LiveFrame | undefined;
@@ -68,11 +84,17 @@ export class Screencast {
   follow(): void {
     const page = this.#isOn ? this.#pages.shown : undefined;
     const tab = page?.isCrashed ? undefined : page?.tab;
-    if (tab === this.#tab) return;
+    if (tab === this.#tab) {
+      if (tab && tab.committed !== this.#document) this.#restartIn(documentGap);
+      this.#document = tab?.committed ?? 0;
+      return;
+    }
     this.#stop();
     this.#last = undefined;
     this.#tab = tab;
-    if (tab) this.#begin(tab);
+    this.#document = tab?.committed ?? 0;
+    this.#silentStarts = 0;
+    if (tab) this.#start(tab);
   }
 
   /** Acknowledges the last frame when the next frame is due and needed. */
@@ -91,9 +113,17 @@ export class Screencast {
   #stop(): void {
     if (this.#tab) send(this.#tab.session.send("Page.stopScreencast"));
     clearTimeout(this.#timer);
-    clearTimeout(this.#resizeTimer);
+    clearTimeout(this.#restartTimer);
     this.#tab = undefined;
     this.#owed = undefined;
+  }
+
+  /** Starts the screencast, and starts it again if no first frame arrives. */
+  #start(tab: Tab): void {
+    this.#begin(tab);
+    if (this.#silentStarts === maxSilentStarts) return;
+    this.#restartIn(firstFrameGap * 2 ** this.#silentStarts, () => this.#silentStarts > 0);
+    this.#silentStarts += 1;
   }
 
   #begin(tab: Tab): void {
@@ -101,7 +131,11 @@ export class Screencast {
     if (!this.#subscribed.has(session)) {
       this.#subscribed.add(session);
       session.on("Page.screencastFrame", (frame) => this.#take(session, frame));
-      session.on("Page.frameResized", () => this.#startAnew(session));
+      session.on("Page.frameResized", () => {
+        if (session !== this.#tab?.session) return;
+        this.#tries = 0;
+        this.#restartIn(resizeGap);
+      });
     }
     // The page is brought to the front: in a browser with windows, background tabs render nothing.
     send(session.send("Page.bringToFront"));
@@ -112,17 +146,18 @@ export class Screencast {
   }
 
   /**
-   * Restarts the screencast after a size change. 1 of 20 frames after such a change never arrives, and a static page
-   * would send no other frame.
+   * Restarts the screencast later, if a condition holds then. 1 of 20 frames after a change of size never arrives, and a
+   * static page would send no other frame.
    */
-  #startAnew(session: CdpSession, tries = 0): void {
-    if (session !== this.#tab?.session) return;
-    clearTimeout(this.#resizeTimer);
-    this.#resizeTimer = setTimeout(() => {
-      this.#tries = tries;
+  #restartIn(ms: number, isNeeded = () => true): void {
+    clearTimeout(this.#restartTimer);
+    this.#restartTimer = setTimeout(() => {
+      if (!isNeeded()) return;
+      const tab = this.#tab;
       this.#stop();
-      this.follow();
-    }, resizeGap);
+      this.#tab = tab;
+      if (tab) this.#start(tab);
+    }, ms);
   }
 
   #take(session: CdpSession, { data, metadata, sessionId }: ShownFrame): void {
@@ -135,9 +170,11 @@ export class Screencast {
     else if (this.#tries < maxAttempts) {
       // Frames of the wrong size are dropped: the first frames of a new page may show its initial window size, which
       // would misplace clicks.
-      this.#startAnew(session, this.#tries + 1);
+      this.#tries += 1;
+      this.#restartIn(resizeGap);
       return;
     }
+    this.#silentStarts = 0;
     this.#sequence += 1n;
     this.#last = create(LiveFrameSchema, {
       sequence: this.#sequence,
