@@ -21,9 +21,9 @@ export async function runProcess(running: Required<Part>, proven = async (): Pro
     await running.start();
     if (!stopping) await proven();
   } catch (error) {
-    const wasTold = stopping !== undefined;
+    const wasAsked = stopping !== undefined;
     await stop();
-    if (!wasTold) throw error;
+    if (!wasAsked) throw error;
   }
   return stopping === undefined;
 }

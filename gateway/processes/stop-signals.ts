@@ -5,11 +5,11 @@ const echoMs = 2_000;
 
 /** Calls `stop` on each SIGINT and SIGTERM. Calls `hurry` first if the first signal came more than `echoMs` earlier. */
 export function onStopSignals(from: EventEmitter, stop: () => void, hurry: () => void): void {
-  let toldAt: number | undefined;
+  let stopRequestedAt: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM"]) {
     from.on(signal, () => {
-      toldAt ??= performance.now();
-      if (performance.now() - toldAt > echoMs) hurry();
+      stopRequestedAt ??= performance.now();
+      if (performance.now() - stopRequestedAt > echoMs) hurry();
       stop();
     });
   }

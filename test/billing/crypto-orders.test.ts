@@ -63,8 +63,8 @@ test("an order can be quoted, opened, paid and settled, and its months apply", a
   const { tier, subscription } = await billingUntil(ada.rest, (billing) => billing.tier === "api_builder");
   expect([tier, subscription.payment_method]).toEqual(["api_builder", "crypto"]);
   expect(Date.parse(subscription.period_ends_at)).toBe(addMonths(Date.parse(subscription.period_started_at), 2));
-  const isTold = async () => (await eventsOf(ada, order.id)).length > 0;
-  expect(await waitUntil(isTold, { timeout: 20_000, every: 20 })).toBe(true);
+  const isReported = async () => (await eventsOf(ada, order.id)).length > 0;
+  expect(await waitUntil(isReported, { timeout: 20_000, every: 20 })).toBe(true);
   expect(await eventsOf(ada, order.id)).toEqual(["crypto.order.paid"]);
   await mailAbout(gateway.mailbox, ada.email, "Your order is paid");
 });

@@ -19,7 +19,7 @@ interface Scene {
   readonly id: string;
   readonly worker: WorkerProcess;
   /** Time just before SIGTERM was sent. */
-  readonly toldAt: number;
+  readonly drainedAt: number;
   create(): Promise<{ id: string }>;
   state(): Promise<unknown>;
   destroy(): Promise<unknown>;
@@ -52,7 +52,7 @@ async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Prom
     running,
     id,
     worker,
-    toldAt: Number(rows[0]?.now),
+    drainedAt: Number(rows[0]?.now),
     create: begin,
     state: () => sessions.getState(call(), create(GetSessionStateRequestSchema, { id })),
     destroy: () => sessions.destroy(call(), create(DestroySessionRequestSchema, { id })),
@@ -88,10 +88,10 @@ test("a worker that drains takes no new session, keeps its lease, and ends with 
 
 test("a worker whose drain time is up ends its remaining sessions as destroyed", async () => {
   await using stack = new AsyncDisposableStack();
-  const { worker, row, toldAt, endedAt } = await drainOne(4, stack);
+  const { worker, row, drainedAt, endedAt } = await drainOne(4, stack);
   expect(await worker.ended).toBe(0);
   expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
-  expect((await endedAt()) - toldAt).toBeGreaterThan(3_900);
+  expect((await endedAt()) - drainedAt).toBeGreaterThan(3_900);
 }, 120_000);
 
 test("a worker that drains ends at once on a second signal", async () => {

@@ -46,11 +46,11 @@ export const authTiming: Bench = {
 
 /** Inverts the verdict, because sources with the fault must miss the bar. */
 function asFault({ what, verdict, ...sides }: Row): Row {
-  const isTold = verdict.endsWith(missed);
+  const isWritten = verdict.endsWith(missed);
   return {
     ...sides,
     what: `${what}, without the decoy's hash`,
-    verdict: isTold ? `detected, as expected: ${verdict.replace(missed, "")}` : `NOT DETECTED: ${verdict}${missed}`,
+    verdict: isWritten ? `detected, as expected: ${verdict.replace(missed, "")}` : `NOT DETECTED: ${verdict}${missed}`,
   };
 }
 

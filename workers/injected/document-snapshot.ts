@@ -95,7 +95,7 @@ interface Place {
   /** Area outside of which nothing can become visible by scrolling. */
   readonly edge: Clip;
   /** Whether the text inside is already part of a line. */
-  readonly isTold: boolean;
+  readonly isWritten: boolean;
   readonly isHidden: boolean;
   readonly isPointer: boolean;
   readonly isInActive: boolean;
@@ -188,7 +188,7 @@ function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
 /** Visits the document in the order in which it is rendered. */
 function walkThrough(walk: Walk, clip: Clip): void {
   const whole = { left: -scrollX, top: -scrollY, right: Number.POSITIVE_INFINITY, bottom: Number.POSITIVE_INFINITY };
-  const start = { nodes: [document.documentElement], index: 0, clip, edge: whole, isTold: false, isHidden: false };
+  const start = { nodes: [document.documentElement], index: 0, clip, edge: whole, isWritten: false, isHidden: false };
   const places: Place[] = [{ ...start, isPointer: false, isInActive: false, isBlock: true, depth: 0 }];
   for (let place = places.at(-1); place; place = places.at(-1)) {
     const node = place.nodes[place.index];
@@ -236,7 +236,7 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
     depth: place.depth,
     clip: hides && isBlock && !clips.isRoot(element) ? clips.overlap(box, clip) : clip,
     edge: hides && !scrolls && isBlock && !clips.isRoot(element) ? clips.overlap(box, place.edge) : place.edge,
-    isTold: place.isTold,
+    isWritten: place.isWritten,
     isPointer: style.cursor === "pointer",
     isInActive: place.isInActive,
   };
@@ -277,19 +277,19 @@ function describe(walk: Walk, place: Place, inner: Place, element: Element, box:
       else if (canAct && (isAdded || options.find === "")) numberOf(kept, element, description);
       const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
       const isShort = roles.contentOf(element, 160).length < 160;
-      return isField ? undefined : { ...inner, isTold: isShort, isInActive: true };
+      return isField ? undefined : { ...inner, isWritten: isShort, isInActive: true };
     }
     if (element instanceof HTMLSelectElement) return undefined;
   }
   if (role === "heading" || role === "img") {
     const body = `${roles.describe(element)}${role === "heading" ? roles.stateOf(element) : ""}`;
-    if (!place.isTold && body.includes('"')) {
+    if (!place.isWritten && body.includes('"')) {
       endText(walk);
       addLine(walk, element, body);
     }
-    return role === "img" && element instanceof HTMLImageElement ? undefined : { ...inner, isTold: true };
+    return role === "img" && element instanceof HTMLImageElement ? undefined : { ...inner, isWritten: true };
   }
-  if (!roles.groupRoles.has(role) || place.isTold || !walk.isInView) return inner;
+  if (!roles.groupRoles.has(role) || place.isWritten || !walk.isInView) return inner;
   endText(walk);
   const name = roles.attribute(element, "aria-label", 160);
   walk.around.push({ element, line: name === "" ? role : `${role} ${quote(name, 160)}` });
@@ -339,7 +339,7 @@ function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): voi
 }
 
 function addText(walk: Walk, place: Place, node: Text): void {
-  if (place.isTold || place.isHidden || walk.text.length > 800) return;
+  if (place.isWritten || place.isHidden || walk.text.length > 800) return;
   walk.text += visibility.read(CharacterData.prototype, "data", node).slice(0, 4_000);
   walk.textNode ??= node;
 }

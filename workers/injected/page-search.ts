@@ -53,9 +53,9 @@ function mayName({ wanted }: Search, element: Element): boolean {
   if (isFrame(element)) return true;
   if (element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement) {
     const { type, value } = element;
-    const isTold = !/^(?:checkbox|radio|hidden|image|password)$/.test(type);
+    const isReadable = !/^(?:checkbox|radio|hidden|image|password)$/.test(type);
     const standard = type === "submit" ? "Submit" : type === "reset" ? "Reset" : "";
-    if (type === "file" || (isTold && mayBegin(wanted, value)) || mayBegin(wanted, standard)) return true;
+    if (type === "file" || (isReadable && mayBegin(wanted, value)) || mayBegin(wanted, standard)) return true;
   }
   if (!Element.prototype.hasAttributes.call(element)) return false;
   const names = ["aria-label", "alt", "placeholder", "title", "label"];

@@ -6,7 +6,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 const block = 512;
 
 /** Minimum charged per entry, so that many empty files count too. */
-const leastBytes = 32 * 1_024;
+const minBytes = 32 * 1_024;
 
 /** Entries examined before yielding to the event loop, at 10 µs each. */
 const atOnce = 500;
@@ -36,7 +36,7 @@ function sizeOf(path: string, directories: string[]): number {
     // An entry deleted during the walk counts as 0.
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found?.isDirectory()) directories.push(path);
-    return found ? Math.max(found.blocks * block, leastBytes) : 0;
+    return found ? Math.max(found.blocks * block, minBytes) : 0;
   } catch {
     return Number.POSITIVE_INFINITY;
   }

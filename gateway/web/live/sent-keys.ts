@@ -74,7 +74,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
   }
 
   /** Presses keys in order, and releases them in reverse. */
-  function strike(keys: readonly string[]): void {
+  function pressKey(keys: readonly string[]): void {
     for (const key of keys) push({ kind: "key_down", key });
     for (const key of keys.toReversed()) push({ kind: "key_up", key });
   }
@@ -109,7 +109,7 @@ export function attachKeyboard(parts: KeyboardParts): void {
     event.preventDefault();
     const text = event.data ?? event.dataTransfer?.getData("text/plain") ?? "";
     const { [event.inputType]: keys } = deedKeys;
-    if (keys) strike(keys);
+    if (keys) pressKey(keys);
     else if (text !== "" && event.inputType.startsWith("insert")) push({ kind: "text", text });
   });
   // Some keyboards ignore preventDefault and change the field.

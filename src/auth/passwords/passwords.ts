@@ -14,7 +14,7 @@ const atOnce = 4;
 const maxWaiting = { all: 250, ofAddress: 50 };
 
 /** Minimum zxcvbn score; 3 means more than 10^8 guesses against a stolen hash. */
-const leastScore = 3;
+const minScore = 3;
 
 /** Maximum characters to judge, because the time grows faster than their number. */
 const maxJudged = 64;
@@ -87,7 +87,7 @@ export function createPasswords(registry: Registry): Passwords {
       const known = [email, ...email.split(/[^a-z0-9]+/), "pilothouse"];
       const question = { password: canonical(password).slice(0, maxJudged), known };
       const { score, warning } = await judge(question, clientAddress);
-      if (score >= leastScore) return;
+      if (score >= minScore) return;
       const reason = warnings[warning] === undefined ? "" : `, since ${warnings[warning]}`;
       const detail = `is easily guessed${reason}: use four or more uncommon words, or a password manager`;
       throw failFields("validation-failed", { password: detail });
