@@ -92,6 +92,7 @@ CREATE TABLE workers (
   isolation text NOT NULL,
   unsandboxed boolean NOT NULL DEFAULT false,
   boot_id text NOT NULL,
+  release text NOT NULL DEFAULT ''::text,
   registered_at timestamp with time zone NOT NULL DEFAULT app_now(),
   CONSTRAINT workers_pkey PRIMARY KEY (id),
   CONSTRAINT workers_boot_id_key UNIQUE (boot_id)

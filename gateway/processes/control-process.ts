@@ -23,7 +23,11 @@ export async function runControl(config: Config): Promise<void> {
   const control = createControlPlane({ config, log, metrics, ...shared });
   const { isReady, fleet } = control;
   const internal = link ? {} : createInternalServer({ host: config.host, port: config.internalPort, isReady, metrics });
-  const isRunning = await runProcess(createLifetime([control, internal], log), fleet.workerUp);
+  const isRunning = await runProcess(
+    { role: "control", log },
+    createLifetime([control, internal], log),
+    fleet.workerUp,
+  );
   if (isRunning) link?.reportReady({}, { isReady, metrics });
 }
 

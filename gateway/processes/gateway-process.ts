@@ -43,7 +43,8 @@ export async function runGateway(config: Config): Promise<void> {
     start: async () => void (await Promise.all([config.role !== "jobs" && gateway.prepareDocuments(), app.start()])),
     stop: () => app.stop(),
   };
-  if (!(await runProcess(createLifetime([preparing, offering, gateway], app.log)))) return;
+  const running = createLifetime([preparing, offering, gateway], app.log);
+  if (!(await runProcess({ role: "gateway", log: app.log }, running))) return;
   const readiness = demo ? { demoPort: demo.port, welcome: firstLines(app, demo, tryPath) } : {};
   link?.reportReady(readiness, { isReady: () => gateway.isReady(), metrics: app.metrics });
 }

@@ -101,6 +101,7 @@ export async function runSupervisor(config: Config): Promise<void> {
   // The processes load their programs while PostgreSQL starts.
   const loading = { start: () => void children.start().catch(() => undefined), stop: children.stop };
   const isRunning = await runProcess(
+    { role: "supervisor", log },
     createLifetime([createInstanceRecord(config), loading, database, children, internal], log),
   );
   if (isRunning) process.stdout.write(welcome);

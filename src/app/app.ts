@@ -136,7 +136,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const { bus, buckets, streamSlots } = shared;
   const { database, onFatal = endProcess } = options;
   const target = database ?? databaseTarget(config);
-  const readying = half === "all" ? "migrate" : "await";
+  const readying = half === "all" && config.migrates ? "migrate" : "await";
   const storage = openStorage(target, log, migrations, { readying });
   const { db } = storage;
   const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;

@@ -57,7 +57,8 @@ export interface ControlPlaneOptions {
 export function createControlPlane({ config, log, metrics, bus, busPart = {} }: ControlPlaneOptions): ControlPlane {
   const clock = systemClock;
   const ids = createIds(clock);
-  const storage = openStorage(databaseTarget(config), log, migrations, { readying: "migrate", poolSize });
+  const readying = config.migrates ? "migrate" : "await";
+  const storage = openStorage(databaseTarget(config), log, migrations, { readying, poolSize });
   const { db } = storage;
   const base = { config, db, bus, ids, clock, log, metrics };
   const events = createEventLog(base);

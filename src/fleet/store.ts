@@ -17,6 +17,7 @@ export interface WorkerRegistration {
   readonly isolation: string;
   readonly unsandboxed: boolean;
   readonly bootId: string;
+  readonly release: string;
   readonly incarnation: bigint;
 }
 
@@ -55,6 +56,7 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
     isolation: worker.isolation,
     unsandboxed: worker.unsandboxed,
     boot_id: worker.bootId,
+    release: worker.release,
     registered_at: sql<Date>`app_now()`,
   };
   await tx.sql

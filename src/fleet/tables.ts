@@ -13,6 +13,8 @@ export interface WorkersTable {
   /** Whether browsers run without Chromium's sandbox. */
   unsandboxed: Generated<boolean>;
   boot_id: string;
+  /** Release of the worker, such as `0.2.0`. */
+  release: Generated<string>;
   registered_at: Stamp;
 }
 
@@ -60,6 +62,7 @@ export const fleetMigrations: Migrations = {
       isolation text not null,
       unsandboxed boolean not null default false,
       boot_id text not null unique,
+      release text not null default '',
       registered_at timestamptz not null default app_now()
     )`,
     `create table worker_leases (

@@ -236,9 +236,9 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       assertSound(request);
       const admission = await db.transaction(async (tx) => {
         const admitted = await admit(tx, request);
-        const { address, runtimes, slots, bootId, isolation, unsandboxed } = request;
+        const { address, runtimes, slots, bootId, isolation, unsandboxed, release } = request;
         const isolationName = isolationNames[isolation] ?? "unknown";
-        const described = { address, runtimes, slots, bootId, isolation: isolationName, unsandboxed };
+        const described = { address, runtimes, slots, bootId, isolation: isolationName, unsandboxed, release };
         await saveWorker(tx, { ...admitted, ...described });
         if (admitted.restarted) {
           const end = { reason: "worker_lost", detail: "the worker was restarted" } as const;
@@ -248,7 +248,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
         return admitted;
       });
       const { id, incarnation } = admission;
-      log.info({ worker_id: id, incarnation: Number(incarnation), slots: request.slots }, "worker registered");
+      const { slots, release } = request;
+      log.info({ worker_id: id, incarnation: Number(incarnation), slots, release }, "worker registered");
       return create(RegisterResponseSchema, { workerId: id, workerSecret: admission.newSecret, incarnation, leaseMs });
     },
     async heartbeat(metadata, request) {

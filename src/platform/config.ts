@@ -64,6 +64,8 @@ export interface Config {
   readonly errorsBase: string;
   readonly dataDir: string;
   readonly databaseUrl: string | undefined;
+  /** Whether control processes run migrations. If not, they wait for `npm run admin -- migrate`. */
+  readonly migrates: boolean;
   readonly redisUrl: string | undefined;
   readonly role: ProcessRole;
   readonly workerToken: string | undefined;
@@ -268,6 +270,7 @@ export function readConfig(
     errorsBase: read.url("ERRORS_BASE", ["http:", "https:"]) ?? `${publicUrl}/errors`,
     dataDir: readDataDir(env, owner, embedded),
     databaseUrl,
+    migrates: read.oneOf("MIGRATE", ["on", "off"], "on") === "on",
     redisUrl,
     role,
     workerToken: readWorkerToken(read, !embedded && (redisUrl === undefined || role === "control")),

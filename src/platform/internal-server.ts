@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { Registry } from "prom-client";
 import { hostName, isLoopback } from "./loopback.ts";
+import { releaseVersion } from "./release.ts";
 
 /** Options of a process's internal port. */
 export interface InternalServerOptions {
@@ -10,7 +11,7 @@ export interface InternalServerOptions {
   /** Returns whether the process accepts requests or sessions. */
   isReady(): boolean | Promise<boolean>;
   readonly metrics: Pick<Registry, "contentType" | "metrics">;
-  /** Lines that `/healthz` adds to `ok`. */
+  /** Lines that `/healthz` adds to `ok` and the release. */
   readonly about?: string;
 }
 
@@ -36,7 +37,7 @@ export function createInternalServer({
   about = "",
 }: InternalServerOptions): InternalServer {
   const answers: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
-    "/healthz": () => ({ status: 200, body: `ok\n${about}` }),
+    "/healthz": () => ({ status: 200, body: `ok\nrelease ${releaseVersion}\n${about}` }),
     "/readyz": async () =>
       (await isReady()) ? { status: 200, body: "ready\n" } : { status: 503, body: "not ready\n" },
     "/metrics": async () => ({ status: 200, type: metrics.contentType, body: await metrics.metrics() }),

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { CreateSessionRequestSchema, DestroySessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { releaseVersion } from "../../src/platform/release.ts";
 import { executables } from "../isolation/world.ts";
 import { freePorts } from "../support/free-port.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
@@ -35,14 +36,18 @@ test("a worker reports its isolation and is not ready while it cannot launch bro
     app.db.sql
       .selectFrom("workers")
       .innerJoin("worker_leases", "worker_id", "id")
-      .select(["isolation", "unsandboxed", "launches_fail"])
+      .select(["isolation", "unsandboxed", "launches_fail", "release"])
       .executeTakeFirst();
 
   await expect.poll(readiness, patience).toBe(200);
-  expect(await (await ask("/healthz")).text()).toBe("ok\nisolation flags\nbrowser sandbox off\n");
-  const metric = 'pilothouse_worker_isolation{isolation="flags",browser_sandbox="off"} 1';
-  expect(await (await ask("/metrics")).text()).toContain(metric);
-  expect(await row()).toEqual({ isolation: "flags", unsandboxed: true, launches_fail: false });
+  expect(await (await ask("/healthz")).text()).toBe(
+    `ok\nrelease ${releaseVersion}\nisolation flags\nbrowser sandbox off\n`,
+  );
+  const metrics = await (await ask("/metrics")).text();
+  expect(metrics).toContain('pilothouse_worker_isolation{isolation="flags",browser_sandbox="off"} 1');
+  expect(metrics).toContain(`pilothouse_build_info{release="${releaseVersion}",node="${process.version}"} 1`);
+  expect(await row()).toEqual({ isolation: "flags", unsandboxed: true, launches_fail: false, release: releaseVersion });
+  expect(worker.output()).toContain(`"release":"${releaseVersion}"`);
   expect(worker.output()).toContain("browsers run without Chromium's sandbox (BROWSER_SANDBOX=off)");
 
   // The session uses the browser of the probe. The next launch fails.

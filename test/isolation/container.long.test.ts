@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { expect, onTestFinished, test } from "vitest";
 import { CreateSessionRequestSchema, SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { releaseVersion } from "../../src/platform/release.ts";
 import { makeDataDirectory, startTestDatabase } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
@@ -88,7 +89,9 @@ test("uid 1000 with the documented profile runs with namespace and sandbox", { t
       (answer) => answer.text(),
       () => said(),
     );
-  await expect.poll(health, { timeout: 90_000, interval: 500 }).toBe("ok\nisolation namespace\nbrowser sandbox on\n");
+  await expect
+    .poll(health, { timeout: 90_000, interval: 500 })
+    .toBe(`ok\nrelease ${releaseVersion}\nisolation namespace\nbrowser sandbox on\n`);
   const call = await running.caller();
   const session = await running.sessions.create(call(), create(CreateSessionRequestSchema, {}));
   expect(session.status).toBe(SessionStatus.LIVE);

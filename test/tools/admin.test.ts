@@ -1,12 +1,16 @@
 import { spawnSync } from "node:child_process";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { migrations } from "../../src/app/migrations.ts";
 import { keyBearers } from "../../src/identity/api-keys/key-bearer.ts";
 import { type Bearers, createBearers } from "../../src/identity/bearers.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
+import { openDatabase } from "../../src/platform/postgres/database.ts";
+import { releaseVersion } from "../../src/platform/release.ts";
 import { runAdminHere } from "../support/admin.ts";
-import { silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
+import { databaseUrl, silentLog, startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startSessionsApp } from "../support/sessions-app.ts";
 
 let database: TestDatabase;
@@ -166,6 +170,27 @@ test("publishes a revision of the terms once, and writes it into the audit log o
       actor_kind: "operator",
     },
   ]);
+});
+
+test("migrate applies missing migrations, and accepts a database of a later release", async () => {
+  await sql`create database to_migrate`.execute(database.db.sql);
+  const url = databaseUrl(database.socketDirectory, "to_migrate");
+  onTestFinished(async () => void (await sql`drop database to_migrate with (force)`.execute(database.db.sql)));
+  const env = { DATABASE_URL: url, MIGRATE: "off" };
+  expect(await runAdminHere(env, "list-accounts")).toMatchObject({ status: 1 });
+  const migrate = () => runAdminHere(env, "migrate");
+  const applied = {
+    status: 0,
+    stderr: "",
+    stdout: expect.stringContaining(`migrations of release ${releaseVersion}: 001-`),
+  };
+  expect(await migrate()).toEqual(applied);
+  expect(await runAdminHere(env, "list-accounts")).toMatchObject({ status: 0, stderr: "" });
+  expect(await migrate()).toMatchObject({ status: 0, stdout: expect.stringContaining("nothing to do") });
+  const db = openDatabase({ url }, silentLog, 1);
+  onTestFinished(() => db.close());
+  await db.migrate({ ...migrations, "999-later": [] });
+  expect(await migrate()).toMatchObject({ status: 0, stdout: expect.stringMatching(/later release .*\(999-later\)/) });
 });
 
 test("works next to a running service of embedded mode, and reports when there is none", async () => {

@@ -58,18 +58,26 @@ async function openBus(url: string | undefined, stack: AsyncDisposableStack): Pr
   return bus;
 }
 
-/** Runs a command against the running service of an environment, or on its stopped database. */
-export async function asOperator<T>(env: Environment, run: (operator: Operator) => Promise<T>): Promise<T> {
+/** Runs a function with the database of an environment. Throws StartRefused if the embedded PostgreSQL is stopped. */
+export async function withDatabase<T>(env: Environment, run: (db: Database) => Promise<T>): Promise<T> {
   await using stack = new AsyncDisposableStack();
-  const ids = createIds(systemClock);
   const db = openDatabase(findDatabase(env), createLog("warn"), 2);
   stack.defer(() => db.close());
-  await db.migrate(migrations).catch((error: unknown) => {
+  return await run(db).catch((error: unknown) => {
     if (env.DATABASE_URL || !isAbsent(error)) throw error;
     throw new StartRefused("no service runs on DATA_DIR; start it with `npm start`, then run this command again");
   });
-  const bus = await openBus(env.REDIS_URL, stack);
-  return await run({ db, bus, ids, audit: createAuditLog({ db, ids }) });
+}
+
+/** Runs a command against the service of an environment. Migrates its database unless MIGRATE is `off`. */
+export async function asOperator<T>(env: Environment, run: (operator: Operator) => Promise<T>): Promise<T> {
+  return withDatabase(env, async (db) => {
+    if (env.MIGRATE !== "off") await db.migrate(migrations);
+    const ids = createIds(systemClock);
+    await using stack = new AsyncDisposableStack();
+    const bus = await openBus(env.REDIS_URL, stack);
+    return await run({ db, bus, ids, audit: createAuditLog({ db, ids }) });
+  });
 }
 
 /** Returns whether the embedded PostgreSQL is not running. */

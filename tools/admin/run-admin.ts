@@ -8,6 +8,7 @@ import { createKey } from "./create-key.ts";
 import { disableAccount, enableAccount } from "./disable-account.ts";
 import { closeIncident, maintenance, openIncident, updateIncident } from "./incident.ts";
 import { listAll } from "./list-accounts.ts";
+import { migrateDatabase } from "./migrate.ts";
 import { extend, listMoney, refund, returnMoney } from "./money.ts";
 import { endOverride, setOverride } from "./override.ts";
 import { publishTerms } from "./publish-terms.ts";
@@ -32,6 +33,7 @@ const commands: Readonly<Record<string, AdminCommand>> = {
   refund,
   return: returnMoney,
   extend,
+  migrate: migrateDatabase,
   "copy-database": copyEmbedded,
 };
 

@@ -11,6 +11,7 @@ import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
+import { releaseVersion } from "../../src/platform/release.ts";
 import type { Log } from "../base/log.ts";
 import type { ProfileStore } from "../profiles/profile-store.ts";
 import type { SessionTable } from "../session/session-table.ts";
@@ -145,6 +146,7 @@ export class FleetLink {
       runtimes: [...runtimes],
       workerToken: token,
       bootId: this.#bootId,
+      release: releaseVersion,
       ...this.#identity,
     });
     const answer = await control.call(ControlService.method.register, request, { timeoutMs: times.call });

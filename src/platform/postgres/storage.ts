@@ -100,7 +100,7 @@ export function openStorage(
     const missing = Object.keys(migrations).filter((name) => !applied.has(name));
     return missing.length === 0
       ? undefined
-      : `migration ${missing[0]} was not applied within ${times.ready / 1_000} s: start a control process`;
+      : `migration ${missing[0]} was not applied within ${times.ready / 1_000} s: start a control process without MIGRATE=off, or run \`npm run admin -- migrate\``;
   }
 
   async function awaitReady(findObstacle: () => Promise<string | undefined>): Promise<void> {

@@ -1,0 +1,15 @@
+import { Gauge, type Registry } from "prom-client";
+import packageJson from "../../package.json" with { type: "json" };
+
+/** Version of this release, such as `0.2.0`. */
+export const releaseVersion: string = packageJson.version;
+
+/** Registers `pilothouse_build_info`, whose labels are the versions of a process. */
+export function addBuildInfo(registry: Registry): void {
+  new Gauge({
+    name: "pilothouse_build_info",
+    help: "Always 1. The labels are the versions of the process.",
+    labelNames: ["release", "node"],
+    registers: [registry],
+  }).set({ release: releaseVersion, node: process.version }, 1);
+}
