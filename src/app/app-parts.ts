@@ -1,6 +1,7 @@
 import type { Registry } from "prom-client";
 import type { Models } from "../agents/llm/models.ts";
 import type { AgentTurns } from "../agents/turns/agent-turns.ts";
+import type { TurnMetrics } from "../agents/turns/turn-metrics.ts";
 import type { Logins } from "../auth/logins/logins.ts";
 import type { CountTry } from "../auth/logins/network-throttles.ts";
 import type { ProvePassword } from "../auth/passwords/password-proof.ts";
@@ -58,6 +59,7 @@ export interface AppParts {
   readonly sender: Sender;
   readonly models: Models;
   readonly turns: AgentTurns;
+  readonly turnMetrics: TurnMetrics;
   readonly throttles: Throttles;
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;

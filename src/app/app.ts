@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Registry } from "prom-client";
 import { createModels } from "../agents/llm/models.ts";
 import { createAgentTurns } from "../agents/turns/agent-turns.ts";
+import { createTurnMetrics } from "../agents/turns/turn-metrics.ts";
 import { createAuditLog } from "../audit/audit-log.ts";
 import { createLogins } from "../auth/logins/logins.ts";
 import { createNetworkThrottles } from "../auth/logins/network-throttles.ts";
@@ -197,7 +198,21 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const audit = createAuditLog({ db, ids });
   const controlHeartbeats = createControlHeartbeats({ db, clock, log });
   const guests = createRoomGuests({ sessions, bearers, ids, config });
-  const turns = createAgentTurns({ config, db, events, bus, ids, clock, log, sealer, sessions, models, jobQueues });
+  const turnMetrics = createTurnMetrics(metrics);
+  const turns = createAgentTurns({
+    config,
+    db,
+    events,
+    bus,
+    ids,
+    clock,
+    log,
+    sealer,
+    sessions,
+    models,
+    jobQueues,
+    turnMetrics,
+  });
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
     config,
@@ -220,6 +235,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     sender,
     models,
     turns,
+    turnMetrics,
     profiles,
     sessions,
     ...people,

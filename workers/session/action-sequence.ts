@@ -55,8 +55,12 @@ export async function observeAfter(before: SequenceScene, options: ObserveOption
   const { progress, pages } = before;
   const scene = { ...before, sessionPage: pages.active };
   try {
+    const begunAt = performance.now();
     await waitUntilSettled(scene);
-    return await observe(scene, options);
+    const settlingMs = Math.round(performance.now() - begunAt);
+    const observation = await observe(scene, options);
+    observation.settlingMs = settlingMs;
+    return observation;
   } catch (thrown) {
     if (progress.signal.aborted) throw thrown;
     return undefined;

@@ -37,6 +37,7 @@ export function toLlmKeyMessage(row: LlmKeyRow): ByokLlmKey {
     createdAt: timestampFromDate(row.created_at),
     ...(row.base_url !== null && { baseUrl: row.base_url }),
     ...(row.model !== null && { model: row.model }),
+    vision: row.vision ?? row.provider !== "openai_compatible",
     ...(row.tested_at && { testedAt: timestampFromDate(row.tested_at) }),
     ...(row.test_ok !== null && { testOk: row.test_ok }),
     ...(row.last_used_at && { lastUsedAt: timestampFromDate(row.last_used_at) }),

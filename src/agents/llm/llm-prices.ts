@@ -62,7 +62,7 @@ const prices: Readonly<Partial<Record<StoredProvider, Readonly<Record<string, Mo
 
 /** Price of a call by prompt length; undefined if unknown. Dated releases cost the same as their model. */
 export function llmPriceOf(
-  { source, provider, model }: Payer,
+  { source, provider, model }: Omit<Payer, "vision">,
   bundled: BundledLlmConfig | undefined,
   promptTokens = 0,
 ): LlmPrice | undefined {

@@ -17,6 +17,8 @@ export interface Payer {
   readonly provider: StoredProvider;
   /** Model name of the provider. */
   readonly model: string;
+  /** Whether the model accepts pictures. */
+  readonly vision: boolean;
 }
 
 export interface PayerParts {
@@ -63,11 +65,17 @@ export async function choosePayer(
       throw failFields("bad-request", {
         model: "must name the provider of the key in x-byok-llm-api-key, as anthropic/claude-haiku-4-5 does",
       });
-    return { source: "header", provider, model: modelOf(provider, wanted.model, key?.model) };
+    const vision = visionOf(provider, key);
+    return { source: "header", provider, model: modelOf(provider, wanted.model, key?.model), vision };
   }
   if (key && isFor(key, wanted.provider)) {
     const { provider } = key;
-    return { source: "byok", provider, model: modelOf(provider, wanted.model, key.model) };
+    return {
+      source: "byok",
+      provider,
+      model: modelOf(provider, wanted.model, key.model),
+      vision: visionOf(provider, key),
+    };
   }
   const { bundledLlm: bundled } = config;
   if (!bundled)
@@ -96,7 +104,14 @@ export async function choosePayer(
   const month = monthAt(clock.now());
   const spent = await readSpending(db, accountId, month);
   if (spent >= capOf(settings) * perCent) throw capReached(capOf(settings), month);
-  return { source: "bundled", provider: bundled.provider, model: bundled.model };
+  const vision = visionOf(bundled.provider, undefined);
+  return { source: "bundled", provider: bundled.provider, model: bundled.model, vision };
+}
+
+/** Returns the stored setting for the provider. By default the models of named providers accept pictures. */
+function visionOf(provider: StoredProvider, key: LlmKeyRow | undefined): boolean {
+  const stored = key?.provider === provider ? key.vision : null;
+  return stored ?? provider !== "openai_compatible";
 }
 
 const isFor = (key: LlmKeyRow, provider: StoredProvider | undefined): boolean =>

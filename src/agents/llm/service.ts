@@ -80,7 +80,7 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
   async function putKey(call: Call, request: PutByokLlmKeyRequest) {
     assertMayChange(call);
     const { accountId } = call.principal;
-    const { apiKey, baseUrl, model } = request;
+    const { apiKey, baseUrl, model, vision } = request;
     const provider = toStoredProvider(request.provider);
     // Other characters would break the authorization header.
     if (!/^[\x21-\x7e]+$/.test(apiKey))
@@ -94,6 +94,7 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
         provider,
         base_url: baseUrl ?? null,
         model: model ?? null,
+        vision: vision ?? null,
         api_key: sealLlmKey(sealer, accountId, apiKey),
         key_suffix: apiKey.slice(-suffixLength),
         created_at: new Date(clock.now()),

@@ -10,6 +10,8 @@ export interface LlmKeysTable {
   key_suffix: string;
   base_url: string | null;
   model: string | null;
+  /** Whether the model accepts pictures; null for the default of the provider. */
+  vision: boolean | null;
   created_at: Date;
   tested_at: Date | null;
   test_ok: boolean | null;
@@ -71,4 +73,5 @@ export const llmMigrations: Migrations = {
       primary key (account_id, month)
     )`,
   ],
+  "104-llm-vision": ["alter table llm_keys add column vision boolean"],
 };

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { AssistantModelMessage, ModelMessage, ToolModelMessage } from "ai";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 
@@ -9,82 +8,61 @@ export interface ToolCall {
   readonly input: unknown;
 }
 
+/** A message of a conversation. `isNote`: the service wrote this user message, not the person. */
+export type ConversationMessage = ModelMessage & { readonly isNote?: true };
+
 const contextOf = (accountId: string) => ({ accountId, purpose: "agent-message" });
 
 /** Encrypts a message. Page content and the person's text are readable to the LLM provider only. */
-export function sealMessage(sealer: Sealer, accountId: string, message: ModelMessage): Buffer {
+export function sealMessage(sealer: Sealer, accountId: string, message: ConversationMessage): Buffer {
   return sealer.seal(Buffer.from(JSON.stringify(message)), contextOf(accountId));
 }
 
-export function openMessage(sealer: Sealer, accountId: string, sealed: Buffer): ModelMessage {
+export function openMessage(sealer: Sealer, accountId: string, sealed: Buffer): ConversationMessage {
   // Cast: only `sealMessage` writes this JSON.
-  return JSON.parse(sealer.open(sealed, contextOf(accountId)).toString()) as ModelMessage;
+  return JSON.parse(sealer.open(sealed, contextOf(accountId)).toString()) as ConversationMessage;
 }
 
-const callsOf = ({ content }: AssistantModelMessage): ToolCall[] =>
+/** Creates a message of the service to the model. */
+export const noteMessage = (text: string): ConversationMessage => ({
+  role: "user",
+  content: `[The service tells you] ${text}`,
+  isNote: true,
+});
+
+export const callsOf = ({ content }: AssistantModelMessage): ToolCall[] =>
   typeof content === "string"
     ? []
     : content.flatMap((part) =>
         part.type === "tool-call" ? { id: part.toolCallId, name: part.toolName, input: part.input } : [],
       );
 
-const resultIdsOf = ({ content }: ToolModelMessage): string[] =>
+export const resultIdsOf = ({ content }: ToolModelMessage): string[] =>
   content.flatMap((part) => (part.type === "tool-result" ? part.toolCallId : []));
 
-/** Tool calls without a result, in order. */
-export function pendingToolCalls(messages: readonly ModelMessage[]): ToolCall[] {
+/** Returns whether a response has a call without a result. */
+export const hasOpenCalls = (messages: readonly ModelMessage[]): boolean => {
   const done = new Set(messages.flatMap((message) => (message.role === "tool" ? resultIdsOf(message) : [])));
-  return messages
-    .flatMap((message) => (message.role === "assistant" ? callsOf(message) : []))
-    .filter(({ id }) => !done.has(id));
-}
-
-/**
- * Replaces call identifiers that earlier messages already use. Some providers restart numbering in each response, so a
- * new call could be mistaken for an earlier call that has a result.
- */
-export function withOwnIds(answer: readonly ModelMessage[], earlier: readonly ModelMessage[]): ModelMessage[] {
-  const taken = new Set(
-    earlier.flatMap((message) => (message.role === "assistant" ? callsOf(message) : [])).map(({ id }) => id),
-  );
-  const own = new Map<string, string>();
-  const rename = (id: string): string => {
-    own.set(id, taken.has(id) ? randomUUID() : id);
-    taken.add(id);
-    return own.get(id) ?? id;
-  };
-  return answer.map((message) => {
-    if (message.role === "assistant" && typeof message.content !== "string") {
-      const content = message.content.map((part) =>
-        part.type === "tool-call" ? { ...part, toolCallId: rename(part.toolCallId) } : part,
-      );
-      return { ...message, content };
-    }
-    if (message.role !== "tool") return message;
-    const content = message.content.map((part) =>
-      part.type === "tool-result" ? { ...part, toolCallId: own.get(part.toolCallId) ?? part.toolCallId } : part,
-    );
-    return { ...message, content };
-  });
-}
+  return messages.some((message) => message.role === "assistant" && callsOf(message).some(({ id }) => !done.has(id)));
+};
 
 type Output = Extract<ToolModelMessage["content"][number], { readonly type: "tool-result" }>["output"];
 
 /** Text of a tool result, without its picture. */
-function textOfOutput(output: Output): string {
+export function textOfOutput(output: Output): string {
   if (output.type === "text") return output.value;
   if (output.type !== "content") return "";
   return output.value.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
-const textsOf = ({ role, content }: ModelMessage): string[] => {
+export const textsOf = ({ role, content }: ModelMessage): string[] => {
   if (typeof content === "string") return [content];
   if (role !== "tool") return [];
   return content.flatMap((part) => (part.type === "tool-result" ? textOfOutput(part.output) : []));
 };
 
-/** Role and name of an element, from the last look that showed the element; never its value. */
-export function describeElement(messages: readonly ModelMessage[], ref: string): string | undefined {
+/** Role and name of an element, from the last message that shows the element; never its value. */
+export function describeIn(messages: readonly ModelMessage[], ref: string): string | undefined {
   if (!/^s\d+e\d+$/.test(ref)) return undefined;
   const line = new RegExp(`^ *[-*] (\\w+(?: "(?:[^"\\\\]|\\\\.)*")?) ref=${ref}\\b`, "m");
   for (const message of messages.toReversed()) {
@@ -105,6 +83,31 @@ export function resultMessage({ id, name }: ToolCall, text: string, picture?: Ui
   return { role: "tool", content: [{ type: "tool-result", toolCallId: id, toolName: name, output }] };
 }
 
+/**
+ * Moves the pictures of results into a user message behind the results: an OpenAI-compatible provider would receive the
+ * picture of a result as text.
+ */
+export function withPicturesApart(messages: readonly ModelMessage[]): ModelMessage[] {
+  return messages.flatMap((message): ModelMessage[] => {
+    if (message.role !== "tool") return [message];
+    const files = message.content.flatMap((part) =>
+      part.type === "tool-result" && part.output.type === "content"
+        ? part.output.value.filter((each) => each.type === "file")
+        : [],
+    );
+    if (files.length === 0) return [message];
+    const content = message.content.map((part) =>
+      part.type === "tool-result" && part.output.type === "content"
+        ? { ...part, output: { type: "text" as const, value: textOfOutput(part.output) } }
+        : part,
+    );
+    return [
+      { ...message, content },
+      { role: "user", content: files.map(({ data, mediaType }) => ({ type: "file" as const, data, mediaType })) },
+    ];
+  });
+}
+
 /** Minimum bytes per token of text (estimate). */
 const bytesPerToken = 3;
 /** Maximum tokens per picture (estimate). */
@@ -121,55 +124,5 @@ export function tokensOf(sent: unknown): number {
   return Math.ceil(Buffer.byteLength(text) / bytesPerToken) + pictures * tokensPerPicture;
 }
 
-/** Start of every look at a page. */
-export const pageMark = "<page ";
-
-/** Text that replaces an old look. */
-const folded = "<page folded: an older look, no longer valid>";
-
-/**
- * Folding of old looks: at least `min` stay, and `step` are folded at a time, to keep the provider's cache valid.
- * Five sixths of the input of long turns comes from that cache. Eleven looks of 24 KiB stay below 100,000 tokens.
- */
-const kept = { min: 2, step: 10 };
-
-/** Builds the prompt: merges tool results of one response, and folds old looks. */
-export function toPrompt(messages: readonly ModelMessage[]): ModelMessage[] {
-  const merged: ModelMessage[] = [];
-  for (const message of messages) {
-    const last = merged.at(-1);
-    if (last?.role === "tool" && message.role === "tool")
-      merged[merged.length - 1] = { ...last, content: [...last.content, ...message.content] };
-    else merged.push(message);
-  }
-  const snapshots = merged.reduce((count, message) => count + countSnapshots(message), 0);
-  let foldable = Math.floor(Math.max(0, snapshots - kept.min) / kept.step) * kept.step;
-  return merged.map((message) => {
-    const here = countSnapshots(message);
-    if (here === 0 || foldable <= 0) return message;
-    foldable -= here;
-    return fold(message);
-  });
-}
-
-function countSnapshots(message: ModelMessage): number {
-  if (message.role === "user") return typeof message.content === "string" && message.content.includes(pageMark) ? 1 : 0;
-  if (message.role !== "tool") return 0;
-  return message.content.filter((part) => part.type === "tool-result" && hasSnapshot(part.output)).length;
-}
-
-const hasSnapshot = (output: Output): boolean => textOfOutput(output).includes(pageMark);
-
-const foldText = (text: string): string => text.slice(0, text.indexOf(pageMark)) + folded;
-
-function fold(message: ModelMessage): ModelMessage {
-  if (message.role === "user" && typeof message.content === "string")
-    return { ...message, content: foldText(message.content) };
-  if (message.role !== "tool") return message;
-  const content = message.content.map((part) =>
-    part.type === "tool-result" && hasSnapshot(part.output)
-      ? { ...part, output: { type: "text" as const, value: foldText(textOfOutput(part.output)) } }
-      : part,
-  );
-  return { ...message, content };
-}
+/** Start of every observation of a page, whose first line is JSON. */
+export const pageMark = "<page {";

@@ -1,22 +1,15 @@
-import type { JsonObject } from "@bufbuild/protobuf";
 import { jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
 import { type ModelFault, readModelFault } from "../llm/model-fault.ts";
 import { type LlmCredential, longestAnswer, type Models } from "../llm/models.ts";
 import type { LlmUsage } from "../llm/spending.ts";
-import { doneWith, recipeTools, rolePrompt, tools, variablesPrompt } from "./tools.ts";
+import type { ToolDescriptions } from "../prompts/tools.ts";
 
 export interface ModelRequest {
   readonly credential: LlmCredential;
   readonly model: string;
-  /** Instructions for all turns of the agent session. */
-  readonly instructions: string | null;
-  /** Names of secrets that the model may type without seeing them. */
-  readonly variables: readonly string[];
+  readonly system: string;
   readonly messages: ModelMessage[];
-  /** JSON Schema for the result of the turn. */
-  readonly outputSchema: JsonObject | null;
-  /** Whether the model may be asked to repair recipe steps. */
-  readonly hasRecipe: boolean;
+  readonly tools: ToolDescriptions;
 }
 
 export type ModelAnswer =
@@ -24,14 +17,14 @@ export type ModelAnswer =
   /** `isCharged`: the provider had started to respond, and charges for that. */
   | { readonly fault: ModelFault; readonly isCharged: boolean };
 
-/** Marks the last message, so that the provider caches everything before the next step. */
-const cachePoint = { anthropic: { cacheControl: { type: "ephemeral" as const } } };
-
-/** Disables storage at OpenAI, and so references to stored items. */
-const callOptions = { openai: { store: false } };
+/**
+ * Anthropic caches the whole request for the next step; a cache marker within the messages would change them from call to
+ * call. OpenAI stores nothing, and so gets no references to stored items.
+ */
+const callOptions = { anthropic: { cacheControl: { type: "ephemeral" as const } }, openai: { store: false } };
 
 /** Converts tool descriptions without `execute`: the turn runs the calls itself and records them. */
-const toToolSet = (described: Readonly<Record<string, { description: string; input: object }>>): ToolSet =>
+const toToolSet = (described: ToolDescriptions): ToolSet =>
   Object.fromEntries(
     Object.entries(described).map(([name, { description, input }]) => [
       name,
@@ -39,36 +32,17 @@ const toToolSet = (described: Readonly<Record<string, { description: string; inp
       tool({ description, inputSchema: jsonSchema(input as Parameters<typeof jsonSchema>[0]) }),
     ]),
   );
-const usualTools = toToolSet(tools);
-const allTools = toToolSet({ ...tools, ...recipeTools });
-
-function toolsOf({ hasRecipe, outputSchema }: ModelRequest): ToolSet {
-  const known = hasRecipe ? allTools : usualTools;
-  return outputSchema ? { ...known, ...toToolSet({ done: doneWith(outputSchema) }) } : known;
-}
-
-function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
-  const last = messages.at(-1);
-  return last ? [...messages.slice(0, -1), { ...last, providerOptions: cachePoint }] : messages;
-}
-
-/** System prompt of the agent session. */
-function instructionsOf({ instructions, variables }: ModelRequest): string {
-  const places = variables.map((name) => `{{${name}}}`).join(", ");
-  const instructionLines = instructions === null ? [] : [`The person has told you:\n${instructions}`];
-  return [rolePrompt, ...(variables.length > 0 ? [variablesPrompt(places)] : []), ...instructionLines].join("\n\n");
-}
 
 export async function askModel(models: Models, question: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
-  const { credential, model, messages } = question;
+  const { credential, model, system, messages, tools } = question;
   let fault: unknown;
   let hasBegun = false;
   try {
     const stream = streamText({
       model: await models.of(credential, model),
-      instructions: instructionsOf(question),
-      messages: withCachePoint(messages),
-      tools: toolsOf(question),
+      instructions: system,
+      messages,
+      tools: toToolSet(tools),
       maxOutputTokens: longestAnswer,
       maxRetries: 0,
       abortSignal: signal,

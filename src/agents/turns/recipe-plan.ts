@@ -59,7 +59,7 @@ export function mendingNote(
   { name, description, steps, first }: RecipePlan,
   index: number,
   why: string,
-  pageText: string,
+  page: string,
 ): string {
   const line = (step: RecipeStep, at: number, length: number): string => {
     const purpose = step.description === undefined ? "" : `  What is expected: ${cut(step.description, length)}`;
@@ -69,7 +69,7 @@ export function mendingNote(
   const number = index + first;
   // Escaped, because the cause may quote the page.
   const cause = defuse(JSON.stringify(why));
-  return `[The service tells you] A recipe is running: ${JSON.stringify(name)}${description === undefined ? "" : `: ${description}`}
+  return `A recipe is running: ${JSON.stringify(name)}${description === undefined ? "" : `: ${description}`}
 Its steps:
 ${steps.map((step, at) => line(step, at, longest.step)).join("\n")}
 
@@ -80,9 +80,9 @@ Repair it: do what this step was meant to do, and nothing of later steps. Then c
 step to run next: ${number + 1}, or ${number} to retry it. If it cannot be repaired, call done and say why, which ends the
 recipe.
 The page is now:
-${pageText}`;
+${page}`;
 }
 
 /** Message that tells the model that the recipe was completed. */
 export const doneNote = ({ name, steps }: RecipePlan): string =>
-  `[The service tells you] The recipe ${JSON.stringify(name)} was completed, all ${steps.length} steps of it.`;
+  `The recipe ${JSON.stringify(name)} was completed, all ${steps.length} steps of it.`;

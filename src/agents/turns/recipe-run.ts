@@ -16,11 +16,11 @@ import { toProblem } from "../../platform/problem.ts";
 import { collectCapture } from "../../sessions/commands/capture-file.ts";
 import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
-import { sealMessage, type ToolCall } from "./model-messages.ts";
+import { noteMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { doneNote, mendingNote, openPlan, type RecipePlan, shownOf } from "./recipe-plan.ts";
 import { beginAction, hasWaitingMessages, insertMessage, readAgent, type TurnRow, updateTurn } from "./store.ts";
 import type { RecipeProgress } from "./tables.ts";
-import { addToolResult, readFailure } from "./tool-call.ts";
+import { addToolResult, describePage, readFailure } from "./tool-call.ts";
 import { choosePayerColumns } from "./turn-columns.ts";
 import { endLockedTurn, entryOf, ownerOf } from "./turn-end.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
@@ -121,13 +121,6 @@ export async function takeRecipeStep(
   });
 }
 
-function describePage(run: Run): Promise<string> {
-  return run.page.describe(run.caller()).catch((error: unknown) => {
-    readFailure(run)(error);
-    return "It could not be observed.";
-  });
-}
-
 /** A failed step, and the message for the model. */
 interface Broken {
   readonly failure: Failure;
@@ -159,8 +152,8 @@ async function findPayer(parts: TurnParts, tx: Tx, { account_id: accountId, agen
   });
 }
 
-async function say({ sealer }: TurnParts, tx: Tx, turn: TurnRow, content: string): Promise<void> {
-  const sealed = sealMessage(sealer, turn.account_id, { role: "user", content });
+async function say({ sealer }: TurnParts, tx: Tx, turn: TurnRow, text: string): Promise<void> {
+  const sealed = sealMessage(sealer, turn.account_id, noteMessage(text));
   await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
 }
 

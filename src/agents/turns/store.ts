@@ -73,6 +73,20 @@ export function readMessages(db: Queryable, agentSessionId: string, after: numbe
   return found.orderBy("position").$narrowType<{ position: number }>().execute();
 }
 
+/** Reads the summaries of a conversation. */
+export function readSummaries(db: Queryable, agentSessionId: string) {
+  const summaries = db.sql.selectFrom("agent_summaries").select(["position", "sealed"]);
+  return summaries.where("agent_session_id", "=", agentSessionId).execute();
+}
+
+/** Records a summary of the messages up to a position. */
+export async function insertSummary(tx: Tx, summary: SealedMessage & { readonly position: number }): Promise<void> {
+  const { agentSessionId, turnId, position, sealed } = summary;
+  const row = { agent_session_id: agentSessionId, turn_id: turnId, position, sealed };
+  const insert = tx.sql.insertInto("agent_summaries").values(row);
+  await insert.onConflict((conflict) => conflict.doNothing()).execute();
+}
+
 /** Records the start of a tool call. Returns the earlier identifier if the call had started before. */
 export async function beginAction(tx: Tx, turnId: string, callId: string, id: string): Promise<string> {
   const begun = tx.sql.selectFrom("agent_actions").select("id").where("turn_id", "=", turnId);

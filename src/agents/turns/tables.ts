@@ -60,6 +60,18 @@ export interface AgentTurnsTable {
   cost: string | null;
   /** Milliseconds of work, excluding waits for a person. */
   worked_ms: Generated<string>;
+  /** Milliseconds of `worked_ms` spent in model calls. */
+  model_ms: Generated<string>;
+  /** Milliseconds of `worked_ms` in which the page settled after actions. */
+  settling_ms: Generated<string>;
+  /** Milliseconds in which the turn waited for a person. */
+  waiting_ms: Generated<string>;
+  /** Start of the present wait for a person. */
+  waiting_since: ColumnType<Date | null, undefined, Date | null>;
+  /** Version of the prompts; null until the first model call. */
+  prompt_version: ColumnType<number | null, undefined, number>;
+  /** Whether the model accepts pictures. */
+  vision: Generated<boolean>;
   /** Control epoch of the browser session as last reported to the model. */
   control_epoch: string | null;
   /** Deadline of a wait for a person. */
@@ -80,6 +92,14 @@ interface AgentMessagesTable {
   sealed: Buffer;
 }
 
+/** Summaries of conversations, encrypted. A summary replaces the older part of the messages up to `position`. */
+interface AgentSummariesTable {
+  agent_session_id: string;
+  position: number;
+  turn_id: string;
+  sealed: Buffer;
+}
+
 /** Tool calls that have started. */
 interface AgentActionsTable {
   /** Also the identifier of the transcript entry and of the worker's step. */
@@ -92,6 +112,7 @@ declare module "../../platform/postgres/schema.ts" {
   interface Schema {
     agent_turns: AgentTurnsTable;
     agent_messages: AgentMessagesTable;
+    agent_summaries: AgentSummariesTable;
     agent_actions: AgentActionsTable;
   }
 }
@@ -142,6 +163,22 @@ export const turnMigrations: Migrations = {
       turn_id text not null references agent_turns (id) on delete cascade,
       call_id text not null,
       unique (turn_id, call_id)
+    )`,
+  ],
+  "103-turn-figures": [
+    `alter table agent_turns
+      add column model_ms bigint not null default 0,
+      add column settling_ms bigint not null default 0,
+      add column waiting_ms bigint not null default 0,
+      add column waiting_since timestamptz,
+      add column prompt_version integer,
+      add column vision boolean not null default false`,
+    `create table agent_summaries (
+      agent_session_id text not null references agent_sessions (id) on delete cascade,
+      position integer not null,
+      turn_id text not null references agent_turns (id) on delete cascade,
+      sealed bytea not null,
+      primary key (agent_session_id, position)
     )`,
   ],
 };

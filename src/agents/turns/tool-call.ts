@@ -1,15 +1,16 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { ModelMessage } from "ai";
 import { addEntry } from "../../events/transcript.ts";
 import { AgentSessionPersonNeededEventSchema, TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
 import { asFailure, Failure, fail, failFields } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import { toProblem } from "../../platform/problem.ts";
-import { describeElement, resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
+import { unknownIn } from "../prompts/tools.ts";
+import { extract, readExtractionSchema } from "./extract.ts";
+import type { ModelConversation } from "./model-conversation.ts";
+import { resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { type Done, defuse } from "./page.ts";
 import { beginAction, findTurn, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
-import { unknownIn } from "./tools.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit, readOutput } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
@@ -46,17 +47,32 @@ function actionsOf({ actions }: Input): readonly unknown[] {
   return actions;
 }
 
-type Action = (run: Run, input: Input, stepId: string) => Promise<Done>;
+interface ActionScene {
+  readonly parts: TurnParts;
+  readonly turn: TurnRow;
+  readonly run: Run;
+  readonly input: Input;
+  readonly stepId: string;
+}
+
+type Action = (scene: ActionScene) => Promise<Done>;
 
 /** Tools that act on the page, by name. */
 const actions: Readonly<Record<string, Action>> = {
-  async look({ page, caller }, input) {
+  async observe({ run: { page, caller }, input, turn: { vision } }) {
     const find = input.find === undefined ? {} : { find: textOf(input, "find").slice(0, longestFind) };
+    if (input.picture === true && !vision)
+      throw failFields("validation-failed", { picture: "is not available, because the model accepts no pictures" });
     const options = { isWhole: input.whole === true, screenshot: input.picture === true, ...find };
     return { outcome: "done", seen: await page.observe(caller(), options) };
   },
-  navigate: async ({ page, caller }, input, stepId) => page.navigate(caller(stepId), textOf(input, "url")),
-  act: async ({ page, caller }, input, stepId) => page.act(caller(stepId), actionsOf(input)),
+  navigate: async ({ run: { page, caller }, input, stepId }) => page.navigate(caller(stepId), textOf(input, "url")),
+  act: async ({ run: { page, caller }, input, stepId }) => page.act(caller(stepId), actionsOf(input)),
+  async extract({ parts, turn, run, input }) {
+    const schema = await readExtractionSchema(input.schema);
+    const optional = (name: string) => (input[name] === undefined ? undefined : textOf(input, name));
+    return extract(parts, turn, run, { schema, instructions: optional("instructions"), ref: optional("ref") });
+  },
 };
 
 /** Runs a tool call and commits its result. */
@@ -64,7 +80,7 @@ export async function doCall(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
-  messages: readonly ModelMessage[],
+  conversation: ModelConversation,
   call: ToolCall,
 ): Promise<TurnRow> {
   try {
@@ -78,7 +94,7 @@ export async function doCall(
   const action = actions[call.name];
   if (!action)
     return run.write((tx, locked) => addToolResult(parts, tx, locked, call, "failed: there is no such tool"));
-  const elementFor = (ref: string): string | undefined => describeElement(messages, ref);
+  const elementFor = (ref: string): string | undefined => conversation.describeElement(ref);
   return act(parts, turn, run, { ...call, action, shown: shown(call, elementFor) });
 }
 
@@ -129,7 +145,12 @@ function askPerson(parts: TurnParts, run: Run, call: ToolCall): Promise<TurnRow>
     const content = { case: "text" as const, value: { text: instructions } };
     const entry = { id: ids.next("evt"), ...entryOf(turn), role: TranscriptRole.AGENT, content };
     await addEntry(tx, events, ownerOf(turn), entry, new Date(now));
-    const changes = { status: "waiting_for_person" as const, reason: "person_needed", waits_until: new Date(until) };
+    const changes = {
+      status: "waiting_for_person" as const,
+      reason: "person_needed",
+      waits_until: new Date(until),
+      waiting_since: new Date(now),
+    };
     return updateTurn(tx, turn.id, changes);
   });
 }
@@ -156,36 +177,44 @@ async function act(
       arguments: call.shown,
       durationMs,
       ...(error && { error }),
-      // A look is not a step of the session, so no screenshot precedes it.
-      ...(call.name !== "look" && { screenshotPath }),
+      // Only steps of the session have a screenshot before them.
+      ...((call.name === "navigate" || call.name === "act") && { screenshotPath }),
     };
     const entry = { id: stepId, ...entryOf(of), role: TranscriptRole.AGENT };
     const content = { case: "action" as const, value };
     return addEntry(tx, events, ownerOf(turn), { ...entry, content }, new Date(clock.now()));
   };
   const took = (): number => Math.round(performance.now() - begunAt);
-  const done = await call.action(run, inputOf(call), stepId).catch(async (error: unknown) => {
+  const done = await call.action({ parts, turn, run, input: inputOf(call), stepId }).catch(async (error: unknown) => {
     const cut = await readCut(parts, turn, run, error);
     if (cut) await parts.db.transaction((tx) => addActionEntry(tx, turn, took(), cut));
     return readFailure(run)(error);
   });
   const durationMs = took();
   const failure = done instanceof Failure ? done : undefined;
-  const { outcome, seen } = done instanceof Failure ? failed(done) : done;
-  const pageText = await run.page.describe(run.caller(), seen).catch(async (error: unknown) => {
-    if (await readCut(parts, turn, run, error))
-      await parts.db.transaction((tx) => addActionEntry(tx, turn, durationMs, failure));
+  const { outcome, seen, text: instead } = done instanceof Failure ? failed(done) : done;
+  const described = instead === undefined ? run.page.describe(run.caller(), seen) : Promise.resolve(instead);
+  const page = await described.catch(async (error: unknown) => {
+    if (await readCut(parts, turn, run, error)) await parts.db.transaction((tx) => addActionEntry(tx, turn, durationMs, failure));
     return `The page could not be observed: ${defuse(readFailure(run)(error).message)}`;
   });
-  // An OpenAI-compatible provider would receive the picture as text.
-  const picture = turn.provider === "openai_compatible" ? undefined : seen?.picture;
+  const picture = seen?.picture;
   const size = picture ? `: the picture is ${picture.width} by ${picture.height} pixels` : "";
-  const text = `${outcome}${size}\n${pageText}`;
+  const text = `${outcome}${size}\n${page}`;
   return run.write(async (tx, locked) => {
     await addToolResult(parts, tx, locked, call, text, picture?.data);
     await addActionEntry(tx, locked, durationMs, failure);
     const worked = String(Number(locked.worked_ms) + run.takeTime());
-    return updateTurn(tx, turn.id, { worked_ms: worked });
+    const settling = String(Number(locked.settling_ms) + (seen?.settlingMs ?? 0));
+    return updateTurn(tx, turn.id, { worked_ms: worked, settling_ms: settling });
+  });
+}
+
+/** Describes the page, or states that it could not be observed. */
+export function describePage(run: Run): Promise<string> {
+  return run.page.describe(run.caller()).catch((error: unknown) => {
+    readFailure(run)(error);
+    return "It could not be observed.";
   });
 }
 
@@ -219,8 +248,9 @@ export function readFailure({ signal }: Run) {
 
 /** Arguments of a call for display: references resolved to elements, typed text omitted. */
 function shown(call: ToolCall, elementFor: (ref: string) => string | undefined): JsonObject {
-  const { url, find, actions } = inputOf(call);
+  const { url, find, instructions, actions } = inputOf(call);
   if (typeof url === "string") return { url: plain(url, 2_000) };
+  if (typeof instructions === "string") return { instructions: plain(instructions, 500) };
   if (typeof find === "string") return { find: plain(find, longestFind) };
   if (!Array.isArray(actions)) return {};
   return {

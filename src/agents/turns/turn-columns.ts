@@ -5,6 +5,7 @@ import { choosePayer, type Payer, type PayerParts } from "../llm/payer.ts";
 import type { StoredProvider } from "../llm/tables.ts";
 import type { StoredTurnLimits } from "../sessions/tables.ts";
 import type { TurnRow } from "./store.ts";
+import { takenBy } from "./turn-message.ts";
 
 /** Default limits of a turn. */
 const usual: StoredTurnLimits = { steps: 50, seconds: 600, tokens: 1_000_000 };
@@ -31,10 +32,26 @@ export async function choosePayerColumns(
     const what = `needs a model whose price is known, unlike ${payer.model}`;
     throw failFields("validation-failed", { "limits.cost_cents": what });
   }
-  return { credential: payer.source, provider: payer.provider, model: payer.model, cost: isPriced ? "0" : null };
+  return {
+    credential: payer.source,
+    provider: payer.provider,
+    model: payer.model,
+    vision: payer.vision,
+    cost: isPriced ? "0" : null,
+  };
 }
 
 /** Credential that pays for a turn. Undefined while a recipe runs without a model. */
-export function payerOf({ credential: source, provider, model }: TurnRow): Payer | undefined {
-  return source === "none" ? undefined : { source, provider: provider as StoredProvider, model };
+export function payerOf({ credential: source, provider, model, vision }: TurnRow): Payer | undefined {
+  return source === "none" ? undefined : { source, provider: provider as StoredProvider, model, vision };
+}
+
+/** Returns the limit that a turn has reached, if any. */
+export function limitReached(turn: TurnRow): string | undefined {
+  const { limits, steps, worked_ms: worked } = turn;
+  const { tokens, costCents = 0 } = takenBy(turn);
+  if (Number(worked) >= limits.seconds * 1_000) return "seconds";
+  if (steps >= limits.steps) return "steps";
+  if (tokens >= limits.tokens) return "tokens";
+  return limits.costCents !== undefined && costCents >= limits.costCents ? "cost_cents" : undefined;
 }

@@ -10,7 +10,8 @@ import type { Database, Tx } from "../../platform/postgres/database.ts";
 import { problemJson, toProblem } from "../../platform/problem.ts";
 import { lockTurn, type TurnRow, updateTurn } from "./store.ts";
 import type { StoredTurnStatus } from "./tables.ts";
-import { takenBy, toTurnMessage } from "./turn-message.ts";
+import { afterWait, takenBy, toTurnMessage } from "./turn-message.ts";
+import type { TurnMetrics } from "./turn-metrics.ts";
 
 export interface TurnEndParts {
   readonly db: Database;
@@ -18,6 +19,7 @@ export interface TurnEndParts {
   readonly bus: Bus;
   readonly ids: Ids;
   readonly clock: Clock;
+  readonly turnMetrics: TurnMetrics;
   readonly config: { readonly errorsBase: string };
 }
 
@@ -61,7 +63,7 @@ export const ownerOf = (turn: TurnRow) => ({
 export const entryOf = (turn: TurnRow) => ({ turnId: turn.id, ...takenBy(turn) });
 
 export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, end: TurnEnd): Promise<TurnRow> {
-  const { events, bus, ids, clock, config } = parts;
+  const { events, bus, ids, clock, config, turnMetrics } = parts;
   const { status, reason = null, text = null, output, failure, modelFault } = end;
   const now = new Date(clock.now());
   const problem = failure
@@ -72,6 +74,7 @@ export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, 
     reason,
     answer: text,
     waits_until: null,
+    ...afterWait(turn, now.getTime()),
     beat_at: null,
     ended_at: now,
     recipe_plan: null,
@@ -88,6 +91,7 @@ export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, 
   const owner = { accountId: turn.account_id, subject: turn.session_id };
   await events.append(tx, owner, AgentSessionTurnEndedEventSchema, event);
   tx.afterCommit(() => {
+    turnMetrics.count(ended);
     bus.publish("turn-changed", turn.id);
     // Gateways drop the cached route, so that clients may act on the page again.
     bus.publish("session-changed", turn.session_id);

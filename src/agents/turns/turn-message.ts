@@ -22,11 +22,19 @@ export const takenBy = ({ tokens, cost }: TurnRow) => ({
   ...(cost !== null && { costCents: Math.ceil(Number(cost) / perCent) }),
 });
 
+/** Changes of a turn that has waited for a person. */
+export const afterWait = ({ waiting_since: since, waiting_ms: before }: TurnRow, now: number) =>
+  since && { waiting_since: null, waiting_ms: String(Number(before) + Math.max(0, now - since.getTime())) };
+
 export function toTurnMessage(row: TurnRow): Turn {
   return create(TurnSchema, {
     turnId: row.id,
     status: statuses[row.status],
     steps: row.steps,
+    modelMs: Number(row.model_ms),
+    settlingMs: Number(row.settling_ms),
+    waitingMs: Number(row.waiting_ms),
+    workedMs: Number(row.worked_ms),
     ...takenBy(row),
     ...(row.answer !== null && { text: row.answer }),
     ...(row.output !== null && { output: row.output }),

@@ -1,12 +1,12 @@
-import type { ModelMessage } from "ai";
 import type { BundledLlmConfig } from "../../platform/llm-config.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
 import type { Models } from "../llm/models.ts";
+import type { ModelConversation } from "./model-conversation.ts";
 import type { Page } from "./page.ts";
-import type { TurnRow } from "./store.ts";
+import type { readAgent, TurnRow } from "./store.ts";
 import type { TurnEndParts } from "./turn-end.ts";
 
 export interface TurnParts extends TurnEndParts {
@@ -26,8 +26,10 @@ export interface Run {
   caller(stepId?: string): SessionCaller;
   /** Runs a transaction on the turn, which is locked and has not ended. */
   write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
+  /** Settings of the agent session. */
+  readonly agent: Awaited<ReturnType<typeof readAgent>>;
   /** Reads the conversation, without waiting messages. Each message is read and decrypted once in a run. */
-  messages(): Promise<readonly ModelMessage[]>;
+  conversation(): Promise<ModelConversation>;
   /** Frees the memory of the conversation. */
   forget(): void;
   /** Milliseconds of work since the previous call. */

@@ -1,92 +1,57 @@
 import { create } from "@bufbuild/protobuf";
 import { addEntry } from "../../events/transcript.ts";
 import { AgentSessionTurnStartedEventSchema, TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
-import { sleep } from "../../platform/bounded-wait.ts";
-import { Failure, fail } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
-import { llmPriceOf } from "../llm/llm-prices.ts";
-import type { ModelFault } from "../llm/model-fault.ts";
-import { longestAnswer } from "../llm/models.ts";
-import { credentialOf } from "../llm/payer.ts";
-import { costOf, type Reservation, reserve, settleReservation } from "../llm/spending.ts";
-import { noteUse } from "../llm/store.ts";
-import { pendingToolCalls, sealMessage, tokensOf, toPrompt, withOwnIds } from "./model-messages.ts";
-import type { ModelAnswer, ModelRequest } from "./model-step.ts";
-import {
-  hasWaitingMessages,
-  insertMessage,
-  readAgent,
-  type TurnRow,
-  takeWaitingMessages,
-  updateTurn,
-} from "./store.ts";
-import { recipeTools, rolePrompt, tools } from "./tools.ts";
-import { payerOf } from "./turn-columns.ts";
-import { endLockedTurn, endOfAnswer, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
+import { promptVersion, systemPrompt } from "../prompts/system-prompt.ts";
+import { toolsFor } from "../prompts/tools.ts";
+import { callModel, charge, type ModelResponse } from "./model-call.ts";
+import { hasOpenCalls, noteMessage, sealMessage, withPicturesApart } from "./model-messages.ts";
+import { hasWaitingMessages, insertMessage, type TurnRow, takeWaitingMessages, updateTurn } from "./store.ts";
+import { summarizeOldPart } from "./summary.ts";
+import { describePage } from "./tool-call.ts";
+import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
-/** Milliseconds to retry while a provider is busy or unreachable: in total, first pause, longest pause. */
-const patience = { whole: 60_000, first: 500, longest: 15_000 };
-
-/** How a failed model call ends the turn. */
-function endOf({ kind, message }: ModelFault): TurnEnd {
-  if (kind === "wrong_key") {
-    const detail = `the provider refuses the key: ${message}; store or send another`;
-    return { status: "failed", reason: "byok-llm-required", failure: fail("byok-llm-required", {}, { detail }) };
-  }
-  const isRefused = kind === "refused" || kind === "model_refused";
-  const reason = isRefused ? "provider_refused" : "provider_unavailable";
-  return { status: "failed", reason, modelFault: message };
-}
-
-const withoutCredential: TurnEnd = {
-  status: "failed",
-  reason: "byok-llm-required",
-  failure: fail(
-    "byok-llm-required",
-    {},
-    { detail: "the LLM key of the turn was deleted: store another, and send the message again" },
-  ),
-};
-
 /** Asks the model for the next step and commits its response. */
 export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
-  const payer = payerOf(turn);
-  const credential = payer && (await credentialOf(parts.db, parts, payer, turn.account_id, run.header));
-  if (!credential) return run.write((tx, locked) => endLockedTurn(parts, tx, locked, withoutCredential));
-  await begin(parts, run, epoch);
-  const messages = toPrompt(await run.messages());
-  const agent = await readAgent(parts.db, turn.agent_session_id);
-  const { instructions, variable_names: variables } = agent;
-  const { output_schema: outputSchema } = turn;
-  const question = {
-    credential,
-    model: turn.model,
-    instructions,
-    variables,
-    messages,
-    outputSchema,
-    hasRecipe: agent.recipe_id !== null,
-  };
-  const asked = await askPatiently(parts, turn, run, question).catch((error: unknown) => {
-    // Another turn has used up the budget meanwhile.
-    if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted") return { over: error };
-    throw error;
-  });
-  if ("over" in asked) {
-    const end: TurnEnd = { status: "limit_reached", reason: "cost_cents", failure: asked.over };
-    return run.write((tx, locked) => endLockedTurn(parts, tx, locked, end));
+  const begun = await begin(parts, turn, run, epoch);
+  const conversation = await run.conversation();
+  const old = conversation.oldPart();
+  if (old) {
+    const summarized = await summarizeOldPart(parts, begun, run, conversation, old);
+    if (summarized.ended_at !== null) return summarized;
   }
-  return commit(parts, run, asked);
+  const messages = conversation.request();
+  const response = await callModel(parts, begun, run, {
+    system: systemPrompt(run.agent.instructions, run.agent.variable_names),
+    messages: turn.provider === "openai_compatible" ? withPicturesApart(messages) : messages,
+    tools: toolsFor({
+      outputSchema: turn.output_schema,
+      hasRecipe: run.agent.recipe_id !== null,
+      vision: turn.vision,
+    }),
+  });
+  if ("end" in response) return run.write((tx, locked) => endLockedTurn(parts, tx, locked, response.end));
+  return commit(parts, run, { ...response, messages: conversation.withOwnIds(response.messages) });
 }
 
-/** Adds waiting messages to the conversation, and marks the turn as running. */
-async function begin(parts: TurnParts, run: Run, epoch: string): Promise<void> {
-  await run.write(async (tx, turn) => {
+/** Adds waiting messages to the conversation, before the first step also the open page, and marks the turn as running. */
+async function begin(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
+  // The note about a failed recipe step contains the page.
+  const isFirst = turn.prompt_version === null && turn.recipe === null;
+  const page = isFirst ? await describePage(run) : "";
+  return run.write(async (tx, locked) => {
     await takeWaitingMessages(tx, turn.agent_session_id);
-    return startTurn(parts, tx, turn, epoch);
+    if (isFirst) await addNote(parts, tx, turn, `The page is now:\n${page}`);
+    const started = await startTurn(parts, tx, locked, epoch);
+    return started.prompt_version === null ? updateTurn(tx, turn.id, { prompt_version: promptVersion }) : started;
   });
+}
+
+async function addNote({ sealer }: TurnParts, tx: Tx, turn: TurnRow, text: string): Promise<void> {
+  const sealed = sealMessage(sealer, turn.account_id, noteMessage(text));
+  await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
 }
 
 /** Marks a turn as running, and emits its started event if this is its first step. */
@@ -100,88 +65,26 @@ export async function startTurn({ events }: TurnParts, tx: Tx, turn: TurnRow, ep
   return updateTurn(tx, turn.id, { status: "running", reason: null, control_epoch: turn.control_epoch ?? epoch });
 }
 
-interface Asked {
-  readonly answer: ModelAnswer;
-  readonly reservation: Reservation | undefined;
-}
-
-/** Calls the model, retrying while the provider is busy or unreachable. */
-async function askPatiently(parts: TurnParts, turn: TurnRow, run: Run, question: ModelRequest): Promise<Asked> {
-  const { config, models } = parts;
-  // Loading the model libraries takes about 200 ms, which must not delay startup.
-  const { askModel } = await import("./model-step.ts");
-  const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
-  // An upper bound of the cost is reserved before the call.
-  const input = tokensOf([rolePrompt, question.instructions, tools, recipeTools, question.messages]);
-  const max = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
-  const gaveUpAt = performance.now() + patience.whole;
-  for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
-    const reservation = max === undefined ? undefined : await putAside(parts, run, max);
-    const answer = await askModel(models, question, run.signal);
-    if (!("fault" in answer))
-      return { answer: { ...answer, messages: withOwnIds(answer.messages, question.messages) }, reservation };
-    // For a response that had started, the reservation stays: the provider charges an amount that it does not report.
-    if (reservation && !answer.isCharged)
-      await run.write(async (tx, locked) => {
-        await settleReservation(tx, reservation, 0);
-        return addCost(tx, locked, -reservation.amount);
-      });
-    const { kind, retryAfter = pause } = answer.fault;
-    const isHopeless = kind !== "busy" && kind !== "unreachable";
-    if (isHopeless || performance.now() + retryAfter > gaveUpAt) return { answer, reservation: undefined };
-    await sleep(retryAfter, run.signal);
-    run.signal.throwIfAborted();
-  }
-}
-
-/** Reserves the maximum cost of a bundled LLM call. If the call is never settled, the turn is charged that amount. */
-async function putAside({ clock }: TurnParts, run: Run, amount: number): Promise<Reservation> {
-  const { promise, resolve } = Promise.withResolvers<Reservation>();
-  await run.write(async (tx, turn) => {
-    resolve(await reserve(tx, clock, turn.account_id, amount));
-    return addCost(tx, turn, amount);
-  });
-  return promise;
-}
-
-const addCost = (tx: Tx, { id, cost }: TurnRow, amount: number): Promise<TurnRow> =>
-  updateTurn(tx, id, { cost: String(Number(cost) + amount) });
-
 /** Commits a model response. Its tool calls start only after the commit. */
-async function commit(parts: TurnParts, run: Run, { answer, reservation }: Asked): Promise<TurnRow> {
-  const { clock, config, sealer, events, ids } = parts;
-  if ("fault" in answer) return run.write((tx, turn) => endLockedTurn(parts, tx, turn, endOf(answer.fault)));
-  const { usage, messages, text } = answer;
-  const now = new Date(clock.now());
+async function commit(parts: TurnParts, run: Run, response: ModelResponse): Promise<TurnRow> {
+  const { clock, sealer, events, ids } = parts;
+  const { messages, text } = response;
   return run.write(async (tx, turn) => {
-    const payer = payerOf(turn);
-    const price = payer && llmPriceOf(payer, config.bundledLlm, usage.input);
-    const cost = price && costOf(usage, price);
-    const { amount: aside } = reservation ?? { amount: 0 };
-    if (reservation && cost !== undefined) await settleReservation(tx, reservation, cost);
-    if (turn.credential === "byok") noteUse(tx, turn.account_id, now);
     for (const message of messages) {
       const sealed = sealMessage(sealer, turn.account_id, message);
       await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
     }
-    const changed = await updateTurn(tx, turn.id, {
-      steps: turn.steps + 1,
-      tokens: String(Number(turn.tokens) + usage.input + usage.output),
-      cost: turn.cost === null || cost === undefined ? null : String(Number(turn.cost) + cost - aside),
-      worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
-    });
-    const isAnswer = pendingToolCalls(messages).length === 0 && !messages.some(({ role }) => role === "tool");
+    const changed = await charge(parts, tx, turn, run, response, 1);
+    const isAnswer = !hasOpenCalls(messages) && !messages.some(({ role }) => role === "tool");
     const isLast = isAnswer && !(await hasWaitingMessages(tx, turn.agent_session_id));
     if (isLast && !changed.output_schema) return endLockedTurn(parts, tx, changed, endOfAnswer(changed, text));
     if (text !== "") {
       const content = { case: "text" as const, value: { text } };
       const entry = { id: ids.next("evt"), ...entryOf(changed), role: TranscriptRole.AGENT, content };
-      await addEntry(tx, events, ownerOf(turn), entry, now);
+      await addEntry(tx, events, ownerOf(turn), entry, new Date(clock.now()));
     }
     if (!isLast) return changed;
-    const content = "[The service tells you] Not ended: call done with the requested result.";
-    const sealed = sealMessage(sealer, turn.account_id, { role: "user", content });
-    await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+    await addNote(parts, tx, turn, "Not ended: call done with the requested result.");
     return noteMisfit(parts, tx, changed, "it called no tool");
   });
 }

@@ -1,4 +1,3 @@
-import type { ModelMessage } from "ai";
 import { findEntitlement } from "../../accounts/store.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import { asFailure } from "../../platform/errors.ts";
@@ -6,13 +5,25 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { type ControlRow, findControl } from "../../sessions/control/store.ts";
 import { isEnded } from "../../sessions/session-states.ts";
 import { openVariables } from "../sessions/variables.ts";
-import { openMessage, pendingToolCalls, resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
+import { ModelConversation } from "./model-conversation.ts";
+import { noteMessage, openMessage, resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { createPage } from "./page.ts";
 import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
-import { findTurn, insertMessage, lockTurn, readAgent, readMessages, type TurnRow, updateTurn } from "./store.ts";
+import {
+  findTurn,
+  insertMessage,
+  lockTurn,
+  readAgent,
+  readMessages,
+  readSummaries,
+  type TurnRow,
+  updateTurn,
+} from "./store.ts";
+import { openSummary } from "./summary.ts";
 import { doCall } from "./tool-call.ts";
+import { limitReached } from "./turn-columns.ts";
 import { endLockedTurn, type TurnEnd } from "./turn-end.ts";
-import { takenBy } from "./turn-message.ts";
+import { afterWait } from "./turn-message.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 import { askInTurn } from "./turn-question.ts";
 
@@ -30,12 +41,12 @@ export function createTurnRunner(parts: TurnParts) {
     const principal = { accountId: turn.account_id, ...(await findEntitlement(db, turn.account_id)) };
     const agent = await readAgent(db, turn.agent_session_id);
     const variables = openVariables(sealer, turn.account_id, agent.variables);
-    let messages: ModelMessage[] = [];
-    let position = 0;
+    let conversation = new ModelConversation();
     let mark = performance.now();
     return {
       signal,
       header,
+      agent,
       page: createPage(parts.sessions, turn.session_id),
       caller: (stepId) => ({
         principal,
@@ -52,16 +63,18 @@ export function createTurnRunner(parts: TurnParts) {
           if (!locked) throw new TurnOver("the turn has ended");
           return run(tx, locked);
         }),
-      async messages() {
-        for (const row of await readMessages(db, turn.agent_session_id, position)) {
-          messages.push(openMessage(sealer, turn.account_id, row.sealed));
-          position = row.position;
-        }
-        return messages;
+      async conversation() {
+        const { position } = conversation;
+        const rows = await readMessages(db, turn.agent_session_id, position);
+        // Within a run, the run itself adds the summaries.
+        const summaries = position === 0 ? await readSummaries(db, turn.agent_session_id) : [];
+        for (const each of summaries)
+          conversation.addSummary(each.position, openSummary(sealer, turn.account_id, each.sealed));
+        for (const row of rows) conversation.add(row.position, openMessage(sealer, turn.account_id, row.sealed));
+        return conversation;
       },
       forget() {
-        messages = [];
-        position = 0;
+        conversation = new ModelConversation();
       },
       takeTime() {
         const took = performance.now() - mark;
@@ -86,12 +99,13 @@ export function createTurnRunner(parts: TurnParts) {
   /** Waits while a person holds control or is to solve a bot check. */
   async function waitForPerson(turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
     if (turn.status !== "waiting_for_person") {
-      const calls = pendingToolCalls(await run.messages());
+      const calls = (await run.conversation()).pending;
       // The memory is freed, because a person may take long.
       run.forget();
       return run.write(async (tx) => {
         await closeCalls(tx, turn, calls, "not done, or not to its end: a person has taken over");
-        return updateTurn(tx, turn.id, { status: "waiting_for_person", reason });
+        const waiting = { status: "waiting_for_person", reason, waiting_since: new Date(parts.clock.now()) } as const;
+        return updateTurn(tx, turn.id, waiting);
       });
     }
     await sleep(pollEvery, run.signal);
@@ -105,17 +119,15 @@ export function createTurnRunner(parts: TurnParts) {
    * done.
    */
   async function goOn(turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
-    const calls = pendingToolCalls(await run.messages());
-    const pageText = await run.page.describe(run.caller());
+    const calls = (await run.conversation()).pending;
+    const page = await run.page.describe(run.caller());
     run.takeTime();
-    return run.write(async (tx) => {
+    return run.write(async (tx, locked) => {
       const text = turn.waits_until === null ? "not done, or not to its end: a person had taken over" : note;
       await closeCalls(tx, turn, calls, text);
-      await addMessage(tx, turn, {
-        role: "user",
-        content: `[The service tells you] ${note} The page is now:\n${pageText}`,
-      });
-      const changes = { status: "running" as const, reason: null, waits_until: null, control_epoch: epoch };
+      await addMessage(tx, turn, noteMessage(`${note} The page is now:\n${page}`));
+      const waited = afterWait(locked, parts.clock.now());
+      const changes = { status: "running" as const, reason: null, waits_until: null, control_epoch: epoch, ...waited };
       return updateTurn(tx, turn.id, changes);
     });
   }
@@ -141,10 +153,10 @@ export function createTurnRunner(parts: TurnParts) {
     if (!control || isEnded(control.status)) return end(run, endOfSession(control?.ended_reason));
     const beside = await besidePerson(turn, run, control);
     if (beside !== "go on") return beside;
-    const messages = await run.messages();
-    const [call, ...rest] = pendingToolCalls(messages);
+    const conversation = await run.conversation();
+    const [call, ...rest] = conversation.pending;
     if (call?.name === "resume_recipe") return resumeRecipe(parts, run, call, rest);
-    if (call) return doCall(parts, turn, run, messages, call);
+    if (call) return doCall(parts, turn, run, conversation, call);
     const limit = limitReached(turn);
     const { recipe } = turn;
     // Of the limits, only the time applies to a recipe step, which uses no model steps or tokens.
@@ -158,11 +170,11 @@ export function createTurnRunner(parts: TurnParts) {
     const over = new AbortController();
     const unsubscribe = bus.subscribe("turn-changed", (id) => {
       if (id !== turnId) return;
-      const poll = async () => {
+      const check = async () => {
         if ((await findTurn(db, turnId))?.ended_at !== null) over.abort(new TurnOver("the turn has ended"));
       };
       // If this check fails, the next step notices the end.
-      poll().catch(() => undefined);
+      check().catch(() => undefined);
     });
     try {
       let turn = await findTurn(db, turnId);
@@ -188,13 +200,4 @@ export function createTurnRunner(parts: TurnParts) {
 export function endOfSession(reason: string | null | undefined): TurnEnd {
   const isOrderly = reason === "destroyed" || reason === null || reason === undefined;
   return { status: isOrderly ? "cancelled" : "failed", reason: isOrderly ? "session_ended" : reason };
-}
-
-function limitReached(turn: TurnRow): string | undefined {
-  const { limits, steps, worked_ms: worked } = turn;
-  const { tokens, costCents = 0 } = takenBy(turn);
-  if (Number(worked) >= limits.seconds * 1_000) return "seconds";
-  if (steps >= limits.steps) return "steps";
-  if (tokens >= limits.tokens) return "tokens";
-  return limits.costCents !== undefined && costCents >= limits.costCents ? "cost_cents" : undefined;
 }

@@ -264,7 +264,7 @@ test("one of two concurrent turns makes the last call below the cap, and both en
   provider.asked.length = 0;
   provider.script = async () => {
     seen.push(await used());
-    return { calls: [{ name: "look", input: {} }], usage };
+    return { calls: [{ name: "observe", input: {} }], usage };
   };
   const agents = [await agent(), await agent()];
   const turns = await Promise.all(agents.map((path) => say(path, "Look around.")));
@@ -283,7 +283,7 @@ test("a turn that spans two months is charged to each month by the start of its 
   const months = [gateway.now(), next].map((at) => new Date(at).toISOString().slice(0, 7));
   gateway.pass(next - gateway.now() - 60_000);
   const path = await agent();
-  const look = { calls: [{ name: "look", input: {} }] };
+  const look = { calls: [{ name: "observe", input: {} }] };
   const answers = [
     { ...look, usage: { input: 1_000, output: 100 } },
     { ...look, usage: { input: 2_000, output: 200 } },

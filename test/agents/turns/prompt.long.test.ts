@@ -20,7 +20,7 @@ test("a long turn mostly repeats the previous request, and no call has 100,000 t
   const call = (name: string, input: object) => ({ calls: [{ name, input }] });
   provider.script = (_, index) => {
     if (index === 0) return call("navigate", { url: scene.site.url("/wordy.html") });
-    return index < steps - 1 ? call("look", { whole: true }) : call("done", { text: "All seen." });
+    return index < steps - 1 ? call("observe", { whole: true }) : call("done", { text: "All seen." });
   };
   const key = { provider: "anthropic", api_key: "good-key-x7Qa" };
   await scene.rest("/v1/account/me/byok-llm-key", key, { method: "PUT" });

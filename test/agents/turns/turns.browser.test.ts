@@ -31,6 +31,12 @@ const storeKey = (name: string) =>
 
 const say = (...script: readonly ScriptedStep[]): void => provider.say(...script);
 
+/** Parts of a request that all requests share, and its messages as JSON text without the closing bracket. */
+function cachedParts({ body }: Asked) {
+  const { messages, input, contents, ...shared } = body;
+  return { shared, sent: JSON.stringify(messages ?? input ?? contents).slice(0, -1) };
+}
+
 /** Runs a function with an agent session, and ends the session afterwards. */
 async function withAgent<T>(run: (agent: Agent) => Promise<T>, request: object = {}): Promise<T> {
   const { body } = await scene.rest("/v1/agent-sessions", request);
@@ -88,6 +94,13 @@ test.each(["anthropic", "openai", "google"])(
       const turn = (await message("Fill it in.")).body;
       expect(turn).toMatchObject({ status: "done", text: "It is written." });
       expect(turn.reason).toBeUndefined();
+      expect(turn.worked_ms).toBeGreaterThan(turn.model_ms);
+      const parts = provider.asked.map(cachedParts);
+      expect(parts[0]?.sent).toContain("The page is now:\\n<page {");
+      for (const [index, { shared, sent }] of parts.slice(1).entries()) {
+        expect(shared).toEqual(parts[0]?.shared);
+        expect(sent.startsWith(parts[index]?.sent ?? "-")).toBe(true);
+      }
       const results = provider.asked.at(-1)?.results ?? [];
       expect(results[0]).toMatch(
         /^done: HTTP status 200\n<page {"page_id":"page_1","url":"[^"]+\/trip.html","title":"Trip"/,
@@ -148,7 +161,7 @@ test("a model fills in a form of three pages by references, with a file", async 
           { kind: "tap", ref: refOf(asked, 'checkbox "Window"') },
           { kind: "tap", ref: refOf(asked, 'button "Next"') },
         ),
-      call("look", { find: "passport" }),
+      call("observe", { find: "passport" }),
       (asked) => act({ kind: "upload", ref: refOf(asked, '"Passport"'), files: ["passport.txt"] }),
       (asked) => act({ kind: "tap", ref: refOf(asked, 'button "Book"') }),
       ({ results }) => ({ text: results.at(-1) ?? "" }),
@@ -273,16 +286,70 @@ test.each([
   async (name, wire) => {
     await storeKey(name);
     await withAgent(async ({ message }) => {
-      const looks = Array.from({ length: 11 }, () => call("look"));
-      say(call("look", { picture: true }), ...looks, { text: "Seen." });
+      const looks = Array.from({ length: 11 }, () => call("observe", { whole: true }));
+      const opened = call("navigate", { url: scene.site.url("/wordy.html") });
+      say(opened, call("observe", { picture: true }), ...looks, { text: "Seen." });
       expect((await message("Look.")).body.text).toBe("Seen.");
-      expect(provider.asked[1]?.results[0]).toContain("done: the picture is 1280 by 720 pixels\n<page ");
+      expect(provider.asked[2]?.results[1]).toContain("done: the picture is 1280 by 720 pixels\n<page ");
       const hasPicture = provider.asked.map(({ body }) => JSON.stringify(body).includes(wire));
-      expect(hasPicture).toEqual([false, ...looks.map(() => true), false]);
+      expect(hasPicture.slice(0, 4)).toEqual([false, false, true, true]);
+      expect(hasPicture.at(-1)).toBe(false);
     });
   },
   60_000,
 );
+
+test("a task on the open page takes one call to act and one call to end", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ path, message }) => {
+    const { session_id } = (await scene.rest(path)).body;
+    await scene.rest(`/v1/sessions/${session_id}/navigate`, { url: scene.site.url("/trip.html") });
+    const name = ({ body }: Asked) => /textbox \\"Name\\" ref=(s\d+e\d+)/.exec(JSON.stringify(body.messages))?.[1];
+    say(
+      (asked) => act({ kind: "type", ref: name(asked), text: "Ada" }),
+      ({ results }) => ({ text: results.join() }),
+    );
+    const { body } = await message("Write Ada as the name.");
+    expect(body.text).toMatch(/textbox "Name" ref=s\d+e\d+ value="Ada"/);
+    expect(body).toMatchObject({ status: "done", steps: 2, waiting_ms: 0 });
+    expect(body.settling_ms).toBeGreaterThan(0);
+  });
+}, 60_000);
+
+const people = {
+  type: "object",
+  required: ["items"],
+  properties: { items: { type: "array", items: { type: "string" } } },
+};
+
+test("extract reads a long page in parts, outside the conversation, and the turn is charged for that", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ message }) => {
+    const parts: string[] = [];
+    const save = (asked: Asked): Said => {
+      parts.push(JSON.stringify(asked.body.messages));
+      return call("save", { data: { items: Array.from({ length: parts.length }, (_, n) => `</page> ${n}`) } });
+    };
+    const steps = [
+      call("navigate", { url: scene.site.url("/wordy.html") }),
+      call("extract", { schema: people, instructions: "Names only." }),
+      ({ results }: Asked) => ({ text: results.at(-1) ?? "" }),
+    ];
+    provider.script = (asked) => {
+      if (JSON.stringify(asked.body.tools).includes('"name":"save"')) return save(asked);
+      const next = steps[asked.step] ?? { text: "Too much." };
+      return typeof next === "function" ? next(asked) : next;
+    };
+    const { body } = await message("Who is it?");
+    expect(parts.length).toBeGreaterThan(1);
+    expect(parts[1]).toContain("Found so far");
+    const items = parts.map((_, n) => String.raw`\u003c/page> ${n}`);
+    expect(body.text).toBe(
+      `done\n<page data>\n${JSON.stringify({ items }).replaceAll(String.raw`\\u`, String.raw`\u`)}\n</page>`,
+    );
+    expect(body).toMatchObject({ status: "done", steps: 3, tokens: 110 * (3 + parts.length) });
+  });
+}, 60_000);
 
 test("a turn continues the conversation of earlier turns", async () => {
   await storeKey("anthropic");
@@ -305,7 +372,7 @@ test("calls are distinguished though a provider restarts their numbers in each a
   await withAgent(async ({ message, entries }) => {
     say(
       numbered("navigate", { url: scene.site.url("/trip.html") }),
-      numbered("look", {}),
+      numbered("observe", {}),
       numbered("no_such_tool", {}),
       {
         text: "All seen.",
@@ -313,7 +380,7 @@ test("calls are distinguished though a provider restarts their numbers in each a
     );
     expect((await message("Look.")).body).toMatchObject({ status: "done", text: "All seen.", steps: 4 });
     const done = (await entries()).map(({ content }) => content.name).filter(Boolean);
-    expect(done).toEqual(["navigate", "look"]);
+    expect(done).toEqual(["navigate", "observe"]);
     expect(provider.asked.at(-1)?.results).toHaveLength(3);
   });
 }, 60_000);
@@ -372,11 +439,11 @@ test("a turn ends at its step limit, and when it is cancelled", async () => {
   await storeKey("anthropic");
   await withAgent(
     async ({ path, message }) => {
-      provider.script = () => call("look");
+      provider.script = () => call("observe");
       expect((await scene.rest(path)).body.limits).toEqual({ steps: 5, tokens: 900 });
       expect((await message("Look around.")).body).toMatchObject({ status: "limit_reached", reason: "steps" });
       expect(provider.asked.length).toBe(5);
-      provider.script = () => ({ ...call("look"), usage: { input: 500, output: 10 } });
+      provider.script = () => ({ ...call("observe"), usage: { input: 500, output: 10 } });
       expect((await message("And more.")).body).toMatchObject({ status: "limit_reached", reason: "tokens" });
       expect(provider.asked.length).toBe(7);
       provider.script = () => ({ silent: true });
@@ -399,7 +466,7 @@ test("a turn reports its cost, and ends at its cost limit", async () => {
   const usage = { input: 20_000, cached: 10_000, output: 1_000 };
   await withAgent(
     async ({ message, entries }) => {
-      say({ ...call("look"), usage }, { ...call("look"), usage });
+      say({ ...call("observe"), usage }, { ...call("observe"), usage });
       const { body } = await message("Look around.");
       // More than 1.5 cents a step.
       expect(body).toMatchObject({
@@ -560,7 +627,7 @@ test("an agent types secrets it cannot read, a password and a TOTP code, across 
         },
         call("ask_person", { instructions: "Hold the key to the reader, please." }),
         () => act({ kind: "type", ref: code, text: "{{second.totp}}" }, { kind: "key", key: "Enter" }),
-        call("look"),
+        call("observe"),
         ({ results }) => ({ text: results.at(-1) ?? "" }),
       );
       const turn = message("Sign in.");
@@ -592,7 +659,7 @@ test("pictures of a model or a step show no secret, wherever it was typed", asyn
         say(
           call("navigate", { url: scene.site.url("/login.html") }),
           (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "User"'), text }),
-          call("look", { picture: true }),
+          call("observe", { picture: true }),
           act({ kind: "scroll", dx: 0, dy: 1 }),
           { text: "Seen." },
         );

@@ -1,0 +1,137 @@
+import { sleep } from "../../platform/bounded-wait.ts";
+import { Failure, fail } from "../../platform/errors.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
+import { llmPriceOf } from "../llm/llm-prices.ts";
+import type { ModelFault } from "../llm/model-fault.ts";
+import { longestAnswer } from "../llm/models.ts";
+import { credentialOf } from "../llm/payer.ts";
+import { costOf, type Reservation, reserve, settleReservation } from "../llm/spending.ts";
+import { noteUse } from "../llm/store.ts";
+import { tokensOf } from "./model-messages.ts";
+import type { ModelAnswer, ModelRequest } from "./model-step.ts";
+import { type TurnRow, updateTurn } from "./store.ts";
+import { payerOf } from "./turn-columns.ts";
+import type { TurnEnd } from "./turn-end.ts";
+import type { Run, TurnParts } from "./turn-parts.ts";
+
+/** Milliseconds to retry while a provider is busy or unreachable: in total, first pause, longest pause. */
+const patience = { whole: 60_000, first: 500, longest: 15_000 };
+
+/** A response of the model, to be charged to the turn. */
+export interface ModelResponse extends Extract<ModelAnswer, { readonly text: string }> {
+  readonly reservation: Reservation | undefined;
+  readonly durationMs: number;
+}
+
+/** How a failed model call ends the turn. */
+function endOf({ kind, message }: ModelFault): TurnEnd {
+  if (kind === "wrong_key") {
+    const detail = `the provider refuses the key: ${message}; store or send another`;
+    return { status: "failed", reason: "byok-llm-required", failure: fail("byok-llm-required", {}, { detail }) };
+  }
+  const isRefused = kind === "refused" || kind === "model_refused";
+  const reason = isRefused ? "provider_refused" : "provider_unavailable";
+  return { status: "failed", reason, modelFault: message };
+}
+
+const withoutCredential: TurnEnd = {
+  status: "failed",
+  reason: "byok-llm-required",
+  failure: fail(
+    "byok-llm-required",
+    {},
+    { detail: "the LLM key of the turn was deleted: store another, and send the message again" },
+  ),
+};
+
+/** Calls the model of a turn, retrying while the provider is busy or unreachable. Returns how the turn ends otherwise. */
+export async function callModel(
+  parts: TurnParts,
+  turn: TurnRow,
+  run: Run,
+  asked: Pick<ModelRequest, "system" | "messages" | "tools">,
+): Promise<ModelResponse | { readonly end: TurnEnd }> {
+  const payer = payerOf(turn);
+  const credential = payer && (await credentialOf(parts.db, parts, payer, turn.account_id, run.header));
+  if (!credential) return { end: withoutCredential };
+  const question = { ...asked, credential, model: turn.model };
+  try {
+    return await askPatiently(parts, turn, run, question);
+  } catch (error) {
+    // Another turn has used up the budget meanwhile.
+    if (error instanceof Failure && error.slug === "bundled-llm-budget-exhausted")
+      return { end: { status: "limit_reached", reason: "cost_cents", failure: error } };
+    throw error;
+  }
+}
+
+async function askPatiently(
+  parts: TurnParts,
+  turn: TurnRow,
+  run: Run,
+  question: ModelRequest,
+): Promise<ModelResponse | { readonly end: TurnEnd }> {
+  const { config, models } = parts;
+  // Loading the model libraries takes about 200 ms, which must not delay startup.
+  const { askModel } = await import("./model-step.ts");
+  const price = turn.credential === "bundled" ? config.bundledLlm?.price : undefined;
+  // An upper bound of the cost is reserved before the call.
+  const { system, tools, messages } = question;
+  const input = price ? tokensOf([system, tools, messages]) : 0;
+  const most = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
+  const begunAt = performance.now();
+  const gaveUpAt = begunAt + patience.whole;
+  for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
+    const reservation = most === undefined ? undefined : await putAside(parts, run, most);
+    const answer = await askModel(models, question, run.signal);
+    if (!("fault" in answer)) return { ...answer, reservation, durationMs: Math.round(performance.now() - begunAt) };
+    // For a response that had started, the reservation stays: the provider charges an amount that it does not report.
+    if (reservation && !answer.isCharged)
+      await run.write(async (tx, locked) => {
+        await settleReservation(tx, reservation, 0);
+        return addCost(tx, locked, -reservation.amount);
+      });
+    const { kind, retryAfter = pause } = answer.fault;
+    const isHopeless = kind !== "busy" && kind !== "unreachable";
+    if (isHopeless || performance.now() + retryAfter > gaveUpAt) return { end: endOf(answer.fault) };
+    await sleep(retryAfter, run.signal);
+    run.signal.throwIfAborted();
+  }
+}
+
+/** Reserves the maximum cost of a bundled LLM call. If the call is never settled, the turn is charged that amount. */
+async function putAside({ clock }: TurnParts, run: Run, amount: number): Promise<Reservation> {
+  const { promise, resolve } = Promise.withResolvers<Reservation>();
+  await run.write(async (tx, turn) => {
+    resolve(await reserve(tx, clock, turn.account_id, amount));
+    return addCost(tx, turn, amount);
+  });
+  return promise;
+}
+
+const addCost = (tx: Tx, { id, cost }: TurnRow, amount: number): Promise<TurnRow> =>
+  updateTurn(tx, id, { cost: String(Number(cost) + amount) });
+
+/** Charges a response to its turn, as the given number of steps. */
+export async function charge(
+  { config, clock }: TurnParts,
+  tx: Tx,
+  turn: TurnRow,
+  run: Run,
+  { usage, reservation, durationMs }: ModelResponse,
+  steps: number,
+): Promise<TurnRow> {
+  const payer = payerOf(turn);
+  const price = payer && llmPriceOf(payer, config.bundledLlm, usage.input);
+  const cost = price && costOf(usage, price);
+  const { amount: aside } = reservation ?? { amount: 0 };
+  if (reservation && cost !== undefined) await settleReservation(tx, reservation, cost);
+  if (turn.credential === "byok") noteUse(tx, turn.account_id, new Date(clock.now()));
+  return updateTurn(tx, turn.id, {
+    steps: turn.steps + steps,
+    tokens: String(Number(turn.tokens) + usage.input + usage.output),
+    cost: turn.cost === null || cost === undefined ? null : String(Number(turn.cost) + cost - aside),
+    worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
+    model_ms: String(Number(turn.model_ms) + durationMs),
+  });
+}
