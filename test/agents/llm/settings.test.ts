@@ -53,7 +53,7 @@ test("a stored key replaces the previous one, is sealed, and shows only its last
   expect([(await rest(keyPath)).status, (await rest(`${keyPath}/test`, {})).status]).toEqual([404, 404]);
   await put({ provider: "openai", api_key: "good-first-key" });
   const stored = await put({ provider: "anthropic", api_key: "good-second-x7Qa", model: "claude-test" });
-  expect(stored.body).toMatchObject({ provider: "anthropic", key_suffix: "x7Qa", model: "claude-test" });
+  expect(stored.body).toMatchObject({ provider: "anthropic", key_suffix: "x7Qa", model: "claude-test", vision: true });
   expect(stored.body).toMatchObject({ base_url: null, tested_at: null, test_ok: null, last_used_at: null });
   expect((await rest(keyPath)).body).toEqual(stored.body);
   const rows = await gateway.app.db.sql.selectFrom("llm_keys").selectAll().execute();
@@ -91,9 +91,10 @@ test("a custom provider is called at its address, which must be public or allowe
   expect((await put({ ...own, provider: "openai", base_url: provider.origin })).status).toBe(400);
   for (const base_url of ["http://127.0.0.1:1/v1", "https://10.0.0.1/v1", "https://u:p@example.com/v1", "nonsense"])
     expect((await put({ ...own, base_url })).body.errors, base_url).toMatchObject([{ field: "base_url" }]);
-  await put({ ...own, base_url: `${provider.origin}/v1` });
+  expect((await put({ ...own, base_url: `${provider.origin}/v1` })).body.vision).toBe(false);
   expect((await rest(`${keyPath}/test`, {})).body).toMatchObject({ ok: true, model: "own" });
-  await put({ ...own, api_key: "wrong-key-x7Qa", base_url: `${provider.origin}/v1` });
+  const stored = await put({ ...own, api_key: "wrong-key-x7Qa", base_url: `${provider.origin}/v1`, vision: true });
+  expect(stored.body.vision).toBe(true);
   expect((await rest(`${keyPath}/test`, {})).body).toMatchObject({ ok: false, reason: "wrong_key" });
 });
 

@@ -26,8 +26,8 @@ const act = (...actions: readonly object[]): Said => call("act", { actions });
 /** The reference of an element in the last result. */
 const refOf = ({ results }: Asked, element: string): string =>
   new RegExp(`${element} ref=(s\\d+e\\d+)`).exec(results.at(-1) ?? "")?.[1] ?? `no ${element}`;
-const storeKey = (name: string) =>
-  scene.rest("/v1/account/me/byok-llm-key", { provider: name, api_key: provider.key }, { method: "PUT" });
+const storeKey = (name: string, more: object = {}) =>
+  scene.rest("/v1/account/me/byok-llm-key", { provider: name, api_key: provider.key, ...more }, { method: "PUT" });
 
 const say = (...script: readonly ScriptedStep[]): void => provider.say(...script);
 
@@ -281,19 +281,23 @@ test.each([
   ["anthropic", '"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"/9j/'],
   ["openai", '"type":"input_image","image_url":"data:image/jpeg;base64,/9j/'],
   ["google", '"inlineData":{"mimeType":"image/jpeg","data":"/9j/'],
+  ["openai_compatible", '"type":"image_url","image_url":{"url":"data:image/jpeg;base64,/9j/'],
 ])(
   "a model of %s receives a requested picture until its snapshot is folded",
   async (name, wire) => {
-    await storeKey(name);
+    const compatible = { base_url: `${provider.origin}/v1`, model: "own", vision: true };
+    await storeKey(name, name === "openai_compatible" ? compatible : {});
     await withAgent(async ({ message }) => {
-      const looks = Array.from({ length: 11 }, () => call("observe", { whole: true }));
+      // Folding is the same for all providers.
+      const count = name === "anthropic" ? 11 : 1;
+      const looks = Array.from({ length: count }, () => call("observe", { whole: true }));
       const opened = call("navigate", { url: scene.site.url("/wordy.html") });
       say(opened, call("observe", { picture: true }), ...looks, { text: "Seen." });
       expect((await message("Look.")).body.text).toBe("Seen.");
       expect(provider.asked[2]?.results[1]).toContain("done: the picture is 1280 by 720 pixels\n<page ");
       const hasPicture = provider.asked.map(({ body }) => JSON.stringify(body).includes(wire));
       expect(hasPicture.slice(0, 4)).toEqual([false, false, true, true]);
-      expect(hasPicture.at(-1)).toBe(false);
+      expect(hasPicture.at(-1)).toBe(count === 1);
     });
   },
   60_000,
@@ -348,6 +352,16 @@ test("extract reads a long page in parts, outside the conversation, and the turn
       `done\n<page data>\n${JSON.stringify({ items }).replaceAll(String.raw`\\u`, String.raw`\u`)}\n</page>`,
     );
     expect(body).toMatchObject({ status: "done", steps: 3, tokens: 110 * (3 + parts.length) });
+  });
+}, 60_000);
+
+test("a model without vision is offered no pictures, and receives none", async () => {
+  await storeKey("openai_compatible", { base_url: `${provider.origin}/v1`, model: "own" });
+  await withAgent(async ({ message }) => {
+    say(call("observe", { picture: true }), ({ results }) => ({ text: results.join() }));
+    const { body } = await message("Look.");
+    expect(body.text).toContain("failed: validation-failed: picture: is not available");
+    expect(JSON.stringify(provider.asked[0]?.body.tools)).not.toContain('"picture"');
   });
 }, 60_000);
 
