@@ -1,106 +1,51 @@
-/** A secret text with its replacement. */
-export interface Cover {
-  readonly text: string;
-  readonly shown: string;
-}
+import { bareText } from "./bare-text.ts";
+import { type Cover, TextAutomaton } from "./text-automaton.ts";
 
-/** A range of a text with its replacement. `end` is exclusive. */
-interface Span {
-  start: number;
-  readonly end: number;
-  readonly shown: string;
-}
+/** Shortest prefixes of secrets that are masked where a text was truncated: of plain texts, and of bare texts. */
+const shortestBeginning = { plain: 4, bare: 8 };
 
-/** Shortest prefix of a secret that is masked where a text was truncated. */
-const shortestBeginning = 4;
-
-/** The truncation mark. */
-const cutSign = "…".charCodeAt(0);
 /** Least length of a text that may be truncated without the truncation mark. */
 const shortestCut = 200;
 
 /**
- * Masks texts wherever they occur, in time linear to the input: tenants control both sides and share the process (Aho
- * and Corasick, 1975). Overlapping matches are masked as one.
+ * Masks texts wherever they occur. `bare` are texts as `bareText` returns them, which are found however a page splits or
+ * encodes their characters.
  */
 export class TextMask {
-  /** Next state by state and character. State 0 is the root. */
-  readonly #next = new Map<number, number>();
-  /** Depth of each state. */
-  readonly #depth = [0];
-  /** For each state, the state of its longest proper suffix. */
-  readonly #shorter = [0];
-  /** For each state, the longest text that ends in the state. */
-  readonly #ended: (Cover | undefined)[] = [undefined];
-  /** For each state, the text of which the state is a prefix. */
-  readonly #begun: (Cover | undefined)[] = [undefined];
+  readonly #plain: TextAutomaton;
+  readonly #bare: TextAutomaton | undefined;
 
-  constructor(covers: readonly Cover[]) {
-    const steps: { readonly from: number; readonly code: number; readonly to: number }[] = [];
-    for (const cover of covers) {
-      let state = 0;
-      for (let index = 0; index < cover.text.length; index += 1) {
-        const code = cover.text.charCodeAt(index);
-        const known = this.#next.get(keyOf(state, code));
-        const to = known ?? this.#depth.push(index + 1) - 1;
-        if (known === undefined) {
-          this.#next.set(keyOf(state, code), to);
-          this.#begun[to] = cover;
-          steps.push({ from: state, code, to });
-        }
-        state = to;
-      }
-      if (state !== 0) this.#ended[state] ??= cover;
-    }
-    steps.sort((one, other) => (this.#depth[one.to] ?? 0) - (this.#depth[other.to] ?? 0));
-    for (const { from, code, to } of steps) {
-      const shorter = from === 0 ? 0 : this.#after(this.#shorter[from] ?? 0, code);
-      this.#shorter[to] = shorter;
-      this.#ended[to] ??= this.#ended[shorter];
-    }
+  constructor(plain: readonly Cover[], bare: readonly Cover[] = []) {
+    this.#plain = new TextAutomaton(plain, shortestBeginning.plain);
+    this.#bare = bare.length === 0 ? undefined : new TextAutomaton(bare, shortestBeginning.bare);
   }
 
-  apply(text: string): string {
-    const spans: Span[] = [];
-    const cover = (end: number, length: number, shown: string): void => {
-      const span = { start: end - length, end, shown };
-      for (let last = spans.at(-1); last && last.end > span.start; last = spans.at(-1)) {
-        span.start = Math.min(span.start, last.start);
-        spans.pop();
-      }
-      spans.push(span);
-    };
-    let state = 0;
-    const coverBeginning = (end: number): void => {
-      const [depth = 0, begun] = [this.#depth[state], this.#begun[state]];
-      if (begun && depth >= shortestBeginning) cover(end, depth, begun.shown);
-    };
-    for (let index = 0; index < text.length; index += 1) {
-      const code = text.charCodeAt(index);
-      if (code === cutSign) coverBeginning(index);
-      state = this.#after(state, code);
-      const ended = this.#ended[state];
-      if (ended) cover(index + 1, ended.text.length, ended.shown);
-    }
-    if (text.length >= shortestCut) coverBeginning(text.length);
+  apply(text: string, isSnapshot = false): string {
+    const isCut = text.length >= shortestCut;
     let written = "";
     let at = 0;
-    for (const { start, end, shown } of spans) {
+    for (const { start, end, shown } of this.#plain.find(text, isCut)) {
       written += text.slice(at, start) + shown;
       at = end;
     }
-    return written + text.slice(at);
-  }
-
-  /** Returns the state after one more character. */
-  #after(from: number, code: number): number {
-    let state = from;
-    for (;;) {
-      const next = this.#next.get(keyOf(state, code));
-      if (next !== undefined || state === 0) return next ?? 0;
-      state = this.#shorter[state] ?? 0;
-    }
+    written += text.slice(at);
+    return this.#bare ? maskBare(this.#bare, written, isSnapshot, isCut) : written;
   }
 }
 
-const keyOf = (state: number, code: number): number => state * 65_536 + code;
+function maskBare(automaton: TextAutomaton, text: string, isSnapshot: boolean, isCut: boolean): string {
+  const { text: bare, starts, ends } = bareText(text, isSnapshot);
+  let written = "";
+  let at = 0;
+  for (const { start, end, shown } of automaton.find(bare, isCut)) {
+    let name = shown;
+    // What separates the characters stays, so that the lines of a snapshot stay.
+    for (let index = start; index < end; index += 1) {
+      const [from = at, to = at] = [starts[index], ends[index]];
+      if (from >= at) written += text.slice(at, from) + name;
+      name = "";
+      at = Math.max(at, to);
+    }
+  }
+  return written + text.slice(at);
+}

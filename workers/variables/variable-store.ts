@@ -1,12 +1,22 @@
 import type { SecretVariable } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { Failure, failFields, restoreFailure } from "../../src/platform/errors.ts";
 import { oneTimeCode } from "../../src/platform/one-time-code.ts";
-import { type Cover, TextMask } from "./text-mask.ts";
+import { bareText } from "./bare-text.ts";
+import type { Cover } from "./text-automaton.ts";
+import { TextMask } from "./text-mask.ts";
 
 /** Length of the shortest masked values. Shorter values occur by chance. */
 const shortest = 4;
 /** Length of the longest values that are also masked in URL-encoded form. */
 const longestInAddress = 256;
+
+/**
+ * Length of the shortest values that are also masked when split, reversed or encoded: shorter values would mask ordinary
+ * text such as prices and dates.
+ */
+const shortestBare = 8;
+/** Length of the longest values that are also masked as hex and base64, which need 9 times the memory of the value. */
+const longestEncoded = 1_024;
 
 /** Maximum number of masked values, enough for one agent session and some earlier sessions. */
 const maxValues = 128;
@@ -87,7 +97,8 @@ export class VariableStore {
 
   #textMask(): TextMask | undefined {
     if (this.#isEmpty) return undefined;
-    this.#mask ??= new TextMask([...[...this.#names].flatMap(coversOf), ...this.#codes]);
+    const names = [...this.#names];
+    this.#mask ??= new TextMask([...names.flatMap(coversOf), ...this.#codes], names.flatMap(bareCoversOf));
     return this.#mask;
   }
 
@@ -103,7 +114,7 @@ export class VariableStore {
 function maskMembers(mask: TextMask, holder: object): void {
   for (const [name, value] of Object.entries(holder)) {
     if (machineNames.test(name) || value instanceof Uint8Array) continue;
-    if (typeof value === "string") Reflect.set(holder, name, mask.apply(value));
+    if (typeof value === "string") Reflect.set(holder, name, mask.apply(value, name === "snapshot"));
     else if (typeof value === "object" && value !== null) maskMembers(mask, value);
   }
 }
@@ -118,4 +129,28 @@ function coversOf([value, name]: [value: string, name: string]): Cover[] {
   const quoted = plain.map((text) => JSON.stringify(text).slice(1, -1));
   const forms = new Set([...plain, ...inAddress, ...quoted]);
   return [...forms].filter(({ length }) => length >= shortest).map((text) => ({ text, shown: placeOf(name) }));
+}
+
+/** Returns the forms of a value that `bareText` does not undo: as such, reversed, hex, base64 and base64url. */
+function bareCoversOf([value, name]: [value: string, name: string]): Cover[] {
+  if (value.length < shortestBare) return [];
+  const { text } = bareText(value);
+  const reversed = [...text].reverse().join("");
+  const forms = new Set([text, reversed, ...(value.length > longestEncoded ? [] : encodedForms(value))]);
+  return [...forms]
+    .filter(({ length }) => length >= shortestBare)
+    .map((form) => ({ text: form, shown: placeOf(name) }));
+}
+
+/** Returns hex, and base64 at each of the three positions that a value may have within encoded data. */
+function encodedForms(value: string): string[] {
+  const bytes = Buffer.from(value);
+  const shifted = [0, 1, 2].map((shift) => {
+    const encoded = Buffer.concat([Buffer.alloc(shift), bytes]).toString("base64url");
+    const isWhole = (shift + bytes.length) % 3 === 0;
+    // The characters at both ends also depend on the neighbouring bytes.
+    return encoded.slice(Math.ceil((8 * shift) / 6), isWhole ? undefined : -1);
+  });
+  const base64 = shifted.flatMap((each) => [each, each.replaceAll("-", "+").replaceAll("_", "/")]);
+  return [bytes.toString("hex"), ...base64].map((form) => bareText(form).text);
 }
