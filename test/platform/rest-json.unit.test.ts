@@ -24,6 +24,7 @@ import {
   WaitRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { FieldFault } from "../../src/platform/errors.ts";
+import { storedNames } from "../../src/platform/rest-json/field-names.ts";
 import { parseJson } from "../../src/platform/rest-json/parse.ts";
 import { compileReader } from "../../src/platform/rest-json/reader.ts";
 import { compileWriter } from "../../src/platform/rest-json/writer.ts";
@@ -32,6 +33,14 @@ function read(desc: DescMessage, json: unknown): { message: Message; faults: Fie
   const faults: FieldFault[] = [];
   return { message: compileReader(desc)(json, faults), faults };
 }
+
+it("maps a stored name of a later release to unspecified", () => {
+  const { toMessage } = storedNames(SessionStatus);
+  expect([toMessage("live"), toMessage("hibernating" as "live")]).toEqual([
+    SessionStatus.LIVE,
+    SessionStatus.UNSPECIFIED,
+  ]);
+});
 
 describe("reading REST JSON", () => {
   it.each([

@@ -15,7 +15,7 @@ export type NamesOf<Enum> = Exclude<Lowercase<string & keyof Enum>, "unspecified
 
 /** Converter between enum values and stored names. */
 interface StoredNames<Enum> {
-  /** Returns the value of a stored name. */
+  /** Returns the value of a stored name, or unspecified for a name that a later release stored. */
   toMessage(name: NamesOf<Enum>): Enum[keyof Enum];
   /** Returns the stored name of a value, or undefined if unspecified. */
   toStored(value: number): NamesOf<Enum> | undefined;
@@ -25,8 +25,10 @@ interface StoredNames<Enum> {
 export function storedNames<Enum extends Readonly<Record<string, number>>>(values: Enum): StoredNames<Enum> {
   const names = new Map(Object.entries(values).map(([name, value]) => [value, name.toLowerCase() as NamesOf<Enum>]));
   names.delete(0);
+  // Each enum has the value zero.
+  const unspecified = 0 as Enum[keyof Enum];
   return {
-    toMessage: (name) => values[name.toUpperCase() as keyof Enum],
+    toMessage: (name) => values[name.toUpperCase() as keyof Enum] ?? unspecified,
     toStored: (value) => names.get(value),
   };
 }
