@@ -5,6 +5,7 @@ import http from "node:http";
 import https from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { text } from "node:stream/consumers";
+import { setImmediate } from "node:timers/promises";
 import { afterEach, expect, test, vi } from "vitest";
 import { FetchFault } from "../../src/platform/outgoing/fetch-fault.ts";
 import { type FetchRequest, SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
@@ -83,22 +84,35 @@ test("a name is rejected if any of its addresses is private, and reported as unr
   await expect(makeFetch().check("https://public.example:8443/")).resolves.toBeUndefined();
 });
 
+/** Sends a request and reads its response. Resolves when the connection can be reused. */
+async function fetchText(fetch: SafeFetch, url: string): Promise<string> {
+  const answer = await text((await fetch.send(url, get())).body);
+  await setImmediate();
+  return answer;
+}
+
 test("the checked address is the one that is connected to, even if the name resolves differently later", async () => {
-  const { url } = await serve((_request, response) => void response.end("here"));
+  const { url } = await serve((_request, response) => void response.setHeader("connection", "close").end("here"));
   const answers = [[here], [{ address: "10.0.0.1", family: 4 }]];
   const fetch = makeFetch({ resolve: async () => answers.shift() ?? [] });
-  const { status, body } = await fetch.send(url, get());
-  expect([status, await text(body)]).toEqual([200, "here"]);
-  // The open connection to the first address is not reused for a name that now resolves elsewhere.
+  expect(await fetchText(fetch, url)).toBe("here");
   await expect(fetch.send(url, get())).rejects.toMatchObject({ reason: "address_not_allowed" });
 });
 
-test("a name that resolves elsewhere is connected to its new address despite an open connection", async () => {
-  const { url } = await serve((_request, response) => void response.end("here"));
+test("a kept connection is used without resolving its name again, but for 30 s at most", async () => {
+  const { url, connections } = await serve((_request, response) => void response.end("here"));
   const answers = [[here], [{ address: "127.0.0.2", family: 4 }]];
   const fetch = makeFetch({ allow: ["127.0.0.0/8"], resolve: async () => answers.shift() ?? [] });
-  expect(await text((await fetch.send(url, get())).body)).toBe("here");
+  vi.useFakeTimers({ toFake: ["Date"] });
+  open.push({ close: () => vi.useRealTimers() });
+  const begun = Date.now();
+  for (const ms of [0, 29_000]) {
+    vi.setSystemTime(begun + ms);
+    expect(await fetchText(fetch, url)).toBe("here");
+  }
+  vi.setSystemTime(begun + 31_000);
   await expect(fetch.send(url, get())).rejects.toMatchObject({ reason: "connection_refused" });
+  expect(connections()).toBe(1);
 });
 
 test("a request is retried once if the server closes a reused connection", async () => {
@@ -108,7 +122,7 @@ test("a request is retried once if the server closes a reused connection", async
     else response.end("here");
   });
   const fetch = makeFetch();
-  for (const path of ["/1", "/2"]) expect(await text((await fetch.send(url + path, get())).body)).toBe("here");
+  for (const path of ["/1", "/2"]) expect(await fetchText(fetch, url + path)).toBe("here");
   expect([served, connections()]).toEqual([["/1", "/2", "/2"], 2]);
 });
 
@@ -220,6 +234,7 @@ test("a request sends its headers and body, and connections are reused", async (
     "content-length": "2",
     body: "{}",
   });
+  await setImmediate();
   async function* parts() {
     yield Buffer.from("one ");
     yield Buffer.from("two");

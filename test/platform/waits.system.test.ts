@@ -153,6 +153,20 @@ const waits: Readonly<Record<string, Wait>> = {
     begin: async (end) =>
       void httpTransport(await serve())({ method: "GET", path: "/", headers: {}, body: "" }).catch(end),
   },
+  "a connection attempt whose request was aborted": {
+    ms: 15_000,
+    async begin(end) {
+      const begun = Promise.withResolvers<void>();
+      const port = await serveNothing((socket) => begun.resolve(void socket.once("close", end)));
+      const calledOff = new AbortController();
+      const times = { connect: 1_000, head: 1_000, silence: 1_000, whole: 1_000 };
+      const request = { method: "GET", signal: calledOff.signal, times, maxBytes: 100 } as const;
+      const sending = safeFetch().send(`https://127.0.0.1:${port}/`, request);
+      await begun.promise;
+      calledOff.abort();
+      await sending.catch(() => undefined);
+    },
+  },
   "an idle connection": {
     ms: 4_000,
     async begin(end) {

@@ -24,29 +24,37 @@ export class FetchFault extends Error {
 /** Error codes of certificate and TLS failures. */
 const untrusted = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|EPROTO$)/;
 
-const reset = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ERR_STREAM_PREMATURE_CLOSE"]);
+const reset = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "UND_ERR_SOCKET"]);
 
 /** Returns whether a connection was closed without a response, as reused connections may be. */
 export function isReset(thrown: unknown): boolean {
   return reset.has(codeOf(thrown) ?? "");
 }
 
-/** Converts a Node.js error to a FetchFault. Errors without a code are returned unchanged. */
+/** Converts an error of undici or Node.js to a FetchFault. Errors without a code are returned unchanged. */
 export function asFault(thrown: unknown): unknown {
   const code = codeOf(thrown);
   if (thrown instanceof FetchFault || code === undefined) return thrown;
   const fault = (reason: FetchFaultReason, message: string) => new FetchFault(reason, `${message} (${code})`, thrown);
   if (untrusted.test(code)) return fault("tls", "cannot be trusted");
+  if (code === "HTTPParserError") return fault("not_http", "does not respond in HTTP");
   if (code === "ECONNREFUSED") return fault("connection_refused", "refuses connections");
-  if (code === "HPE_HEADER_OVERFLOW") return fault("too_large", "sent too large response headers");
-  if (reset.has(code)) return fault("connection_reset", "closed the connection");
-  return code.startsWith("HPE_")
-    ? fault("not_http", "does not respond in HTTP")
+  if (code === "UND_ERR_CONNECT_TIMEOUT") return fault("timeout", "did not accept a connection");
+  if (code === "UND_ERR_HEADERS_OVERFLOW") return fault("too_large", "sent too large response headers");
+  if (isUpgrade(thrown)) return fault("not_http", "switched to another protocol");
+  return reset.has(code)
+    ? fault("connection_reset", "closed the connection")
     : fault("unreachable", "cannot be reached");
 }
 
-/** Returns an error's code. If several addresses failed, the first error is the most specific. */
+/** Returns whether the server switched to another protocol without being asked. */
+function isUpgrade(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.message === "bad upgrade";
+}
+
+/** Returns an error's code, or the name of a parser's error. If several addresses failed, the first is most specific. */
 export function codeOf(error: unknown): string | undefined {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  return first instanceof Error && "code" in first ? String(first.code) : undefined;
+  if (!(first instanceof Error) || !("code" in first)) return undefined;
+  return first.code === undefined ? first.name : String(first.code);
 }

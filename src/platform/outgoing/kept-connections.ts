@@ -1,15 +1,23 @@
-import http from "node:http";
-import https from "node:https";
-import { Socket } from "node:net";
+import type { LookupAddress } from "node:dns";
+import type { LookupFunction, Socket } from "node:net";
 import { createSecureContext } from "node:tls";
+import { Agent, buildConnector, Client, type Dispatcher, Pool } from "undici";
 import { unlessLate } from "../deadline.ts";
 import { createLimiter } from "../limiter.ts";
+import type { HostPort } from "./address-rules.ts";
+import { pinnedLookup } from "./target-resolution.ts";
 
 /** Milliseconds to keep an idle connection. Most servers close idle connections after 5 s. */
 const keepMs = 4_000;
 
-/** Maximum numbers of idle connections. A TLS connection takes about 50 KiB. */
-const idle = { perHost: 8, inAll: 128 };
+/** Milliseconds until a connection is no longer reused, so that its name is resolved again. */
+const reuseMs = 30_000;
+
+/** Maximum milliseconds of a connection attempt. Its request may have been aborted earlier. */
+const connectMs = 15_000;
+
+/** Maximum number of idle connections. A TLS connection takes about 50 KiB. */
+const maxIdle = 128;
 
 /** Key exchange without ML-KEM, whose larger first message would keep another 16 KiB per connection. */
 const ecdhCurve = "X25519:P-256:P-384";
@@ -20,62 +28,115 @@ const ecdhCurve = "X25519:P-256:P-384";
  */
 const handshakes = { atOnce: 64, patience: 300 };
 
-/** A request with its permitted addresses. */
-export interface PinnedRequest extends https.RequestOptions {
-  readonly addresses: readonly string[];
+/** Resolves the addresses of a target. Rejects unless all of them are allowed. */
+export type Locate = (protocol: string, target: HostPort) => Promise<readonly LookupAddress[]>;
+
+type ConnectorArguments = Parameters<buildConnector.connector>;
+
+/** Options of a request that observes its connection. */
+export interface ObservedRequest extends Dispatcher.RequestOptions {
+  /** Called when the request is written to a connection. */
+  readonly onSend: (isReused: boolean) => void;
 }
 
-/** Agents with reused connections by URL protocol. */
-export interface KeptConnections {
-  of(protocol: string): http.Agent;
-  close(): void;
-}
-
-/** Creates agents with a bound on all idle connections. A connection is reused only for the same resolved addresses. */
-export function keepConnections(ca: string | undefined): KeptConnections {
-  const options = { keepAlive: true, timeout: keepMs, maxFreeSockets: idle.perHost };
-  const agents: http.Agent[] = [];
-  const countIdle = () => agents.flatMap(({ freeSockets }) => Object.values(freeSockets).flat()).length;
-  function bounded<Agent extends http.Agent>(agent: Agent): Agent {
-    const keep = agent.keepSocketAlive.bind(agent);
-    const nameOf = agent.getName.bind(agent);
-    agent.getName = (request?: Partial<PinnedRequest>) => [nameOf(request), ...(request?.addresses ?? [])].join(" ");
-    agent.keepSocketAlive = (socket) => countIdle() < idle.inAll && keep(socket);
-    agents.push(agent);
-    return agent;
-  }
-  const plain = bounded(new http.Agent(options));
-  let secure: https.Agent | undefined;
-  return {
-    of(protocol) {
-      if (protocol !== "https:") return plain;
-      // One context for all connections, because each context contains all certificate authorities.
-      secure ??= bounded(
-        takingTurns(new https.Agent({ ...options, secureContext: createSecureContext({ ecdhCurve, ca }) })),
-      );
-      return secure;
-    },
-    close() {
-      for (const agent of agents) agent.destroy();
-    },
+/** Creates an agent that connects only to checked addresses, with a bound on all idle connections. */
+export function keepConnections(ca: string | undefined, locate: Locate): Agent {
+  /** Functions that close idle connections, in the order of their last use. */
+  const idle = new Set<() => void>();
+  const connect = createConnector(ca, locate);
+  const options: Pool.Options = {
+    allowH2: false,
+    keepAliveTimeout: keepMs,
+    keepAliveMaxTimeout: keepMs,
+    clientTtl: reuseMs,
+    // Requests have time limits of their own.
+    headersTimeout: 0,
+    bodyTimeout: 0,
   };
+  const openPool = (origin: string | URL) =>
+    new Pool(origin, { ...options, connect, factory: (to) => openClient(to, options, connect, idle) });
+  return new Agent({ ...options, factory: openPool });
 }
 
-/** Limits the concurrent TLS handshakes of an agent. */
-function takingTurns(agent: https.Agent): https.Agent {
-  const connect = agent.createConnection.bind(agent);
+/** Creates a client of one connection. If too many connections are idle, the least recently used is closed. */
+function openClient(
+  origin: URL,
+  options: Client.Options,
+  connect: buildConnector.connector,
+  idle: Set<() => void>,
+): Client {
+  let socket: Socket | undefined;
+  let isFresh = true;
+  const observedConnect: buildConnector.connector = (target, callback) =>
+    connect(target, (...answer) => {
+      isFresh = true;
+      socket = answer[1] ?? undefined;
+      callback(...answer);
+    });
+  const client = new Client(origin, { ...options, connect: observedConnect });
+  const close = (): void => void socket?.destroy();
+  const dispatch = client.dispatch.bind(client);
+  client.on("disconnect", () => idle.delete(close));
+  client.dispatch = (request: Dispatcher.DispatchOptions & Partial<ObservedRequest>, handler) => {
+    idle.delete(close);
+    return dispatch(request, {
+      onRequestStart(...args) {
+        request.onSend?.(!isFresh);
+        isFresh = false;
+        handler.onRequestStart?.(...args);
+      },
+      onResponseStart: (...args) => handler.onResponseStart?.(...args),
+      onResponseData: (...args) => handler.onResponseData?.(...args),
+      onResponseError: (...args) => handler.onResponseError?.(...args),
+      onResponseEnd(...args) {
+        handler.onResponseEnd?.(...args);
+        idle.add(close);
+        const [oldest] = idle;
+        if (idle.size > maxIdle) oldest?.();
+      },
+    });
+  };
+  return client;
+}
+
+/** Creates a connector that resolves and checks names itself, and limits the concurrent TLS handshakes. */
+function createConnector(ca: string | undefined, locate: Locate): buildConnector.connector {
+  /** Addresses of the connection that is being started. Sockets read them before `open` returns. */
+  let checked: readonly LookupAddress[] = [];
+  const lookup: LookupFunction = (...args) => pinnedLookup(checked)(...args);
+  const options = { port: 0, timeout: connectMs, allowH2: false, lookup };
+  const openPlain = buildConnector(options);
+  let openSecure: buildConnector.connector | undefined;
   const inTurn = createLimiter(handshakes.atOnce);
-  agent.createConnection = (options, callback) => {
-    const open = async (): Promise<void> => {
-      const socket = connect(options);
-      if (!socket) throw new Error("expected a connection from the agent, got none");
-      const settled = new Promise((resolve) => socket.once("secureConnect", resolve).once("close", resolve));
-      callback?.(null, socket);
-      await unlessLate(settled, handshakes.patience, () => undefined);
-    };
-    // The callback's type requires a socket with the error.
-    inTurn(open).catch((error: Error) => callback?.(error, new Socket()));
-    return undefined;
+
+  function open(addresses: readonly LookupAddress[], ...[target, callback]: ConnectorArguments): Promise<void> {
+    const settled = Promise.withResolvers<void>();
+    const connect = target.protocol === "https:" ? secureConnector() : openPlain;
+    checked = addresses;
+    connect(target, (...answer) => {
+      settled.resolve();
+      callback(...answer);
+    });
+    checked = [];
+    return settled.promise;
+  }
+
+  function secureConnector(): buildConnector.connector {
+    // One context for all connections, because each context contains all certificate authorities.
+    openSecure ??= buildConnector({ ...options, secureContext: createSecureContext({ ecdhCurve, ca }) });
+    return openSecure;
+  }
+
+  async function connect(...[target, callback]: ConnectorArguments): Promise<void> {
+    const { protocol, hostname: host, port } = target;
+    const isSecure = protocol === "https:";
+    const addresses = await locate(protocol, { host, port: Number(port || (isSecure ? 443 : 80)) });
+    const opening = () => open(addresses, target, callback);
+    if (isSecure) await inTurn(() => unlessLate(opening(), handshakes.patience, () => undefined));
+    else await opening();
+  }
+
+  return (target, callback) => {
+    connect(target, callback).catch((error: Error) => callback(error, null));
   };
-  return agent;
 }
