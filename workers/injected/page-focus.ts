@@ -1,5 +1,23 @@
+import { use } from "./page-aim.ts";
 import { keepSecret } from "./page-fields.ts";
 import * as visibility from "./page-visibility.ts";
+import type { Seen, Wish } from "./page-wait.ts";
+
+/** Whether an element has the focus of its document or shadow root. */
+export function hasFocus(element: Element): boolean {
+  const root = element.getRootNode();
+  return (root instanceof Document || root instanceof ShadowRoot) && root.activeElement === element;
+}
+
+/** Focuses an element, or the control of a label, once it is visible. */
+export function focusElement(wish: Wish): Promise<Seen<true>> {
+  return use(wish, (named) => {
+    const element = (named instanceof HTMLLabelElement && named.control) || named;
+    const canFocus = element instanceof HTMLElement || element instanceof SVGElement;
+    if (canFocus && !hasFocus(element)) element.focus();
+    return canFocus && hasFocus(element) ? { value: true } : { hindrance: "does not accept focus" };
+  });
+}
 
 /** Returns the focused element, searching shadow roots. */
 export function focusedElement(): Element | null {
@@ -10,6 +28,11 @@ export function focusedElement(): Element | null {
     focused = inner;
   }
   return focused;
+}
+
+/** Inserts a text at the focus, with its line breaks. Returns whether the text was accepted. */
+export function insertText(text: string): boolean {
+  return Document.prototype.execCommand.call(document, "insertText", false, text);
 }
 
 /** Returns the document's origin: `null` for an opaque origin. */
@@ -37,7 +60,7 @@ export function putText(text: string, wanted: string): boolean | undefined {
   // Inserts single characters: pages with one field per digit of a code move the focus after each character.
   for (const character of text.length > 64 ? [text] : text) {
     const field = focusedElement();
-    if (!Document.prototype.execCommand.call(document, "insertText", false, character)) return false;
+    if (!insertText(character)) return false;
     if (field) keepSecret(field);
   }
   return true;

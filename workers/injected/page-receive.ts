@@ -1,4 +1,5 @@
 import { use } from "./page-aim.ts";
+import { hasFocus } from "./page-focus.ts";
 import type { ElementOptions, Seen } from "./page-wait.ts";
 
 /** How an element can receive a text. */
@@ -21,15 +22,11 @@ export function receiveText(options: ElementOptions, wanted: Wanted): Promise<Se
   return use(options, (element) => receive(element, wanted));
 }
 
-function receive(element: Element, { text, clear }: Wanted): Seen<Reception> {
+function receive(named: Element, { text, clear }: Wanted): Seen<Reception> {
+  const element = (named instanceof HTMLLabelElement && named.control) || named;
   const textless = ["button", "checkbox", "file", "hidden", "image", "radio", "reset", "submit"];
   const valued = ["color", "date", "datetime-local", "month", "range", "time", "week"];
   const hindered = (hindrance: string) => ({ hindrance });
-
-  const hasFocus = () => {
-    const root = element.getRootNode();
-    return (root instanceof Document || root instanceof ShadowRoot) && root.activeElement === element;
-  };
 
   const setValue = (input: HTMLInputElement): Reception => {
     const before = input.value;
@@ -71,9 +68,12 @@ function receive(element: Element, { text, clear }: Wanted): Seen<Reception> {
   if (!field && !element.isContentEditable) return hindered("takes no text");
   if (field?.readOnly) return hindered("is read-only");
 
-  const hadFocus = hasFocus();
+  const isNumber = text === "" || !Number.isNaN(Number(text));
+  if (clear && input?.type === "number" && !isNumber) return { value: { outcome: "refused", type: "number" } };
+
+  const hadFocus = hasFocus(element);
   if (!hadFocus) element.focus();
-  if (!hasFocus()) return hindered("does not accept focus");
+  if (!hasFocus(element)) return hindered("does not accept focus");
   if (input && valued.includes(input.type)) return { value: setValue(input) };
   if (clear) select(field);
   else if (!hadFocus) moveToEnd(field);

@@ -14,14 +14,15 @@ export {
   show,
   viewportSize,
 } from "./page-aim.ts";
+export { checkState, waitForCheckChange } from "./page-check.ts";
 export { forgetDocument, frameHolder, readDocument } from "./page-dom.ts";
 export { coverFields, uncoverFields } from "./page-fields.ts";
-export { focusedElement, originHere, putText } from "./page-focus.ts";
+export { focusElement, focusedElement, insertText, originHere, putText } from "./page-focus.ts";
 export { release } from "./page-guard.ts";
 export { doubtfulElements } from "./page-hosts.ts";
 export { receiveText } from "./page-receive.ts";
 export { elementOf } from "./page-refs.ts";
 export { scrollElement, scrolled, settled } from "./page-scroll.ts";
-export { chooseOptions } from "./page-select.ts";
+export { chooseLabels, chooseOptions } from "./page-select.ts";
 export { hitAt, keepClosed, title } from "./page-visibility.ts";
 export { quiet, waitForElement, waitForText } from "./page-wait.ts";

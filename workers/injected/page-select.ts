@@ -5,19 +5,43 @@ type Faults = Readonly<Record<string, string>>;
 
 /** Selects options of a `<select>` by value or else by label, once all of them exist. */
 export function chooseOptions(elementOptions: ElementOptions, values: readonly string[]): Promise<Seen<Faults | null>> {
-  return use(elementOptions, (element) => choose(element, values));
+  return use(elementOptions, (element) => choose(element, values, byValue, "values"));
 }
 
-function choose(element: Element, values: readonly string[]): Seen<Faults | null> {
+/** Milliseconds for the options with the wanted labels to appear. */
+const labelMs = 1_000;
+
+/** Selects options of a `<select>` by label. Returns a fault that lists the options if they do not appear in time. */
+export async function chooseLabels(wish: Wish, labels: readonly string[]): Promise<Seen<Faults | null>> {
+  const wanted = labels.map((label) => label.trim());
+  let endsAt: number | undefined;
+  return use(wish, (element) => {
+    endsAt ??= performance.now() + Math.min(labelMs, wish.timeoutMs / 2);
+    const byLabel = (options: readonly HTMLOptionElement[], text: string) =>
+      options.find((option) => option.label.trim() === text && !option.matches(":disabled")) ??
+      options.find((option) => option.label.trim() === text);
+    const seen = choose(element, wanted, byLabel, "labels");
+    const isLate = "hindrance" in seen && performance.now() >= endsAt;
+    return isLate ? { value: { "action.labels": `cannot be chosen: the <select> ${seen.hindrance}` } } : seen;
+  });
+}
+
+function byValue(options: readonly HTMLOptionElement[], wanted: string): HTMLOptionElement | undefined {
+  return options.find(({ value }) => value === wanted) ?? options.find(({ label }) => label === wanted);
+}
+
+function choose(
+  element: Element,
+  wanted: readonly string[],
+  find: typeof byValue,
+  field: "values" | "labels",
+): Seen<Faults | null> {
   const control = element instanceof HTMLLabelElement ? element.control : element;
   if (!(control instanceof HTMLSelectElement)) return { value: { "action.selector": "is not a <select>" } };
-  if (values.length > 1 && !control.multiple) {
-    return { value: { "action.values": "must be one value: the <select> is not multiple" } };
-  }
+  if (wanted.length > 1 && !control.multiple)
+    return { value: { [`action.${field}`]: "must have one item: the <select> is not multiple" } };
   const options = [...control.options];
-  const chosen = values.map((wanted) => {
-    return options.find(({ value }) => value === wanted) ?? options.find(({ label }) => label === wanted);
-  });
+  const chosen = wanted.map((text) => find(options, text));
   if (chosen.includes(undefined) || chosen.some((option) => option?.matches(":disabled"))) {
     const shown = options.slice(0, 20).map((option) => {
       const [value, label] = [option.value, option.label.trim()].map((text) => JSON.stringify(text.slice(0, 40)));

@@ -88,8 +88,16 @@ interface CommandAnswer extends Omit<WorkResult, "page" | "title"> {
   readonly durationMs: number;
 }
 
-/** Actions that consist only of mouse, keyboard or touch input. */
-const byHand: ReadonlySet<InteractRequest["action"]["case"]> = new Set(["tap", "hover", "key", "drag", "swipe"]);
+/** Actions that change the page only by mouse, keyboard or touch input. */
+const byHand: ReadonlySet<InteractRequest["action"]["case"]> = new Set([
+  "tap",
+  "hover",
+  "key",
+  "drag",
+  "swipe",
+  "check",
+  "uncheck",
+]);
 
 /** Maximum characters of an address in an error. */
 const longestAddress = 200;

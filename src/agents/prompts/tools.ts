@@ -22,6 +22,9 @@ const actionProperties = {
     enum: [
       "tap",
       "type",
+      "fill",
+      "check",
+      "uncheck",
       "key",
       "select",
       "scroll",
@@ -39,11 +42,12 @@ const actionProperties = {
   },
   ...place,
   count: number("of tap: 2 for a double click"),
-  text: text("of type; a newline presses Enter"),
+  text: text("of type: a newline presses Enter; of fill: the whole value of the field"),
   clear: { type: "boolean", description: "of type: empties the field first" },
   key: text("of key, such as Enter, Escape, ArrowDown"),
   modifiers: texts("of key: Alt, Control, Meta, Shift"),
-  values: texts("of select: the options"),
+  values: texts("of select: the values of the options"),
+  labels: texts("of select: their labels, instead of values"),
   files: texts("of upload: names from files"),
   dx: number("of scroll: pixels to the right"),
   dy: number("of scroll: pixels down"),
@@ -65,8 +69,9 @@ export function unknownIn(action: unknown): string | undefined {
 
 const actHelp = `Runs actions on the page in the given order, and returns an observation of the settled page. Stops when an action
 fails, and when another document or page is shown: act on that in the next call. back, forward, reload, open_page,
-activate_page and close_page must come first. tap, hover, select, upload and usually type take ref. drag and swipe take from
-and to.`;
+activate_page and close_page must come first. tap, hover, fill, check, uncheck, select, upload and usually type take ref,
+and key may. drag and swipe take from and to. Prefer fill to type for fields, and check and uncheck to tap for checkboxes,
+radio buttons and switches.`;
 
 const observeProperties = {
   whole: { type: "boolean", description: "includes the part of the page that is not in view" },

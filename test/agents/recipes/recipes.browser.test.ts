@@ -190,12 +190,16 @@ test("the domains of a recipe limit its browser, which must be a new one", async
 test("a recipe runs without a model after its deletion, and saves captures as files", async () => {
   await removeKey();
   const recipe = {
-    parameters: [{ name: "site" }, { name: "text", value: "nobody's" }],
+    parameters: [{ name: "site" }, { name: "text", value: "nobody's" }, { name: "label", value: "B" }],
     start_url: "{{site}}",
     steps: [
       waitFor({ kind: "selector", selector: `#empty,.x${"🚢".repeat(300)}` }),
       type("#empty", "it is {{text}}"),
       interact({ kind: "select", selector: "#country", values: ["de"] }),
+      interact({ kind: "select", selector: "#many", labels: ["{{label}}"] }),
+      interact({ kind: "fill", selector: "#notes", text: "for {{text}}" }),
+      interact({ kind: "check", selector: "#check" }),
+      interact({ kind: "key", selector: "#name", key: "End" }),
       { do: { kind: "capture", capture_kind: "dom_snapshot", file_name: "form.html" } },
     ],
   };
@@ -210,15 +214,22 @@ test("a recipe runs without a model after its deletion, and saves captures as fi
       const all = await entries();
       expect(all.map(({ role, content }) => [role, content.text ?? content.name])).toEqual([
         ["system", 'The recipe "Small" has started.'],
-        ...["navigate", "wait", "interact", "interact", "capture"].map((name) => ["system", name]),
+        ...["navigate", "wait", ...Array(6).fill("interact"), "capture"].map((name) => ["system", name]),
       ]);
       expect(all.slice(1, 4).map(({ content }) => content.arguments)).toEqual([
         { url: site },
         { kind: "selector", selector: `#empty,.x${"🚢".repeat(245)}\ufffd` },
         { kind: "type", selector: "#empty" },
       ]);
+      expect(all[6].content.arguments).toEqual({ kind: "fill", selector: "#notes" });
       const file = (await scene.rest(`${session}/files/form.html`)).body;
-      expect(file).toContain("it is Ada's");
+      for (const part of [
+        "it is Ada's",
+        "for Ada's</textarea>",
+        'value="b" selected',
+        'id="check" type="checkbox" checked',
+      ])
+        expect(file).toContain(part);
       expect(provider.asked).toEqual([]);
     },
     { recipe_parameters: { site, text: "Ada's" } },

@@ -84,7 +84,10 @@ test.each(["anthropic", "openai", "google"])(
         call("navigate", { url: scene.site.url("/trip.html") }),
         (asked) => ({
           text: "I type.",
-          ...act({ kind: "type", ref: refOf(asked, 'textbox "Name"'), text: "Ada" }),
+          ...act(
+            { kind: "fill", ref: refOf(asked, 'textbox "Name"'), text: "Ada" },
+            { kind: "key", ref: refOf(asked, 'textbox "Name"'), key: "End" },
+          ),
         }),
         act({ kind: "tap", ref: "s9e9" }),
         call("act", { actions: "nonsense" }),
@@ -119,8 +122,8 @@ test.each(["anthropic", "openai", "google"])(
         ["agent", "act"],
         ["agent", "It is written."],
       ]);
-      const shown = { kind: "type", ref: expect.stringMatching(/^s\d+e\d+$/), element: 'textbox "Name"' };
-      expect(told[3].content.arguments).toEqual({ actions: [shown] });
+      const shown = { kind: "fill", ref: expect.stringMatching(/^s\d+e\d+$/), element: 'textbox "Name"' };
+      expect(told[3].content.arguments).toEqual({ actions: [shown, { ...shown, kind: "key", key: "End" }] });
       expect(told[4].content.error.type).toContain("/errors/");
       picture = told[3].content.screenshot_path;
       expect(picture).toBe(`${path}/steps/${told[3].id}/screenshot`);

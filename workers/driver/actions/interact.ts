@@ -7,13 +7,14 @@ import { shownText } from "../../pages/shown-text.ts";
 import { crashedFailure } from "../../pages/tab.ts";
 import { Aftermath } from "./aftermath.ts";
 import { browserFailure } from "./browser-failure.ts";
+import { check, uncheck } from "./check.ts";
 import { activatePage, closePage, goInHistory, openPage, reload } from "./page-control.ts";
 import { drag, swipe } from "./pointer-actions.ts";
 import type { Scene } from "./scene.ts";
 import { scroll } from "./scroll.ts";
 import { select } from "./select.ts";
 import { hover, tap } from "./tap.ts";
-import { pressKey, typeText } from "./typing.ts";
+import { fill, pressKey, typeText } from "./typing.ts";
 import { upload } from "./upload.ts";
 
 /** Dependencies of all actions, including actions on the page itself. */
@@ -53,6 +54,12 @@ export async function interact(scene: ActionScene, action: InteractRequest["acti
       return onContents(scene, () => hover(scene, action.value));
     case "type":
       return onContents(scene, () => typeText(scene, action.value));
+    case "fill":
+      return onContents(scene, () => fill(scene, action.value));
+    case "check":
+      return onContents(scene, () => check(scene, action.value));
+    case "uncheck":
+      return onContents(scene, () => uncheck(scene, action.value));
     case "key":
       return onContents(scene, () => pressKey(scene, action.value));
     case "scroll":

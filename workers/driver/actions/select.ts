@@ -4,12 +4,15 @@ import { callPage } from "../elements/page-world.ts";
 import { reachElement } from "../elements/reach.ts";
 import { neededAim, type Scene } from "./scene.ts";
 
-/** Selects options of a `<select>` by value or else by label, once all of them exist. */
+/** Selects options of a `<select>`: by label, or by value once all of them exist. */
 export async function select(scene: Scene, request: Select): Promise<void> {
-  const { values } = request;
+  const { values, labels } = request;
   const aim = neededAim(scene, request, "action");
-  const faults = await reachElement(scene, aim, ({ inner }, timeoutMs) =>
-    callPage(scene, inner, "chooseOptions", { selector: aim.selector, timeoutMs, isEnabled: true }, values),
-  );
+  const faults = await reachElement(scene, aim, ({ inner }, timeoutMs) => {
+    const wish = { selector: aim.selector, timeoutMs, isEnabled: true };
+    return labels.length > 0
+      ? callPage(scene, inner, "chooseLabels", wish, labels)
+      : callPage(scene, inner, "chooseOptions", wish, values);
+  });
   if (faults) throw failFields("validation-failed", faults);
 }

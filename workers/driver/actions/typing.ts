@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Key, Type } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import type { Fill, Key, Type } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { counted } from "../../../src/platform/counted.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
 import { dispatchKeyPress, isOneCharacter, keyPressesOf } from "../../input/key-presses.ts";
@@ -7,8 +7,10 @@ import type { Keyboard } from "../../input/keyboard.ts";
 import { deleteKey, findKey, isModifier } from "../../input/keys.ts";
 import { inputOf } from "../../input/page-input.ts";
 import type { Progress } from "../../pages/progress.ts";
+import { callPage } from "../elements/page-world.ts";
+import { reachElement } from "../elements/reach.ts";
 import { browserFailure } from "./browser-failure.ts";
-import { aimOf, checkTime, type Scene } from "./scene.ts";
+import { aimOf, checkTime, neededAim, type Scene } from "./scene.ts";
 import { assertTakes, putSecret, readParts } from "./secret-typing.ts";
 import { readyForText } from "./text-receiver.ts";
 
@@ -24,12 +26,42 @@ const maxAhead = 16;
 /** Characters in flight at first. One at a time costs 10 % more CPU; many overload a slow page. */
 const firstAhead = 4;
 
+type Write = (part: string) => Promise<unknown>;
+
 /** Types a text into an element, by default the focused element. */
-export async function typeText(scene: Scene, request: Type): Promise<void> {
+export function typeText(scene: Scene, request: Type): Promise<void> {
+  const { clear, insert, selector, ref, delayMs = 0 } = request;
+  if (clear && !selector && ref === undefined)
+    throw failFields("validation-failed", { "action.clear": "needs a selector or a ref" });
+  const { keyboard } = inputOf(scene.sessionPage.cdp);
+  return enterText(scene, request, (part) =>
+    insert ? keyboard.insert(part) : typeKeys(scene.progress, keyboard, part, delayMs),
+  );
+}
+
+/** Replaces the text of a field. Line breaks and tabs are inserted, because Enter and Tab may leave the field. */
+export function fill(scene: Scene, request: Fill): Promise<void> {
+  const { keyboard } = inputOf(scene.sessionPage.cdp);
+  const aim = neededAim(scene, request, "action");
+  return enterText(scene, { ...request, clear: true }, async (part) => {
+    for (const run of part.split(/([\n\r\t]+)/).filter(Boolean)) {
+      if (!/[\n\r\t]/.test(run)) await typeKeys(scene.progress, keyboard, run, 0);
+      else
+        await reachElement(scene, { ...aim, selector: ":root" }, async ({ inner }) => ({
+          value: await callPage(scene, inner, "insertText", run.replace(/\r\n?/g, "\n")),
+        }));
+    }
+  });
+}
+
+async function enterText(
+  scene: Scene,
+  request: Pick<Type, "selector" | "frame" | "ref" | "text" | "clear">,
+  write: Write,
+): Promise<void> {
   const { progress, sessionPage } = scene;
-  const { text, clear, insert, delayMs = 0 } = request;
+  const { text, clear } = request;
   const aim = aimOf(scene, request, "action");
-  if (clear && !aim) throw failFields("validation-failed", { "action.clear": "needs a selector or a ref" });
   const parts = readParts(text, scene.secrets);
   const hasSecrets = parts.some((part) => typeof part !== "string");
   const isSet = aim && (await readyForText(scene, aim, { text: hasSecrets ? "" : text, clear })) === "set";
@@ -39,7 +71,6 @@ export async function typeText(scene: Scene, request: Type): Promise<void> {
   checkTime(progress);
   // The old text is selected, so this key deletes it. The page handles input in order, so the key is not awaited first.
   const emptied = clear ? keyboard.press(deleteKey).catch(() => undefined) : undefined;
-  const write = (part: string) => (insert ? keyboard.insert(part) : typeKeys(progress, keyboard, part, delayMs));
   if (!hasSecrets) {
     await progress.race(Promise.all([emptied, write(text)]));
     return;
@@ -48,11 +79,18 @@ export async function typeText(scene: Scene, request: Type): Promise<void> {
   for (const part of parts) await progress.race(typeof part === "string" ? write(part) : putSecret(scene, part));
 }
 
-/** Presses and releases one key with modifiers held. */
-export async function pressKey({ progress, sessionPage }: Scene, { key, modifiers }: Key): Promise<void> {
+/** Presses and releases one key with modifiers held, in an element if the request names one. */
+export async function pressKey(scene: Scene, request: Key): Promise<void> {
+  const { progress, sessionPage } = scene;
+  const { key, modifiers } = request;
   const found = findKey(key);
   if (!found && (modifiers.length > 0 || !isOneCharacter(key)))
     throw failFields("validation-failed", { "action.key": "is not a key" });
+  const aim = aimOf(scene, request, "action");
+  if (aim)
+    await reachElement(scene, aim, ({ inner }, timeoutMs) =>
+      callPage(scene, inner, "focusElement", { selector: aim.selector, timeoutMs, isEnabled: true }),
+    );
   const { keyboard } = inputOf(sessionPage.cdp);
   checkTime(progress);
   const pressed = found

@@ -1,0 +1,43 @@
+import { use } from "./page-aim.ts";
+import { firstNamed } from "./page-refs.ts";
+import * as roles from "./page-role.ts";
+import type { Seen, Wish } from "./page-wait.ts";
+import { until } from "./page-wait.ts";
+
+/** State of a checkbox, radio button or switch. */
+export interface CheckState {
+  readonly checked: "checked" | "unchecked" | "mixed";
+  readonly isRadio: boolean;
+}
+
+/** Returns the state of a control once the control is visible. Null if the element has no such state. */
+export function checkState(wish: Wish): Promise<Seen<CheckState | null>> {
+  return use(wish, (element) => ({ value: stateOf(element) ?? null }));
+}
+
+/** Returns the state of a control once it differs from an earlier state. */
+export function waitForCheckChange(wish: Wish, before: CheckState): Promise<Seen<CheckState>> {
+  return until(wish.timeoutMs, () => {
+    // The click may have changed the name of the control, so the reference is not compared with its description.
+    const element = firstNamed(wish.selector);
+    const state = element && stateOf(element);
+    if (!state)
+      return { hindrance: "is gone from the page after it was tapped", isFinal: typeof wish.selector !== "string" };
+    return state.checked === before.checked
+      ? { hindrance: `stayed ${state.checked} when it was tapped` }
+      : { value: state };
+  });
+}
+
+function stateOf(named: Element): CheckState | undefined {
+  const element = (named instanceof HTMLLabelElement && named.control) || named;
+  if (element instanceof HTMLInputElement && /^(?:checkbox|radio)$/.test(element.type)) {
+    const checked = element.indeterminate ? "mixed" : element.checked ? "checked" : "unchecked";
+    return { checked, isRadio: element.type === "radio" };
+  }
+  const role = roles.roleOf(element);
+  if (!/^(?:checkbox|radio|switch|menuitemcheckbox|menuitemradio)$/.test(role)) return undefined;
+  const given = roles.attribute(element, "aria-checked");
+  const checked = given === "mixed" ? "mixed" : given === "true" ? "checked" : "unchecked";
+  return { checked, isRadio: role.endsWith("radio") };
+}
