@@ -137,6 +137,7 @@ function makeHandlers(
     wait: onSession(fleetCommands.wait, ({ commands }, command) => observe("wait", commands.wait(command))),
     getState: onSession(fleetCommands.getState, (session, { context }) => observe("state", session.state(context))),
     observe: onSession(fleetCommands.observe, ({ commands }, command) => observe("observe", commands.observe(command))),
+    read: onSession(fleetCommands.read, ({ commands }, command) => observe("read", commands.read(command))),
     getStepPicture: onSession(fleetCommands.getStepPicture, async ({ commands }, { request }) => {
       const data = commands.pictureBefore(request.stepId);
       return create(StepPictureSchema, data && { data });

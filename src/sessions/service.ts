@@ -24,7 +24,7 @@ const sessionId = idPattern("ses");
 
 export function createSessionService(parts: SessionServiceParts): ServiceImplementation<typeof SessionService> {
   const { db, sessions } = parts;
-  const { navigate, interact, wait, observe, getState, captureStream } = sessions;
+  const { navigate, interact, wait, observe, read, getState, captureStream } = sessions;
 
   async function list({ principal }: Call, { limit = defaultPage, cursor, status, label }: ListSessionsRequest) {
     const query = {
@@ -45,6 +45,7 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
     interact,
     wait,
     observe,
+    read,
     getState,
     capture: (call, request) => collectCapture(captureStream(call, request), (bytes) => call.holdCapture(bytes)),
     captureStream,

@@ -9,6 +9,7 @@ const unaudited = [
   "SessionService.Wait",
   "SessionService.Capture",
   "SessionService.Observe",
+  "SessionService.Read",
   "LlmSettingsService.TestByokLlmKey",
   "AgentInputService.SendInput",
   "AgentTurnService.SendMessage",

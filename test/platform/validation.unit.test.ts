@@ -31,7 +31,7 @@ describe("the message for a violated rule", () => {
 
   it("names mutually exclusive and missing fields", () => {
     expect(ruleFaults(DriveRequestSchema, create(DriveRequestSchema, { id: "1" }))).toEqual([
-      { field: "", message: "must have exactly one of navigate, interact, wait, capture, state, observe" },
+      { field: "", message: "must have exactly one of navigate, interact, wait, capture, state, observe, read" },
     ]);
     expect(ruleFaults(TapSchema, create(TapSchema, { frame: ["a", ""], x: 1 }))).toEqual([
       { field: "frame[1]", message: "must have 1 to 2048 characters" },

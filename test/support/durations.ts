@@ -322,6 +322,7 @@ export const durations: readonly DurationRow[] = [
   ["workers/session/command-runner.ts", "waitMs", "30_000", "workers/hung-pages.system.test.ts"],
   ["workers/session/command-runner.ts", "captureMs", "60_000", "workers/hung-pages.system.test.ts"],
   ["workers/session/command-runner.ts", "observeMs", "5_000", "workers/hung-pages.system.test.ts"],
+  ["workers/session/command-runner.ts", "readMs", "10_000", "workers/hung-pages.system.test.ts"],
   ["workers/session/command-runner.ts", "selectionMs", "2_000", "workers/hung-pages.system.test.ts"],
   ["workers/session/client-control.ts", "quietMs", "300", "short"],
   ["workers/session/session-state.ts", "metricsMs", "500", "short"],

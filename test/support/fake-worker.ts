@@ -27,6 +27,7 @@ import {
   InteractResponseSchema,
   NavigateResponseSchema,
   ObservationSchema,
+  ReadResponseSchema,
   SessionStateSchema,
   WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
@@ -171,6 +172,7 @@ export class FakeWorker {
       interact: async () => create(InteractResponseSchema, page),
       wait: async () => create(WaitResponseSchema, page),
       observe: async () => create(ObservationSchema, { url: page.url }),
+      read: async () => create(ReadResponseSchema, { markdown: page.url }),
       getState: async () => create(SessionStateSchema, { url: page.url }),
       capture: async function* () {
         const header = { kind: CaptureKind.SCREENSHOT, contentType: "image/png", bytes: 6n };

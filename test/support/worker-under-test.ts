@@ -20,6 +20,8 @@ import {
   type NavigateResponse,
   type Observation,
   type ObserveRequestSchema,
+  type ReadRequestSchema,
+  type ReadResponse,
   type SessionState,
   type WaitRequestSchema,
   type WaitResponse,
@@ -229,6 +231,10 @@ export class DrivenSession {
 
   observe(request: MessageInitShape<typeof ObserveRequestSchema> = {}, options: Options = {}): Promise<Observation> {
     return this.run(fleetCommands.observe, request, options);
+  }
+
+  read(request: MessageInitShape<typeof ReadRequestSchema> = {}, options: Options = {}): Promise<ReadResponse> {
+    return this.run(fleetCommands.read, request, options);
   }
 
   state(): Promise<SessionState> {

@@ -9,6 +9,7 @@ import {
   InteractRequestSchema,
   NavigateRequestSchema,
   ObserveRequestSchema,
+  ReadRequestSchema,
   WaitRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
@@ -280,6 +281,7 @@ const rows: Readonly<Record<string, Begin>> = {
   "session/command-runner.ts captureMs": () =>
     commandsOfHung().capture(received(create(CaptureRequestSchema, { kind: CaptureKind.DOM_SNAPSHOT }))),
   "session/command-runner.ts observeMs": () => commandsOfHung().observe(received(create(ObserveRequestSchema))),
+  "session/command-runner.ts readMs": () => commandsOfHung().read(received(create(ReadRequestSchema))),
   "session/command-runner.ts selectionMs": () => commandsOfHung().readSelection(context, signal),
 };
 

@@ -10,7 +10,7 @@ interface SerializedDocument {
   html: string;
   length: number;
   /** Elements that contain frames. */
-  frames: HTMLIFrameElement[];
+  frames: readonly Element[];
 }
 
 /** Serialized documents that are still needed, by token. */
@@ -40,6 +40,11 @@ export function readDocument(
 /** Returns the element that contains a frame of a serialized document. */
 export function frameHolder(token: string, index: number): Element | undefined {
   return kept.get(token)?.frames[index];
+}
+
+/** Keeps the elements that contain frames until `forgetDocument`. */
+export function keepFrames(token: string, frames: readonly Element[]): void {
+  kept.set(token, { html: "", length: 0, frames });
 }
 
 export function forgetDocument(token: string): void {

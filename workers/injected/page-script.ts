@@ -15,6 +15,7 @@ export {
   viewportSize,
 } from "./page-aim.ts";
 export { checkState, waitForCheckChange } from "./page-check.ts";
+export { pageContent } from "./page-content.ts";
 export { forgetDocument, frameHolder, readDocument } from "./page-dom.ts";
 export { coverFields, uncoverFields } from "./page-fields.ts";
 export { focusElement, focusedElement, insertText, originHere, putText } from "./page-focus.ts";

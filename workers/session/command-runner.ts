@@ -10,6 +10,8 @@ import {
   NavigateResponseSchema,
   type Observation,
   type ObserveRequest,
+  type ReadRequest,
+  type ReadResponse,
   type WaitRequest,
   type WaitResponse,
   WaitResponseSchema,
@@ -23,6 +25,7 @@ import { waitFor } from "../driver/actions/wait-action.ts";
 import { capture, type FinishedCapture } from "../driver/capture/capture.ts";
 import { RefRegistry } from "../driver/elements/ref-registry.ts";
 import { type ObserveScene, observe } from "../driver/observe/observe.ts";
+import { readPage } from "../driver/observe/read-page.ts";
 import { inputOf } from "../input/page-input.ts";
 import { CommandProgress, type Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
@@ -42,6 +45,7 @@ const interactMs = 5_000;
 const waitMs = 30_000;
 const captureMs = 60_000;
 const observeMs = 5_000;
+const readMs = 10_000;
 const selectionMs = 2_000;
 
 export interface CommandRunnerOptions {
@@ -167,14 +171,27 @@ export class CommandRunner {
     return this.#mask(context, async () => create(WaitResponseSchema, await work()));
   }
 
-  async observe({ context, request, caller }: ReceivedCommand<ObserveRequest>): Promise<Observation> {
+  observe(received: ReceivedCommand<ObserveRequest>): Promise<Observation> {
+    return this.#look(received, observeMs, observe);
+  }
+
+  read(received: ReceivedCommand<ReadRequest>): Promise<ReadResponse> {
+    return this.#look(received, readMs, readPage);
+  }
+
+  /** Describes a page without changing it. Like a capture, waits for a running navigate or interact only. */
+  async #look<Request extends ObserveRequest | ReadRequest, Answer extends object>(
+    { context, request, caller }: ReceivedCommand<Request>,
+    usualMs: number,
+    look: (scene: ObserveScene, request: Request) => Promise<Answer>,
+  ): Promise<Answer> {
     this.#control.learn(context);
     using _activity = this.#idleClock.activity();
-    const timeoutMs = Math.min(request.timeoutMs ?? observeMs, patienceOf(context));
+    const timeoutMs = Math.min(request.timeoutMs ?? usualMs, patienceOf(context));
     using progress = new CommandProgress(timeoutMs, [caller, this.#ended]);
     return await this.#mask(context, () => {
       const completed = this.#queue.capture(progress.signal, () => {
-        return observe(this.#sceneOf(this.#browser.pages.find(request.pageId), progress, context), request);
+        return look(this.#sceneOf(this.#browser.pages.find(request.pageId), progress, context), request);
       });
       return raceSignal(completed, progress.signal);
     });

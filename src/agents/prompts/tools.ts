@@ -91,6 +91,14 @@ const tools = {
     description: "Opens an address, and returns an observation of the settled page.",
     input: schema({ url: text("http or https") }),
   },
+  read: {
+    description:
+      "Reads the text of the page, or of one ref, as Markdown: for articles, tables and long texts. It has no refs to act on. If the result has next_offset, call read with it as offset for the next part.",
+    input: schema(
+      { ref: text("from an observation"), offset: { type: "integer", description: "next_offset of the part before" } },
+      [],
+    ),
+  },
   act: {
     description: actHelp,
     input: schema({ actions: { type: "array", items: schema(actionProperties, ["kind"]) } }),

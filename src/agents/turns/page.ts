@@ -9,9 +9,10 @@ import {
   ObserveOptionsSchema,
   ObserveRequestSchema,
   ObserveScope,
+  ReadRequestSchema,
   type SessionState,
 } from "../../gen/pilothouse/v1/session_pb.ts";
-import { type FieldFault, failFaults, failFields } from "../../platform/errors.ts";
+import { type FieldFault, failFaults } from "../../platform/errors.ts";
 import { compileReader } from "../../platform/rest-json/reader.ts";
 import { ruleFaults } from "../../platform/validation.ts";
 import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
@@ -23,8 +24,8 @@ export interface Page {
   /** Describes the page in text, marked as page content: from `seen` if given, or else from a new observation. */
   describe(caller: SessionCaller, seen?: Observation): Promise<string>;
   observe(caller: SessionCaller, options: AgentSnapshotOptions): Promise<Observation>;
-  /** Reads a part of the page, or of the element with a reference, without changing the page. */
-  read(caller: SessionCaller, part: { readonly ref?: string; readonly offset: number }): Promise<PagePart>;
+  /** Reads a part of the page, or of the element with a reference, as Markdown. */
+  read(caller: SessionCaller, part: { readonly ref?: string; readonly offset?: number }): Promise<PagePart>;
   navigate(caller: SessionCaller, url: string): Promise<Done>;
   /** Runs actions given as REST JSON. Throws `validation-failed` if an action is invalid. */
   act(caller: SessionCaller, actions: readonly unknown[]): Promise<Done>;
@@ -57,8 +58,8 @@ export interface AgentSnapshotOptions {
 /** Milliseconds allowed for the first action including settling, and for each further action. */
 const actionPatience = { first: 8_000, next: 1_000 };
 
-/** Maximum characters of a part of a page that is read. */
-const longestPart = 12_000;
+/** Maximum bytes of a part of a page that is read. */
+const longestPart = 16_384;
 
 /** Maximum numbers of other pages, recent files and recent dialogs to report, and maximum text length. */
 const max = { pages: 10, files: 20, dialogs: 3, text: 200 };
@@ -126,18 +127,12 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
       };
       return `${pageMark}${defuse(JSON.stringify(head)).slice(1)}>\n${defuse(snapshot)}\n</page>`;
     },
-    async read(caller, { ref, offset }) {
-      const { url, snapshot } = await observe(caller, { isWhole: true });
-      const lines = linesOf(snapshot, ref).slice(offset);
-      let size = 0;
-      const count = lines.findIndex((line) => {
-        size += line.length + 1;
-        return size > longestPart;
-      });
-      // At least one line, so that reading ends.
-      const part = count < 0 ? lines : lines.slice(0, Math.max(1, count));
-      const text = `${pageMark}${defuse(JSON.stringify({ url: url.slice(0, 500) })).slice(1)}>\n${defuse(part.join("\n"))}\n</page>`;
-      return part.length < lines.length ? { text, next: offset + part.length } : { text };
+    async read(caller, part) {
+      const request = create(ReadRequestSchema, { id: sessionId, maxBytes: longestPart, ...part });
+      const { markdown, nextOffset: next } = await sessions.read(caller, request);
+      const head = JSON.stringify({ format: "markdown", ...(next !== undefined && { next_offset: next }) });
+      const text = `${pageMark}${head.slice(1)}>\n${defuse(markdown)}\n</page>`;
+      return next === undefined ? { text } : { text, next };
     },
     async navigate(caller, url) {
       const request = create(NavigateRequestSchema, { id: sessionId, url, observe: asShown });
@@ -149,19 +144,6 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
       return { outcome: outcomeOf(answer, actions.length), seen: answer.observation };
     },
   };
-}
-
-/** Lines of a snapshot, or of the element with a reference and what it contains. Throws if there is no such element. */
-function linesOf(snapshot: string, ref: string | undefined): readonly string[] {
-  const lines = snapshot.split("\n");
-  if (ref === undefined) return lines;
-  const start = lines.findIndex((line) => /^ *[-*] \w+(?: "(?:[^"\\]|\\.)*")? ref=(\w+)/.exec(line)?.[1] === ref);
-  if (start < 0)
-    throw failFields("validation-failed", { ref: "is not on the page: use a ref of the last observation" });
-  const depthOf = (line: string): number => line.length - line.trimStart().length;
-  const depth = depthOf(lines[start] ?? "");
-  const length = lines.slice(start + 1).findIndex((line) => depthOf(line) <= depth);
-  return length < 0 ? lines.slice(start) : lines.slice(start, start + 1 + length);
 }
 
 /** Parses actions given as REST JSON. Faults name the index of the action. */

@@ -22,6 +22,8 @@ const personWait = { usual: 600, longest: 3_600 };
 const longestText = 32_768;
 /** Maximum characters stored of a text to find. */
 const longestFind = 200;
+/** Maximum characters of a reference. */
+const longestRef = 32;
 
 /** Maximum number of actions shown of a call; no call runs more actions. */
 const maxShown = 20;
@@ -72,6 +74,13 @@ const actions: Readonly<Record<string, Action>> = {
     const schema = await readExtractionSchema(input.schema);
     const optional = (name: string) => (input[name] === undefined ? undefined : textOf(input, name));
     return extract(parts, turn, run, { schema, instructions: optional("instructions"), ref: optional("ref") });
+  },
+  async read({ run: { page, caller }, input }) {
+    const ref = input.ref === undefined ? {} : { ref: textOf(input, "ref").slice(0, longestRef) };
+    const offset = Number(input.offset ?? 0);
+    const from = Number.isSafeInteger(offset) && offset > 0 ? { offset } : {};
+    const { text } = await page.read(caller(), { ...ref, ...from });
+    return { outcome: "done", seen: undefined, text };
   },
 };
 

@@ -19,6 +19,7 @@ import {
   InteractRequestSchema,
   NavigateRequestSchema,
   ObserveRequestSchema,
+  ReadRequestSchema,
   WaitRequestSchema,
 } from "../../gen/pilothouse/v1/session_pb.ts";
 import type { TypedMethod } from "./grpc-codec.ts";
@@ -38,6 +39,7 @@ export const fleetCommands = {
   interact: { method: method.interact, request: InteractRequestSchema },
   wait: { method: method.wait, request: WaitRequestSchema },
   observe: { method: method.observe, request: ObserveRequestSchema },
+  read: { method: method.read, request: ReadRequestSchema },
   capture: { method: method.capture, request: CaptureRequestSchema },
   getState: { method: method.getState, request: GetSessionStateRequestSchema },
   getStepPicture: { method: method.getStepPicture, request: StepPictureRequestSchema },

@@ -20,7 +20,7 @@ export function createDrive(sessions: Sessions): Drive {
     if (request.sessionId !== "" && request.sessionId !== sessionId) {
       throw failFields("validation-failed", { session_id: "is not that of the stream's first message" });
     }
-    const { navigate, interact, wait, observe, capture, state, idempotencyKey } = request;
+    const { navigate, interact, wait, observe, read, capture, state, idempotencyKey } = request;
     // All commands of a stream go to its session; the `id` of a command is ignored.
     const id = sessionId;
     const caller = { ...callerOf(call), idempotencyKey };
@@ -28,6 +28,7 @@ export function createDrive(sessions: Sessions): Drive {
     else if (interact) yield { interact: await sessions.interact(caller, { ...interact, id }) };
     else if (wait) yield { wait: await sessions.wait(caller, { ...wait, id }) };
     else if (observe) yield { observe: await sessions.observe(caller, { ...observe, id }) };
+    else if (read) yield { read: await sessions.read(caller, { ...read, id }) };
     else if (state) yield { state: await sessions.getState(caller, { id }) };
     else if (capture) {
       for await (const { header, data } of sessions.captureStream(caller, { ...capture, id })) {

@@ -25,6 +25,8 @@ import {
   type NavigateResponse,
   type Observation,
   type ObserveRequest,
+  type ReadRequest,
+  type ReadResponse,
   type SessionState,
   SessionStatus,
   type WaitRequest,
@@ -48,6 +50,7 @@ export interface SessionCommands {
   interact(caller: SessionCaller, request: InteractRequest): Promise<InteractResponse>;
   wait(caller: SessionCaller, request: WaitRequest): Promise<WaitResponse>;
   observe(caller: SessionCaller, request: ObserveRequest): Promise<Observation>;
+  read(caller: SessionCaller, request: ReadRequest): Promise<ReadResponse>;
   getState(caller: SessionCaller, request: Pick<GetSessionStateRequest, "id">): Promise<SessionState>;
   captureStream(caller: SessionCaller, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
   /** Returns the screenshot (JPEG) taken before a step; undefined if there is none. */
@@ -161,6 +164,7 @@ export function createSessionCommands(
     interact: (caller, request) => commands.run(caller, request.id, fleetCommands.interact, request, conflictsWithTurn),
     wait: (caller, request) => commands.run(caller, request.id, fleetCommands.wait, request, conflictsWithTurn),
     observe: (caller, request) => commands.run(caller, request.id, fleetCommands.observe, request),
+    read: (caller, request) => commands.run(caller, request.id, fleetCommands.read, request),
     async getState(caller, { id }) {
       const state = await commands.run(caller, id, fleetCommands.getState, { id });
       const { accountId } = caller.principal;

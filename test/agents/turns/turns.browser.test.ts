@@ -90,6 +90,7 @@ test.each(["anthropic", "openai", "google"])(
           ),
         }),
         act({ kind: "tap", ref: "s9e9" }),
+        call("read"),
         call("act", { actions: "nonsense" }),
         call("no_such_tool"),
         call("done", { text: "It is written." }),
@@ -110,8 +111,9 @@ test.each(["anthropic", "openai", "google"])(
       );
       expect(results[1]).toMatch(/^done\n<page .+\n(?:.+\n)+ *[-*] textbox "Name" ref=s\d+e\d+ value="Ada"/);
       expect(results[2]).toContain("failed: validation-failed: action.ref: is unknown or too old");
-      expect(results[3]).toContain("failed: validation-failed: actions: is required");
-      expect(results[4]).toContain("no_such_tool");
+      expect(results[3]).toMatch(/^done\n<page {"format":"markdown"}>\n(?:.*\n)*.*Ada(?:.*\n)*<\/page>$/);
+      expect(results[4]).toContain("failed: validation-failed: actions: is required");
+      expect(results[5]).toContain("no_such_tool");
       const told = await entries();
       expect(told.map(({ role, content }) => [role, content.text ?? content.name])).toEqual([
         ["user", "Fill it in."],
@@ -119,6 +121,7 @@ test.each(["anthropic", "openai", "google"])(
         ["agent", "I type."],
         ["agent", "act"],
         ["agent", "act"],
+        ["agent", "read"],
         ["agent", "act"],
         ["agent", "It is written."],
       ]);

@@ -81,6 +81,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "SessionService.GetState": ["sessions:read"],
   "SessionService.Capture": ["sessions:read"],
   "SessionService.Observe": ["sessions:read"],
+  "SessionService.Read": ["sessions:read"],
   "SessionService.CaptureStream": ["sessions:read"],
   "SessionService.Destroy": ["sessions:write"],
   "SessionService.Drive": ["sessions:write"],

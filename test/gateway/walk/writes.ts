@@ -312,6 +312,7 @@ export const unlogged: readonly string[] = [
   "SessionService.Wait",
   "SessionService.Capture",
   "SessionService.Observe",
+  "SessionService.Read",
   "AgentInputService.SendInput",
   "AuthService.SignUp",
   "AuthService.RequestMagicLink",

@@ -108,6 +108,34 @@ export async function callIfKnown<Name extends "release" | "title" | "coverField
   return answer?.value as ReturnType<PageScript[Name]> | undefined;
 }
 
+/**
+ * Evaluates an expression in the world of the frame's script, which must be loaded. Stops the evaluation after
+ * `timeoutMs`, and returns undefined then.
+ */
+export async function evaluateInWorld(
+  { progress }: Pick<ElementScene, "progress">,
+  frame: FrameSession,
+  expression: string,
+  timeoutMs: number,
+): Promise<unknown> {
+  const home = homesOf(frame).get(frame.frameId);
+  if (!home) throw new DocumentLeft("the document was left");
+  // Another world may have the context id by now. Only ours has the name.
+  const guarded = `globalThis[${JSON.stringify(home.name)}] ? (${expression}) : ${JSON.stringify(absent)}`;
+  const options = { contextId: home.contextId, returnByValue: true, timeout: timeoutMs };
+  try {
+    const { result, exceptionDetails } = await progress.race(
+      frame.cdp.send("Runtime.evaluate", { ...options, expression: guarded }),
+    );
+    if (result.value === absent) throw new DocumentLeft("the document was left");
+    if (!exceptionDetails) return result.value;
+    throw new Error(`failed to evaluate: ${exceptionDetails.exception?.description ?? exceptionDetails.text}`);
+  } catch (thrown) {
+    if (thrown instanceof Error && /Execution was terminated/.test(thrown.message)) return undefined;
+    throw asked(frame, thrown);
+  }
+}
+
 interface PageCall {
   readonly name: keyof PageScript;
   /** Held objects are passed by reference. */

@@ -49,7 +49,7 @@ export class RefRegistry {
   aimOf(text: string, pageId: string, path: string): Aim {
     const [, epoch = 0, number = 0] = (/^s(\d+)e(\d+)$/.exec(text) ?? []).map(Number);
     const document = this.#documents.get(epoch);
-    const fault = (what: string) => failFields("validation-failed", { [`${path}.ref`]: what });
+    const fault = (what: string) => failFields("validation-failed", { [path === "" ? "ref" : `${path}.ref`]: what });
     if (!document) throw fault("is unknown or too old: use a reference from a recent observe");
     if (document.pageId !== pageId) throw fault(`belongs to ${document.pageId}, and this command acts on ${pageId}`);
     return { selector: { epoch, number }, frame: document.frame, path };

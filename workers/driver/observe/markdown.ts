@@ -1,0 +1,38 @@
+import { markdownScript } from "../../../src/gen/injected/markdown-script.ts";
+import { fail } from "../../../src/platform/errors.ts";
+import { type ElementScene, evaluateInWorld, type FrameSession } from "../elements/page-world.ts";
+
+interface Content {
+  /** HTML without scripts, forms and names. */
+  readonly html: string;
+  readonly url: string;
+  /** Whether all of it is wanted, without a search for the main content. */
+  readonly isPart: boolean;
+}
+
+/** Share of the remaining time for an attempt that extracts the main content, so that time is left to do without. */
+const shareOfExtraction = 0.5;
+
+/** Name of the converter in a document's world, which pages cannot read. */
+const home = JSON.stringify(crypto.randomUUID());
+
+/** Converts HTML to Markdown in the world of a frame's script, which loads the converter first. */
+export async function convertToMarkdown(
+  scene: ElementScene,
+  frame: FrameSession,
+  { html, url, isPart }: Content,
+): Promise<string> {
+  const { progress } = scene;
+  const evaluate = (expression: string, share: number) =>
+    evaluateInWorld(scene, frame, expression, Math.max(1, share * progress.remaining()));
+  if ((await evaluate(`Object.hasOwn(globalThis, ${home})`, 1)) !== true)
+    await evaluate(`(globalThis[${home}] = ${markdownScript}, true)`, 1);
+  const shares = isPart ? [1] : [shareOfExtraction, 1];
+  for (const share of shares) {
+    const args = JSON.stringify([html, url, share === 1]);
+    const markdown = await evaluate(`globalThis[${home}].toMarkdown(...${args})`, share);
+    if (typeof markdown === "string") return markdown;
+  }
+  const detail = "the page is too large to be converted within the timeout: observe it, and read parts by ref";
+  throw fail("session-timeout", {}, { detail });
+}

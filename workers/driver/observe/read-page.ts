@@ -1,0 +1,172 @@
+import { setImmediate as nextTask } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import { type ReadRequest, type ReadResponse, ReadResponseSchema } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { within } from "../../../src/platform/deadline.ts";
+import { fail } from "../../../src/platform/errors.ts";
+import { crashedFailure } from "../../pages/tab.ts";
+import type { TextMask } from "../../variables/text-mask.ts";
+import { browserFailure } from "../actions/browser-failure.ts";
+import type { Scene } from "../actions/scene.ts";
+import { wholeFrame } from "../elements/aim.ts";
+import { callForObject, callPage, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
+import { frameHeldBy, reachElement } from "../elements/reach.ts";
+import { findClosedRoots } from "./closed-roots.ts";
+import { convertToMarkdown } from "./markdown.ts";
+
+/** Default size of a part in bytes. */
+const usualBytes = 24_576;
+
+/** Maximum characters of the content of a page with its frames, as HTML. */
+const mostContent = 4 * 1024 * 1024;
+/** Share of the remaining time for the content of a document or a frame. A frame that hangs is left out. */
+const contentShare = 0.4;
+
+/** Maximum number and depth of frames. Further frames are left out. */
+const mostFrames = 32;
+const deepest = 4;
+
+/** Characters that are written at a time, because other sessions share the thread. */
+const writtenAtOnce = 65_536;
+
+/** State of reading one page. */
+interface Reading {
+  readonly scene: Scene;
+  readonly mask: TextMask | undefined;
+  /** Marks frames, and names them in each document. The page cannot read the token. */
+  readonly token: string;
+  framesLeft: number;
+  left: number;
+}
+
+/** Returns a part of the page's text, or of an element's text, as Markdown. */
+export async function readPage(scene: Scene, request: ReadRequest): Promise<ReadResponse> {
+  const { sessionPage, refs, secrets } = scene;
+  const { ref, offset = 0, maxBytes = usualBytes } = request;
+  if (sessionPage.isCrashed) throw crashedFailure();
+  const aim = ref === undefined ? wholeFrame([], "") : refs.aimOf(ref, sessionPage.id, "");
+  const element = typeof aim.selector === "string" ? null : aim.selector;
+  const mask = secrets.textMask();
+  try {
+    const markdown = await reachElement(scene, aim, async ({ inner }) => {
+      const token = `frame-${crypto.randomUUID()}-`;
+      const reading: Reading = { scene, mask, token, framesLeft: mostFrames, left: mostContent };
+      const seen = await readDocument(reading, inner, element, 0);
+      if ("hindrance" in seen) return seen;
+      return { value: await convertToMarkdown(scene, mainFrame(scene), { ...seen.value, isPart: element !== null }) };
+    });
+    return create(ReadResponseSchema, cutPart(markdown.toWellFormed(), offset, maxBytes));
+  } catch (thrown) {
+    throw browserFailure(thrown);
+  }
+}
+
+/** Reads the content of a document and its frames as HTML. */
+async function readDocument(
+  reading: Reading,
+  frame: FrameSession,
+  ref: Parameters<typeof callContent>[2],
+  depth: number,
+) {
+  const { scene, token } = reading;
+  try {
+    let seen = await callContent(reading, frame, ref);
+    if ("value" in seen && seen.value.doubtful > 0 && (await findClosedRoots(scene, frame)))
+      seen = await callContent(reading, frame, ref);
+    if ("hindrance" in seen) return seen;
+    const { parts, frames, isCut, url } = seen.value;
+    if (isCut) throw tooLarge();
+    reading.left -= parts.length;
+    const html = await writeParts(parts.split("\u0001"), reading.mask);
+    const inner = depth < deepest && frames > 0 ? await readFrames(reading, frame, frames, depth) : [];
+    const marks = new RegExp(`${token}(\\d+);`, "g");
+    return { value: { html: html.replace(marks, (_, index) => inner[Number(index)] ?? ""), url } };
+  } finally {
+    callPage(scene, frame, "forgetDocument", token).catch(() => undefined);
+  }
+}
+
+function callContent(
+  { scene, token, left }: Reading,
+  frame: FrameSession,
+  ref: { readonly epoch: number; readonly number: number } | null,
+) {
+  return callPage(scene, frame, "pageContent", {
+    ref,
+    token,
+    limit: left,
+    timeMs: contentShare * scene.progress.remaining(),
+  });
+}
+
+function readFrames(reading: Reading, parent: FrameSession, count: number, depth: number): Promise<string[]> {
+  const { scene, token } = reading;
+  const read = async (index: number): Promise<string> => {
+    const { objectId } = await callForObject(scene, parent, "frameHolder", token, index);
+    const frameId = objectId && (await frameHeldBy(scene, parent, objectId));
+    if (!frameId) return "";
+    const seen = await readDocument(reading, childFrame(scene, frameId), null, depth + 1);
+    return "value" in seen ? seen.value.html : "";
+  };
+  const shown = Math.min(count, reading.framesLeft);
+  reading.framesLeft -= shown;
+  return Promise.all(
+    Array.from({ length: shown }, (_, index) =>
+      within(
+        read(index).catch((thrown) => {
+          // A failing frame is left out. An aborted command fails the reading.
+          if (scene.progress.signal.aborted) throw thrown;
+          return "";
+        }),
+        contentShare * scene.progress.remaining(),
+        "",
+      ),
+    ),
+  );
+}
+
+/** Writes markup and texts in turn as HTML. Texts are masked before they are converted, which escapes characters. */
+async function writeParts(parts: readonly string[], mask: TextMask | undefined): Promise<string> {
+  const written: string[] = [];
+  let left = writtenAtOnce;
+  for (const [index, part] of parts.entries()) {
+    written.push(index % 2 === 0 ? part : escapeText(mask ? mask.apply(part) : part));
+    left -= part.length;
+    if (left > 0) continue;
+    await nextTask();
+    left = writtenAtOnce;
+  }
+  return written.join("");
+}
+
+const escapeText = (text: string): string =>
+  /[&<>"]/.test(text)
+    ? text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
+    : text;
+
+const tooLarge = () =>
+  fail(
+    "driver-error",
+    {},
+    { detail: "the page is too large to be read as a whole: observe it, and read parts by ref" },
+  );
+
+/** Cuts a part of at most `room` bytes, which ends at the end of a line if possible. Offsets are in code points. */
+function cutPart(markdown: string, offset: number, room: number): Pick<ReadResponse, "markdown" | "nextOffset"> {
+  let from = 0;
+  for (let skipped = 0; skipped < offset && from < markdown.length; skipped += 1) from += sizeAt(markdown, from);
+  let end = from;
+  for (let left = room; end < markdown.length; end += sizeAt(markdown, end)) {
+    left -= bytesOf(markdown.codePointAt(end) ?? 0);
+    if (left < 0) break;
+  }
+  if (end === markdown.length) return { markdown: markdown.slice(from) };
+  const line = markdown.lastIndexOf("\n", end - 1) + 1;
+  const part = markdown.slice(from, line > (from + end) / 2 ? line : end);
+  let count = 0;
+  for (const _point of part) count += 1;
+  return { markdown: part, nextOffset: offset + count };
+}
+
+const sizeAt = (text: string, index: number): number => ((text.codePointAt(index) ?? 0) > 0xffff ? 2 : 1);
+
+const bytesOf = (point: number): number => (point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4);
