@@ -10,8 +10,11 @@ interface Content {
   readonly isPart: boolean;
 }
 
-/** Share of the remaining time for an attempt that extracts the main content, so that time is left to do without. */
-const shareOfExtraction = 0.5;
+/**
+ * Shares of the remaining time: for the attempt that extracts the main content, and for the attempt that converts all.
+ * The rest is left for the report that the time did not suffice.
+ */
+const shares = { extraction: 0.5, whole: 0.9 };
 
 /** Name of the converter in a document's world, which pages cannot read. */
 const home = JSON.stringify(crypto.randomUUID());
@@ -27,9 +30,8 @@ export async function convertToMarkdown(
     evaluateInWorld(scene, frame, expression, Math.max(1, share * progress.remaining()));
   if ((await evaluate(`Object.hasOwn(globalThis, ${home})`, 1)) !== true)
     await evaluate(`(globalThis[${home}] = ${markdownScript}, true)`, 1);
-  const shares = isPart ? [1] : [shareOfExtraction, 1];
-  for (const share of shares) {
-    const args = JSON.stringify([html, url, share === 1]);
+  for (const share of isPart ? [shares.whole] : [shares.extraction, shares.whole]) {
+    const args = JSON.stringify([html, url, share === shares.whole]);
     const markdown = await evaluate(`globalThis[${home}].toMarkdown(...${args})`, share);
     if (typeof markdown === "string") return markdown;
   }
