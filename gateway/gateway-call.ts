@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Idempotency } from "../src/gen/pilothouse/v1/options_pb.ts";
-import type { Bearer } from "../src/identity/bearer.ts";
+import type { Bearer } from "../src/kernel/bearer-kind.ts";
 import type { AuditEntry, Call, MethodAttempt, Principal } from "../src/kernel/call.ts";
 import type { ServedMethod } from "../src/kernel/registry.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
@@ -8,7 +8,6 @@ import { fail } from "../src/platform/errors.ts";
 import type { Tx } from "../src/platform/postgres/database.ts";
 import type { ClientBuffer } from "./client-buffers.ts";
 import type { Peer } from "./peer.ts";
-import { rateLimitHeaders } from "./rate-limit-headers.ts";
 
 /**
  * A request from its admission to the end of its method. Services receive a `Call`. Costly fields are created on first
@@ -205,4 +204,14 @@ function continueTrace(received: string | undefined): string {
   const parent = /^00-([0-9a-f]{32})-[0-9a-f]{16}-([0-9a-f]{2})$/.exec(received ?? "");
   const trace = parent?.[1] ?? randomBytes(16).toString("hex");
   return `00-${trace}-${randomBytes(8).toString("hex")}-${parent?.[2] ?? "00"}`;
+}
+
+/** Returns the four rate-limit headers of a response. */
+export function rateLimitHeaders({ bucket, capacity, remaining, resetAt }: BucketState): Record<string, string> {
+  return {
+    "x-ratelimit-limit": String(capacity),
+    "x-ratelimit-remaining": String(remaining),
+    "x-ratelimit-reset": String(resetAt),
+    "x-ratelimit-bucket": bucket,
+  };
 }

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { CallDispatcher } from "./call-dispatcher.ts";
 import type { ClientBuffers } from "./client-buffers.ts";
-import type { GatewayCall } from "./gateway-call.ts";
+import { type GatewayCall, rateLimitHeaders } from "./gateway-call.ts";
 import type { HeaderReader, Peer, ResolvePeer } from "./peer.ts";
 import type { Problems } from "./problems.ts";
-import { rateLimitHeaders } from "./rate-limit-headers.ts";
 import type { SlowBodies } from "./slow-bodies.ts";
 
 /** Shared parts of all transports (REST, Connect, gRPC, WebSocket). */

@@ -1,4 +1,4 @@
-import type { Bearer } from "../../src/identity/bearer.ts";
+import type { Bearer } from "../../src/kernel/bearer-kind.ts";
 import type { Principal } from "../../src/kernel/call.ts";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { errorTable } from "../../src/platform/error-table.ts";

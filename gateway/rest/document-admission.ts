@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { createStreamSlots } from "../../src/limits/stream-slots.ts";
 import { networkOf } from "../../src/platform/client-network.ts";
+import { rateLimitHeaders } from "../gateway-call.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
-import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { peerOf, type TransportParts } from "../transport-parts.ts";
 import { isClosed } from "./mount.ts";
 

@@ -3,11 +3,11 @@ import { type FastifyError, type FastifyInstance, type FastifyReply, type Fastif
 import type { ServedService } from "../../src/kernel/registry.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { asFailure, fail, failFields } from "../../src/platform/errors.ts";
+import { rateLimitHeaders } from "../gateway-call.ts";
 import { longestPublicBody } from "../message-size.ts";
 import { renderNowhere } from "../pages/error-page.ts";
 import { pageHeaders } from "../pages/shell.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
-import { rateLimitHeaders } from "../rate-limit-headers.ts";
 import { answerHeaders, peerOf, refuse, type TransportParts } from "../transport-parts.ts";
 import { documentAdmission } from "./document-admission.ts";
 import { mountRest, type RestRoute } from "./mount.ts";

@@ -1,9 +1,7 @@
 import { me } from "../account-api/feature.ts";
 import { llm } from "../agents/llm/feature.ts";
 import { recipes } from "../agents/recipes/feature.ts";
-import { agentSessions } from "../agents/sessions/feature.ts";
-import { agentInput } from "../agents/sessions/input-feature.ts";
-import { agentViews } from "../agents/sessions/view-feature.ts";
+import { agentInput, agentSessions, agentViews } from "../agents/sessions/feature.ts";
 import { agentTurns } from "../agents/turns/feature.ts";
 import { auditFeature } from "../audit/feature.ts";
 import { credentials } from "../auth/credentials/feature.ts";

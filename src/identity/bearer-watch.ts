@@ -1,10 +1,9 @@
-import type { Credential } from "../kernel/bearer-kind.ts";
+import type { Bearer, Credential } from "../kernel/bearer-kind.ts";
 import type { Principal } from "../kernel/call.ts";
 import type { Clock } from "../platform/clock.ts";
 import { asFailure, type Failure } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
-import type { Bearer } from "./bearer.ts";
 
 /** Milliseconds between readings. Limits the delay if the bus lost a message. */
 const every = 2_000;

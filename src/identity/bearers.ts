@@ -1,5 +1,5 @@
 import { Counter, type Registry } from "prom-client";
-import type { BearerKind, BearerToken, Credential } from "../kernel/bearer-kind.ts";
+import type { Bearer, BearerKind, BearerToken, Credential } from "../kernel/bearer-kind.ts";
 import type { Principal } from "../kernel/call.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -9,7 +9,6 @@ import type { Log } from "../platform/log.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { matchesHash } from "../platform/secrets/secrets.ts";
 import { createBatchLoader } from "./batch-loader.ts";
-import type { Bearer } from "./bearer.ts";
 import { type BearerState, createBearerWatch } from "./bearer-watch.ts";
 
 /** Milliseconds. */

@@ -30,3 +30,8 @@ export interface BearerKind {
   /** Reads bearers in one query. Omits unknown ids. */
   find(ids: readonly string[]): Promise<ReadonlyMap<string, Credential>>;
 }
+
+/** A bearer with its kind. */
+export interface Bearer extends BearerToken {
+  readonly kind: BearerKind;
+}

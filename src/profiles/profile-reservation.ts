@@ -2,7 +2,6 @@ import type { Tier } from "../limits/tiers.ts";
 import { counted } from "../platform/counted.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import type { Tx } from "../platform/postgres/database.ts";
-import { engineOf } from "./engine.ts";
 import { lockProfile, sumStorage } from "./store.ts";
 import { findHolder } from "./use-store.ts";
 
@@ -57,4 +56,9 @@ async function assertRoom(tx: Tx, accountId: string, tier: Tier): Promise<void> 
   if (used < cap) return;
   const detail = `the account's profiles use ${counted(used, "byte")} of their limit of ${cap}: delete a profile, or leave profile_id out`;
   throw fail("storage-quota-exceeded", { used_bytes: used, cap_bytes: cap, tier: tier.name }, { detail });
+}
+
+/** Browser engine of a runtime. Profiles are in the format of their engine. */
+export function engineOf(runtime: string): string {
+  return runtime === "headless-shell" ? "chromium" : runtime;
 }

@@ -1,13 +1,15 @@
+import { type ShownEvent, toEventMessage } from "../events/event-message.ts";
+import { EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
 import { defineJob, Hopeless, type Job, type JobKind, type Settlement } from "../kernel/job-kind.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
+import { compileWriter } from "../platform/rest-json/writer.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
 import { giveUp, noteAttempt, noteEndpointFailure, noteEndpointSuccess } from "./delivery-settlement.ts";
 import { type DeliveryToSend, readDeliveryToSend } from "./delivery-store.ts";
 import { openSecrets } from "./endpoint-secrets.ts";
 import { closureOf } from "./endpoint-store.ts";
-import { writeEnvelope } from "./event-envelope.ts";
 import type { DeliveryResponse, Sender } from "./sender.ts";
 import type { StoredAttempt } from "./tables.ts";
 
@@ -100,4 +102,11 @@ function toStoredAttempt(
     ...(body !== undefined && { response_body: body }),
     ...(error !== undefined && { error }),
   };
+}
+
+const write = compileWriter(EventSchema);
+
+/** Creates the body of a delivery: the event as in `GET /v1/events`. */
+export function writeEnvelope(event: ShownEvent): string {
+  return JSON.stringify(write(toEventMessage(event)));
 }

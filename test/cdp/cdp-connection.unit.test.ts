@@ -1,8 +1,8 @@
 import { PassThrough, Writable } from "node:stream";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { CdpConnection } from "../../workers/cdp/cdp-connection.ts";
-import type { ConnectionMessage } from "../../workers/cdp/connection-message.ts";
 import { pipeBounds } from "../../workers/cdp/pipe-bounds.ts";
+import type { ConnectionMessage } from "./connection-message.ts";
 
 /** Records the browser's commands, and answers them. */
 class FakeBrowser {

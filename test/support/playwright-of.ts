@@ -1,7 +1,7 @@
 import { type BrowserContext, type ConnectOverCDPTransport, chromium } from "playwright";
-import type { ConnectionMessage } from "../../workers/cdp/connection-message.ts";
 import type { ConnectionUser } from "../../workers/cdp/connection-user.ts";
 import type { BrowserProcess } from "../../workers/isolation/browser-process.ts";
+import type { ConnectionMessage } from "../cdp/connection-message.ts";
 
 /** Connects Playwright to a launched browser over a shared pipe, and returns the default context. */
 export async function playwrightOf({ connection, targets }: BrowserProcess): Promise<BrowserContext> {

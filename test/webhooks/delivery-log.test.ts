@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { writeEnvelope } from "../../src/webhooks/event-envelope.ts";
+import { writeEnvelope } from "../../src/webhooks/deliveries.ts";
 import { clockAt } from "../support/clock-at.ts";
 import type { Answer, Rest } from "../support/rest.ts";
 import { causeEvent, type Endpoints, giveUpDelivery, register } from "./scene.ts";

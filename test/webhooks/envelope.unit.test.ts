@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { writeEnvelope } from "../../src/webhooks/event-envelope.ts";
+import { writeEnvelope } from "../../src/webhooks/deliveries.ts";
 
 test("serializes an event with its identifier, type, time and data, in this order", () => {
   const event = { id: "evt_1", type: "session.failed", createdAt: new Date(0), data: { session_id: "ses_1" } };

@@ -1,7 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { type WorkerEvent, WorkerEventSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Placement } from "./session-placement.ts";
 
 /** Event of a session, as reported to the control process. */
 export type Happening = NonNullable<MessageInitShape<typeof WorkerEventSchema>["event"]>;
@@ -29,4 +28,10 @@ export class Reports {
   acknowledge(sequence: bigint): void {
     this.#waiting = this.#waiting.filter((report) => report.sequence > sequence);
   }
+}
+
+/** Placement of a session on a worker. Commands must match the worker's current placement. */
+export interface Placement {
+  readonly sessionId: string;
+  readonly placementEpoch: bigint;
 }

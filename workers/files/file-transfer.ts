@@ -1,3 +1,4 @@
+import type { FileHandle } from "node:fs/promises";
 import { create } from "@bufbuild/protobuf";
 import {
   type CommandContext,
@@ -5,10 +6,9 @@ import {
   FileChunkSchema,
   type PutFileCommand,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { FileSource } from "../../src/gen/pilothouse/v1/file_pb.ts";
+import { FileSource, type SessionFile } from "../../src/gen/pilothouse/v1/file_pb.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { readChunks } from "./file-chunks.ts";
-import type { OpenFile } from "./open-file.ts";
 
 /** A file being uploaded to a session. */
 export interface ComingFile {
@@ -53,4 +53,10 @@ export async function* sendFile({ file, handle }: OpenFile, signal: AbortSignal)
     signal.throwIfAborted();
     yield create(FileChunkSchema, { data });
   }
+}
+
+/** An open file. Its content stays the same even if the name is replaced or deleted. */
+export interface OpenFile extends AsyncDisposable {
+  readonly file: SessionFile;
+  readonly handle: FileHandle;
 }

@@ -20,8 +20,7 @@ import { cleanFileName, fileNameFault, freeFileName } from "../../src/platform/f
 import type { Slot } from "../isolation/slot.ts";
 import { filesDirectory } from "../isolation/slot-block.ts";
 import { type Coming, fileBounds, inMebibytes } from "./file-bounds.ts";
-import type { ComingFile } from "./file-transfer.ts";
-import type { OpenFile } from "./open-file.ts";
+import type { ComingFile, OpenFile } from "./file-transfer.ts";
 
 /** Mode of session files: owned by the worker, readable by the browser's group. */
 const readableByGroup = 0o640;

@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises";
 import type { PendingProfile } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
-import type { Placement } from "../base/session-placement.ts";
+import type { Placement } from "../base/reports.ts";
 
 /** Chunk size for gateways. */
 const chunkBytes = 256 * 1024;

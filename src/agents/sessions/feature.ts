@@ -1,7 +1,11 @@
+import { AgentInputService } from "../../gen/pilothouse/v1/agent_input_pb.ts";
 import { AgentSessionService } from "../../gen/pilothouse/v1/agent_session_pb.ts";
+import { AgentViewService } from "../../gen/pilothouse/v1/agent_view_pb.ts";
 import { defineService } from "../../kernel/feature.ts";
+import { type AgentInputParts, createAgentInputService } from "./input-service.ts";
 import { type AgentSessionServiceParts, createAgentSessionService } from "./service.ts";
 import { forgetVariables } from "./store.ts";
+import { type AgentViewParts, createAgentViewService } from "./view-service.ts";
 
 export const agentSessions = defineService({
   service: AgentSessionService,
@@ -15,4 +19,14 @@ export const agentSessions = defineService({
       },
     ],
   }),
+});
+
+export const agentInput = defineService({
+  service: AgentInputService,
+  create: (parts: AgentInputParts) => ({ methods: createAgentInputService(parts) }),
+});
+
+export const agentViews = defineService({
+  service: AgentViewService,
+  create: (parts: AgentViewParts) => ({ methods: createAgentViewService(parts) }),
 });

@@ -12,8 +12,7 @@ import { crashedFailure } from "../../pages/tab.ts";
 import { browserFailure } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
 import { Captured, type RawCapture } from "./captured.ts";
-import { snapshotDom } from "./dom-snapshot.ts";
-import { snapshotMhtml } from "./mhtml.ts";
+import { snapshotDom, snapshotMhtml } from "./dom-snapshot.ts";
 import { printPdf } from "./pdf.ts";
 import { takeScreenshot } from "./screenshot.ts";
 
