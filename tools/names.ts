@@ -1,5 +1,5 @@
-// Checks that no two definitions have the same exported name, and no two files the same name. Exits with 1 and a line
-// per violation. Exceptions are in tools/lint/names.json, each with its reason.
+// Checks that no two definitions have the same exported name, no two files the same name, and that names contain none of
+// the replaced words. Exits with 1 and a line per violation. Words and exceptions are in tools/lint/names.json.
 import { globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
@@ -9,6 +9,10 @@ interface Exceptions {
   /** Reason for each name that two files share. */
   readonly names: Readonly<Record<string, string>>;
   readonly files: Readonly<Record<string, string>>;
+  /** Replacement of each word that no name may contain. */
+  readonly words: Readonly<Record<string, string>>;
+  /** Reason for each name that contains such a word. */
+  readonly wordNames: Readonly<Record<string, string>>;
 }
 
 const exceptions: Exceptions = JSON.parse(readFileSync(new URL("lint/names.json", import.meta.url), "utf8"));
@@ -47,3 +51,18 @@ check(
   files.filter(([name]) => !exceptions.roles.includes(name)),
   exceptions.files,
 );
+
+/** Comments, strings, templates and names of the interface or the database (`snake_case`), in which words are free. */
+const notNames = /\/\*[\s\S]*?\*\/|\/\/.*|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`|[\w$]+_[\w$]*/g;
+
+for (const path of sources) {
+  const code = readFileSync(path, "utf8").replace(notNames, " ");
+  for (const name of new Set(code.match(/[A-Za-z$][\w$]*/g))) {
+    if (name in exceptions.wordNames) continue;
+    const words = name.match(/[A-Z]?[a-z]+/g)?.map((word) => word.toLowerCase()) ?? [];
+    const found = words.find((word) => Object.hasOwn(exceptions.words, word));
+    if (found === undefined) continue;
+    process.exitCode = 1;
+    console.error(`${path}: ${name}: expected ${exceptions.words[found]}, got ${found}`);
+  }
+}

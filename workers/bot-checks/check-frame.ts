@@ -34,7 +34,7 @@ async function isShown(tab: Tab, { id, parentId = "" }: Frame, minWidth: number,
   try {
     const { result } = await cdp.send("Runtime.callFunctionOn", {
       objectId,
-      functionDeclaration: `function (...sizes) { return ${checkScript}.showsAtLeast(this, ...sizes); }`,
+      functionDeclaration: `function (...sizes) { return ${checkScript}.showsEnough(this, ...sizes); }`,
       arguments: [{ value: minWidth }, { value: minHeight }],
       returnByValue: true,
     });

@@ -72,7 +72,7 @@ export function describeDocument(): DocumentReport {
 }
 
 /** Returns whether the element that holds a frame is visible and has at least the given size. */
-export function showsAtLeast(holder: Element, minWidth: number, minHeight: number): boolean {
+export function showsEnough(holder: Element, minWidth: number, minHeight: number): boolean {
   const { width, height, right } = holder.getBoundingClientRect();
   // Elements to the left of the page cannot be scrolled into view.
   return width >= minWidth && height >= minHeight && right > 0 && holder.checkVisibility({ visibilityProperty: true });
