@@ -1,9 +1,18 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { constants, Http2ServerResponse } from "node:http2";
+import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 
 // Milliseconds to keep reading after the response: closing earlier may reset the connection before the client has read
 // the response (RFC 9112, section 9.6).
 export const lingerMs = 1_000;
+
+/**
+ * Bytes of an HTTP/2 request to drain after the response. Beyond this, a new connection is cheaper: draining takes 2 ms of
+ * the event loop per MiB.
+ */
+const mostDrained = 64 * 1024;
+
+/** Turns of the event loop within which Node sends the end of a response, unless the connection is congested. */
+const turnsToEnd = 8;
 
 interface Exchange {
   readonly response: ServerResponse;
@@ -26,14 +35,17 @@ export class SlowBodies {
     this.#coming.set(request, { response, since: performance.now() });
     // Node emits "close" as soon as the body is read or the connection is lost.
     request.once("close", () => this.#coming.delete(request));
-    // The HTTP/2 stream emits "finish" while it still knows whether the client has ended its side.
-    const answer = response instanceof Http2ServerResponse ? response.stream : response;
-    answer.once("finish", () => {
+    if (response instanceof Http2ServerResponse) {
+      const { stream } = response;
+      stream.once("finish", () => this.#coming.delete(request));
+      drainAfterResponse(stream);
+      return;
+    }
+    response.once("finish", () => {
       this.#coming.delete(request);
-      if (hasCome(request, response)) return;
-      // Keeps reading, because Node closes an unread HTTP/2 stream, which hides whether the client has ended its side.
+      if (request.complete) return;
       request.resume();
-      setTimeout(endOf(request, response), lingerMs).unref();
+      setTimeout(() => request.complete || request.destroy(), lingerMs).unref();
     });
   }
 
@@ -49,32 +61,53 @@ export class SlowBodies {
     for (const [request, { response, since }] of this.#coming) {
       if (since > latest) return;
       this.#coming.delete(request);
-      if (request.httpVersionMajor === 1 && !response.headersSent) {
-        refuse(request);
-      } else {
-        endOf(request, response)();
-      }
+      if (response instanceof Http2ServerResponse) endStream(response.stream);
+      else if (!response.headersSent) refuse(request);
+      else if (!request.complete) request.destroy();
     }
   }
 }
 
-/** Returns whether the body of an answered request was received completely. */
-function hasCome(request: IncomingMessage, response: ServerResponse): boolean {
-  return response instanceof Http2ServerResponse
-    ? response.stream.state.state !== constants.NGHTTP2_STREAM_STATE_OPEN
-    : request.complete;
+/**
+ * Drains a limited part of an HTTP/2 request whose client still sends after the response. Then ends the stream and its
+ * connection, without an error, so that the response remains valid (RFC 9113, section 8.1). Keeps the connection if the
+ * client ends its side in time.
+ */
+export function drainAfterResponse(stream: ServerHttp2Stream): void {
+  stream.once("finish", () => {
+    const isEnded =
+      stream.closed || (stream.state.state !== constants.NGHTTP2_STREAM_STATE_OPEN && !isAnswered(stream));
+    if (isEnded) return;
+    let drained = 0;
+    const drain = (part: Buffer): void => {
+      drained += part.length;
+      if (drained <= mostDrained) return;
+      stream.off("data", drain).pause();
+      endOnceSent(stream, turnsToEnd);
+    };
+    stream.on("data", drain).resume();
+    setTimeout(() => endStream(stream), lingerMs).unref();
+  });
 }
 
-/** Returns a function that ends an exchange and its connection. HTTP/2 first finishes other requests. */
-function endOf(request: IncomingMessage, response: ServerResponse): () => void {
-  if (!(response instanceof Http2ServerResponse)) return () => request.complete || request.destroy();
-  // The session is read now, because Node drops the session together with the stream.
-  const { stream } = response;
-  const { session } = stream;
-  return () => {
-    // The client may have ended the stream and started other requests.
-    if (stream.closed) return;
-    session?.close();
-    stream.close(constants.NGHTTP2_CANCEL);
-  };
+function endOnceSent(stream: ServerHttp2Stream, turns: number): void {
+  setImmediate(() => {
+    if (stream.closed || isAnswered(stream)) endStream(stream);
+    else if (turns > 0) endOnceSent(stream, turns - 1);
+  });
+}
+
+/** Returns whether the response of a stream was sent completely, but its request is incomplete. */
+const isAnswered = ({ state }: ServerHttp2Stream): boolean =>
+  state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_LOCAL;
+
+/** Ends a stream and its connection, which first finishes other streams. */
+function endStream(stream: ServerHttp2Stream): void {
+  // The client may have ended the stream and started others.
+  if (!stream.closed) {
+    stream.session?.close();
+    stream.close(isAnswered(stream) ? constants.NGHTTP2_NO_ERROR : constants.NGHTTP2_CANCEL);
+  }
+  // Node releases a stream when it is read.
+  stream.resume();
 }

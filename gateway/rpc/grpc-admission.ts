@@ -9,8 +9,9 @@ import type { ServedMethod } from "../../src/kernel/registry.ts";
 import { failFields } from "../../src/platform/errors.ts";
 import { GatewayCall } from "../gateway-call.ts";
 import { longestMessage } from "../message-size.ts";
+import { drainAfterResponse } from "../slow-bodies.ts";
 import { answerHeaders, type TransportParts } from "../transport-parts.ts";
-import { boundMessages, countMemory, forgetUnfinished, peerOfCall } from "./grpc-call.ts";
+import { boundMessages, countMemory, peerOfCall, streamOf } from "./grpc-call.ts";
 import { limitOpenCalls } from "./open-calls.ts";
 
 /** Options of the admission of gRPC calls. */
@@ -45,7 +46,7 @@ export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
     const served = methods.get(path);
     if (!served) return admitOpen(inner);
     boundMessages(inner, longestMessage(served));
-    forgetUnfinished(inner);
+    drainAfterResponse(streamOf(inner));
     let call: GatewayCall | undefined;
     let lateness: NodeJS.Timeout | undefined;
     let isAnswered = false;

@@ -3,7 +3,6 @@ import { Duplex } from "node:stream";
 import type { Metadata, ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import type { GatewayCall } from "../gateway-call.ts";
 import type { Peer } from "../peer.ts";
-import { lingerMs } from "../slow-bodies.ts";
 import type { TransportParts } from "../transport-parts.ts";
 
 /** Resolves the peer of a call. */
@@ -53,21 +52,6 @@ export function boundMessages(inner: ServerInterceptingCallInterface, bytes: num
   }
   decoder.maxReadMessageLength = bytes;
   inner.maxReceiveMessageSize = bytes;
-}
-
-/**
- * Closes the stream and connection of a finished call whose client has not ended its request. Otherwise grpc-js would
- * keep both, and the received part of the request, forever.
- */
-export function forgetUnfinished(inner: ServerInterceptingCallInterface): void {
-  const stream = streamOf(inner);
-  const end = (): void => {
-    if (!stream.closed) {
-      stream.session?.close();
-      stream.close();
-    }
-  };
-  stream.once("finish", () => setTimeout(end, lingerMs).unref());
 }
 
 /** Returns the HTTP/2 stream of a call from a private field of grpc-js, whose presence a test verifies. */

@@ -4,8 +4,9 @@ import { createStreamSlots } from "../../src/limits/stream-slots.ts";
 import { networkOf } from "../../src/platform/client-network.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
+import { drainAfterResponse } from "../slow-bodies.ts";
 import type { TransportParts } from "../transport-parts.ts";
-import { boundMessages, forgetUnfinished, peerOfCall, streamOf } from "./grpc-call.ts";
+import { boundMessages, peerOfCall, streamOf } from "./grpc-call.ts";
 
 /** Limits of one call: bytes per message, and messages. Reflection clients send a short message for each file. */
 const longestMessage = 4 * 1024;
@@ -29,8 +30,8 @@ export function limitOpenCalls({ transport, openMs, statusOf }: OpenCallOptions)
 
   return (inner: ServerInterceptingCallInterface): ServerInterceptingCall => {
     boundMessages(inner, longestMessage);
-    forgetUnfinished(inner);
     const stream = streamOf(inner);
+    drainAfterResponse(stream);
     let requestId = "";
     let messages = 0;
     let isRefused = false;
