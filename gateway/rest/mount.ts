@@ -15,6 +15,7 @@ import { answerHeaders, peerOf, type TransportParts } from "../transport-parts.t
 import { compileStreamedBody } from "./capture-body.ts";
 import { openEventStream } from "./event-stream.ts";
 import { asFormFailure, formParser } from "./form-body.ts";
+import { compileEncoder } from "./json-answer.ts";
 import { asHttpBody, compileRawHeaders, streamBytes } from "./raw-answer.ts";
 import { checkLength, describeBody, rawBody } from "./raw-body.ts";
 import { compileRequestReader } from "./request-reader.ts";
@@ -226,21 +227,14 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], trans
     };
   }
   if (served.rules.streamedBy !== "") return streamedAnswer(served, siblings, dispatcher);
-  const write = compileWriter(served.method.output);
+  const encode = compileEncoder(served.method.output);
   return async (call, request, reply) => {
     const message = await dispatcher.unary(call, request);
     if (status === 204) return reply.code(204).send();
-    return (
-      reply
-        .code(call.isCreated ? served.rules.createdStatus || status : status)
-        .type("application/json; charset=utf-8")
-        // The newline ends the line in a terminal. Sent as bytes, because Node reserves three bytes per character for
-        // unread text.
-        .send(
-          Buffer.from(`${JSON.stringify(write(message))}
-`),
-        )
-    );
+    return reply
+      .code(call.isCreated ? served.rules.createdStatus || status : status)
+      .type("application/json; charset=utf-8")
+      .send(encode(message));
   };
 }
 

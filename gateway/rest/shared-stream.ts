@@ -22,6 +22,8 @@ export class SharedStream {
   readonly #write: MessageWriter;
   readonly #parts: readonly Set<ServerResponse>[] = Array.from({ length: parts }, () => new Set());
   #latest = "";
+  /** First bytes of a new follower, shared by all followers that have not read them. */
+  #first = Buffer.from(openFrame);
   #turn = 0;
   #count = 0;
   #unlisten: (() => void) | undefined;
@@ -42,13 +44,14 @@ export class SharedStream {
     });
     this.#unlisten ??= messages.listen((message) => {
       this.#latest = frameOf(this.#write(message));
+      this.#first = Buffer.from(openFrame + this.#latest);
       void this.#deliver(this.#latest, this.#parts);
     });
     this.#timer ??= setInterval(() => {
       this.#turn = (this.#turn + 1) % parts;
       void this.#deliver(aliveFrame, this.#parts.slice(this.#turn, this.#turn + 1));
     }, 1_000);
-    response.write(openFrame + this.#latest);
+    response.write(this.#first);
     part.add(response);
   }
 

@@ -1,8 +1,8 @@
 import { once } from "node:events";
-import { createServer, type ServerResponse } from "node:http";
-import { connect } from "node:net";
+import { createServer, IncomingMessage, ServerResponse } from "node:http";
+import { connect, Socket } from "node:net";
 import type { Message } from "@bufbuild/protobuf";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { SharedStream } from "../../gateway/rest/shared-stream.ts";
 
 test("a follower that does not read is disconnected, and the others receive every message", async () => {
@@ -47,4 +47,24 @@ test("a follower that does not read is disconnected, and the others receive ever
   expect(followers.filter(({ destroyed }) => destroyed)).toHaveLength(1);
   statuses[0]?.({ $typeName: "Status" });
   await expect.poll(() => received, { timeout: 10_000 }).toBeGreaterThan((told + 1) * text.length);
+});
+
+test("unread responses of all followers share their bytes", () => {
+  const broadcast = {
+    listen(hear: (message: Message) => void) {
+      hear({ $typeName: "Status" });
+      return () => undefined;
+    },
+    [Symbol.asyncIterator]: () => expect.fail("a shared stream is listened to"),
+  };
+  const shared = new SharedStream(() => ({ text: "s" }));
+  const request = new IncomingMessage(new Socket());
+  const responses = [1, 2].map(() => new ServerResponse(request));
+  const written = responses.map((response) => vi.spyOn(response, "write"));
+  for (const response of responses) shared.follow(broadcast, response);
+  const [first, second] = written.map(({ mock }) => mock.calls[0]?.[0]);
+  expect(String(first)).toContain('{"text":"s"}');
+  expect(first).toBe(second);
+  expect(first).toBeInstanceOf(Buffer);
+  for (const response of responses) response.emit("close");
 });

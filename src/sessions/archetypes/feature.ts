@@ -9,11 +9,14 @@ export const archetypeFeature = defineService({
   create: () => ({ methods: { list: async () => all } }),
 });
 
-const all = create(ArchetypesSchema, {
-  data: known.map(({ name, viewport, deviceScaleFactor, hasTouch, userAgent }) => ({
-    name,
-    viewport: { ...viewport, deviceScaleFactor },
-    touch: hasTouch,
-    ...(userAgent !== undefined && { userAgent }),
-  })),
-});
+// Frozen, so that the REST server encodes it once.
+const all = Object.freeze(
+  create(ArchetypesSchema, {
+    data: known.map(({ name, viewport, deviceScaleFactor, hasTouch, userAgent }) => ({
+      name,
+      viewport: { ...viewport, deviceScaleFactor },
+      touch: hasTouch,
+      ...(userAgent !== undefined && { userAgent }),
+    })),
+  }),
+);
