@@ -1,5 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { App } from "../src/app/app.ts";
+import type { Principal } from "../src/kernel/call.ts";
 import type { ServedMethod, ServedService } from "../src/kernel/registry.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
 import { type Broadcast, isBroadcast } from "../src/platform/broadcast.ts";
@@ -10,7 +11,7 @@ import type { ClientBuffers } from "./client-buffers.ts";
 import type { GatewayCall } from "./gateway-call.ts";
 import type { Peer } from "./peer.ts";
 import { createAddressBucket, createDocumentBucket, type DrawForDocument } from "./policies/address-bucket.ts";
-import { drawForNoMethod } from "./policies/authentication.ts";
+import { drawForNoMethod, identify } from "./policies/authentication.ts";
 import { converse, createStreamAllowances, relayed, type StreamInput } from "./policies/conversation.ts";
 import { createIdempotencyPolicy } from "./policies/idempotency-policy.ts";
 import { assertEnforced, policiesOf } from "./policies/index.ts";
@@ -24,6 +25,8 @@ export interface CallDispatcher {
   peekAddress(clientAddress: string): BucketState;
   /** Draws a token of the caller's account or address for a request that reaches no method. */
   drawForNoMethod(peer: Peer): Promise<{ state: BucketState; whose: string }>;
+  /** Identifies the sender of a request that reaches no method. `show` receives the bucket of a refused sender. */
+  identify(peer: Peer, show: (state: BucketState) => void): Promise<Principal>;
   /** Draws a token for a document from the `documents` bucket of a client address. */
   drawForDocument: DrawForDocument;
   /** Runs all policies that need no message. Throws the failure of the first policy that refuses. */
@@ -147,6 +150,7 @@ export function createCallDispatcher(
   return {
     peekAddress: (address) => parts.addresses.peek(address),
     drawForNoMethod: (peer) => drawForNoMethod(peer, parts),
+    identify: (peer, show) => identify(peer, parts, show),
     drawForDocument: createDocumentBucket(app),
     async admit(call) {
       const { admissions, judgements } = policiesFor(call.served);

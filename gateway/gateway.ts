@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { McpHttpHandler } from "@modelcontextprotocol/server";
 import type { FastifyInstance } from "fastify";
 import type { App } from "../src/app/app.ts";
 import type { ServedService } from "../src/kernel/registry.ts";
@@ -9,6 +10,10 @@ import { ClientBuffers } from "./client-buffers.ts";
 import { createConnectionCap } from "./connection-cap.ts";
 import { createCors } from "./cors.ts";
 import { type HttpHandler, SharedPort } from "./listen.ts";
+import { createMethodCalls } from "./mcp/method-calls.ts";
+import { type CreateMcpServer, mcpRoute, mountMcp } from "./mcp/mount-mcp.ts";
+import { createToolServer } from "./mcp/tool-server.ts";
+import { createTools } from "./mcp/tool-table.ts";
 import { ownHosts } from "./own-hosts.ts";
 import { type DemoSession, mountDemoSession } from "./pages/demo-session.ts";
 import { mountOutbox } from "./pages/dev-mail.ts";
@@ -38,6 +43,8 @@ export interface GatewayOptions {
   readonly services?: readonly ServedService[];
   /** Shorter limits, for tests. */
   readonly limits?: TimeLimits;
+  /** Creates the MCP server of a request, for tests. Default: that of our tools. */
+  readonly createMcpServer?: CreateMcpServer;
   /** Whether a supervisor serves health and metrics in place of the internal port. */
   readonly isSupervised?: boolean;
 }
@@ -53,6 +60,8 @@ export class Gateway {
   readonly #grpc: GrpcServer;
   readonly #webSockets: WebSockets;
   readonly #internal: InternalServer | undefined;
+  readonly #mcp: McpHttpHandler;
+  readonly #stopping = new AbortController();
   #documents: Promise<Documents> | undefined;
   #serving = false;
 
@@ -77,7 +86,9 @@ export class Gateway {
     const listening = { host, tls, limits, log, takes: createConnectionCap(trustedProxies) };
     const cors = createCors(config.corsOrigins);
     const isAdmitted = createRequestFilter({ transport, cors, isOwnHost: ownHosts(config) });
-    this.#rest = createRestServer(services, transport);
+    this.#rest = createRestServer(services, transport, [mcpRoute]);
+    const createServer = options.createMcpServer ?? this.#createToolServer();
+    this.#mcp = mountMcp(this.#rest, { transport, config, cors, log, createServer });
     const rest: HttpHandler = (request, response) => this.#rest.routing(request, response);
     const connect = connectHandler(services, transport, rest);
     this.#webSockets = new WebSockets(services, { transport, cors, registry: metrics, next: rest });
@@ -118,8 +129,10 @@ export class Gateway {
     this.#serving = false;
     this.#dispatcher.stop();
     this.#webSockets.stop();
+    this.#stopping.abort();
     await Promise.all([this.#port.stop(graceMs), this.#grpc.stop(graceMs)]);
     this.#transport.buffers.stop();
+    await this.#mcp.close();
     await this.#rest.close();
     await this.#internal?.stop();
   }
@@ -128,6 +141,19 @@ export class Gateway {
   prepareDocuments(): Promise<Documents> {
     this.#documents ??= makeDocuments(this.#services, this.#app.config);
     return this.#documents;
+  }
+
+  #createToolServer(): CreateMcpServer {
+    const { clock, config, metrics } = this.#app;
+    const { dispatcher, problems } = this.#transport;
+    return createToolServer({
+      tools: createTools(clock),
+      callMethod: createMethodCalls(this.#services, { dispatcher }),
+      problems,
+      publicUrl: config.publicUrl,
+      stopped: this.#stopping.signal,
+      metrics,
+    });
   }
 
   async #openPublicPorts(): Promise<void> {

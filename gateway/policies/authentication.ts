@@ -31,37 +31,65 @@ export const authentication: AdmissionPolicy = {
       return drawFromAddress(call, parts).then(() => Promise.reject(thrown));
     }
     const known = parts.bearers.peek(call.bearer);
-    if (!known) return lookUp(call, call.bearer, parts);
+    if (!known) return lookUpCaller(call, call.bearer, parts);
     call.principal = known;
-    note(call, parts);
+    note(known, parts);
     return undefined;
   },
 };
 
-async function drawFromAddress(call: GatewayCall, { addresses }: PolicyParts): Promise<void> {
-  const state = await addresses.draw(call.clientAddress);
-  call.show(state);
+/** Identifies the sender of a request that reaches no method. `show` receives the bucket of a refused sender. */
+export async function identify(
+  { header, clientAddress }: Peer,
+  parts: PolicyParts,
+  show: (state: BucketState) => void,
+): Promise<Principal> {
+  const sender = { clientAddress, show };
+  let bearer: Bearer;
+  try {
+    bearer = parts.bearers.read(header("authorization"));
+  } catch (thrown) {
+    await drawFromAddress(sender, parts);
+    throw thrown;
+  }
+  const principal = parts.bearers.peek(bearer) ?? (await lookUp(sender, bearer, parts));
+  note(principal, parts);
+  return principal;
+}
+
+type Sender = Pick<GatewayCall, "clientAddress" | "show">;
+
+async function drawFromAddress(sender: Sender, { addresses }: PolicyParts): Promise<void> {
+  const state = await addresses.draw(sender.clientAddress);
+  sender.show(state);
   refuseEmpty(state, whose);
 }
 
-async function lookUp(call: GatewayCall, bearer: Bearer, parts: PolicyParts): Promise<void> {
+async function lookUpCaller(call: GatewayCall, bearer: Bearer, parts: PolicyParts): Promise<void> {
+  call.principal = await lookUp(call, bearer, parts);
+  note(call.principal, parts);
+}
+
+async function lookUp(sender: Sender, bearer: Bearer, parts: PolicyParts): Promise<Principal> {
   const { addresses, bearers } = parts;
-  const state = await addresses.draw(call.clientAddress);
-  const giveBack = () => state.allowed && addresses.refund(call.clientAddress);
+  const { clientAddress } = sender;
+  const state = await addresses.draw(clientAddress);
+  const giveBack = () => state.allowed && addresses.refund(clientAddress);
+  let principal: Principal;
   try {
-    call.principal = await bearers.lookUp(bearer);
+    principal = await bearers.lookUp(bearer);
   } catch (thrown) {
-    call.show(state);
+    sender.show(state);
     const isOurFault = errorTable[asFailure(thrown).slug].status >= 500;
     if (isOurFault) await giveBack();
     else refuseEmpty(state, whose);
     throw thrown;
   }
   await giveBack();
-  note(call, parts);
+  return principal;
 }
 
-function note({ principal }: GatewayCall, { apiKeys }: PolicyParts): void {
+function note(principal: Principal, { apiKeys }: PolicyParts): void {
   if (principal.kind === "key") apiKeys.used(principal.keyId);
 }
 

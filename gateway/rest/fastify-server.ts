@@ -18,8 +18,15 @@ const lingerMs = 1_000;
 // No shorter than the longest path that Node accepts. The rules of the message limit ids.
 const longestPathVariable = 65_536;
 
-/** Creates the REST server. The server does not listen; it receives requests from the shared port. */
-export function createRestServer(services: readonly ServedService[], transport: TransportParts): FastifyInstance {
+/**
+ * Creates the REST server. The server does not listen; it receives requests from the shared port. `others` are routes
+ * that the caller mounts.
+ */
+export function createRestServer(
+  services: readonly ServedService[],
+  transport: TransportParts,
+  others: readonly RestRoute[],
+): FastifyInstance {
   const app = fastify({
     bodyLimit: longestPublicBody,
     genReqId: (raw) => peerOf(raw, transport).requestId,
@@ -32,7 +39,7 @@ export function createRestServer(services: readonly ServedService[], transport: 
     },
   });
   readBodies(app);
-  const routes = mountRest(app, services, transport);
+  const routes = [...mountRest(app, services, transport), ...others];
   app.addHook("onSend", (request, reply, payload, done) => {
     // Requests that reach no method have already set the headers of their bucket.
     if (request.is404 || reply.hasHeader("x-ratelimit-bucket")) reply.header("x-request-id", request.id);

@@ -25,7 +25,7 @@ const requestsAfter = 100;
  * test/billing.
  */
 const needsCompany =
-  /AgentSession(Mode|Over|Back)?$|^(sendInput|sendMessage|cancelTurn|getTranscript|getStepScreenshot|createMediaToken|getGuiControlKey|getByokLlmKey|testByokLlmKey|uploadLive|downloadLive|unsubscribeStatus(OneClick)?|createBillingPortalSession|[a-z]+CryptoOrder[A-Za-z]*)$/;
+  /AgentSession(Mode|Over|Back)?$|^(sendInput|sendMessage|cancelTurn|getTranscript|getTurn|getStepScreenshot|createMediaToken|getGuiControlKey|getByokLlmKey|testByokLlmKey|uploadLive|downloadLive|unsubscribeStatus(OneClick)?|createBillingPortalSession|[a-z]+CryptoOrder[A-Za-z]*)$/;
 // Commands of a session are queued, so more concurrency would only add waiting.
 const atATime = 4;
 

@@ -1,7 +1,7 @@
 import { use } from "./page-aim.ts";
 import { firstNamed } from "./page-refs.ts";
 import * as roles from "./page-role.ts";
-import type { Seen, Wish } from "./page-wait.ts";
+import type { Seen, ElementOptions } from "./page-wait.ts";
 import { until } from "./page-wait.ts";
 
 /** State of a checkbox, radio button or switch. */
@@ -11,18 +11,18 @@ export interface CheckState {
 }
 
 /** Returns the state of a control once the control is visible. Null if the element has no such state. */
-export function checkState(wish: Wish): Promise<Seen<CheckState | null>> {
-  return use(wish, (element) => ({ value: stateOf(element) ?? null }));
+export function checkState(options: ElementOptions): Promise<Seen<CheckState | null>> {
+  return use(options, (element) => ({ value: stateOf(element) ?? null }));
 }
 
 /** Returns the state of a control once it differs from an earlier state. */
-export function waitForCheckChange(wish: Wish, before: CheckState): Promise<Seen<CheckState>> {
-  return until(wish.timeoutMs, () => {
+export function waitForCheckChange(options: ElementOptions, before: CheckState): Promise<Seen<CheckState>> {
+  return until(options.timeoutMs, () => {
     // The click may have changed the name of the control, so the reference is not compared with its description.
-    const element = firstNamed(wish.selector);
+    const element = firstNamed(options.selector);
     const state = element && stateOf(element);
     if (!state)
-      return { hindrance: "is gone from the page after it was tapped", isFinal: typeof wish.selector !== "string" };
+      return { hindrance: "is gone from the page after it was tapped", isFinal: typeof options.selector !== "string" };
     return state.checked === before.checked
       ? { hindrance: `stayed ${state.checked} when it was tapped` }
       : { value: state };

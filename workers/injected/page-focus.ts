@@ -1,7 +1,7 @@
 import { use } from "./page-aim.ts";
 import { keepSecret } from "./page-fields.ts";
 import * as visibility from "./page-visibility.ts";
-import type { Seen, Wish } from "./page-wait.ts";
+import type { Seen, ElementOptions } from "./page-wait.ts";
 
 /** Whether an element has the focus of its document or shadow root. */
 export function hasFocus(element: Element): boolean {
@@ -10,8 +10,8 @@ export function hasFocus(element: Element): boolean {
 }
 
 /** Focuses an element, or the control of a label, once it is visible. */
-export function focusElement(wish: Wish): Promise<Seen<true>> {
-  return use(wish, (named) => {
+export function focusElement(options: ElementOptions): Promise<Seen<true>> {
+  return use(options, (named) => {
     const element = (named instanceof HTMLLabelElement && named.control) || named;
     const canFocus = element instanceof HTMLElement || element instanceof SVGElement;
     if (canFocus && !hasFocus(element)) element.focus();

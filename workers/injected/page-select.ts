@@ -12,11 +12,11 @@ export function chooseOptions(elementOptions: ElementOptions, values: readonly s
 const labelMs = 1_000;
 
 /** Selects options of a `<select>` by label. Returns a fault that lists the options if they do not appear in time. */
-export async function chooseLabels(wish: Wish, labels: readonly string[]): Promise<Seen<Faults | null>> {
+export async function chooseLabels(options: ElementOptions, labels: readonly string[]): Promise<Seen<Faults | null>> {
   const wanted = labels.map((label) => label.trim());
   let endsAt: number | undefined;
-  return use(wish, (element) => {
-    endsAt ??= performance.now() + Math.min(labelMs, wish.timeoutMs / 2);
+  return use(options, (element) => {
+    endsAt ??= performance.now() + Math.min(labelMs, options.timeoutMs / 2);
     const byLabel = (options: readonly HTMLOptionElement[], text: string) =>
       options.find((option) => option.label.trim() === text && !option.matches(":disabled")) ??
       options.find((option) => option.label.trim() === text);

@@ -82,7 +82,7 @@ const observeProperties = {
 const picture = { type: "boolean", description: "adds a picture of the view, for what has no text or ref" };
 
 /** Tools of the model, with their input as JSON Schema. */
-const tools = {
+export const tools = {
   observe: {
     description: "Returns an observation of what is in view.",
     input: schema(observeProperties, []),

@@ -77,7 +77,7 @@ export const defuse = (text: string): string => text.replace(/<(?=\/?page\b)/gi,
 const short = (text: string): string => text.slice(0, max.text);
 
 /** Other pages, dialogs, downloads and files of a session, if any. */
-function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
+export function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly ListedFile[]) {
   const others = pages.filter(({ active }) => !active).slice(-max.pages);
   const asked = dialogs.slice(-max.dialogs);
   const underWay = downloads.filter(({ status }) => status !== "finished");
@@ -92,6 +92,25 @@ function besidesOf({ pages, dialogs, downloads }: SessionState, files: readonly 
     ...(files.length > 0 && { files: files.flatMap(({ file }) => file?.name ?? []) }),
   };
 }
+
+/** Describes an observed page in text, marked as page content. */
+export function describePage(
+  { pageId, url, title, viewport, scroll, height, truncated, snapshot }: Observation,
+  besides: object = {},
+): string {
+  const view = {
+    width: viewport?.width,
+    height: viewport?.height,
+    top: Math.round(scroll?.y ?? 0),
+    of: Math.round(height),
+  };
+  const head = { page_id: pageId, url: url.slice(0, 500), title: short(title), view };
+  return markAsPage({ ...head, ...(truncated && { truncated }), ...besides }, snapshot);
+}
+
+/** Marks text as page content, with a head of JSON. */
+export const markAsPage = (head: object, text: string): string =>
+  `${pageMark}${defuse(JSON.stringify(head)).slice(1)}>\n${defuse(text)}\n</page>`;
 
 export function createPage(sessions: Sessions, sessionId: string): Page {
   function observe(
@@ -111,27 +130,13 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
         sessions.getState(caller, { id: sessionId }),
         sessions.files.list(caller, sessionId, { limit: max.files, before: 0n }),
       ]);
-      const { pageId, url, title, viewport, scroll, height, truncated, snapshot } = shown;
-      const head = {
-        page_id: pageId,
-        url: url.slice(0, 500),
-        title: short(title),
-        view: {
-          width: viewport?.width,
-          height: viewport?.height,
-          top: Math.round(scroll?.y ?? 0),
-          of: Math.round(height),
-        },
-        ...(truncated && { truncated }),
-        ...besidesOf(state, files),
-      };
-      return `${pageMark}${defuse(JSON.stringify(head)).slice(1)}>\n${defuse(snapshot)}\n</page>`;
+      return describePage(shown, besidesOf(state, files));
     },
     async read(caller, part) {
       const request = create(ReadRequestSchema, { id: sessionId, maxBytes: longestPart, ...part });
       const { markdown, nextOffset: next } = await sessions.read(caller, request);
-      const head = JSON.stringify({ format: "markdown", ...(next !== undefined && { next_offset: next }) });
-      const text = `${pageMark}${head.slice(1)}>\n${defuse(markdown)}\n</page>`;
+      const head = { format: "markdown", ...(next !== undefined && { next_offset: next }) };
+      const text = markAsPage(head, markdown);
       return next === undefined ? { text } : { text, next };
     },
     async navigate(caller, url) {
@@ -146,8 +151,8 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
   };
 }
 
-/** Parses actions given as REST JSON. Faults name the index of the action. */
-function readActions(id: string, [action, ...next]: readonly unknown[]): InteractRequest {
+/** Parses actions given as REST JSON. The request observes the page. Faults name the index of the action. */
+export function readActions(id: string, [action, ...next]: readonly unknown[]): InteractRequest {
   const faults: FieldFault[] = [];
   const patience = actionPatience.first + actionPatience.next * next.length;
   // The reader was compiled for this message type.
@@ -164,7 +169,8 @@ function placeFault({ field, ...fault }: FieldFault): FieldFault {
   return { ...fault, field: field.replace(/^(?:action\b|next\[\d+\])/, name) };
 }
 
-function outcomeOf({ done, stopped, opened }: InteractResponse, count: number): string {
+/** Describes the outcome of actions in words. Quoted text may come from the page. */
+export function outcomeOf({ done, stopped, opened }: InteractResponse, count: number): string {
   const news = opened.length > 0 ? `, which has opened ${opened.join(", ")}` : "";
   if (!stopped) return `done${news}`;
   return defuse(`did ${done} of ${count}${news}; stopped before the next one: ${stopped.slug}: ${stopped.detail}`);

@@ -5,6 +5,7 @@ import {
   type AgentTurnService,
   type GetTranscriptRequest,
   GetTranscriptResponseSchema,
+  type GetTurnRequest,
   type SendAgentMessageRequest,
   TranscriptRole,
   type Turn,
@@ -63,7 +64,12 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
   const { db, clock, ids, sealer, events, bus, turns, sessions } = parts;
 
   /** Waits until a turn has ended or the time is up, and returns the turn as of that time. */
-  async function follow(turn: Turn, milliseconds: number, signal: AbortSignal): Promise<Turn> {
+  async function follow(
+    turn: Turn,
+    milliseconds: number,
+    signal: AbortSignal,
+    isOver: (row: TurnRow) => boolean = ({ ended_at }) => ended_at !== null,
+  ): Promise<Turn> {
     const gaveUpAt = performance.now() + milliseconds;
     for (;;) {
       const news = new AbortController();
@@ -71,7 +77,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       try {
         const row = await findTurn(db, turn.turnId);
         const left = gaveUpAt - performance.now();
-        if (!row || row.ended_at !== null || left <= 0 || signal.aborted) return row ? toTurnMessage(row) : turn;
+        if (!row || isOver(row) || left <= 0 || signal.aborted) return row ? toTurnMessage(row) : turn;
         await sleep(Math.min(left, pollEvery), AbortSignal.any([signal, news.signal]));
       } finally {
         unsubscribe();
@@ -134,6 +140,15 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
     return waitMs === 0 ? turn : follow(turn, waitMs, call.signal);
   }
 
+  async function getTurn(call: Call, { id, turnId, waitMs = 0 }: GetTurnRequest): Promise<Turn> {
+    await findAny(db, call, id);
+    const row = await findTurn(db, turnId, id);
+    if (!row) throw noTurn();
+    const turn = toTurnMessage(row);
+    if (waitMs === 0) return turn;
+    return follow(turn, waitMs, call.signal, (now) => now.ended_at !== null || now.status === "waiting_for_person");
+  }
+
   async function readTranscript(call: Call, { id, limit = defaultPage, cursor }: GetTranscriptRequest) {
     await findAny(db, call, id);
     const after = readCursor(cursor, entryId);
@@ -146,6 +161,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
 
   return {
     sendMessage,
+    getTurn,
     async cancelTurn(call, { id, turnId }) {
       await findRunning(db, call, id);
       const turn = await findTurn(db, turnId, id);

@@ -21,7 +21,7 @@ import type { Database } from "../../platform/postgres/database.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import type { Sessions } from "../sessions.ts";
 import { insertViewLink, listViewLinks, revokeViewLink, type ViewLinkRow } from "./store.ts";
-import { pageOf, scopesOfLink, viewKeyText } from "./view-keys.ts";
+import { pageOf, scopesOfLink, viewerClientOf, viewKeyText } from "./view-keys.ts";
 
 export interface ViewLinkServiceParts {
   readonly db: Database;
@@ -51,7 +51,10 @@ function toMessage(row: ViewLinkRow, url?: string): ViewLink {
 export function createViewLinkService(parts: ViewLinkServiceParts): ServiceImplementation<typeof ViewLinkService> {
   const { db, bus, clock, sessions, config } = parts;
 
-  async function createLink(call: Call, { id: sessionId, control, name, ...request }: CreateViewLinkRequest) {
+  async function createLink(
+    call: Call,
+    { id: sessionId, control, name, singleViewer, ...request }: CreateViewLinkRequest,
+  ) {
     await sessions.assertRunning(call, sessionId);
     const { principal } = call;
     const token = { id: call.ids.next("vln"), secret: viewKeyText.newSecret() };
@@ -67,6 +70,7 @@ export function createViewLinkService(parts: ViewLinkServiceParts): ServiceImple
         expires_at: expiresAt,
         made_by: principal.kind === "key" ? principal.keyId : principal.loginId,
         secret_hash: hashSecret(token.secret),
+        ...(singleViewer && { client_id: viewerClientOf(token.id), opens_until: expiresAt }),
       });
       const data = { link_id: row.id, control, name, expires_at: expiresAt.toISOString() };
       call.audit(tx, { subject: sessionId, data });

@@ -7,14 +7,16 @@ const viewScope = "sessions:read";
 
 export const viewKeyText = tokenText("phv_", "vln");
 
-/**
- * Scope that the creator of a link with control needs. A single-viewer link is the GUI control key of an agent session.
- */
-const controlScope = (isForOne: boolean): string => (isForOne ? "agent_sessions:write" : "sessions:write");
+/** Client name of the viewer of a single-viewer link. GUI control keys have the client name of their creator. */
+export const viewerClientOf = (linkId: string): string => `view:${linkId}`;
+
+/** Scope that the creator of a link with control needs. */
+const controlScope = (isGuiControlKey: boolean): string =>
+  isGuiControlKey ? "agent_sessions:write" : "sessions:write";
 
 /** Scopes that a link grants for its session. */
-export const scopesOfLink = (control: boolean, isForOne = false): string[] =>
-  control ? [viewScope, controlScope(isForOne)] : [viewScope];
+export const scopesOfLink = (control: boolean, isGuiControlKey = false): string[] =>
+  control ? [viewScope, controlScope(isGuiControlKey)] : [viewScope];
 
 /** URL of the page that a link opens. */
 export const pageOf = (publicUrl: string, key: string): string => `${publicUrl}/live#${key}`;
@@ -40,7 +42,8 @@ function toCredential(row: ViewKeyRow): Credential {
   const { link_name: name, control, expires_at: ownEnd, ends_at: makersEnd, scopes: makers } = row;
   const { client_id: clientId, opens_until: opensUntil } = row;
   const expiresAt = makersEnd && makersEnd < ownEnd ? makersEnd : ownEnd;
-  const mayControl = control && (makers?.includes(controlScope(clientId !== null)) ?? true);
+  const isGuiControlKey = clientId !== null && clientId !== viewerClientOf(row.id);
+  const mayControl = control && (makers?.includes(controlScope(isGuiControlKey)) ?? true);
   const person = clientId === null ? {} : { person: { linkId: row.id, clientId } };
   const credential = tokenCredential(row, { scope: viewScope, mayControl, name, ...person });
   return { ...credential, expiresAt, ...(opensUntil && { opensUntil }) };

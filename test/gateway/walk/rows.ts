@@ -102,6 +102,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "AgentInputService.StreamInput": ["agent_sessions:write"],
   "AgentTurnService.SendMessage": ["agent_sessions:write"],
   "AgentTurnService.CancelTurn": ["agent_sessions:write"],
+  "AgentTurnService.GetTurn": ["agent_sessions:read"],
   "AgentTurnService.GetTranscript": ["agent_sessions:read"],
   "AgentTurnService.GetStepScreenshot": ["agent_sessions:read"],
   "AgentViewService.CreateMediaToken": ["agent_sessions:read"],

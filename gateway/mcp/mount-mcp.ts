@@ -1,0 +1,199 @@
+import { createMcpHandler, type McpHttpHandler, type McpServer, type Server } from "@modelcontextprotocol/server";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Principal } from "../../src/kernel/call.ts";
+import type { Config } from "../../src/platform/config.ts";
+import { type FieldFault, fail, failFields } from "../../src/platform/errors.ts";
+import type { Log } from "../../src/platform/log.ts";
+import { hostName } from "../../src/platform/loopback.ts";
+import { parseJson } from "../../src/platform/rest-json/parse.ts";
+import type { ClientBuffer } from "../client-buffers.ts";
+import type { Cors } from "../cors.ts";
+import { peerOf, type TransportParts } from "../transport-parts.ts";
+import { namesOfService } from "../own-hosts.ts";
+import type { Peer } from "../peer.ts";
+import { refuseEmpty } from "../policies/address-bucket.ts";
+import { rateLimitHeaders } from "../gateway-call.ts";
+import { isClosed, type RestRoute } from "../rest/mount.ts";
+import { parseTemplate } from "../rest/template.ts";
+import type { McpClient } from "./tool-server.ts";
+
+const mcpPath = "/mcp";
+
+export const mcpRoute: RestRoute = { verb: "POST", hasHead: false, template: parseTemplate(mcpPath) };
+
+/** Maximum bytes of a message. The longest is a call of `act` with texts to type. */
+const longestMessage = 262_144;
+
+/** Creates the server of one request. */
+export type CreateMcpServer = (client: McpClient) => Server | McpServer;
+
+export interface McpParts {
+  readonly transport: TransportParts;
+  readonly config: Pick<Config, "publicUrl">;
+  readonly cors: Cors;
+  readonly log: Log;
+  readonly createServer: CreateMcpServer;
+}
+
+/** Account that bytes held for a request count against. */
+interface Holder {
+  readonly accountId: string;
+  readonly clientAddress: string;
+  buffer: ClientBuffer | undefined;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Bytes held for a request to the MCP server. */
+    mcpBuffer?: ClientBuffer | undefined;
+  }
+}
+
+/** Message of JSON-RPC, as far as it is read here. */
+interface RpcMessage {
+  readonly method?: unknown;
+  readonly id?: unknown;
+  readonly params?: { readonly name?: unknown; readonly arguments?: unknown };
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Returns whether a message will reach a tool, whose method draws the token. */
+const isToolCall = ({ method, id, params }: RpcMessage): boolean =>
+  method === "tools/call" &&
+  (typeof id === "string" || typeof id === "number") &&
+  typeof params?.name === "string" &&
+  (params.arguments === undefined || isObject(params.arguments));
+
+/**
+ * Mounts the MCP server (https://modelcontextprotocol.io): Streamable HTTP without sessions, for revision 2026-07-28 and
+ * its predecessors.
+ */
+export function mountMcp(rest: FastifyInstance, parts: McpParts): McpHttpHandler {
+  const { transport, config, cors, log, createServer } = parts;
+  const isServiceName = namesOfService(config);
+  const clients = new WeakMap<Request, McpClient>();
+  const handler = createMcpHandler(
+    ({ requestInfo }) => {
+      const client = requestInfo && clients.get(requestInfo);
+      if (!client) throw new Error("expected a request of a known client");
+      return createServer(client);
+    },
+    { onerror: (error) => log.debug({ err: error }, "refused an MCP message") },
+  );
+
+  /** Refuses pages of other origins, which could reach a service on loopback by a name of their own. */
+  function assertPlace({ raw }: FastifyRequest): void {
+    const { origin } = raw.headers;
+    const host = raw.headers[":authority"] ?? raw.headers.host;
+    if (!isServiceName(hostName(String(host)))) {
+      const detail = `${mcpPath} is served under the host of PUBLIC_URL and on loopback: use one of these`;
+      throw fail("forbidden", {}, { detail });
+    }
+    const isOwn = origin === undefined || (URL.canParse(origin) && isServiceName(new URL(origin).hostname));
+    if (!isOwn && !cors.permits(raw))
+      throw fail("forbidden", {}, { detail: "the Origin is not allowed: add it to CORS_ORIGINS" });
+  }
+
+  async function admit(peer: Peer, reply: FastifyReply): Promise<Principal> {
+    const principal = await transport.dispatcher.identify(peer, (state) => reply.headers(rateLimitHeaders(state)));
+    const { kind, sessionId, allowsAddress } = principal;
+    if (kind !== "key" || sessionId !== undefined)
+      throw fail("invalid-key", {}, { detail: `${mcpPath} takes API keys: send one in Authorization` });
+    if (allowsAddress?.(peer.clientAddress) === false) {
+      const detail = `the key cannot be used from the address ${peer.clientAddress}: use it from those in its addresses`;
+      throw fail("forbidden", {}, { detail });
+    }
+    return principal;
+  }
+
+  rest.route({
+    method: "POST",
+    url: mcpPath,
+    bodyLimit: longestMessage,
+    // Runs before the body is read, so that clients without a key cannot make the service parse it.
+    onRequest: async (request, reply) => {
+      assertPlace(request);
+      const peer = peerOf(request.raw, transport);
+      const { accountId } = await admit(peer, reply);
+      const { clientAddress } = peer;
+      const holder: Holder = { accountId, clientAddress, buffer: undefined };
+      transport.buffers.assertRoom(holder);
+      if (!isClosed(reply.raw)) transport.buffers.openExchange(holder, request.raw, reply.raw, longestMessage);
+      request.mcpBuffer = holder.buffer;
+    },
+    handler: async (request, reply) => {
+      const closed = closeSignal(reply);
+      const peer = peerOf(request.raw, transport);
+      const client: McpClient = {
+        closed,
+        buffer: request.mcpBuffer,
+        peer: { ...peer, header: (name) => (name === "idempotency-key" ? undefined : peer.header(name)) },
+        async draw() {
+          const { state, whose } = await transport.dispatcher.drawForNoMethod(peer);
+          if (!reply.sent) reply.headers(rateLimitHeaders(state));
+          refuseEmpty(state, whose);
+        },
+      };
+      const message = readMessage(request.body);
+      if (!isToolCall(message)) await client.draw();
+      if (message.method === "subscriptions/listen") return refuseMessage(reply, message);
+      const asked = new Request(`${config.publicUrl}${mcpPath}`, {
+        method: "POST",
+        headers: mcpHeaders(request),
+        signal: closed,
+      });
+      clients.set(asked, client);
+      const response = await handler.fetch(asked, { parsedBody: message });
+      // A refused message has reached no tool, which would have drawn the token.
+      if (isToolCall(message) && !response.ok) await client.draw();
+      return sendResponse(reply, response);
+    },
+  });
+  return handler;
+}
+
+/** Returns a signal that aborts when the client closes the response before its end. */
+function closeSignal({ raw }: FastifyReply): AbortSignal {
+  const closed = new AbortController();
+  if (isClosed(raw)) closed.abort();
+  raw.once("close", () => {
+    if (!raw.writableFinished) closed.abort();
+  });
+  return closed.signal;
+}
+
+function readMessage(body: unknown): RpcMessage {
+  const faults: FieldFault[] = [];
+  const message = body instanceof Buffer ? parseJson(body, faults) : undefined;
+  const [fault] = faults;
+  if (fault) throw failFields("validation-failed", { [fault.field]: fault.message });
+  if (!isObject(message)) throw failFields("validation-failed", { body: "must be one JSON-RPC message" });
+  return message;
+}
+
+/** Returns the headers that belong to the protocol. */
+function mcpHeaders({ headers }: FastifyRequest): [string, string][] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    typeof value === "string" && (/^mcp-/.test(name) || name === "accept" || name === "content-type")
+      ? [[name, value]]
+      : [],
+  );
+}
+
+/** The list of tools is constant, so there is nothing to subscribe to. */
+function refuseMessage(reply: FastifyReply, { id }: RpcMessage): FastifyReply {
+  const error = { code: -32601, message: "subscriptions/listen is not supported: the list of tools is constant" };
+  return reply
+    .code(404)
+    .type("application/json")
+    .send(JSON.stringify({ jsonrpc: "2.0", id: id ?? null, error }));
+}
+
+function sendResponse(reply: FastifyReply, response: Response): FastifyReply {
+  // HTTP/2 forbids this header.
+  response.headers.delete("connection");
+  response.headers.set("x-accel-buffering", "no");
+  return reply.send(response);
+}

@@ -1,0 +1,111 @@
+import { create } from "@bufbuild/protobuf";
+import { besidesOf, describePage, markAsPage, outcomeOf, readActions } from "../../src/agents/turns/page.ts";
+import { tools as agentTools } from "../../src/agents/prompts/tools.ts";
+import {
+  type Observation,
+  ObserveOptionsSchema,
+  ObserveScope,
+  SessionService,
+  SessionStatus,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { defineTool, integer, pageOutput, sessionId, type ToolResult, text } from "./tool.ts";
+
+/** Tokens of a page description: default and maximum. */
+const tokens = { usual: 4_000, most: 8_000 };
+
+/** Minimum bytes per token of a page description, for a limit in tokens. */
+const bytesPerToken = 3;
+
+/** Bytes of a page description's head, which are not available for the snapshot. */
+const headBytes = 1_000;
+
+/** Maximum bytes of a snapshot. */
+const longestSnapshot = 24_576;
+
+const maxTokens = { max_tokens: integer("of the page shown; default 4000", 1_000, tokens.most) } as const;
+
+const bytesOf = (asked: number | undefined): number =>
+  Math.min((asked ?? tokens.usual) * bytesPerToken - headBytes, longestSnapshot);
+
+/** Returns how to see the part of the page that a cut snapshot omits. */
+const restOf = ({ truncated }: Observation): string =>
+  truncated ? `\nThe rest is left out: scroll, call observe with find, or with max_tokens up to ${tokens.most}.` : "";
+
+/** Returns a result with the page, or with a hint if the page could not be observed. */
+function showing(outcome: string, seen: Observation | undefined, besides: object = {}): ToolResult {
+  const page = seen
+    ? `${describePage(seen, besides)}${restOf(seen)}`
+    : "The page could not be observed yet: call observe.";
+  return { structured: { outcome, page }, text: `${outcome}\n${page}` };
+}
+
+export const navigateTool = defineTool({
+  name: "navigate",
+  description: "Opens an address and shows the page once it has settled.",
+  hints: {},
+  input: { ...sessionId, url: text("http or https"), ...maxTokens },
+  required: ["session_id", "url"],
+  output: pageOutput,
+  async run({ call }, { session_id: id, url, max_tokens: asked }) {
+    const request = { id, url, observe: { maxBytes: bytesOf(asked) } };
+    const { httpStatus, status, download, observation } = await call(SessionService.method.navigate, request);
+    if (download)
+      return showing("the address is a download, which appears in files; the page is unchanged", observation);
+    if (status === SessionStatus.PAUSED)
+      return showing("the page is a bot check, which only a person can pass: call ask_person", observation);
+    return showing(httpStatus === undefined ? "done" : `done: HTTP status ${httpStatus}`, observation);
+  },
+});
+
+export const observeTool = defineTool({
+  name: "observe",
+  description:
+    "Shows what is in view: a line per element, with ref=... where it can be acted on; with whole, also the rest of the page; with find, only what contains the text.",
+  hints: { readOnly: true },
+  input: { ...sessionId, whole: { type: "boolean" }, find: text("text in a name or value"), ...maxTokens },
+  required: ["session_id"],
+  output: pageOutput,
+  async run({ call }, { session_id: id, whole = false, find, max_tokens: asked }) {
+    const scope = whole ? ObserveScope.PAGE : ObserveScope.VIEWPORT;
+    const request = { id, scope, maxBytes: bytesOf(asked), ...(find !== undefined && { find }) };
+    const seen = await call(SessionService.method.observe, request);
+    const state = await call(SessionService.method.getState, { id });
+    return showing("done", seen, besidesOf(state, []));
+  },
+});
+
+export const actTool = defineTool({
+  name: "act",
+  description: agentTools.act.description,
+  hints: { destructive: true },
+  input: { ...sessionId, actions: { type: "array", ...agentTools.act.input.properties.actions }, ...maxTokens },
+  required: ["session_id", "actions"],
+  output: pageOutput,
+  async run({ call }, { session_id: id, actions, max_tokens: asked }) {
+    const request = readActions(id, actions);
+    request.observe = create(ObserveOptionsSchema, { maxBytes: bytesOf(asked) });
+    const answer = await call(SessionService.method.interact, request);
+    return showing(outcomeOf(answer, actions.length), answer.observation);
+  },
+});
+
+export const screenshotTool = defineTool({
+  name: "screenshot",
+  description:
+    "Returns a JPEG picture of the view, at most 1280 pixels wide and high, for what observe cannot describe.",
+  hints: { readOnly: true },
+  input: sessionId,
+  required: ["session_id"],
+  output: { page: { type: "string" }, width: { type: "integer" }, height: { type: "integer" } },
+  async run({ call }, { session_id: id }) {
+    const request = { id, screenshot: true, maxBytes: 1_024 };
+    const seen = await call(SessionService.method.observe, request);
+    const { width = 0, height = 0, data } = seen.picture ?? {};
+    const page = describePage({ ...seen, truncated: false, snapshot: "" });
+    return { structured: { page, width, height }, text: page, ...(data && { picture: data }) };
+  },
+});
+
+/** Returns the page of a response without an observation. */
+export const pageHead = ({ pageId, url, title }: { pageId: string; url: string; title: string }): string =>
+  markAsPage({ page_id: pageId, url: url.slice(0, 500), title: title.slice(0, 200) }, "");

@@ -1,0 +1,46 @@
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import { defuse } from "../../src/agents/turns/page.ts";
+import type { ErrorSlug } from "../../src/platform/error-table.ts";
+import { errorTable } from "../../src/platform/error-table.ts";
+import type { Failure } from "../../src/platform/errors.ts";
+import type { ToolResult } from "./tool.ts";
+
+/** Converts the result of a tool to that of the protocol. */
+export function toResult({ structured, text, picture, links = [] }: ToolResult): CallToolResult {
+  return {
+    content: [
+      { type: "text", text: text ?? defuse(JSON.stringify(structured)) },
+      ...(picture
+        ? [{ type: "image" as const, data: Buffer.from(picture).toString("base64"), mimeType: "image/jpeg" }]
+        : []),
+      ...links.map((link) => ({ type: "resource_link" as const, ...link })),
+    ],
+    structuredContent: structured,
+  };
+}
+
+/** Next call after an error, where the detail of the problem does not tell. */
+const nextSteps: Partial<Record<ErrorSlug, string>> = {
+  "not-found": "use an id from an earlier result",
+  "session-destroyed": "the session has ended: call start_session",
+  "session-timeout": "call observe to see what has happened before you repeat the call",
+  conflict: "call observe, and act by its refs",
+  "rate-limited": "wait, then repeat the call",
+  forbidden: "tell the person which permission the API key lacks",
+};
+
+/** Converts a failure to a result that tells the model what to do next. */
+export function toErrorResult(failure: Failure, requestId: string, besides: object = {}): CallToolResult {
+  const { slug, detail = errorTable[slug].about, errors, retryAfter } = failure;
+  const next = nextSteps[slug];
+  const problem = {
+    error: slug,
+    detail,
+    ...(errors.length > 1 && { errors }),
+    ...(retryAfter !== undefined && { retry_after_seconds: retryAfter }),
+    ...(next !== undefined && { next }),
+    ...besides,
+    request_id: requestId,
+  };
+  return { content: [{ type: "text", text: defuse(JSON.stringify(problem)) }], isError: true };
+}
