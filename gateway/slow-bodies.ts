@@ -9,7 +9,7 @@ export const lingerMs = 1_000;
  * Bytes of an HTTP/2 request to drain after the response. Beyond this, a new connection is cheaper: draining takes 2 ms of
  * the event loop per MiB.
  */
-const mostDrained = 64 * 1024;
+const maxDrained = 64 * 1024;
 
 /** Turns of the event loop within which Node sends the end of a response, unless the connection is congested. */
 const turnsToEnd = 8;
@@ -81,7 +81,7 @@ export function drainAfterResponse(stream: ServerHttp2Stream): void {
     let drained = 0;
     const drain = (part: Buffer): void => {
       drained += part.length;
-      if (drained <= mostDrained) return;
+      if (drained <= maxDrained) return;
       stream.off("data", drain).pause();
       endOnceSent(stream, turnsToEnd);
     };

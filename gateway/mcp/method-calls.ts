@@ -7,9 +7,9 @@ import {
 } from "@bufbuild/protobuf";
 import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import type { ClientBuffer } from "../client-buffers.ts";
-import type { TransportParts } from "../transport-parts.ts";
 import { GatewayCall } from "../gateway-call.ts";
 import type { Peer } from "../peer.ts";
+import type { TransportParts } from "../transport-parts.ts";
 import type { ToolContext } from "./tool.ts";
 
 /** Milliseconds that a tool call may take. Clients give up after 60 s. */
@@ -25,7 +25,10 @@ export interface Caller {
 export type CallMethod = (caller: Caller, signal: AbortSignal | undefined) => ToolContext["call"];
 
 /** Creates calls of the registry's methods, which pass through all policies as those of other transports do. */
-export function createMethodCalls(services: readonly ServedService[], { dispatcher }: Pick<TransportParts, "dispatcher">): CallMethod {
+export function createMethodCalls(
+  services: readonly ServedService[],
+  { dispatcher }: Pick<TransportParts, "dispatcher">,
+): CallMethod {
   const served = new Map<DescMethod, ServedMethod>(
     services.flatMap(({ methods }) => methods.map((each) => [each.method, each] as const)),
   );

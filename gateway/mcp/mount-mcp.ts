@@ -8,13 +8,13 @@ import { hostName } from "../../src/platform/loopback.ts";
 import { parseJson } from "../../src/platform/rest-json/parse.ts";
 import type { ClientBuffer } from "../client-buffers.ts";
 import type { Cors } from "../cors.ts";
-import { peerOf, type TransportParts } from "../transport-parts.ts";
+import { rateLimitHeaders } from "../gateway-call.ts";
 import { namesOfService } from "../own-hosts.ts";
 import type { Peer } from "../peer.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
-import { rateLimitHeaders } from "../gateway-call.ts";
 import { isClosed, type RestRoute } from "../rest/mount.ts";
 import { parseTemplate } from "../rest/template.ts";
+import { peerOf, type TransportParts } from "../transport-parts.ts";
 import type { McpClient } from "./tool-server.ts";
 
 const mcpPath = "/mcp";

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { besidesOf, describePage, markAsPage, outcomeOf, readActions } from "../../src/agents/turns/page.ts";
 import { tools as agentTools } from "../../src/agents/prompts/tools.ts";
+import { besidesOf, describePage, markAsPage, outcomeOf, readActions } from "../../src/agents/turns/page.ts";
 import {
   type Observation,
   ObserveOptionsSchema,
@@ -11,7 +11,7 @@ import {
 import { defineTool, integer, pageOutput, sessionId, type ToolResult, text } from "./tool.ts";
 
 /** Tokens of a page description: default and maximum. */
-const tokens = { usual: 4_000, most: 8_000 };
+const tokens = { usual: 4_000, max: 8_000 };
 
 /** Minimum bytes per token of a page description, for a limit in tokens. */
 const bytesPerToken = 3;
@@ -22,14 +22,14 @@ const headBytes = 1_000;
 /** Maximum bytes of a snapshot. */
 const longestSnapshot = 24_576;
 
-const maxTokens = { max_tokens: integer("of the page shown; default 4000", 1_000, tokens.most) } as const;
+const maxTokens = { max_tokens: integer("of the page shown; default 4000", 1_000, tokens.max) } as const;
 
 const bytesOf = (asked: number | undefined): number =>
   Math.min((asked ?? tokens.usual) * bytesPerToken - headBytes, longestSnapshot);
 
 /** Returns how to see the part of the page that a cut snapshot omits. */
 const restOf = ({ truncated }: Observation): string =>
-  truncated ? `\nThe rest is left out: scroll, call observe with find, or with max_tokens up to ${tokens.most}.` : "";
+  truncated ? `\nThe rest is left out: scroll, call observe with find, or with max_tokens up to ${tokens.max}.` : "";
 
 /** Returns a result with the page, or with a hint if the page could not be observed. */
 function showing(outcome: string, seen: Observation | undefined, besides: object = {}): ToolResult {

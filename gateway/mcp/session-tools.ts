@@ -16,7 +16,7 @@ export const ownLabel = { made_by: "mcp" };
 const idle = { usual: 300, longest: 3_600 };
 
 /** Maximum numbers of listed sessions and files. */
-const most = { sessions: 20, files: 50 };
+const max = { sessions: 20, files: 50 };
 
 const statusNames = enumNames(SessionStatusSchema);
 const sourceNames = enumNames(FileSourceSchema);
@@ -34,7 +34,7 @@ function describeSession({ id, status, runtime, createdAt, expiresAt, labels }: 
 
 /** Returns the running sessions of the client's account, newest first. */
 export async function listRunning({ call }: Pick<ToolContext, "call">, cursor?: string) {
-  const query = { status: SessionStatus.LIVE, limit: most.sessions, ...(cursor !== undefined && { cursor }) };
+  const query = { status: SessionStatus.LIVE, limit: max.sessions, ...(cursor !== undefined && { cursor }) };
   const { data, nextCursor } = await call(SessionService.method.list, query);
   return { sessions: data.map(describeSession), ...(nextCursor !== undefined && { next_cursor: nextCursor }) };
 }
@@ -108,7 +108,7 @@ export const filesTool = defineTool({
   required: ["session_id"],
   output: { files: { type: "array", items: { type: "object" } }, next_cursor: { type: "string" } },
   async run({ call, publicUrl }, { session_id: id, cursor }) {
-    const query = { id, limit: most.files, ...(cursor !== undefined && { cursor }) };
+    const query = { id, limit: max.files, ...(cursor !== undefined && { cursor }) };
     const { data, nextCursor } = await call(FileService.method.list, query);
     const listed = data.map(({ name, bytes, source }) => ({
       name,

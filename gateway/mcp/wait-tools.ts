@@ -19,10 +19,10 @@ import {
 } from "./tool.ts";
 
 /** Seconds to wait for a person: default and bounds. */
-const personWait = { least: 60, usual: 600, most: 3_600 };
+const personWait = { least: 60, usual: 600, max: 3_600 };
 
 /** Milliseconds between looks at who has control. */
-const lookEvery = 1_000;
+const pollEvery = 1_000;
 
 const human = "human_control";
 
@@ -40,7 +40,7 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
     input: {
       ...sessionId,
       instructions: text("what the person should do"),
-      timeout_seconds: integer("default 600", personWait.least, personWait.most),
+      timeout_seconds: integer("default 600", personWait.least, personWait.max),
     },
     required: ["session_id", "instructions"],
     output: { ...progressOutput, url: text("the link") },
@@ -57,16 +57,16 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
   /** Waits until a person has handed control back, or the time for it is over. */
   async function waitForPerson({ call, signal }: ToolContext, id: string, epoch: number, until: number, ms: number) {
     const handle = `person/${epoch}/${until}`;
-    const lookUntil = clock.now() + ms;
+    const pollUntil = clock.now() + ms;
     for (;;) {
       const { control } = await call(SessionService.method.getState, { id });
       const isBack = control !== undefined && control.controlEpoch >= epoch && control.state !== human;
       if (isBack) return { structured: { status: "done", next: "call observe: the person may have changed the page" } };
       if (clock.now() >= until && control?.state !== human)
         return { structured: { status: "timed_out", next: "no person came in time: call ask_person for a new link" } };
-      if (clock.now() >= lookUntil || signal.aborted)
+      if (clock.now() >= pollUntil || signal.aborted)
         return { structured: { status: "waiting_for_person", handle, next: "call wait again with this handle" } };
-      await sleep(lookEvery, signal);
+      await sleep(pollEvery, signal);
     }
   }
 

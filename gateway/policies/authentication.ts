@@ -31,7 +31,7 @@ export const authentication: AdmissionPolicy = {
       return drawFromAddress(call, parts).then(() => Promise.reject(thrown));
     }
     const known = parts.bearers.peek(call.bearer);
-    if (!known) return lookUpCaller(call, call.bearer, parts);
+    if (!known) return findCaller(call, call.bearer, parts);
     call.principal = known;
     note(known, parts);
     return undefined;
@@ -65,7 +65,7 @@ async function drawFromAddress(sender: Sender, { addresses }: PolicyParts): Prom
   refuseEmpty(state, whose);
 }
 
-async function lookUpCaller(call: GatewayCall, bearer: Bearer, parts: PolicyParts): Promise<void> {
+async function findCaller(call: GatewayCall, bearer: Bearer, parts: PolicyParts): Promise<void> {
   call.principal = await lookUp(call, bearer, parts);
   note(call.principal, parts);
 }

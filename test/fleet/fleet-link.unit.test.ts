@@ -19,7 +19,7 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fail } from "../../src/platform/errors.ts";
 import { addGrpcService, listenGrpc } from "../../src/platform/grpc/fleet-grpc-server.ts";
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
-import { Reports, type Placement } from "../../workers/base/reports.ts";
+import { type Placement, Reports } from "../../workers/base/reports.ts";
 import { ControlCaller } from "../../workers/fleet/control-caller.ts";
 import { ControlRound } from "../../workers/fleet/control-round.ts";
 import { FleetLink } from "../../workers/fleet/fleet-link.ts";

@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTools } from "../../gateway/mcp/tool-table.ts";
-import { type TestGateway, startTestGateway } from "../support/test-gateway.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 import { legacyMessage, modernMessage, postMcp } from "./mcp-post.ts";
 
 let gateway: TestGateway;
@@ -127,7 +127,9 @@ test("refuses bodies that are too large, malformed, batched or of another type",
   expect(slugOf(await postMcp(gateway.url, key, large))).toBe("validation-failed");
   expect(slugOf(await postMcp(gateway.url, key, { body: "{" }))).toBe("validation-failed");
   expect(slugOf(await postMcp(gateway.url, key, { body: [list.body] }))).toBe("validation-failed");
-  expect(slugOf(await postMcp(gateway.url, key, { body: `{"a":[${"[],".repeat(30_000)}1]}` }))).toBe("validation-failed");
+  expect(slugOf(await postMcp(gateway.url, key, { body: `{"a":[${"[],".repeat(30_000)}1]}` }))).toBe(
+    "validation-failed",
+  );
   const form = await postMcp(gateway.url, key, list, { headers: { "content-type": "text/plain" } });
   expect(form.status).toBe(400);
 });

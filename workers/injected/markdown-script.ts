@@ -13,7 +13,7 @@ const Defuddle = defuddle as unknown as typeof defuddle.default & Pick<typeof de
 const failed = "Partial conversion completed with errors";
 
 /** Least share of the text outside of links and navigation that an extraction must keep. */
-const leastKept = 0.5;
+const minKept = 0.5;
 
 /** Converts HTML without scripts to Markdown. For a part, or if extraction fails, converts all of it. */
 export function toMarkdown(html: string, url: string, isPart: boolean): string {
@@ -39,7 +39,7 @@ function mainContent(html: string, url: string): string | undefined {
   const has = (extracted.body.textContent ?? "").includes(title?.textContent?.trim() ?? "");
   const complete = has || !title ? content : title.outerHTML + content;
   const left = lettersOf(extracted);
-  return left > 0 && left >= leastKept * lettersOf(page) ? complete : undefined;
+  return left > 0 && left >= minKept * lettersOf(page) ? complete : undefined;
 }
 
 /** Returns the number of letters outside of links and navigation, and removes the rest from the document. */

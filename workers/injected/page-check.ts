@@ -1,7 +1,7 @@
 import { use } from "./page-aim.ts";
 import { firstNamed } from "./page-refs.ts";
 import * as roles from "./page-role.ts";
-import type { Seen, ElementOptions } from "./page-wait.ts";
+import type { ElementOptions, Seen } from "./page-wait.ts";
 import { until } from "./page-wait.ts";
 
 /** State of a checkbox, radio button or switch. */

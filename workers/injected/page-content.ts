@@ -146,8 +146,8 @@ function open(writer: Writer, element: Element, isInPre: boolean): Level | undef
 function copyAttributes(writer: Writer, element: Element): void {
   if (!Element.prototype.hasAttributes.call(element)) return;
   for (const { name, value } of visibility.read(Element.prototype, "attributes", element)) {
-    const most = Object.hasOwn(copied, name) ? copied[name] : undefined;
-    if (most !== undefined) addAttribute(writer, name, value.slice(0, most));
+    const max = Object.hasOwn(copied, name) ? copied[name] : undefined;
+    if (max !== undefined) addAttribute(writer, name, value.slice(0, max));
   }
 }
 

@@ -1,7 +1,7 @@
 import { use } from "./page-aim.ts";
 import { keepSecret } from "./page-fields.ts";
 import * as visibility from "./page-visibility.ts";
-import type { Seen, ElementOptions } from "./page-wait.ts";
+import type { ElementOptions, Seen } from "./page-wait.ts";
 
 /** Whether an element has the focus of its document or shadow root. */
 export function hasFocus(element: Element): boolean {

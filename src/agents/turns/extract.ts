@@ -10,7 +10,7 @@ import { limitReached } from "./turn-columns.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
 /** Maximum number of parts to read, and characters of the extracted data. */
-const most = { parts: 12, data: 16_384 };
+const max = { parts: 12, data: 16_384 };
 
 interface Extraction {
   readonly schema: JsonObject;
@@ -53,15 +53,15 @@ async function readParts(parts: TurnParts, turn: TurnRow, run: Run, extraction: 
   let data: unknown;
   let next: number | undefined = 0;
   for (let count = 0; next !== undefined; count += 1) {
-    if (count === most.parts) return { data, stopped: `only the first ${count} parts were read` };
+    if (count === max.parts) return { data, stopped: `only the first ${count} parts were read` };
     const part: PagePart = await run.page.read(run.caller(), { offset: next, ...(ref !== undefined && { ref }) });
     const response = await callModel(parts, turn, run, requestFor(extraction, part, data));
     if ("end" in response) return { data, stopped: "the model could not be called" };
     const charged = await run.write((tx, locked) => charge(parts, tx, locked, run, response, 0));
     const saved = savedBy(response.messages);
     if (saved === undefined) return { data, stopped: "the model returned no data for a part" };
-    if (JSON.stringify(saved).length > most.data)
-      return { data, stopped: `the data has more than ${most.data} characters: ask for less` };
+    if (JSON.stringify(saved).length > max.data)
+      return { data, stopped: `the data has more than ${max.data} characters: ask for less` };
     data = saved;
     next = part.next;
     const limit = next === undefined ? undefined : limitReached(charged);

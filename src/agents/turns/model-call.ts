@@ -78,11 +78,11 @@ async function askPatiently(
   // An upper bound of the cost is reserved before the call.
   const { system, tools, messages } = question;
   const input = price ? tokensOf([system, tools, messages]) : 0;
-  const most = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
+  const max = price && costOf({ input, cached: 0, written: input, output: longestAnswer }, price);
   const begunAt = performance.now();
   const gaveUpAt = begunAt + patience.whole;
   for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
-    const reservation = most === undefined ? undefined : await putAside(parts, run, most);
+    const reservation = max === undefined ? undefined : await putAside(parts, run, max);
     const answer = await askModel(models, question, run.signal);
     if (!("fault" in answer)) return { ...answer, reservation, durationMs: Math.round(performance.now() - begunAt) };
     // For a response that had started, the reservation stays: the provider charges an amount that it does not report.

@@ -20,7 +20,7 @@ import { noteMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { doneNote, mendingNote, openPlan, type RecipePlan, shownOf } from "./recipe-plan.ts";
 import { beginAction, hasWaitingMessages, insertMessage, readAgent, type TurnRow, updateTurn } from "./store.ts";
 import type { RecipeProgress } from "./tables.ts";
-import { addToolResult, describePage, readFailure } from "./tool-call.ts";
+import { addToolResult, describePageOrFailure, readFailure } from "./tool-call.ts";
 import { choosePayerColumns } from "./turn-columns.ts";
 import { endLockedTurn, entryOf, ownerOf } from "./turn-end.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
@@ -99,7 +99,8 @@ export async function takeRecipeStep(
     return run.write((tx, locked) => updateTurn(tx, turn.id, { ...workedBy(locked), ...again }));
   }
   const note =
-    failure && mendingNote(plan, progress.step, `${failure.slug}: ${failure.message}`, await describePage(run));
+    failure &&
+    mendingNote(plan, progress.step, `${failure.slug}: ${failure.message}`, await describePageOrFailure(run));
   return run.write(async (tx, locked) => {
     const error = failure && toProblem(failure, config.errorsBase, turn.id);
     const screenshotPath = `/v1/agent-sessions/${turn.agent_session_id}/steps/${stepId}/screenshot`;

@@ -204,7 +204,8 @@ async function act(
   const { outcome, seen, text: instead } = done instanceof Failure ? failed(done) : done;
   const described = instead === undefined ? run.page.describe(run.caller(), seen) : Promise.resolve(instead);
   const page = await described.catch(async (error: unknown) => {
-    if (await readCut(parts, turn, run, error)) await parts.db.transaction((tx) => addActionEntry(tx, turn, durationMs, failure));
+    if (await readCut(parts, turn, run, error))
+      await parts.db.transaction((tx) => addActionEntry(tx, turn, durationMs, failure));
     return `The page could not be observed: ${defuse(readFailure(run)(error).message)}`;
   });
   const picture = seen?.picture;
@@ -220,7 +221,7 @@ async function act(
 }
 
 /** Describes the page, or states that it could not be observed. */
-export function describePage(run: Run): Promise<string> {
+export function describePageOrFailure(run: Run): Promise<string> {
   return run.page.describe(run.caller()).catch((error: unknown) => {
     readFailure(run)(error);
     return "It could not be observed.";

@@ -8,7 +8,7 @@ import { callModel, charge, type ModelResponse } from "./model-call.ts";
 import { hasOpenCalls, noteMessage, sealMessage, withPicturesApart } from "./model-messages.ts";
 import { hasWaitingMessages, insertMessage, type TurnRow, takeWaitingMessages, updateTurn } from "./store.ts";
 import { summarizeOldPart } from "./summary.ts";
-import { describePage } from "./tool-call.ts";
+import { describePageOrFailure } from "./tool-call.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
@@ -40,7 +40,7 @@ export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch
 async function begin(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
   // The note about a failed recipe step contains the page.
   const isFirst = turn.prompt_version === null && turn.recipe === null;
-  const page = isFirst ? await describePage(run) : "";
+  const page = isFirst ? await describePageOrFailure(run) : "";
   return run.write(async (tx, locked) => {
     await takeWaitingMessages(tx, turn.agent_session_id);
     if (isFirst) await addNote(parts, tx, turn, `The page is now:\n${page}`);

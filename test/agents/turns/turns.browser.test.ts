@@ -552,7 +552,8 @@ test("the transcript has the action that was pending when its turn was cancelled
     const { requests } = scene.site;
     expect(await waitUntil(() => requests.includes("GET /silent"), { timeout: 20_000, every: 20 })).toBe(true);
     await scene.rest(`${path}/turns/${turn.turn_id}/cancel`, {});
-    const isReported = async () => (await entries()).some(({ content }) => content.error?.detail.includes("is unknown"));
+    const isReported = async () =>
+      (await entries()).some(({ content }) => content.error?.detail.includes("is unknown"));
     expect(await waitUntil(isReported, { timeout: 20_000, every: 50 })).toBe(true);
     expect((await entries()).map(({ content }) => content.text ?? content.name)).toEqual(["Go.", "navigate"]);
   });

@@ -9,7 +9,7 @@ import { neededAim, type Scene } from "./scene.ts";
 import { tap } from "./tap.ts";
 
 /** Maximum number of taps: a control with three states may need two to reach the wanted state. */
-const mostTaps = 2;
+const maxTaps = 2;
 
 /** Checks a checkbox, radio button or switch. Returns the title from `tap`. */
 export function check(scene: Scene, request: Check): Promise<string | undefined> {
@@ -31,7 +31,7 @@ async function toggle(
   let state = await readState(scene, aim, wanted);
   const { tab } = scene.sessionPage;
   for (let taps = 0; state.checked !== wanted; taps += 1) {
-    if (taps === mostTaps) throw fail("conflict", {}, { detail: `the control is ${state.checked} after ${taps} taps` });
+    if (taps === maxTaps) throw fail("conflict", {}, { detail: `the control is ${state.checked} after ${taps} taps` });
     const { requested, started } = tab;
     const title = await tap(scene, create(TapSchema, { frame, ...(ref === undefined ? { selector } : { ref }) }));
     const before = state;

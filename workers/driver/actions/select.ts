@@ -9,10 +9,10 @@ export async function select(scene: Scene, request: Select): Promise<void> {
   const { values, labels } = request;
   const aim = neededAim(scene, request, "action");
   const faults = await reachElement(scene, aim, ({ inner }, timeoutMs) => {
-    const wish = { selector: aim.selector, timeoutMs, isEnabled: true };
+    const options = { selector: aim.selector, timeoutMs, isEnabled: true };
     return labels.length > 0
-      ? callPage(scene, inner, "chooseLabels", wish, labels)
-      : callPage(scene, inner, "chooseOptions", wish, values);
+      ? callPage(scene, inner, "chooseLabels", options, labels)
+      : callPage(scene, inner, "chooseOptions", options, values);
   });
   if (faults) throw failFields("validation-failed", faults);
 }

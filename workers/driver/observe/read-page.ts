@@ -17,12 +17,12 @@ import { convertToMarkdown } from "./markdown.ts";
 const usualBytes = 24_576;
 
 /** Maximum characters of the content of a page with its frames, as HTML. */
-const mostContent = 4 * 1024 * 1024;
+const maxContent = 4 * 1024 * 1024;
 /** Share of the remaining time for the content of a document or a frame. A frame that hangs is left out. */
 const contentShare = 0.4;
 
 /** Maximum number and depth of frames. Further frames are left out. */
-const mostFrames = 32;
+const maxFrames = 32;
 const deepest = 4;
 
 /** Characters that are written at a time, because other sessions share the thread. */
@@ -49,7 +49,7 @@ export async function readPage(scene: Scene, request: ReadRequest): Promise<Read
   try {
     const markdown = await reachElement(scene, aim, async ({ inner }) => {
       const token = `frame-${crypto.randomUUID()}-`;
-      const reading: Reading = { scene, mask, token, framesLeft: mostFrames, left: mostContent };
+      const reading: Reading = { scene, mask, token, framesLeft: maxFrames, left: maxContent };
       const seen = await readDocument(reading, inner, element, 0);
       if ("hindrance" in seen) return seen;
       return { value: await convertToMarkdown(scene, mainFrame(scene), { ...seen.value, isPart: element !== null }) };
