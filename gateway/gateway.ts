@@ -12,7 +12,7 @@ import { createCors } from "./cors.ts";
 import { type HttpHandler, SharedPort } from "./listen.ts";
 import { createMethodCalls } from "./mcp/method-calls.ts";
 import { type CreateMcpServer, mcpRoute, mountMcp } from "./mcp/mount-mcp.ts";
-import { createToolServer } from "./mcp/tool-server.ts";
+import { createToolServer, type McpClient } from "./mcp/tool-server.ts";
 import { createTools } from "./mcp/tool-table.ts";
 import { ownHosts } from "./own-hosts.ts";
 import { type DemoSession, mountDemoSession } from "./pages/demo-session.ts";
@@ -43,8 +43,8 @@ export interface GatewayOptions {
   readonly services?: readonly ServedService[];
   /** Shorter limits, for tests. */
   readonly limits?: TimeLimits;
-  /** Creates the MCP server of a request, for tests. Default: that of our tools. */
-  readonly createMcpServer?: CreateMcpServer;
+  /** Creates the MCP server of a request in tests, or undefined for that of our tools. */
+  readonly createMcpServer?: (client: McpClient) => ReturnType<CreateMcpServer> | undefined;
   /** Whether a supervisor serves health and metrics in place of the internal port. */
   readonly isSupervised?: boolean;
 }
@@ -87,7 +87,8 @@ export class Gateway {
     const cors = createCors(config.corsOrigins);
     const isAdmitted = createRequestFilter({ transport, cors, isOwnHost: ownHosts(config) });
     this.#rest = createRestServer(services, transport, [mcpRoute]);
-    const createServer = options.createMcpServer ?? this.#createToolServer();
+    const createOurs = this.#createToolServer();
+    const createServer: CreateMcpServer = (client) => options.createMcpServer?.(client) ?? createOurs(client);
     this.#mcp = mountMcp(this.#rest, { transport, config, cors, log, createServer });
     const rest: HttpHandler = (request, response) => this.#rest.routing(request, response);
     const connect = connectHandler(services, transport, rest);

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { type FieldFault, failFaults } from "../../src/platform/errors.ts";
+import { textFault } from "../../src/platform/rest-json/reader.ts";
 import { suggestion } from "../../src/platform/rest-json/suggestion.ts";
 import type { Tool } from "./tool.ts";
 
@@ -11,8 +12,30 @@ export const inputSchema = ({ input: properties, required }: Tool) =>
 const ajv = new Ajv({ strict: false, logger: false, allErrors: true });
 const validators = new WeakMap<Tool, ValidateFunction>();
 
-/** Throws `validation-failed` if arguments do not match the schema of a tool. */
+/** Maximum nesting of an argument. */
+const deepest = 64;
+
+/** Returns the fault of a text that cannot be stored, or of an argument that is nested too deeply. */
+function findContentFault(args: JsonObject): FieldFault | undefined {
+  // Not recursive, because the nesting of arguments is checked here.
+  const found: { field: string; value: unknown; depth: number }[] = [{ field: "", value: args, depth: 0 }];
+  for (const { field, value, depth } of found) {
+    const message = typeof value === "string" ? textFault(value) : undefined;
+    if (message !== undefined) return { field, message };
+    if (typeof value !== "object" || value === null) continue;
+    if (depth > deepest) return { field, message: `must have at most ${deepest} levels` };
+    for (const [name, inner] of Object.entries(value)) {
+      const place = { field: depth === 0 ? name : field, depth: depth + 1 };
+      found.push({ ...place, value: inner }, { ...place, value: name });
+    }
+  }
+  return undefined;
+}
+
+/** Throws `validation-failed` if arguments do not match the schema of a tool, or cannot be stored. */
 export function validateArguments(tool: Tool, args: JsonObject): void {
+  const fault = findContentFault(args);
+  if (fault) throw failFaults("validation-failed", [fault]);
   let validate = validators.get(tool);
   if (!validate) {
     validate = ajv.compile(inputSchema(tool));

@@ -46,7 +46,7 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
     output: { ...progressOutput, url: text("the link") },
     async run({ call }, { session_id: id, instructions, timeout_seconds: seconds = personWait.usual }) {
       const { control } = await call(SessionService.method.getState, { id });
-      const link = { id, control: true, singleViewer: true, name: instructions.slice(0, 100) };
+      const link = { id, control: true, singleViewer: true, name: instructions.slice(0, 100).toWellFormed() };
       const { url = "" } = await call(ViewLinkService.method.create, { ...link, expiresInSeconds: seconds });
       const handle = `person/${changesUntilBack(control)}/${clock.now() + seconds * 1_000}`;
       const next = "show the url to the person with your instructions, then call wait with this handle until done";

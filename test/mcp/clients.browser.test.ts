@@ -133,6 +133,20 @@ test("runs an agent, and continues its conversation with the next task", async (
   );
 }, 120_000);
 
+test("closing the response of a call cancels its work", async () => {
+  await withSession(async (session_id) => {
+    const cancelled = async () => {
+      const metrics = await (await fetch(`${scene.service.internalUrl}/metrics`)).text();
+      return /pilothouse_mcp_calls_total\{tool="wait",outcome="cancelled"[^}]*\} 1/.test(metrics);
+    };
+    const abort = new AbortController();
+    const waiting = client.call("wait", { session_id, text: "never shown", seconds: 40 }, abort.signal);
+    setTimeout(() => abort.abort(), 300);
+    await expect(waiting).rejects.toThrow();
+    await expect.poll(cancelled).toBe(true);
+  });
+}, 60_000);
+
 test("closing the response of run_agent cancels its turn", async () => {
   await withSession(
     async (session_id) => {

@@ -134,6 +134,25 @@ test("refuses bodies that are too large, malformed, batched or of another type",
   expect(form.status).toBe(400);
 });
 
+test("refuses arguments that cannot be stored or are nested too deeply", async () => {
+  const nested = `${"[".repeat(15_000)}${"]".repeat(15_000)}`;
+  for (const [args, field] of [
+    ['{"locale":"a\\u0000"}', "locale"],
+    ['{"locale":"\\ud800"}', "locale"],
+    [`{"locale":${nested}}`, "locale"],
+    ['{"locale":7}', "locale"],
+    ['{"idle_timeout_seconds":3601}', "idle_timeout_seconds"],
+  ]) {
+    const { body, headers } = call("start_session");
+    const text = JSON.stringify(body).replace('"arguments":{}', `"arguments":${args}`);
+    const refused = await postMcp(door.url, key, { body: text, headers });
+    expect(errorOf(refused), args?.slice(0, 40)).toMatchObject({
+      error: "validation-failed",
+      detail: expect.stringContaining(`${field}: `),
+    });
+  }
+});
+
 test("a narrow key may call only what its scopes allow", async () => {
   const narrow = await gateway.addAccount({ scopes: ["sessions:read"] });
   expect((await postMcp(gateway.url, narrow, call("list_sessions"))).body.result.isError).toBeUndefined();

@@ -279,7 +279,8 @@ const readString: ValueReader = (json, faults) => {
   return undefined;
 };
 
-function textFault(text: string): string | undefined {
+/** Returns why a text cannot be stored or sent, or undefined. */
+export function textFault(text: string): string | undefined {
   // A lone surrogate has no UTF-8 encoding, so protobuf could not transfer it.
   if (!text.isWellFormed()) return "must be well-formed Unicode";
   // U+0000 is the only character that PostgreSQL cannot store.

@@ -32,6 +32,7 @@ test("a message requires a credential, which no deployment without agents has", 
 
 test("an agent session without agents has no turns, no steps and an empty transcript", async () => {
   expect(slugOf(await scene.rest(`${agent}/turns/trn_1/cancel`, {}))).toBe("not-found");
+  expect(slugOf(await scene.rest(`${agent}/turns/trn_1?wait_ms=1000`))).toBe("not-found");
   expect(slugOf(await scene.rest(`${agent}/steps/evt_1/screenshot`))).toBe("not-found");
   expect((await scene.rest(`${agent}/transcript`)).body).toEqual({ data: [], has_more: false, next_cursor: null });
   expect(slugOf(await scene.rest("/v1/agent-sessions/agt_1/transcript"))).toBe("not-found");
