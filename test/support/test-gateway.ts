@@ -1,4 +1,4 @@
-import { Gateway } from "../../gateway/gateway.ts";
+import { Gateway, type GatewayOptions } from "../../gateway/gateway.ts";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { createKey } from "../../src/identity/api-keys/api-keys.ts";
 import { freePorts } from "./free-port.ts";
@@ -20,13 +20,13 @@ export interface TestGateway extends AsyncDisposable {
 
 export async function startTestGateway(
   env: Record<string, string> = {},
-  options: SessionsAppOptions = {},
+  { gateway: gatewayOptions, ...options }: SessionsAppOptions & { readonly gateway?: GatewayOptions } = {},
 ): Promise<TestGateway> {
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const running = await startSessionsApp({ ...variables, ...env }, options);
   const { app } = running;
-  const gateway = new Gateway(app);
+  const gateway = new Gateway(app, gatewayOptions);
   await gateway.start();
   const url = `http://127.0.0.1:${ports.PORT}`;
   const as = (key: string): Rest => restClient({ url, key });
