@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { McpClient } from "../../gateway/mcp/tool-server.ts";
-import { type FrontDoor, startFrontDoor } from "../support/front-door.ts";
+import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 import { createFixtureServer } from "./fixtures.ts";
 
 const suite = resolve("node_modules/@modelcontextprotocol/conformance/dist/index.js");
@@ -33,7 +33,7 @@ const needsSessions = [
 /** Header of requests that the server with fixtures answers. */
 const fixtureHeader = "x-fixtures";
 
-let door: FrontDoor;
+let gateway: TestGateway;
 let directory: string;
 const proxies: Server[] = [];
 /** Addresses of proxies to our tools and to the fixtures. */
@@ -42,7 +42,7 @@ let fixtures: string;
 
 /** Starts a proxy that adds headers, because the suite sends no key. Returns its address. */
 async function startProxy(added: Readonly<Record<string, string>>): Promise<string> {
-  const { hostname, port } = new URL(door.url);
+  const { hostname, port } = new URL(gateway.url);
   const proxy = createServer((incoming, outgoing) => {
     const { method = "GET", url = "/" } = incoming;
     const headers = { ...incoming.headers, ...added };
@@ -61,8 +61,8 @@ async function startProxy(added: Readonly<Record<string, string>>): Promise<stri
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "conformance-"));
   const createMcpServer = ({ peer }: McpClient) => (peer.header(fixtureHeader) ? createFixtureServer() : undefined);
-  door = await startFrontDoor({}, { gateway: { createMcpServer } });
-  const authorization = `Bearer ${await door.addAccount()}`;
+  gateway = await startTestGateway({}, { gateway: { createMcpServer } });
+  const authorization = `Bearer ${await gateway.addAccount()}`;
   own = await startProxy({ authorization });
   fixtures = await startProxy({ authorization, [fixtureHeader]: "yes" });
 }, 400_000);
@@ -72,7 +72,7 @@ afterAll(async () => {
     proxy.closeAllConnections();
     proxy.close();
   }
-  await door?.[Symbol.asyncDispose]();
+  await gateway?.[Symbol.asyncDispose]();
   await rm(directory, { recursive: true, force: true });
 }, 60_000);
 

@@ -145,7 +145,7 @@ test("refuses arguments that cannot be stored or are nested too deeply", async (
   ]) {
     const { body, headers } = call("start_session");
     const text = JSON.stringify(body).replace('"arguments":{}', `"arguments":${args}`);
-    const refused = await postMcp(door.url, key, { body: text, headers });
+    const refused = await postMcp(gateway.url, key, { body: text, headers });
     expect(errorOf(refused), args?.slice(0, 40)).toMatchObject({
       error: "validation-failed",
       detail: expect.stringContaining(`${field}: `),

@@ -219,15 +219,15 @@ test("the tool refuses unknown fields of an action, and names the action when th
 
 /** A foreign site that records what reaches it, by TCP and UDP. */
 async function startForeignSite() {
-  const receivedCount: string[] = [];
+  const received: string[] = [];
   const server = createServer((request, response) => {
-    receivedCount.push(request.url ?? "");
+    received.push(request.url ?? "");
     response.end("<title>Foreign</title><label>Note <input></label>");
   });
-  server.on("connection", () => void heard.push("connection"));
+  server.on("connection", () => void received.push("connection"));
   await once(server.listen(0, "127.0.0.2"), "listening");
   const { port } = server.address() as AddressInfo;
-  const udp = createSocket("udp4", () => void heard.push("datagram"));
+  const udp = createSocket("udp4", () => void received.push("datagram"));
   udp.bind(port, "127.0.0.2");
   await once(udp, "listening");
   const dispose = () => {
@@ -235,13 +235,13 @@ async function startForeignSite() {
     server.closeAllConnections();
     server.close();
   };
-  return { heard, host: `127.0.0.2:${port}`, [Symbol.dispose]: dispose };
+  return { received, host: `127.0.0.2:${port}`, [Symbol.dispose]: dispose };
 }
 
 test("a model that obeys a hostile page does not leave the allowed domains in any way", async () => {
   await storeKey("anthropic");
   using foreign = await startForeignSite();
-  const { heard, host } = foreign;
+  const { received, host } = foreign;
   const to = `http://${host}`;
   const hostile = call("navigate", { url: scene.site.url(`/leave.html?to=${to}`) });
   const obey = (element: string) => [hostile, (asked: Asked) => act({ kind: "tap", ref: refOf(asked, element) })];
@@ -275,12 +275,12 @@ test("a model that obeys a hostile page does not leave the allowed domains in an
     },
     { allowed_domains },
   );
-  expect(receivedCount).toEqual([]);
+  expect(received).toEqual([]);
   await withAgent(async ({ message }) => {
     say(call("navigate", { url: to }), call("done", { text: "I was there." }));
     await message("Look around.");
   });
-  expect(receivedCount.length).toBeGreaterThan(0);
+  expect(received.length).toBeGreaterThan(0);
 }, 120_000);
 
 test("a model that obeys a hostile page carries no secret to a foreign host", async () => {
@@ -304,7 +304,7 @@ test("a model that obeys a hostile page carries no secret to a foreign host", as
         ({ results }) => ({ text: results.at(-1) ?? "" }),
       );
       expect((await message("Enter the key.")).body.status).toBe("done");
-      const sent = foreign.receivedCount.map(decodeURIComponent).join("\n");
+      const sent = foreign.received.map(decodeURIComponent).join("\n");
       expect(sent).toContain("reversed: {{key}}");
       const told = sent + (await everythingTold(path));
       const bare = told.replace(/[\s\u200b]|\\u200b/g, "").toLowerCase();
