@@ -22,8 +22,13 @@ export async function takeOver(gatewayUrl: string, link: string): Promise<void> 
   expect((await second.closed).reason).toContain("expired-key");
 }
 
-/** Types into the form of a page and hands it to a person in the middle. `call` may use a different gateway each time. */
-export async function doTask(call: CallTool, gatewayUrl: string, page: string): Promise<void> {
+/** Types into the form of a page and hands it to a person in the middle. `callTool` may use a different gateway each time. */
+export async function doTask(callTool: CallTool, gatewayUrl: string, page: string): Promise<void> {
+  const call: CallTool = async (name, args) => {
+    const output = await callTool(name, args);
+    if (output.isError) throw new Error(`${name}: ${output.text}`);
+    return output;
+  };
   const started = await call("start_session");
   const { session_id } = started.structured;
   const opened = await call("navigate", { session_id, url: page });
@@ -46,7 +51,7 @@ export async function doTask(call: CallTool, gatewayUrl: string, page: string): 
   const { structured: listed } = await call("list_sessions");
   expect(listed.sessions).toMatchObject([{ session_id, made_by: "mcp" }]);
   expect((await call("end_session", { session_id })).structured.status).toBe("ended");
-  const late = await call("observe", { session_id });
+  const late = await callTool("observe", { session_id });
   expect([late.isError, JSON.parse(late.text)]).toEqual([
     true,
     expect.objectContaining({ error: "session-destroyed", next: expect.stringContaining("start_session") }),
