@@ -7,6 +7,8 @@ const startMs = 60_000;
 const stopMs = 45_000;
 
 export interface DeployedProcessOptions {
+  /** Checkout with the program; by default this one. */
+  readonly root?: string | undefined;
   readonly program: string;
   readonly env: Readonly<Record<string, string>>;
   /** Port with the readiness check. */
@@ -39,10 +41,11 @@ export class DeployedProcess {
 
   /** Starts the process. Resolves when it is ready. */
   async start(): Promise<void> {
-    const { program, env } = this.#options;
+    const { root, program, env } = this.#options;
     const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, CHROMIUM_PATH, HEADLESS_SHELL_PATH } = process.env;
     const inherited = { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE, CHROMIUM_PATH, HEADLESS_SHELL_PATH, LOG_LEVEL: "info" };
     const child = spawn(process.execPath, [program], {
+      cwd: root,
       env: { ...inherited, ...env },
       stdio: ["ignore", "pipe", "pipe"],
     });

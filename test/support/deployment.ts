@@ -22,6 +22,8 @@ export interface DeploymentOptions {
   /** Extra environment of all gateways and of all workers. */
   readonly gatewayEnv?: Record<string, string>;
   readonly workerEnv?: Record<string, string>;
+  /** Checkouts that the processes of a kind run, if they do not run this one. */
+  readonly roots?: { readonly control?: string; readonly gateway?: string; readonly worker?: string };
 }
 
 export interface DeployedGateway extends DeployedProcess {
@@ -134,30 +136,31 @@ export class Deployment implements AsyncDisposable {
   }
 
   async #startProcesses(options: DeploymentOptions): Promise<void> {
-    const { gateways = [{}, {}], controls = 1, workers = 2, slots = 2, ...env } = options;
-    for (let index = 0; index < controls; index += 1) this.controls.push(await this.#makeControl(env.gatewayEnv));
+    const { gateways = [{}, {}], controls = 1, workers = 2, slots = 2, roots = {}, ...env } = options;
+    for (let index = 0; index < controls; index += 1)
+      this.controls.push(await this.#makeControl(env.gatewayEnv, roots.control));
     for (const own of gateways) {
       const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
-      this.gateways.push(this.#makeGateway(ports, { ...env.gatewayEnv, ...own }));
+      this.gateways.push(this.#makeGateway(ports, { ...env.gatewayEnv, ...own }, roots.gateway));
     }
     const addresses = this.controls.map(({ fleetAddress }) => fleetAddress);
     for (let index = 0; index < workers; index += 1) {
       // Each worker starts with another control process, which distributes them.
       const turn = index % addresses.length;
       const control = [...addresses.slice(turn), ...addresses.slice(0, turn)].join();
-      this.workers.push(
-        await this.#makeWorker(index, { CONTROL: control, WORKER_SLOTS: String(slots), ...env.workerEnv }),
-      );
+      const workerEnv = { CONTROL: control, WORKER_SLOTS: String(slots), ...env.workerEnv };
+      this.workers.push(await this.#makeWorker(index, workerEnv, roots.worker));
     }
     const starts = [...this.controls, ...this.gateways, ...this.workers].map((each) => each.start());
     const [key] = await Promise.all([this.createKey("deployment"), ...starts]);
     this.key = key;
   }
 
-  async #makeControl(env: Record<string, string> = {}): Promise<DeployedControl> {
+  async #makeControl(env: Record<string, string> = {}, root?: string): Promise<DeployedControl> {
     const ports = await freePorts("INTERNAL_PORT", "FLEET_PORT");
     const { DATABASE_URL, REDIS_URL } = this.sharedEnv;
     const control = new DeployedProcess({
+      root,
       program: "gateway/main.ts",
       env: {
         DATABASE_URL: DATABASE_URL ?? "",
@@ -176,10 +179,15 @@ export class Deployment implements AsyncDisposable {
     return Object.assign(control, { internalUrl, fleetAddress: `127.0.0.1:${ports.FLEET_PORT}` });
   }
 
-  #makeGateway(ports: Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT", number>, env: Record<string, string>) {
+  #makeGateway(
+    ports: Record<"PORT" | "GRPC_PORT" | "INTERNAL_PORT", number>,
+    env: Record<string, string>,
+    root?: string,
+  ) {
     const url = `http://127.0.0.1:${ports.PORT}`;
     const variables = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
     const gateway = new DeployedProcess({
+      root,
       program: "gateway/main.ts",
       env: { ...this.sharedEnv, HOST: "127.0.0.1", ...variables, DATA_DIR: join(this.dataDir, "gateways"), ...env },
       internalPort: ports.INTERNAL_PORT,
@@ -189,9 +197,10 @@ export class Deployment implements AsyncDisposable {
     return Object.assign(gateway, { url, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`, internalUrl, rest });
   }
 
-  async #makeWorker(index: number, env: Record<string, string>): Promise<DeployedWorker> {
+  async #makeWorker(index: number, env: Record<string, string>, root?: string): Promise<DeployedWorker> {
     const ports = await freePorts("LISTEN", "INTERNAL_PORT");
     const worker = new DeployedProcess({
+      root,
       program: "workers/main.ts",
       env: {
         DATA_DIR: join(this.dataDir, `worker-${index}`),
