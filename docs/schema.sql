@@ -814,6 +814,7 @@ CREATE TABLE llm_keys (
   key_suffix text NOT NULL,
   base_url text,
   model text,
+  vision boolean,
   created_at timestamp with time zone NOT NULL,
   tested_at timestamp with time zone,
   test_ok boolean,
@@ -899,6 +900,12 @@ CREATE TABLE agent_turns (
   tokens bigint NOT NULL DEFAULT 0,
   cost bigint,
   worked_ms bigint NOT NULL DEFAULT 0,
+  model_ms bigint NOT NULL DEFAULT 0,
+  settling_ms bigint NOT NULL DEFAULT 0,
+  waiting_ms bigint NOT NULL DEFAULT 0,
+  waiting_since timestamp with time zone,
+  prompt_version integer,
+  vision boolean NOT NULL DEFAULT false,
   control_epoch bigint,
   waits_until timestamp with time zone,
   beat_at timestamp with time zone,
@@ -931,6 +938,16 @@ CREATE TABLE agent_actions (
   CONSTRAINT agent_actions_turn_id_fkey FOREIGN KEY (turn_id) REFERENCES agent_turns(id) ON DELETE CASCADE,
   CONSTRAINT agent_actions_pkey PRIMARY KEY (id),
   CONSTRAINT agent_actions_turn_id_call_id_key UNIQUE (turn_id, call_id)
+);
+
+CREATE TABLE agent_summaries (
+  agent_session_id text NOT NULL,
+  "position" integer NOT NULL,
+  turn_id text NOT NULL,
+  sealed bytea NOT NULL,
+  CONSTRAINT agent_summaries_agent_session_id_fkey FOREIGN KEY (agent_session_id) REFERENCES agent_sessions(id) ON DELETE CASCADE,
+  CONSTRAINT agent_summaries_turn_id_fkey FOREIGN KEY (turn_id) REFERENCES agent_turns(id) ON DELETE CASCADE,
+  CONSTRAINT agent_summaries_pkey PRIMARY KEY (agent_session_id, "position")
 );
 
 CREATE TABLE transcript_entries (

@@ -74,6 +74,29 @@ export const observeTool = defineTool({
   },
 });
 
+export const readTool = defineTool({
+  name: "read",
+  description:
+    "Reads the text of the page, or of the element with a ref, as Markdown: for articles, tables and long texts. It has no refs to act on.",
+  hints: { readOnly: true },
+  input: {
+    ...sessionId,
+    ref: text("from the last page shown"),
+    offset: integer("next_offset of the part before", 0, 100_000_000),
+    ...maxTokens,
+  },
+  required: ["session_id"],
+  output: { page: { type: "string" }, next_offset: { type: "integer" } },
+  async run({ call }, { session_id: id, max_tokens: asked, ...part }) {
+    const request = { id, maxBytes: bytesOf(asked), ...part };
+    const { markdown, nextOffset: next_offset } = await call(SessionService.method.read, request);
+    const rest = next_offset === undefined ? {} : { next_offset };
+    const page = markAsPage({ format: "markdown", ...rest }, markdown);
+    const more = next_offset === undefined ? "" : `\nFor the next part, call read with offset ${next_offset}.`;
+    return { structured: { page, ...rest }, text: `${page}${more}` };
+  },
+});
+
 export const actTool = defineTool({
   name: "act",
   description: agentTools.act.description,

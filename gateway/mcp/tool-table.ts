@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/platform/clock.ts";
 import { runAgentTool, runRecipeTool } from "./agent-tools.ts";
-import { actTool, navigateTool, observeTool, screenshotTool } from "./page-tools.ts";
+import { actTool, navigateTool, observeTool, readTool, screenshotTool } from "./page-tools.ts";
 import { endSessionTool, filesTool, listSessionsTool, startSessionTool } from "./session-tools.ts";
 import type { Tool } from "./tool.ts";
 import { createWaitTools } from "./wait-tools.ts";
@@ -16,6 +16,7 @@ export function createTools(clock: Pick<Clock, "now">): readonly Tool[] {
     observeTool,
     actTool,
     waitTool,
+    readTool,
     screenshotTool,
     filesTool,
     runAgentTool,

@@ -59,6 +59,6 @@ async function assertRoom(tx: Tx, accountId: string, tier: Tier): Promise<void> 
 }
 
 /** Browser engine of a runtime. Profiles are in the format of their engine. */
-export function engineOf(runtime: string): string {
+function engineOf(runtime: string): string {
   return runtime === "headless-shell" ? "chromium" : runtime;
 }

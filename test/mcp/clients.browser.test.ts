@@ -66,6 +66,11 @@ test("bounds what it shows, and tells how to see the rest", async () => {
     const { structured } = await client.call("observe", { session_id, whole: true, max_tokens: 1_000 });
     expect(structured.page).toMatch(/The rest is left out: .*find.*max_tokens/);
     expect(Buffer.byteLength(structured.page)).toBeLessThan(3_000);
+    const first = await client.call("read", { session_id, max_tokens: 1_000 });
+    expect(first.structured.page).toMatch(/^<page \{"format":"markdown","next_offset":\d+\}>/);
+    const { next_offset: offset } = first.structured;
+    const next = await client.call("read", { session_id, max_tokens: 1_000, offset });
+    expect(next.structured.next_offset).toBeGreaterThan(offset);
   });
 }, 60_000);
 

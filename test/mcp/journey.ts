@@ -10,7 +10,7 @@ export const refOf = ({ structured }: ToolOutput, element: string): string =>
   new RegExp(`${element}.* ref=(s\\d+e\\d+)`).exec(structured.page)?.[1] ?? `no ${element} in ${structured.page}`;
 
 /** Takes control by the link of `ask_person`, types into the page, and hands back. */
-export async function takeOver(gatewayUrl: string, link: string): Promise<void> {
+async function takeOver(gatewayUrl: string, link: string): Promise<void> {
   const key = new URL(link).hash.slice(1);
   const known = { viewer_key: "the secret of this person" };
   using person = await LiveClient.join(gatewayUrl, key, known);

@@ -54,6 +54,7 @@ export const llmMigrations: Migrations = {
       key_suffix text not null,
       base_url text,
       model text,
+      vision boolean,
       created_at timestamptz not null,
       tested_at timestamptz,
       test_ok boolean,
@@ -73,5 +74,4 @@ export const llmMigrations: Migrations = {
       primary key (account_id, month)
     )`,
   ],
-  "104-llm-vision": ["alter table llm_keys add column vision boolean"],
 };

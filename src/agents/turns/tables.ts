@@ -141,6 +141,12 @@ export const turnMigrations: Migrations = {
       tokens bigint not null default 0,
       cost bigint,
       worked_ms bigint not null default 0,
+      model_ms bigint not null default 0,
+      settling_ms bigint not null default 0,
+      waiting_ms bigint not null default 0,
+      waiting_since timestamptz,
+      prompt_version integer,
+      vision boolean not null default false,
       control_epoch bigint,
       waits_until timestamptz,
       beat_at timestamptz,
@@ -164,15 +170,6 @@ export const turnMigrations: Migrations = {
       call_id text not null,
       unique (turn_id, call_id)
     )`,
-  ],
-  "103-turn-figures": [
-    `alter table agent_turns
-      add column model_ms bigint not null default 0,
-      add column settling_ms bigint not null default 0,
-      add column waiting_ms bigint not null default 0,
-      add column waiting_since timestamptz,
-      add column prompt_version integer,
-      add column vision boolean not null default false`,
     `create table agent_summaries (
       agent_session_id text not null references agent_sessions (id) on delete cascade,
       position integer not null,
