@@ -56,7 +56,7 @@ async function measureTurns(provider: LlmProvider, message: () => Promise<Turn>,
     };
     const sentAt = performance.now();
     const turn = await message();
-    if (turn.status !== "done") throw new Error(`the turn ended as ${turn.status}`);
+    if (turn.status !== "done") throw new Error(`the turn ended as ${JSON.stringify(turn)}`);
     // The first turn loads the model libraries.
     if (round === scale.of(20, 5)) continue;
     firsts.push(firstAt - sentAt);

@@ -2,7 +2,7 @@
  * Version of the prompts and tool descriptions in this folder. The row of each turn records the version. A test requires
  * a new version when a text changes.
  */
-export const promptVersion = 2;
+export const promptVersion = 3;
 
 const rolePrompt = `You operate a web browser for a person, using the tools provided.
 
