@@ -8,7 +8,7 @@ const lines = digestOf(document).split("\n");
 
 // Only the first occurrence is replaced.
 test.each([
-  ["a bound", '"maximum":120000', '"maximum":60000', /^InteractRequest: /],
+  ["a bound", '"maximum":120000', '"maximum":60000', /^GET \/v1\/agent-sessions\/.id.\/turns\/.turn_id. /],
   ["a scope", '"bearer":["profiles:write"]', '"bearer":["profiles:read"]', /^POST \/v1\/profiles /],
   ["a status", '"410":{"$ref"', '"411":{"$ref"', /^[A-Z]+ \/v1\//],
   ["a parameter", '"name":"label","in":"query"', '"name":"tag","in":"query"', /^GET \/v1\/sessions /],

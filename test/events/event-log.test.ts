@@ -262,6 +262,18 @@ test("writes times, messages and lists in a payload and omits an unspecified enu
       paid_at: "2026-01-31T00:00:00.000Z",
       livemode: false,
     },
-    { agent_session_id: "agt_1", turn: { turn_id: "trn_1", status: "done", steps: 0, tokens: 0 } },
+    {
+      agent_session_id: "agt_1",
+      turn: {
+        turn_id: "trn_1",
+        status: "done",
+        steps: 0,
+        tokens: 0,
+        worked_ms: 0,
+        model_ms: 0,
+        settling_ms: 0,
+        waiting_ms: 0,
+      },
+    },
   ]);
 });

@@ -189,7 +189,7 @@ describe("reading REST JSON", () => {
 
   it.each([
     ["click", "tap"],
-    ["Fill", "type"],
+    ["Fill", "fill"],
     ["press", "key"],
     ["swpie", "swipe"],
     ["openPage", "open_page"],

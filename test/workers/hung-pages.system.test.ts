@@ -189,7 +189,7 @@ const rows: Readonly<Record<string, Begin>> = {
       "Runtime.callFunctionOn": () => read.shift(),
     });
   },
-  "bot-checks/bot-check-detector.ts lookMs": () => {
+  "bot-checks/bot-check-detector.ts checkMs": () => {
     const { harness, commit } = watch(() => undefined);
     commit("1");
     return harness.verdict();
@@ -231,7 +231,7 @@ const rows: Readonly<Record<string, Begin>> = {
     ] as const;
     new WorkerInputQueue(() => inputOf(session)).push(events.map((event) => create(InputEventSchema, { event })));
   },
-  "input/select-popups.ts lookMs": (onOver) => {
+  "input/select-popups.ts checkMs": (onOver) => {
     const { sessionPage } = open({ "Page.createIsolatedWorld": atCall(2, onOver) });
     const desk = new SelectPopups(answering(onOver));
     desk.touched(sessionPage);
@@ -250,8 +250,8 @@ const rows: Readonly<Record<string, Begin>> = {
   },
   "driver/observe/page-snapshot.ts frameMs": () => {
     const frames = [{ line: 0, indent: 0, ref: { epoch: 1, number: 1 }, clip: { x: 0, y: 0, width: 9, height: 9 } }];
-    const look = () => ({ lines: ["- iframe"], frames, epoch: 1, doubtful: 0 });
-    const { scene } = open(inPage({ look }));
+    const takeSnapshot = () => ({ lines: ["- iframe"], frames, epoch: 1, doubtful: 0 });
+    const { scene } = open(inPage({ takeSnapshot }));
     const snapshotOptions = { isWhole: true, find: "", room: 1_000, timeMs: 100, mask: undefined };
     return snapshotPage(scene, mainFrame(scene), scene.refs, snapshotOptions);
   },

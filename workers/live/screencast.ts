@@ -29,11 +29,11 @@ const documentGap = 500;
 /** Milliseconds to wait for the first frame before a restart, doubled at each restart. */
 const firstFrameGap = 500;
 
-/** Restarts after which a screencast without a first frame is left alone. */
+/** Starts without a first frame after which the screencast is left alone. */
 const maxSilentStarts = 6;
 
-/** Restarts after which a frame with a wrong size is accepted. */
-const maxAttempts = 3;
+/** Starts after which a frame with a wrong size is accepted. */
+const maxStartsForSize = 4;
 
 type ShownFrame = CdpEvents["Page.screencastFrame"];
 
@@ -59,10 +59,10 @@ export class Screencast {
   #restartTimer: NodeJS.Timeout | undefined;
   /** Number of the tab's document. */
   #document = 0;
-  /** Starts since the last frame. */
-  #silentStarts = 0;
-  /** Restarts since the last frame of the right size. */
-  #tries = 0;
+  /** Starts since the last frame of the right size. */
+  #starts = 0;
+  /** Whether a frame has been shown since the last start. */
+  #hasFrame = false;
   #last: LiveFrame | undefined;
 
   constructor(pages: PageRegistry, listener: FrameListener) {
@@ -93,7 +93,7 @@ export class Screencast {
     this.#last = undefined;
     this.#tab = tab;
     this.#document = tab?.committed ?? 0;
-    this.#silentStarts = 0;
+    this.#starts = 0;
     if (tab) this.#start(tab);
   }
 
@@ -121,9 +121,9 @@ export class Screencast {
   /** Starts the screencast, and starts it again if no first frame arrives. */
   #start(tab: Tab): void {
     this.#begin(tab);
-    if (this.#silentStarts === maxSilentStarts) return;
-    this.#restartIn(firstFrameGap * 2 ** this.#silentStarts, () => this.#silentStarts > 0);
-    this.#silentStarts += 1;
+    this.#hasFrame = false;
+    if (this.#starts < maxSilentStarts) this.#restartIn(firstFrameGap * 2 ** this.#starts, () => !this.#hasFrame);
+    this.#starts += 1;
   }
 
   #begin(tab: Tab): void {
@@ -133,7 +133,7 @@ export class Screencast {
       session.on("Page.screencastFrame", (frame) => this.#take(session, frame));
       session.on("Page.frameResized", () => {
         if (session !== this.#tab?.session) return;
-        this.#tries = 0;
+        this.#starts = 0;
         this.#restartIn(resizeGap);
       });
     }
@@ -166,15 +166,14 @@ export class Screencast {
     if (session !== this.#tab?.session || page?.tab !== this.#tab) return;
     const { deviceWidth, deviceHeight, timestamp } = metadata;
     const bytes = Buffer.from(data, "base64");
-    if (hasSize(bytes, deviceWidth, deviceHeight)) this.#tries = 0;
-    else if (this.#tries < maxAttempts) {
+    if (hasSize(bytes, deviceWidth, deviceHeight)) this.#starts = 0;
+    else if (this.#starts < maxStartsForSize) {
       // Frames of the wrong size are dropped: the first frames of a new page may show its initial window size, which
       // would misplace clicks.
-      this.#tries += 1;
       this.#restartIn(resizeGap);
       return;
     }
-    this.#silentStarts = 0;
+    this.#hasFrame = true;
     this.#sequence += 1n;
     this.#last = create(LiveFrameSchema, {
       sequence: this.#sequence,
