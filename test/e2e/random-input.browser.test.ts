@@ -18,7 +18,7 @@ import { type RandomRequest, RandomRequests } from "./support/random-requests.ts
 const seed = Number(process.env.SEED ?? 4);
 const requestCount = 600;
 /** Additional requests to an operation that has not both failed and succeeded yet. */
-const requestsAfter = 100;
+const requestsAfter = 300;
 /**
  * Operations that need a kept agent session, control, a viewer, an LLM, an incident mail, a card or a currency rate.
  * They are tested in test/sessions/control, test/agents/sessions, test/live, test/agents/llm, test/status and

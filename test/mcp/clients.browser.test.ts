@@ -61,7 +61,7 @@ test("marks what pages wrote, which cannot end the mark", async () => {
 
 test("bounds what it shows, and tells how to see the rest", async () => {
   await withSession(async (session_id) => {
-    const url = scene.site.url("/nodes?count=400");
+    const url = scene.site.url("/nodes?count=2000&tag=p");
     await client.call("navigate", { session_id, url });
     const { structured } = await client.call("observe", { session_id, whole: true, max_tokens: 1_000 });
     expect(structured.page).toMatch(/The rest is left out: .*find.*max_tokens/);

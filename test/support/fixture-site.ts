@@ -104,7 +104,10 @@ const answers: Readonly<Record<string, Answer>> = {
   "/nodes": (_request, response, url) => {
     response.writeHead(200, { "content-type": "text/html" });
     const count = Number(url.searchParams.get("count"));
-    response.end(`<!DOCTYPE html><title>Nodes</title>${"<i>x</i>".repeat(count)}<button id=last>last</button>`);
+    const tag = url.searchParams.get("tag") ?? "i";
+    response.end(
+      `<!DOCTYPE html><title>Nodes</title>${`<${tag}>x</${tag}>`.repeat(count)}<button id=last>last</button>`,
+    );
   },
 };
 
