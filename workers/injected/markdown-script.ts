@@ -4,28 +4,35 @@
 import "./safe-parsing.ts";
 
 import defuddle from "defuddle/full";
+import { MarkdownWriter } from "./markdown-writer.ts";
 import { parseHtml } from "./safe-parsing.ts";
 
 // Cast: the module exports the class itself, unlike its declarations.
 const Defuddle = defuddle as unknown as typeof defuddle.default & Pick<typeof defuddle, "createMarkdownContent">;
 
-/** Start of what the library returns when the conversion fails. HTML follows. */
-const failed = "Partial conversion completed with errors";
-
 /** Least share of the text outside of links and navigation that an extraction must keep. */
 const minKept = 0.5;
 
+/** Characters of HTML up to which the library extracts the main content. The time that it needs grows faster than that. */
+const maxExtracted = 131_072;
+
+const navigation = "nav, aside, footer, [role=navigation], [role=complementary], [role=contentinfo]";
+
+/** Characters of a formula beyond which only its text is written. */
+const maxFormula = 10_000;
+
 /** Converts HTML without scripts to Markdown. For a part, or if extraction fails, converts all of it. */
 export function toMarkdown(html: string, url: string, isPart: boolean): string {
-  const content = isPart ? undefined : mainContent(html, url);
-  // The library drops a heading at the beginning, because it takes the heading for the title.
-  const markdown = Defuddle.createMarkdownContent(`<h1>title</h1>${content ?? html}`, url);
-  if (markdown.startsWith(failed)) throw new Error("the conversion to Markdown failed");
-  return markdown;
+  const main = isPart ? undefined : html.length > maxExtracted ? mainLandmark(html) : mainContent(html, url);
+  const formula = (math: Element) =>
+    math.outerHTML.length > maxFormula
+      ? (math.textContent ?? "")
+      : Defuddle.createMarkdownContent(math.outerHTML, url).trim();
+  return new MarkdownWriter(formula).write(main ?? parseHtml(html).body);
 }
 
 /** Returns the main content of a page. Undefined if there is none, or if it lacks most of the page's text. */
-function mainContent(html: string, url: string): string | undefined {
+function mainContent(html: string, url: string): Element | undefined {
   const page = parseHtml(html);
   const title = page.querySelector("h1");
   let content: string;
@@ -34,16 +41,29 @@ function mainContent(html: string, url: string): string | undefined {
   } catch {
     return undefined;
   }
-  const extracted = parseHtml(content);
+  const { body } = parseHtml(content);
   // The extraction takes a heading that repeats the title of the page for metadata.
-  const has = (extracted.body.textContent ?? "").includes(title?.textContent?.trim() ?? "");
-  const complete = has || !title ? content : title.outerHTML + content;
-  const left = lettersOf(extracted);
-  return left > 0 && left >= minKept * lettersOf(page) ? complete : undefined;
+  if (title && !(body.textContent ?? "").includes(title.textContent?.trim() ?? "")) body.prepend(title.cloneNode(true));
+  const left = lettersOf(body);
+  return left > 0 && left >= minKept * lettersOf(page.body) ? body : undefined;
 }
 
-/** Returns the number of letters outside of links and navigation, and removes the rest from the document. */
-function lettersOf({ body }: Document): number {
-  for (const each of body.querySelectorAll("nav, aside, footer, a, [role=navigation]")) each.remove();
-  return (body.textContent ?? "").replace(/\s+/g, "").length;
+/** Returns the part of a large page that the page marks as its main part, or the page without its navigation. */
+function mainLandmark(html: string): Element | undefined {
+  const { body } = parseHtml(html);
+  for (const each of body.querySelectorAll(navigation)) each.remove();
+  const letters = lettersOf(body);
+  if (letters === 0) return undefined;
+  const [main, ...others] = body.querySelectorAll("main, [role=main]");
+  const isMain = main && others.length === 0 && lettersOf(main) >= minKept * letters;
+  const title = body.querySelector("h1");
+  if (isMain && title && !main.contains(title)) main.prepend(title);
+  return isMain ? main : body;
+}
+
+/** Returns the number of letters of an element outside of links and navigation. */
+function lettersOf(element: Element): number {
+  const copy = element.cloneNode(true) as Element;
+  for (const each of copy.querySelectorAll(`a, ${navigation}`)) each.remove();
+  return (copy.textContent ?? "").replace(/\s+/g, "").length;
 }
