@@ -140,7 +140,7 @@ async function handOver(parts: TurnParts, tx: Tx, turn: TurnRow, broken: Broken)
     const restored = restoreFailure(failure.slug, failure.extensions, { detail });
     return endLockedTurn(parts, tx, turn, { status: "failed", reason: "recipe_step_failed", failure: restored });
   }
-  await say(parts, tx, turn, note);
+  say(parts, tx, turn, note);
   return updateTurn(tx, turn.id, { ...progressOf({ ...progress, isBroken: true }), ...payer });
 }
 
@@ -153,14 +153,14 @@ async function findPayer(parts: TurnParts, tx: Tx, { account_id: accountId, agen
   });
 }
 
-async function say({ sealer }: TurnParts, tx: Tx, turn: TurnRow, text: string): Promise<void> {
+function say({ sealer }: TurnParts, tx: Tx, turn: TurnRow, text: string): void {
   const sealed = sealMessage(sealer, turn.account_id, noteMessage(text));
-  await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+  insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
 }
 
 /** Ends the turn with its recipe, unless messages wait for the model to answer. */
 async function finishRecipe(parts: TurnParts, tx: Tx, turn: TurnRow, plan: RecipePlan): Promise<TurnRow> {
-  await say(parts, tx, turn, doneNote(plan));
+  say(parts, tx, turn, doneNote(plan));
   const through = await updateTurn(tx, turn.id, { recipe: null });
   if (await hasWaitingMessages(tx, turn.agent_session_id)) return through;
   return endLockedTurn(parts, tx, through, { status: "done" });

@@ -47,9 +47,9 @@ const nextPosition = (agentSessionId: string) =>
   sql<number>`(select coalesce(max(position), 0) + 1 from agent_messages where agent_session_id = ${agentSessionId})`;
 
 /** Appends a message to the conversation. */
-export async function insertMessage(tx: Tx, { agentSessionId, turnId, sealed }: SealedMessage): Promise<void> {
+export function insertMessage(tx: Tx, { agentSessionId, turnId, sealed }: SealedMessage): void {
   const row = { agent_session_id: agentSessionId, turn_id: turnId, position: nextPosition(agentSessionId), sealed };
-  await tx.sql.insertInto("agent_messages").values(row).execute();
+  tx.send(tx.sql.insertInto("agent_messages").values(row));
 }
 
 /** Appends the waiting messages to the conversation, in their order. */

@@ -117,7 +117,7 @@ export async function addToolResult(
   picture?: Uint8Array,
 ): Promise<TurnRow> {
   const sealed = sealMessage(parts.sealer, turn.account_id, resultMessage(call, text, picture));
-  await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+  insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
   return turn;
 }
 

@@ -38,20 +38,25 @@ export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch
 
 /** Adds waiting messages to the conversation, before the first step also the open page, and marks the turn as running. */
 async function begin(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
+  // In most steps there is nothing to add or to change.
+  if (isUnderWay(turn) && !(await hasWaitingMessages(parts.db, turn.agent_session_id))) return turn;
   // The note about a failed recipe step contains the page.
   const isFirst = turn.prompt_version === null && turn.recipe === null;
   const page = isFirst ? await describePageOrFailure(run) : "";
   return run.write(async (tx, locked) => {
     await takeWaitingMessages(tx, turn.agent_session_id);
-    if (isFirst) await addNote(parts, tx, turn, `The page is now:\n${page}`);
+    if (isFirst) addNote(parts, tx, turn, `The page is now:\n${page}`);
     const started = await startTurn(parts, tx, locked, epoch);
     return started.prompt_version === null ? updateTurn(tx, turn.id, { prompt_version: promptVersion }) : started;
   });
 }
 
-async function addNote({ sealer }: TurnParts, tx: Tx, turn: TurnRow, text: string): Promise<void> {
+const isUnderWay = (turn: TurnRow): boolean =>
+  turn.status === "running" && turn.reason === null && turn.control_epoch !== null && turn.prompt_version !== null;
+
+function addNote({ sealer }: TurnParts, tx: Tx, turn: TurnRow, text: string): void {
   const sealed = sealMessage(sealer, turn.account_id, noteMessage(text));
-  await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+  insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
 }
 
 /** Marks a turn as running, and emits its started event if this is its first step. */
@@ -72,7 +77,7 @@ async function commit(parts: TurnParts, run: Run, response: ModelResponse): Prom
   return run.write(async (tx, turn) => {
     for (const message of messages) {
       const sealed = sealMessage(sealer, turn.account_id, message);
-      await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+      insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
     }
     const changed = await charge(parts, tx, turn, run, response, 1);
     const isAnswer = !hasOpenCalls(messages) && !messages.some(({ role }) => role === "tool");
@@ -84,7 +89,7 @@ async function commit(parts: TurnParts, run: Run, response: ModelResponse): Prom
       await addEntry(tx, events, ownerOf(turn), entry, new Date(clock.now()));
     }
     if (!isLast) return changed;
-    await addNote(parts, tx, turn, "Not ended: call done with the requested result.");
+    addNote(parts, tx, turn, "Not ended: call done with the requested result.");
     return noteMisfit(parts, tx, changed, "it called no tool");
   });
 }

@@ -87,13 +87,13 @@ export function createTurnRunner(parts: TurnParts) {
   const end = (run: Run, how: TurnEnd) => run.write((tx, turn) => endLockedTurn(parts, tx, turn, how));
 
   /** Answers calls that were not carried out. */
-  async function closeCalls(tx: Tx, turn: TurnRow, calls: readonly ToolCall[], text: string): Promise<void> {
-    for (const call of calls) await addMessage(tx, turn, resultMessage(call, text));
+  function closeCalls(tx: Tx, turn: TurnRow, calls: readonly ToolCall[], text: string): void {
+    for (const call of calls) addMessage(tx, turn, resultMessage(call, text));
   }
 
-  async function addMessage(tx: Tx, turn: TurnRow, message: Parameters<typeof sealMessage>[2]): Promise<void> {
+  function addMessage(tx: Tx, turn: TurnRow, message: Parameters<typeof sealMessage>[2]): void {
     const sealed = sealMessage(sealer, turn.account_id, message);
-    await insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+    insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
   }
 
   /** Waits while a person holds control or is to solve a bot check. */
@@ -103,7 +103,7 @@ export function createTurnRunner(parts: TurnParts) {
       // The memory is freed, because a person may take long.
       run.forget();
       return run.write(async (tx) => {
-        await closeCalls(tx, turn, calls, "not done, or not to its end: a person has taken over");
+        closeCalls(tx, turn, calls, "not done, or not to its end: a person has taken over");
         const waiting = { status: "waiting_for_person", reason, waiting_since: new Date(parts.clock.now()) } as const;
         return updateTurn(tx, turn.id, waiting);
       });
@@ -124,8 +124,8 @@ export function createTurnRunner(parts: TurnParts) {
     run.takeTime();
     return run.write(async (tx, locked) => {
       const text = turn.waits_until === null ? "not done, or not to its end: a person had taken over" : note;
-      await closeCalls(tx, turn, calls, text);
-      await addMessage(tx, turn, noteMessage(`${note} The page is now:\n${page}`));
+      closeCalls(tx, turn, calls, text);
+      addMessage(tx, turn, noteMessage(`${note} The page is now:\n${page}`));
       const waited = afterWait(locked, parts.clock.now());
       const changes = { status: "running" as const, reason: null, waits_until: null, control_epoch: epoch, ...waited };
       return updateTurn(tx, turn.id, changes);
