@@ -126,6 +126,38 @@ test.each([1, 2, 3])(
   90_000,
 );
 
+test("a turn continues from its summary after a kill of the gateway", async () => {
+  // biome-ignore lint/suspicious/noExplicitAny: messages of a protocol that is not ours.
+  const requests: any[] = [];
+  let summaries = 0;
+  let replaced: Promise<unknown> | undefined;
+  provider.script = ({ body }) => {
+    if (JSON.stringify(body.system).includes("You summarise")) {
+      summaries += 1;
+      return { text: "Every page was empty." };
+    }
+    // Folding keeps the model's words, so only a summary can shorten them.
+    if (summaries === 0) return { text: "y".repeat(24_000), calls: [{ name: "observe", input: {} }] };
+    requests.push(body.messages);
+    if (requests.length > 1) return { calls: [{ name: "done", input: { text: "All empty." } }] };
+    replaced = doomed.replaceSupervisor();
+    return { silent: true };
+  };
+  const { body: agent } = await doomed.rest("/v1/agent-sessions", {});
+  const path = `/v1/agent-sessions/${agent.id}`;
+  const { body: turn } = await doomed.rest(`${path}/message`, { text: "Look on, please." });
+  expect(await waitUntil(() => replaced !== undefined, { timeout: 60_000, every: 5 })).toBe(true);
+  await replaced;
+  const hasEnded = async () => (await doomed.rest(path)).body.running_turn_id === null;
+  expect(await waitUntil(hasEnded, { timeout: 30_000, every: 50 })).toBe(true);
+  const { body: ended } = await doomed.rest(`${path}/turns/${turn.turn_id}/cancel`, {});
+  expect([ended.status, ended.text, summaries, requests.length]).toEqual(["done", "All empty.", 1, 2]);
+  const told = JSON.stringify(requests[1]);
+  for (const words of ["Look on, please.", "Every page was empty."]) expect(told).toContain(words);
+  expect(requests[1]).toEqual(requests[0]);
+  await doomed.rest(path, undefined, { method: "DELETE" });
+}, 150_000);
+
 /** When the worker is killed: the model's state by its number of results, or the page's by its clicks. */
 const workerPoints: readonly (readonly ["asked" | "paused" | "clicked", number])[] = [
   ["asked", 2],
