@@ -151,6 +151,7 @@ CREATE TABLE sessions (
   agent_session_id text,
   tier text NOT NULL,
   slot_held boolean NOT NULL DEFAULT true,
+  connect_name text,
   CONSTRAINT sessions_check CHECK (((status = ANY (ARRAY['destroyed'::text, 'errored'::text])) = ((ended_at IS NOT NULL) AND (ended_reason IS NOT NULL)))),
   CONSTRAINT sessions_status_check CHECK ((status = ANY (ARRAY['provisioning'::text, 'live'::text, 'paused'::text, 'destroyed'::text, 'errored'::text]))),
   CONSTRAINT sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
@@ -165,6 +166,7 @@ CREATE INDEX sessions_provisioning ON sessions USING btree (provision_by) WHERE 
 CREATE INDEX sessions_running_by_worker ON sessions USING btree (worker_id) WHERE (status = ANY (ARRAY['provisioning'::text, 'live'::text, 'paused'::text]));
 CREATE INDEX sessions_expiry ON sessions USING btree (expires_at) WHERE (status = ANY (ARRAY['provisioning'::text, 'live'::text, 'paused'::text]));
 CREATE INDEX sessions_control ON sessions USING btree (control_lapses_at) WHERE ((control_holder IS NOT NULL) AND (status = ANY (ARRAY['live'::text, 'paused'::text])));
+CREATE UNIQUE INDEX sessions_connect_name ON sessions USING btree (account_id, connect_name) WHERE ((connect_name IS NOT NULL) AND (status = ANY (ARRAY['provisioning'::text, 'live'::text, 'paused'::text])));
 
 CREATE TABLE cdp_tokens (
   id text NOT NULL,
@@ -819,6 +821,7 @@ CREATE TABLE llm_keys (
   tested_at timestamp with time zone,
   test_ok boolean,
   last_used_at timestamp with time zone,
+  vision boolean,
   CONSTRAINT llm_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   CONSTRAINT llm_keys_pkey PRIMARY KEY (account_id)
 );
@@ -911,6 +914,12 @@ CREATE TABLE agent_turns (
   beat_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone,
+  model_ms bigint NOT NULL DEFAULT 0,
+  settling_ms bigint NOT NULL DEFAULT 0,
+  waiting_ms bigint NOT NULL DEFAULT 0,
+  waiting_since timestamp with time zone,
+  prompt_version integer,
+  vision boolean NOT NULL DEFAULT false,
   CONSTRAINT agent_turns_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   CONSTRAINT agent_turns_agent_session_id_fkey FOREIGN KEY (agent_session_id) REFERENCES agent_sessions(id) ON DELETE CASCADE,
   CONSTRAINT agent_turns_pkey PRIMARY KEY (id)
@@ -963,6 +972,29 @@ CREATE TABLE transcript_entries (
 );
 CREATE INDEX transcript_entries_session ON transcript_entries USING btree (agent_session_id, "position");
 CREATE INDEX transcript_entries_age ON transcript_entries USING btree (created_at);
+
+CREATE TABLE agent_summaries (
+  agent_session_id text NOT NULL,
+  "position" integer NOT NULL,
+  turn_id text NOT NULL,
+  sealed bytea NOT NULL,
+  CONSTRAINT agent_summaries_agent_session_id_fkey FOREIGN KEY (agent_session_id) REFERENCES agent_sessions(id) ON DELETE CASCADE,
+  CONSTRAINT agent_summaries_turn_id_fkey FOREIGN KEY (turn_id) REFERENCES agent_turns(id) ON DELETE CASCADE,
+  CONSTRAINT agent_summaries_pkey PRIMARY KEY (agent_session_id, "position")
+);
+
+CREATE TABLE connect_tickets (
+  id text NOT NULL,
+  key_id text NOT NULL,
+  secret_hash bytea NOT NULL,
+  options_hash bytea NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT app_now(),
+  opens_until timestamp with time zone NOT NULL,
+  used_at timestamp with time zone,
+  CONSTRAINT connect_tickets_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
+  CONSTRAINT connect_tickets_pkey PRIMARY KEY (id)
+);
+CREATE INDEX connect_tickets_created ON connect_tickets USING btree (created_at);
 
 CREATE SEQUENCE event_numbers;
 

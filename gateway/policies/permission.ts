@@ -7,7 +7,7 @@ import type { AdmissionPolicy } from "./policy.ts";
  */
 export const permission: AdmissionPolicy = {
   name: "permission",
-  enforces: ["scope", "loginOnly", "sessionBearer"],
+  enforces: ["scope", "loginOnly", "sessionBearer", "keyInAddress"],
   concerns: ({ rules }) => !rules.public,
   refuses: () => ["forbidden"],
   describe({ rules: { scope, loginOnly, sessionBearer } }) {
@@ -18,8 +18,8 @@ export const permission: AdmissionPolicy = {
     return sentences.filter(Boolean).join(" ");
   },
   admit(call) {
-    const { scope, loginOnly, sessionBearer } = call.served.rules;
-    const { kind, scopes, sessionId, allowsAddress } = call.principal;
+    const { scope, loginOnly, sessionBearer, keyInAddress } = call.served.rules;
+    const { kind, scopes, sessionId, ticketId, allowsAddress } = call.principal;
     if (allowsAddress?.(call.clientAddress) === false) {
       throw fail(
         "forbidden",
@@ -32,7 +32,14 @@ export const permission: AdmissionPolicy = {
     if (sessionId !== undefined && !sessionBearer) {
       throw fail("forbidden", {}, { detail: "a session token allows only the methods for that session" });
     }
-    if (call.showsInPath && sessionId === undefined) {
+    if (ticketId !== undefined && !keyInAddress) {
+      throw fail("forbidden", {}, { detail: "a connection ticket allows only connecting" });
+    }
+    if (call.showsInPath && keyInAddress) {
+      const prefix = call.bearer?.kind.prefix;
+      if (prefix !== "phk_" && prefix !== "pht_")
+        throw fail("forbidden", {}, { detail: "this address accepts only API keys, which begin with phk_" });
+    } else if (call.showsInPath && sessionId === undefined) {
       throw fail("forbidden", {}, { detail: "a path accepts only session tokens; send keys in Authorization" });
     }
     if (scope !== "" && !scopes.has(scope)) {

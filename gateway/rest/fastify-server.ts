@@ -81,6 +81,10 @@ async function refuseUnknown(
   const { state, whose } = await transport.dispatcher.drawForNoMethod(peerOf(raw, transport));
   reply.headers(rateLimitHeaders(state));
   refuseEmpty(state, whose);
+  if (/^\/connect\/([^/]+\/)?(wd\/hub\/)?session\b/.test(url)) {
+    const path = "is of WebDriver, which is not served: connect by CDP, such as chromium.connectOverCDP(url)";
+    throw failFields("bad-request", { path });
+  }
   const allowed = allowedVerbs(routes, url);
   if (allowed.length === 0)
     throw fail("not-found", {}, { detail: "no endpoint has this path: /docs lists all endpoints" });

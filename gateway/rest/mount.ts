@@ -100,7 +100,7 @@ function mountRoute(
     exposeHeadRoute: route.hasHead,
     // Runs before the body is read, so that clients without a key cannot make the service parse it.
     onRequest: async (request, reply) => {
-      const { [tokenVariable]: token } = request.params as Record<string, string>;
+      const token = (request.params as Record<string, string>)[tokenVariable] ?? takeToken(served, request);
       const call = new GatewayCall(served, showingInPath(peerOf(request.raw, transport), token), timeoutOf(request));
       request.call = call;
       followClient(call, reply);
@@ -146,6 +146,15 @@ function mountRoute(
       }
     },
   });
+}
+
+/** Removes the bearer from the query, if the method accepts one there. */
+function takeToken({ rules }: ServedMethod, { query }: FastifyRequest): string | undefined {
+  if (!rules.keyInAddress) return undefined;
+  const parameters = query as Record<string, string | string[]>;
+  const { [tokenVariable]: token } = parameters;
+  delete parameters[tokenVariable];
+  return typeof token === "string" ? token : undefined;
 }
 
 /** Returns whether a fault is a malformed id in the path, which is reported as `not-found`. */

@@ -50,6 +50,23 @@ export function compileRequestReader(
   };
 }
 
+/** Compiles a reader of messages that consist of a query. The fault of an unknown parameter lists the known ones. */
+export function compileQueryReader(desc: DescMessage): (query: URLSearchParams) => Message {
+  const readers = new Map(desc.fields.filter(isWritable).map((field) => [field.name, compileTextReader(field)]));
+  return (query) => {
+    const faults: FieldFault[] = [];
+    const message = create(desc);
+    for (const name of new Set(query.keys())) {
+      const read = readers.get(name);
+      if (read) read(query.getAll(name), message, faults);
+      else addFault(faults, name, `is not a known parameter: expected one of ${[...readers.keys()].join(", ")}`);
+    }
+    const all = withRuleFaults(faults, desc, message);
+    if (all.length > 0) throw failFaults("validation-failed", all);
+    return message;
+  };
+}
+
 function fieldNamed(desc: DescMessage, name: string): DescField {
   const field = desc.fields.find((candidate) => candidate.name === name);
   if (!field) throw new Error(`${desc.typeName} has no field ${name}, which its path names`);

@@ -1,19 +1,20 @@
 import type { Socket } from "node:net";
-import { create, type Message } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import type { RawData, WebSocket } from "ws";
-import { type CdpRequest, CdpRequestSchema, type CdpResponse } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { CdpResponse } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { Allowance } from "../../src/platform/allowance.ts";
 import { BoundedQueue } from "../../src/platform/bounded-queue.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import type { GatewayCall } from "../gateway-call.ts";
 import type { TransportParts } from "../transport-parts.ts";
+import type { RelayInput, RelayPart } from "./relay-input.ts";
 import type { RelayMetrics } from "./relay-metrics.ts";
 import { closeClientFault, closeComeBack, frameBytes, send } from "./stream.ts";
 
 /** Largest chunk on the fleet link, and limits of the client's queue. */
 const chunkBytes = 256 * 1024;
-const ahead = { items: 64, weight: 8 * chunkBytes, weigh: ({ data }: CdpRequest) => data.length };
+const ahead = { items: 64, weight: 8 * chunkBytes, weigh: ({ data }: RelayPart) => data.length };
 
 /** Rate and burst of a client. Further messages wait. The browser's messages have the same limits. */
 const messagesPerSecond = 5_000;
@@ -21,6 +22,9 @@ const bytesPerSecond = 32 * 2 ** 20;
 
 const closeDone = 1000;
 const closeNoText = 1003;
+
+/** Close codes of a client that ends its connection normally: 1005 is a close frame without a code. */
+const normalCloses: ReadonlySet<number> = new Set([closeDone, 1001, 1005]);
 
 /** Close code of `ws` for a connection that ended without a close frame. */
 const closedAbnormally = 1006;
@@ -35,7 +39,7 @@ const closings: Readonly<Record<string, readonly [code: number, reason: string]>
 /** Parts of a relayed WebSocket. */
 export interface RelayWay {
   readonly call: GatewayCall;
-  readonly sessionId: string;
+  readonly input: RelayInput;
   readonly transport: TransportParts;
   readonly metrics: RelayMetrics;
   /** Returns the close code of a connection that ended normally. */
@@ -48,9 +52,9 @@ export interface RelayWay {
  * reader of the number of waiting bytes.
  */
 export async function openRelay(way: RelayWay, socket: Socket): Promise<(client: WebSocket) => () => number> {
-  const { call, transport, sessionId } = way;
-  const parts = new BoundedQueue<CdpRequest>(ahead);
-  parts.push(create(CdpRequestSchema, { sessionId }));
+  const { call, transport, input } = way;
+  const parts = new BoundedQueue<RelayPart>(ahead);
+  parts.push(input.first);
   const answers = transport.dispatcher.bidiStream(call, parts)[Symbol.asyncIterator]();
   // Until the WebSocket is accepted, only this listener ends the responses when the client disconnects.
   const cancel = (): void => {
@@ -69,7 +73,7 @@ export async function openRelay(way: RelayWay, socket: Socket): Promise<(client:
   };
 }
 
-function takeFrames(client: WebSocket, parts: BoundedQueue<CdpRequest>, { call, metrics }: RelayWay): void {
+function takeFrames(client: WebSocket, parts: BoundedQueue<RelayPart>, { call, metrics, input }: RelayWay): void {
   const messages = new Allowance(messagesPerSecond);
   const bytes = new Allowance(bytesPerSecond);
   let holds = 0;
@@ -95,15 +99,19 @@ function takeFrames(client: WebSocket, parts: BoundedQueue<CdpRequest>, { call, 
     let room: Promise<void> | undefined;
     for (let from = 0; from < message.length; from += chunkBytes) {
       const data = message.subarray(from, from + chunkBytes);
-      room = parts.push(create(CdpRequestSchema, { data, last: from + chunkBytes >= message.length })) ?? room;
+      room = parts.push(input.part(data, from + chunkBytes >= message.length)) ?? room;
     }
     const now = performance.now();
     const waitMs = Math.max(messages.use(1, now), bytes.use(message.length, now));
     if (room || waitMs >= 1) void hold(room, waitMs);
   });
   client.on("close", (code: number) => {
-    if (code === closedAbnormally) call.cancel();
-    else parts.end();
+    if (code === closedAbnormally) {
+      call.cancel();
+      return;
+    }
+    if (input.done && normalCloses.has(code)) void parts.push(input.done);
+    parts.end();
   });
   // The WebSocket closes itself after an error; without a listener the error would end the process.
   client.on("error", () => undefined);

@@ -10,6 +10,7 @@ import { longestFrame } from "../message-size.ts";
 import { showingBearer, showingInPath } from "../peer.ts";
 import { matchPath, type PathTemplate, parseTemplate, tokenVariable } from "../rest/template.ts";
 import { peerOf, refuse, type TransportParts } from "../transport-parts.ts";
+import { cdpInput, connectInput } from "./relay-input.ts";
 import { createRelayMetrics, type RelayMetrics } from "./relay-metrics.ts";
 import { serveStream } from "./stream.ts";
 import { openRelay } from "./stream-relay.ts";
@@ -82,15 +83,20 @@ export class WebSockets {
       }
       if (!this.#cors.permits(request)) throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
       const { served, variables } = found;
-      const peer = showingInPath(showingBearer(peerOf(request, this.#transport), bearerOf(request)), found.token);
+      const { keyInAddress, relay } = served.rules;
+      const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
+      const token = found.token ?? (keyInAddress ? (query.get(tokenVariable) ?? undefined) : undefined);
+      const peer = showingInPath(showingBearer(peerOf(request, this.#transport), bearerOf(request)), token);
       const admitted = new GatewayCall(served, peer, undefined);
       call = admitted;
       await this.#transport.dispatcher.admit(admitted);
       checkHandshake(request);
       const closeCode = (): number => (this.#stopping ? closeRestart : closeDone);
-      if (served.rules.relay) {
+      if (relay) {
+        if (keyInAddress) refusePlaywright(request);
         const { session_id: sessionId = "" } = variables;
-        const way = { call: admitted, sessionId, transport: this.#transport, metrics: this.#relayMetrics, closeCode };
+        const input = keyInAddress ? connectInput(query) : cdpInput(sessionId);
+        const way = { call: admitted, input, transport: this.#transport, metrics: this.#relayMetrics, closeCode };
         this.#accept({ request, response, head, ...found, call: admitted }, await openRelay(way, request.socket));
       } else {
         this.#accept({ request, response, head, ...found, call: admitted }, (client) =>
@@ -115,6 +121,9 @@ export class WebSockets {
   #accept({ request, response, head, server, call }: Upgrade, serve: (client: WebSocket) => () => number): void {
     const { socket } = request;
     response.detachSocket(socket);
+    const { "x-session-id": sessionId } = call.responseHeaders;
+    // `handleUpgrade` writes the headers before it returns, so no other handshake is concerned.
+    if (sessionId !== undefined) server.once("headers", (headers) => headers.push(`X-Session-Id: ${sessionId}`));
     server.handleUpgrade(request, socket, head, (client) => {
       // Added after the listeners that queue messages.
       boundMemory({ client, socket, call, waiting: serve(client), buffers: this.#transport.buffers });
@@ -149,7 +158,7 @@ export class WebSockets {
 }
 
 function routeOf(served: ServedMethod): Route {
-  const { websocket, sessionBearer, relay } = served.rules;
+  const { websocket, sessionBearer, keyInAddress, relay } = served.rules;
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: longestFrame(served),
@@ -157,7 +166,8 @@ function routeOf(served: ServedMethod): Route {
     allowSynchronousEvents: false,
     handleProtocols: (protocols) => (protocols.has(subprotocol) ? subprotocol : false),
   });
-  const byToken = sessionBearer && relay ? parseTemplate(`${websocket}/{${tokenVariable}}`) : undefined;
+  const byToken =
+    (sessionBearer || keyInAddress) && relay ? parseTemplate(`${websocket}/{${tokenVariable}}`) : undefined;
   return { served, template: parseTemplate(websocket), byToken, server };
 }
 
@@ -165,6 +175,15 @@ function routeOf(served: ServedMethod): Route {
 function bearerOf({ headers }: IncomingMessage): string | undefined {
   const offered = headers["sec-websocket-protocol"]?.split(",").map((item) => item.trim()) ?? [];
   return offered.find((item) => item.startsWith("bearer."))?.slice("bearer.".length);
+}
+
+/** Refuses Playwright's own protocol, whose versions of client and server must match. */
+function refusePlaywright({ headers }: IncomingMessage): void {
+  if (headers["x-playwright-browser"] === undefined) return;
+  throw failFields("bad-request", {
+    "X-Playwright-Browser":
+      "Playwright's own protocol is not served: write chromium.connectOverCDP(url), not connect(url)",
+  });
 }
 
 /** Refuses invalid handshakes with a problem, before `ws` sends its own text (RFC 6455, section 4.2.1). */

@@ -25,6 +25,7 @@ import { live } from "../live/feature.ts";
 import { mail } from "../mail/feature.ts";
 import { profiles } from "../profiles/feature.ts";
 import { archetypeFeature } from "../sessions/archetypes/feature.ts";
+import { connectTickets } from "../sessions/connect/feature.ts";
 import { control } from "../sessions/control/feature.ts";
 import { sessions } from "../sessions/feature.ts";
 import { files } from "../sessions/files/feature.ts";
@@ -53,6 +54,7 @@ export const features: readonly Feature<AppParts>[] = [
   fleet,
   limits,
   sessions,
+  connectTickets,
   control,
   llm,
   recipes,

@@ -15,6 +15,8 @@ interface Caller extends Entitlement {
   readonly allowsAddress?: ((address: string) => boolean) | undefined;
   /** The only session that the caller may use, by methods with the option `session_bearer`. Default: any. */
   readonly sessionId?: string;
+  /** Set if the bearer is a one-time ticket, which permits only methods with the option `key_in_address`. */
+  readonly ticketId?: string;
   /** Whether a view link permits control of its session. */
   readonly mayControl?: boolean;
   /** Set for a single-viewer link, whose viewer takes control as the client `clientId`. */

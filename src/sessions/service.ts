@@ -12,11 +12,12 @@ import { cutPage, readCursor } from "../platform/list-page.ts";
 import { type CdpParts, createCdpMethods } from "./cdp/cdp.ts";
 import { collectCapture } from "./commands/capture-file.ts";
 import { createDrive } from "./commands/drive.ts";
+import { type ConnectParts, createConnectMethods } from "./connect/connect-methods.ts";
 import { splitLabel } from "./launch/split-label.ts";
 import { toSessionMessage, toStoredStatus } from "./session-message.ts";
 import { listSessions } from "./store.ts";
 
-export type SessionServiceParts = CdpParts;
+export type SessionServiceParts = CdpParts & ConnectParts;
 
 const defaultPage = 20;
 
@@ -55,6 +56,7 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
     },
     drive: createDrive(sessions),
     ...createCdpMethods(parts),
+    ...createConnectMethods(parts),
     watch: (call, { id, afterEventId }) =>
       sessions.follow({ caller: call, id, after: afterEventId, signal: call.signal }),
   };

@@ -15,12 +15,12 @@ import { createSessionCommands, type SessionCommands } from "./commands/session-
 import type { SessionRoute, SessionRoutes } from "./commands/session-routes.ts";
 import { commandContext, createWorkerCommands } from "./commands/worker-commands.ts";
 import { noSession, sessionGone } from "./ended-session.ts";
-import { createSessionLaunch, type SessionLaunchParts } from "./launch/session-launch.ts";
+import { type ConnectionPlan, createSessionLaunch, type SessionLaunchParts } from "./launch/session-launch.ts";
 import { planSession } from "./launch/session-plan.ts";
 import { type EndCause, endSession } from "./session-end.ts";
 import { createSessionEvents, type SessionEvents } from "./session-events.ts";
 import { isEnded } from "./session-states.ts";
-import { findSession, type SessionRow } from "./store.ts";
+import { findNamed, findSession, provisionWithin, type SessionRow } from "./store.ts";
 
 export interface SessionsParts extends SessionLaunchParts {
   readonly db: Database;
@@ -36,7 +36,14 @@ export interface Sessions extends SessionCommands {
    * Launches a session, and resolves when it is live. Its pages may reach only `allowedDomains`, or all hosts if the
    * list is empty.
    */
-  launch(caller: SessionMaker, request: CreateSessionRequest, allowedDomains?: readonly string[]): Promise<Session>;
+  launch(
+    caller: SessionMaker,
+    request: CreateSessionRequest,
+    allowedDomains?: readonly string[],
+    connection?: ConnectionPlan,
+  ): Promise<Session>;
+  /** Returns the live session that a connecting client named; undefined if there is none. Awaits its launch. */
+  findNamed(caller: SessionCaller, name: string): Promise<string | undefined>;
   /** Returns a running session. Throws `not-found`, or `session-destroyed` with the reason of the end. */
   find(caller: SessionCaller, id: string): Promise<SessionRow>;
   /** Throws like `find`, but reads a cache that is at most 5 s old. */
@@ -90,8 +97,19 @@ export function createSessions(parts: SessionsParts): Sessions {
     files: createFileCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     quotaJob: parts.quota.job,
-    async launch(caller, request, allowedDomains = []) {
-      return launch({ caller, plan: planSession(request, await limitsFor(caller, request)), allowedDomains });
+    async launch(caller, request, allowedDomains = [], connection = undefined) {
+      const plan = planSession(request, await limitsFor(caller, request));
+      return launch({ caller, plan, allowedDomains, connection });
+    },
+    async findNamed({ principal: { accountId } }, name) {
+      const id = await findNamed(db, accountId, name);
+      if (id === undefined) return undefined;
+      let isRunning = false;
+      await routes.awaitStatus({ id, accountId, milliseconds: provisionWithin }, (status) => {
+        isRunning = !isEnded(status);
+        return status !== "provisioning";
+      });
+      return isRunning ? id : undefined;
     },
     async find({ principal }, id) {
       const row = sessionId.test(id) ? await findSession(db, id, principal.accountId) : undefined;

@@ -32,6 +32,7 @@ export interface NewSession {
   readonly timeoutSeconds: number;
   readonly tier: string;
   readonly workerId: string;
+  readonly connectName?: string | undefined;
   /** Proxy of the pages, without its password, which is not stored. */
   readonly proxy?: { readonly server: string; readonly username?: string | undefined } | undefined;
 }
@@ -94,6 +95,7 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
       worker_id: session.workerId,
       proxy_server: session.proxy?.server ?? null,
       proxy_username: session.proxy?.username ?? null,
+      connect_name: session.connectName ?? null,
       placement_epoch: 1,
     })
     .returningAll()
@@ -223,6 +225,18 @@ export async function findSession(db: Queryable, id: string, accountId: string):
     .where("id", "=", id)
     .where("account_id", "=", accountId)
     .executeTakeFirst();
+}
+
+/** Finds the running session that a connecting client of the account named. */
+export async function findNamed(db: Queryable, accountId: string, name: string): Promise<string | undefined> {
+  const row = await db.sql
+    .selectFrom("sessions")
+    .select("id")
+    .where("account_id", "=", accountId)
+    .where("connect_name", "=", name)
+    .where("status", "in", runningStatuses)
+    .executeTakeFirst();
+  return row?.id;
 }
 
 export interface SessionListQuery {

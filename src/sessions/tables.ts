@@ -38,6 +38,8 @@ export interface SessionsTable {
   control_input_at: ColumnType<Date | null, undefined, Date | null>;
   /** The agent session that drives the session. */
   agent_session_id: ColumnType<string | null, undefined, string | null>;
+  /** Name of a session that a connecting client created. Unique among the running sessions of the account. */
+  connect_name: ColumnType<string | null, string | null, never>;
   /** Tier of the account at creation; its limits apply to the session. */
   tier: ColumnType<string, string, never>;
   /** Whether a slot of the worker is taken: from placement until the worker no longer has the session. */
@@ -53,6 +55,18 @@ interface CdpTokensTable {
   created_at: Stamp;
   opens_until: Date;
   revoked_at: Date | null;
+}
+
+/** One-time tickets with which a client of a key connects. */
+interface ConnectTicketsTable {
+  id: string;
+  key_id: string;
+  secret_hash: Buffer;
+  /** Hash of the options that the ticket is bound to. */
+  options_hash: Buffer;
+  created_at: Stamp;
+  opens_until: Date;
+  used_at: Date | null;
 }
 
 export const sessionMigrations: Migrations = {
@@ -114,11 +128,27 @@ export const sessionMigrations: Migrations = {
     )`,
     "create index cdp_tokens_session on cdp_tokens (session_id)",
   ],
+  "105-connect": [
+    "alter table sessions add column connect_name text",
+    `create unique index sessions_connect_name on sessions (account_id, connect_name)
+      where connect_name is not null and status in ('provisioning', 'live', 'paused')`,
+    `create table connect_tickets (
+      id text primary key,
+      key_id text not null references api_keys (id) on delete cascade,
+      secret_hash bytea not null,
+      options_hash bytea not null,
+      created_at timestamptz not null default app_now(),
+      opens_until timestamptz not null,
+      used_at timestamptz
+    )`,
+    "create index connect_tickets_created on connect_tickets (created_at)",
+  ],
 };
 
 declare module "../platform/postgres/schema.ts" {
   interface Schema {
     sessions: SessionsTable;
     cdp_tokens: CdpTokensTable;
+    connect_tickets: ConnectTicketsTable;
   }
 }

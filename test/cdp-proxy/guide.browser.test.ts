@@ -39,7 +39,7 @@ test("the guide's settings connect chrome-devtools-mcp to the session", async ()
 });
 
 test("every block of the guide is tested", () => {
-  const here = ["Connect (sh)", "Playwright (js)", "Puppeteer (js)", "chrome-devtools-mcp (json)"];
+  const here = ["Connect to a session (sh)", "Playwright (js)", "Puppeteer (js)", "chrome-devtools-mcp (json)"];
   const withPython = ["browser-use (python)"];
   expect(blockNamesOf("clients.md").sort()).toEqual([...here, ...withPython].sort());
 });

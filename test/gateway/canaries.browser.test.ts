@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withDatabase } from "../e2e/support/embedded-database.ts";
 import { authenticatorOf } from "../support/authenticator.ts";
+import { BareClient } from "../support/cdp-proxy-scene.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
@@ -161,11 +162,28 @@ async function useSession(bearer: string): Promise<void> {
   secrets.add("the token of a CDP address", token);
   await send(`${path}/cdp/${token}/json/version`);
   await send(`${path}/cdp/${token}x/json/version`);
+  await useConnect(bearer);
   const content = canary("content");
   secrets.add("what is in a file", content);
   await send(`${path}/files/a.txt`, content, { bearer, method: "PUT", headers: { "content-type": "text/plain" } });
   await watchAndDrive(path, bearer);
   await send(path, undefined, { bearer, method: "DELETE" });
+}
+
+/** Connects with a key, a ticket and a proxy's password in the address, and with faulty addresses. */
+async function useConnect(bearer: string): Promise<void> {
+  const [option, wrong, password] = [canary("option"), canary("wrong-key"), canary("connect-proxy")];
+  for (const [what, value] of Object.entries({ option, wrong, password })) secrets.add(`${what} in an address`, value);
+  const proxied = `proxy=http://ada:${password}@127.0.0.1:1`;
+  const { body } = await send(`/connect/${bearer}/json/version?${proxied}`);
+  const ticket = new URL(body.webSocketDebuggerUrl);
+  secrets.add("a ticket", ticket.pathname.split("/").at(-1) ?? "");
+  const base = `${service.url.replace("http", "ws")}/connect`;
+  await (await BareClient.connect(`${base}/${bearer}`)).send("Browser.close").catch(() => undefined);
+  const refused = [ticket.pathname + ticket.search, `/connect?token=${wrong}`, `/connect?token=${bearer}&a=${option}`];
+  for (const path of refused) await expect(BareClient.connect(service.url + path)).rejects.toThrow(/40\d|422/);
+  for (const path of [`/connect/${bearer}/json/version?a=${option}`, `/connect/${bearer}/session`, `/connect/${wrong}`])
+    await send(path);
 }
 
 /** Lets an agent type, with a stored LLM key, with one from a header, and with an invalid one. */

@@ -12,6 +12,11 @@ export class IdleClock {
     this.#arm();
   }
 
+  /** Whether nothing marks the session active. */
+  get isIdle(): boolean {
+    return this.#active === 0;
+  }
+
   /** Marks the session active until the returned object is disposed of. */
   activity(): Disposable {
     this.#active += 1;

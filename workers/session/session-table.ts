@@ -126,7 +126,7 @@ export class SessionTable {
       if (request.allowedDomains.length > 0) browser.relay.keepTo(request.allowedDomains);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
       if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: request.proxyCheck, onChange });
-      entry.session = this.#makeSession(plan, request.lifetimeMs, browser, entry);
+      entry.session = this.#makeSession(plan, request, browser, entry);
       const { slot, lose } = browser;
       this.#options.watchdog.attend(slot, lose);
     } catch (thrown) {
@@ -204,13 +204,19 @@ export class SessionTable {
     return (slot) => new SessionProfile({ profileStore, slot, profile, browserMajor, log });
   }
 
-  #makeSession(plan: BrowserPlan, lifetimeMs: number, browser: SessionBrowser, entry: Entry): Session {
+  #makeSession(
+    plan: BrowserPlan,
+    { lifetimeMs, endsWithClients }: LaunchRequest,
+    browser: SessionBrowser,
+    entry: Entry,
+  ): Session {
     return new Session({
       id: entry.sessionId,
       placementEpoch: entry.placementEpoch,
       browser,
       lifetimeMs: lifetimeMs || longestLifetimeMs,
       idleTimeoutMs: plan.idleTimeoutSeconds * 1_000,
+      endsWithClients,
       showRemedy: this.#options.showRemedy,
       onChallenge: plan.onChallenge,
       onEvent: (event) => this.#options.onEvent(entry, event),

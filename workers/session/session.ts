@@ -39,6 +39,8 @@ export interface SessionOptions {
   readonly browser: SessionBrowser;
   readonly lifetimeMs: number;
   readonly idleTimeoutMs: number;
+  /** Whether the session ends after its last CDP client. */
+  readonly endsWithClients: boolean;
   /** Whether address refusals include the operator's remedy. */
   readonly showRemedy: boolean;
   /** Reaction to bot checks. */
@@ -48,6 +50,9 @@ export interface SessionOptions {
   /** Called once if the session ends spontaneously. */
   onEnded(end: SessionEnd): void;
 }
+
+/** Milliseconds until a session that ends with its CDP clients ends, if their last connection broke. */
+const withoutClientsMs = 30_000;
 
 /** A session: one browser with its control state, timers and end. */
 export class Session {
@@ -60,6 +65,8 @@ export class Session {
   readonly #browser: SessionBrowser;
   readonly #queue = new CommandQueue();
   readonly #idleClock: IdleClock;
+  /** Runs while no CDP client is connected; undefined if the session does not end with its clients. */
+  readonly #clientClock: IdleClock | undefined;
   readonly #pause: ChallengePause;
   readonly #expiry: NodeJS.Timeout;
   readonly #ended = new AbortController();
@@ -79,6 +86,9 @@ export class Session {
       () => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"),
       options.lifetimeMs,
     );
+    this.#clientClock = options.endsWithClients
+      ? new IdleClock(withoutClientsMs, () => this.#endAfterClients("its last client did not come back"))
+      : undefined;
     const { onChallenge } = options;
     const onEvent = (event: Happening): void => {
       this.#browser.liveHub.changed();
@@ -160,11 +170,35 @@ export class Session {
 
   /** Serves a CDP client until it disconnects. */
   proxyCdp(requests: AsyncIterable<ProxyCdpRequest>, signal: AbortSignal): AsyncIterable<CdpResponse> {
-    return this.#browser.cdpProxy.proxyCdp(
-      requests,
-      { isHeld: () => this.#control.holder !== undefined, onCommand: () => this.#idleClock.touch() },
-      signal,
-    );
+    const session = { isHeld: () => this.#control.holder !== undefined, onCommand: () => this.#idleClock.touch() };
+    const serve = (received: AsyncIterable<ProxyCdpRequest>) =>
+      this.#browser.cdpProxy.proxyCdp(received, session, signal);
+    return this.#clientClock ? this.#serveUntilDone(this.#clientClock, requests, serve) : serve(requests);
+  }
+
+  /** Serves a CDP client. If it was the last client and no longer needs the session, ends the session. */
+  async *#serveUntilDone(
+    clock: IdleClock,
+    requests: AsyncIterable<ProxyCdpRequest>,
+    serve: (received: AsyncIterable<ProxyCdpRequest>) => AsyncIterable<CdpResponse>,
+  ): AsyncGenerator<CdpResponse> {
+    let isDone = false;
+    async function* received(): AsyncGenerator<ProxyCdpRequest> {
+      for await (const request of requests) {
+        isDone ||= request.done;
+        yield request;
+      }
+    }
+    const connection = clock.activity();
+    try {
+      for await (const response of serve(received())) {
+        isDone ||= response.closed === "browser_closed";
+        yield response;
+      }
+    } finally {
+      connection[Symbol.dispose]();
+      if (isDone && clock.isIdle) this.#endAfterClients("its last client closed the connection");
+    }
   }
 
   /** Serves a live viewer until it disconnects. */
@@ -209,6 +243,10 @@ export class Session {
     await this.#browser.dispose();
   }
 
+  #endAfterClients(detail: string): void {
+    this.#endByItself(SessionEndedReason.DESTROYED, detail);
+  }
+
   #endByItself(reason: SessionEndedReason, detail: string): void {
     if (this.#ended.signal.aborted) return;
     const isCrash = reason === SessionEndedReason.CRASHED;
@@ -220,6 +258,7 @@ export class Session {
   #close(running: Failure, waiting: Failure): void {
     if (this.#ended.signal.aborted) return;
     this.#idleClock.stop();
+    this.#clientClock?.stop();
     clearTimeout(this.#expiry);
     this.#queue.close(waiting);
     this.#ended.abort(running);

@@ -83,6 +83,8 @@ export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequ
 export interface MessagePart {
   readonly data: Uint8Array;
   readonly last: boolean;
+  /** The client no longer needs the session. No message follows. */
+  readonly done?: boolean;
 }
 
 /** Creates the messages to the worker. `closed` is sent only if the client closed its connection. */
@@ -91,7 +93,11 @@ async function* proxyCdpRequests(
   parts: AsyncIterable<MessagePart>,
 ): AsyncGenerator<ProxyCdpRequest> {
   yield create(ProxyCdpRequestSchema, { context });
-  for await (const { data, last } of parts) {
+  for await (const { data, last, done = false } of parts) {
+    if (done) {
+      yield create(ProxyCdpRequestSchema, { closed: true, done });
+      return;
+    }
     if (data.length > 0) yield create(ProxyCdpRequestSchema, { data, last });
   }
   yield create(ProxyCdpRequestSchema, { closed: true });

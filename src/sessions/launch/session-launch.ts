@@ -25,6 +25,7 @@ import type { SessionQuota } from "../session-quota.ts";
 import { endings } from "../session-states.ts";
 import {
   countRunning,
+  findNamed,
   findSession,
   insertSession,
   livePatch,
@@ -72,6 +73,14 @@ export interface LaunchOrder {
   readonly plan: SessionPlan;
   /** The only hosts that the session's pages may reach; empty allows all. */
   readonly allowedDomains: readonly string[];
+  /** Set if a connecting client creates the session. */
+  readonly connection?: ConnectionPlan | undefined;
+}
+
+/** How a session depends on the clients that connect to create it. */
+export interface ConnectionPlan {
+  readonly name: string | undefined;
+  readonly endsWithClients: boolean;
 }
 
 /** A session that has a slot. */
@@ -103,11 +112,14 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
    * Counts, places and inserts the session in one transaction, so that neither the tier's limit nor a worker's slots
    * are exceeded.
    */
-  function tryPlace({ caller, plan }: LaunchOrder, id: string): Promise<PlaceAttempt> {
+  function tryPlace({ caller, plan, connection }: LaunchOrder, id: string): Promise<PlaceAttempt> {
     const { accountId } = caller.principal;
     return db.transaction(async (tx) => {
       // Both statements are sent at once. PostgreSQL counts after it has locked the account.
       const [account, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
+      const connectName = connection?.name;
+      if (connectName !== undefined && (await findNamed(tx, accountId, connectName)))
+        throw fail("conflict", {}, { detail: "another client creates the session of this name: connect again" });
       const tier = limits.of(account);
       const limit = tier.concurrentSessions;
       if (running >= limit) {
@@ -125,7 +137,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       if (placement.kind !== "placed") return placement.kind;
       const { viewport, timeoutSeconds } = plan;
       const chosen = { id, accountId, tier: tier.name, profileId, locale, timezone, labels, viewport, timeoutSeconds };
-      const row = await insertSession(tx, { ...plan.browser, ...chosen, workerId: placement.worker.id });
+      const row = await insertSession(tx, { ...plan.browser, ...chosen, connectName, workerId: placement.worker.id });
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {
         const use = { session_id: id, profile_id: profileId, account_id: accountId, version: String(profileVersion) };
@@ -188,7 +200,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  async function runCreate({ caller, plan, allowedDomains }: LaunchOrder, placed: Placed): Promise<void> {
+  async function runCreate({ caller, plan, allowedDomains, connection }: LaunchOrder, placed: Placed): Promise<void> {
     const { row, worker, profileVersion } = placed;
     const attemptEnds = performance.now() + times.attempt;
     const link = channels.to(worker);
@@ -209,6 +221,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       egressAllow: [...parts.egressAllow],
       proxyCheck: parts.proxyCheck,
       allowedDomains: [...allowedDomains],
+      endsWithClients: connection?.endsWithClients ?? false,
     });
     const options = { metadata: link.metadata, timeoutMs: timeoutMs + times.margin };
     await callUnary(link.client, fleetCommands.create.method, command, options);
