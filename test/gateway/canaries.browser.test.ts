@@ -175,15 +175,20 @@ async function useConnect(bearer: string): Promise<void> {
   const [option, wrong, password] = [canary("option"), canary("wrong-key"), canary("connect-proxy")];
   for (const [what, value] of Object.entries({ option, wrong, password })) secrets.add(`${what} in an address`, value);
   const proxied = `proxy=http://ada:${password}@127.0.0.1:1`;
-  const { body } = await send(`/connect/${bearer}/json/version?${proxied}`);
-  const ticket = new URL(body.webSocketDebuggerUrl);
+  const visit = async (path: string): Promise<string> => {
+    const response = await fetch(service.url + path);
+    const text = await response.text();
+    if (!response.ok) problems.push(text);
+    return text;
+  };
+  const ticket = new URL(JSON.parse(await visit(`/connect/${bearer}/json/version?${proxied}`)).webSocketDebuggerUrl);
   secrets.add("a ticket", ticket.pathname.split("/").at(-1) ?? "");
   const base = `${service.url.replace("http", "ws")}/connect`;
   await (await BareClient.connect(`${base}/${bearer}`)).send("Browser.close").catch(() => undefined);
   const refused = [ticket.pathname + ticket.search, `/connect?token=${wrong}`, `/connect?token=${bearer}&a=${option}`];
   for (const path of refused) await expect(BareClient.connect(service.url + path)).rejects.toThrow(/40\d|422/);
   for (const path of [`/connect/${bearer}/json/version?a=${option}`, `/connect/${bearer}/session`, `/connect/${wrong}`])
-    await send(path);
+    await visit(path);
 }
 
 /** Lets an agent type, with a stored LLM key, with one from a header, and with an invalid one. */
