@@ -1,0 +1,32 @@
+import { create } from "@bufbuild/protobuf";
+import { type FetchedLink, FetchedLinkSchema } from "../../gen/pilothouse/v1/session_pb.ts";
+
+const maxLinks = 2_000;
+/** Maximum characters of a link with its text. */
+const maxLink = 8_192;
+const maxLinkText = 400;
+
+const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: " " };
+
+/** Finds the links of a document as browsers serialize it: quoted attributes, and no `<` in them. */
+export function findLinks(html: string, address: string): { links: FetchedLink[]; isCut: boolean } {
+  const links = new Map<string, FetchedLink>();
+  for (let at = html.indexOf("<a "); at !== -1; at = html.indexOf("<a ", at + 3)) {
+    const part = html.slice(at, at + maxLink);
+    const [, tag = "", inner = ""] = /^<a ([^>]*)>(.*)$/s.exec(part) ?? [];
+    const href = decode(/(?:^|\s)href="([^"]*)"/.exec(tag)?.[1] ?? "");
+    const url = URL.parse(href, address)?.href ?? "";
+    if (href === "" || !/^https?:/.test(url) || links.has(url)) continue;
+    if (links.size === maxLinks) return { links: [...links.values()], isCut: true };
+    const [content = ""] = inner.split("</a>", 1);
+    const text = decode(content.replace(/<[^>]*>/g, " "))
+      .replace(/\s+/g, " ")
+      .trim();
+    links.set(url, create(FetchedLinkSchema, { url, text: text.slice(0, maxLinkText).toWellFormed() }));
+  }
+  return { links: [...links.values()], isCut: false };
+}
+
+function decode(text: string): string {
+  return text.replace(/&(amp|lt|gt|quot|nbsp);/g, (_, name: string) => entities[name] ?? "");
+}
