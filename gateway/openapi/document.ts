@@ -38,10 +38,10 @@ export function buildOpenApi(services: readonly ServedService[], options: OpenAp
   const { publicUrl, errorsBase, version, comments } = options;
   const schemas = new SchemaCatalogue(comments, findRequestUses(services));
   const problems = new ProblemCatalogue(schemas, errorsBase);
-  const streamed = services
-    .filter(({ methods }) => methods.some(({ rules }) => rules.follows))
-    .flatMap(({ service }) => service.file.messages.filter((desc) => hasOption(desc, event_type)))
-    .filter((desc) => !getOption(desc, subscribable));
+  const files = new Set(services.map(({ service }) => service.file));
+  const streamed = [...files]
+    .flatMap(({ messages }) => messages.filter((desc) => hasOption(desc, event_type)))
+    .filter((desc) => !getOption(desc, subscribable) && desc.typeName !== TestPingEventSchema.typeName);
   const context = { comments, schemas, problems, payloads: [...subscribableEvents, ...streamed] };
   const paths = describePaths(services, context);
   const webhooks = describeWebhooks([...subscribableEvents, TestPingEventSchema], context);
