@@ -97,8 +97,8 @@ need_node() {
 
 # Also compares the times of directories, so that the removal of a proto file causes a generation.
 need_code() {
-  if [ -f src/gen/.stamp ] &&
-    [ -z "$(find proto gateway/web workers/injected tools/bundle-injected.ts buf.gen.yaml package-lock.json -newer src/gen/.stamp)" ]; then
+  if [ -f src/gen/.stamp ] && [ -f sdk/typescript/src/gen/schema.ts ] &&
+    [ -z "$(find proto gateway/web workers/injected tools/bundle-injected.ts buf.gen.yaml package-lock.json sdk/typescript/package-lock.json -newer src/gen/.stamp)" ]; then
     return 0
   fi
   step "generating code" sh tools/generate-code.sh ||

@@ -20,7 +20,8 @@ interface Exemption {
 const maxExempt = 0.03;
 
 /** Generated files, data, and texts of other authors. */
-const foreign = /^(?:src\/gen|test\/support\/pages|proto\/(?:buf|google)|\.cache|node_modules)(?:\/|$)/;
+const foreign =
+  /^(?:(?:sdk\/typescript\/)?(?:src\/gen|dist|node_modules)|test\/support\/pages|proto\/(?:buf|google)|\.cache)(?:\/|$)/;
 
 const { values, positionals } = parseArgs({ options: { root: { type: "string" } }, allowPositionals: true });
 

@@ -1,0 +1,153 @@
+import { PilothouseConnectionError, PilothouseError, slugOf } from "./errors.ts";
+import type { Problem, ServiceEvent } from "./gen/schema.ts";
+import { delay, retryDelay } from "./retries.ts";
+import type { CallOptions, Transport } from "./transport.ts";
+
+/** Options of a stream of events. */
+export interface EventOptions extends Pick<CallOptions, "signal"> {
+  /** Starts after this event. Default: from now on. */
+  readonly afterEventId?: string;
+}
+
+/** Stream to open. */
+interface StreamSource {
+  readonly transport: Transport;
+  readonly path: string;
+  /** Types after which the service ends the stream. */
+  readonly last: ReadonlySet<string>;
+}
+
+/** The service sends a comment after 15 s without events. A connection silent for longer is broken. */
+const silenceMs = 45_000;
+/** Connections in a row that bring no event until the stream fails. */
+const maxFruitless = 8;
+/** Longest line of a stream: the service sends none longer than 1 MiB. */
+const maxLine = 4 * 2 ** 20;
+
+/**
+ * Connects to a stream of events, and returns its events. Reconnects after the last received event if the connection
+ * breaks, so that no event is lost or repeated. Ends after the terminal event.
+ */
+export async function openEvents(
+  source: StreamSource,
+  options: EventOptions = {},
+): Promise<AsyncGenerator<ServiceEvent>> {
+  const connection = await connect(source, options.afterEventId, options.signal);
+  return follow(source, options, connection);
+}
+
+async function* follow(
+  source: StreamSource,
+  { signal, afterEventId }: EventOptions,
+  first: Connection,
+): AsyncGenerator<ServiceEvent> {
+  let connection = first;
+  let lastId = afterEventId;
+  let fruitless = 0;
+  for (;;) {
+    try {
+      for await (const event of connection.events) {
+        fruitless = 0;
+        if (event.id !== undefined && event.id === lastId) continue;
+        lastId = event.id ?? lastId;
+        yield event;
+        if (source.last.has(event.type)) return;
+      }
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (retryDelay(error, 0) === undefined) throw error;
+    } finally {
+      connection.close();
+    }
+    signal?.throwIfAborted();
+    if (++fruitless > maxFruitless) throw new PilothouseConnectionError(`the stream broke ${fruitless} times in a row`);
+    await delay(retryDelay(new PilothouseConnectionError(), fruitless - 1) ?? 0, signal);
+    try {
+      connection = await connect(source, lastId, signal);
+    } catch (error) {
+      // The session ended, and its terminal event was received or preceded the stream.
+      if (error instanceof PilothouseError && error.slug === "session-destroyed") return;
+      throw error;
+    }
+  }
+}
+
+interface Connection {
+  readonly events: AsyncIterable<ServiceEvent>;
+  close(): void;
+}
+
+async function connect(
+  { transport, path }: StreamSource,
+  lastId: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Connection> {
+  const controller = new AbortController();
+  const both = signal ? AbortSignal.any([controller.signal, signal]) : controller.signal;
+  const headers = { accept: "text/event-stream", ...(lastId !== undefined && { "last-event-id": lastId }) };
+  const response = await transport.raw("GET", path, {}, { headers, signal: both, maxRetries: maxFruitless });
+  return {
+    events: readEvents(response, controller),
+    close: () => controller.abort(new PilothouseConnectionError("the stream was closed")),
+  };
+}
+
+/** Reads the events of a response. Throws the problem of an `error` event. */
+async function* readEvents(response: Response, controller: AbortController): AsyncGenerator<ServiceEvent> {
+  for await (const { type, data } of readFrames(readLines(response, controller))) {
+    const parsed: unknown = JSON.parse(data);
+    // The service writes problems and events in the shapes of its document.
+    if (type === "error") throw problemError(parsed as Problem, response);
+    yield parsed as ServiceEvent;
+  }
+}
+
+function problemError(problem: Problem, { status, headers }: Response): PilothouseError {
+  const known = slugOf(problem) === "internal" ? { ...problem, type: "/errors/internal" } : problem;
+  const requestId = headers.get("x-request-id") ?? undefined;
+  return new PilothouseError({ problem: known, status: problem.status ?? status, requestId, headers });
+}
+
+/** Reads frames of Server-Sent Events. An unfinished last frame is dropped, as the standard requires. */
+async function* readFrames(lines: AsyncIterable<string>): AsyncGenerator<{ type: string; data: string }> {
+  let type = "";
+  let data: string[] = [];
+  for await (const line of lines) {
+    if (line === "") {
+      if (data.length > 0) yield { type, data: data.join("\n") };
+      [type, data] = ["", []];
+      continue;
+    }
+    const [, field = "", value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+    if (field === "event") type = value;
+    if (field === "data") data.push(value);
+  }
+}
+
+async function* readLines({ body }: Response, controller: AbortController): AsyncGenerator<string> {
+  if (!body) return;
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await readSoon(reader, controller);
+    if (done) return;
+    const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?=.)/);
+    rest = lines.pop() ?? "";
+    if (rest.length > maxLine) throw new PilothouseConnectionError(`expected lines below ${maxLine} characters`);
+    yield* lines;
+  }
+}
+
+/** Reads a chunk. If the connection is silent for too long, it is closed, and the read fails. */
+async function readSoon(reader: ReadableStreamDefaultReader<Uint8Array>, controller: AbortController) {
+  const silent = new PilothouseConnectionError(`the stream was silent for ${silenceMs} ms`);
+  const timer = setTimeout(() => controller.abort(silent), silenceMs);
+  try {
+    return await reader.read();
+  } catch (cause) {
+    throw new PilothouseConnectionError("the stream broke", { cause });
+  } finally {
+    clearTimeout(timer);
+  }
+}

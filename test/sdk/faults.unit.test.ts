@@ -1,0 +1,193 @@
+import { expect, test } from "vitest";
+import {
+  type ClientOptions,
+  type LogEntry,
+  Pilothouse,
+  PilothouseConnectionError,
+  PilothouseError,
+  PilothouseTimeoutError,
+} from "../../sdk/typescript/src/index.ts";
+import {
+  answers,
+  breaksMidway,
+  fails,
+  frame,
+  type MisbehavingServer,
+  resets,
+  type Step,
+  stalls,
+  startMisbehaving,
+  streams,
+} from "./misbehaving-server.ts";
+
+const session = { id: "ses_1", status: "live" };
+const created = answers(201, session);
+
+function clientOf({ url }: MisbehavingServer, options: ClientOptions = {}): Pilothouse {
+  return new Pilothouse({ apiKey: "phk_secret", baseUrl: url, ...options });
+}
+
+/** Creates a session on a server that follows a script. */
+async function openOn(...steps: Step[]) {
+  const server = await startMisbehaving(created, ...steps);
+  return { server, session: await clientOf(server).sessions.create() };
+}
+
+test.each<[string, Step]>([
+  ["429 with Retry-After", fails(429, "rate-limited", { "retry-after": "0" })],
+  ["503 with Retry-After as a date", fails(503, "capacity-unavailable", { "retry-after": new Date(0).toUTCString() })],
+  ["an internal error", fails(500, "internal")],
+  ["a bad gateway of a proxy", (response) => response.writeHead(502).end("<html>")],
+  ["a reset connection", resets],
+  ["a response that breaks midway", breaksMidway],
+])("repeats a POST after %s, with the same idempotency key", async (_, fault) => {
+  await using server = await startMisbehaving(fault, created);
+  expect((await clientOf(server).sessions.create({ timezone: "UTC" })).id).toBe("ses_1");
+  const [first, second, ...more] = server.received;
+  expect(more).toEqual([]);
+  expect(first?.headers["idempotency-key"]).toMatch(/^[\w-]{36}$/);
+  expect(second?.headers["idempotency-key"]).toBe(first?.headers["idempotency-key"]);
+  expect(second?.body).toBe('{"timezone":"UTC"}');
+});
+
+test("waits as long as Retry-After demands", async () => {
+  await using server = await startMisbehaving(fails(429, "rate-limited", { "retry-after": "1" }), created);
+  const began = performance.now();
+  await clientOf(server).sessions.create();
+  expect(performance.now() - began).toBeGreaterThan(990);
+});
+
+test.each<[string, Step]>([
+  ["concurrency-limit", fails(429, "concurrency-limit")],
+  ["driver-error", fails(502, "driver-error")],
+  ["session-timeout", fails(504, "session-timeout")],
+  ["rate-limited", fails(429, "rate-limited", { "retry-after": "3600" })],
+])("throws %s at once if a repetition cannot help", async (slug, fault) => {
+  await using server = await startMisbehaving(fault);
+  await expect(clientOf(server).sessions.create()).rejects.toMatchObject({ slug, requestId: "req_1" });
+  expect(server.received).toHaveLength(1);
+});
+
+test("gives interactions a key of their own each, and keeps it in retries", async () => {
+  const { server, session } = await openOn(resets, answers(200, {}));
+  await using _ = server;
+  await session.tap("#buy");
+  await session.tap("#buy");
+  const keys = server.received.slice(1).map(({ headers }) => headers["idempotency-key"]);
+  expect(keys).toEqual([keys[0], keys[0], keys[2]]);
+  expect(keys[2]).not.toBe(keys[0]);
+});
+
+test("never repeats a POST that accepts no idempotency key", async () => {
+  await using server = await startMisbehaving(resets);
+  const call = clientOf(server).request("POST", "/v1/fetch", { body: {} });
+  await expect(call).rejects.toBeInstanceOf(PilothouseConnectionError);
+  expect(server.received).toHaveLength(1);
+});
+
+test("stops after maxRetries with the last error", async () => {
+  await using server = await startMisbehaving(fails(500, "internal", { "retry-after": "0" }));
+  await expect(clientOf(server, { maxRetries: 3 }).sessions.create()).rejects.toMatchObject({ slug: "internal" });
+  expect(server.received).toHaveLength(4);
+});
+
+test("fails with a timeout if a body stalls, and with its reason if a signal aborts", async () => {
+  const { server, session } = await openOn(stalls);
+  await using _ = server;
+  await expect(session.state({ timeoutMs: 100 })).rejects.toBeInstanceOf(PilothouseTimeoutError);
+  const reason = new Error("no longer needed");
+  await expect(session.state({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+});
+
+test("has all facts of a problem in its error", async () => {
+  const errors = [{ field: "locale", message: "expected a language" }];
+  await using server = await startMisbehaving(fails(409, "conflict", {}, { detail: "a", errors, stale_ref: true }));
+  const error = await clientOf(server)
+    .sessions.create()
+    .catch((thrown: unknown) => thrown);
+  if (!(error instanceof PilothouseError) || !error.is("conflict")) throw error;
+  expect({ ...error, stale: error.problem.stale_ref }).toMatchObject({
+    slug: "conflict",
+    status: 409,
+    requestId: "req_1",
+    detail: "a",
+    errors,
+    stale: true,
+  });
+});
+
+test("logs each attempt without secrets", async () => {
+  const entries: LogEntry[] = [];
+  await using server = await startMisbehaving(fails(500, "internal", { "retry-after": "0" }), created);
+  await clientOf(server, { log: (entry) => entries.push(entry) }).sessions.create();
+  expect(entries).toMatchObject([
+    { method: "POST", path: "/v1/sessions", attempt: 1, status: 500, requestId: "req_1", retryInMs: 0 },
+    { attempt: 2, status: 201 },
+  ]);
+  expect(JSON.stringify(entries)).not.toContain("phk_secret");
+});
+
+test("lists sessions over all pages", async () => {
+  const page = (id: string, next: string | null) => ({ data: [{ id }], has_more: next !== null, next_cursor: next });
+  await using server = await startMisbehaving(answers(200, page("ses_1", "c1")), answers(200, page("ses_2", null)));
+  const ids: string[] = [];
+  for await (const { id } of clientOf(server).sessions.list({ label: ["a:1", "b:2"] })) ids.push(id);
+  expect(ids).toEqual(["ses_1", "ses_2"]);
+  const path = "GET /v1/sessions?label=a%3A1&label=b%3A2";
+  expect(server.received.map(({ line }) => line)).toEqual([path, `${path}&cursor=c1`]);
+});
+
+test("resumes a broken stream after its last event, without loss or repetition", async () => {
+  const { server, session } = await openOn(
+    streams([frame("evt_1", "session.live"), frame("evt_2", "session.live")], "reset"),
+    resets,
+    streams([frame("evt_2", "session.live"), frame("evt_3", "session.live"), 'id: evt_4\ndata: {"id":"e']),
+    streams(['event: error\ndata: {"type":"about:blank/errors/internal","title":"t","status":500}\n\n']),
+    streams([frame("evt_4", "session.live"), frame("evt_5", "session.completed"), frame("evt_6", "session.live")]),
+  );
+  await using _ = server;
+  const ids: (string | undefined)[] = [];
+  for await (const { id } of session.events()) ids.push(id);
+  expect(ids).toEqual(["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"]);
+  const resumed = server.received.slice(1).map(({ headers }) => headers["last-event-id"]);
+  expect(resumed).toEqual([undefined, "evt_2", "evt_2", "evt_3", "evt_3"]);
+});
+
+test("throws the final problem of a stream", async () => {
+  const problem = '{"type":"http://x/errors/revoked-key","title":"t","status":401}';
+  const { server, session } = await openOn(streams([`event: error\ndata: ${problem}\n\n`]));
+  await using _ = server;
+  await expect(session.events().next()).rejects.toMatchObject({ slug: "revoked-key" });
+});
+
+test("runs an agent, reports steps and persons, and ends its session", async () => {
+  const turn = { turn_id: "trn_1", status: "done", text: "two", output: { count: 2 } };
+  const person = { agent_session_id: "ags_1", session_id: "ses_1", instructions: "log in", timeout_at: "2026-11-25" };
+  await using server = await startMisbehaving(
+    answers(201, { id: "ags_1", session_id: "ses_1" }),
+    streams([
+      frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } }),
+      frame("evt_2", "agent_session.person_needed", person),
+      frame("evt_3", "agent_session.turn_ended", { turn }),
+    ]),
+    answers(202, { turn_id: "trn_1", status: "queued" }),
+    answers(201, { url: "http://live.example/" }),
+    (response) => response.writeHead(204).end(),
+  );
+  const seen: string[] = [];
+  const { output } = await clientOf(server).agents.run<{ count: number }>("count", {
+    schema: { type: "object" },
+    sessionId: "ses_1",
+    onStep: ({ id }) => void seen.push(id),
+    onPersonNeeded: ({ instructions, liveUrl }) => void seen.push(instructions, liveUrl),
+  });
+  expect(output.count).toBe(2);
+  expect(seen).toEqual(["ent_1", "log in", "http://live.example/"]);
+  expect(server.received.map(({ line }) => line)).toEqual([
+    "POST /v1/agent-sessions",
+    "GET /v1/agent-sessions/ags_1/events",
+    "POST /v1/agent-sessions/ags_1/message",
+    "POST /v1/sessions/ses_1/view-links",
+    "DELETE /v1/agent-sessions/ags_1",
+  ]);
+});

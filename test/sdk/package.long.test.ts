@@ -1,0 +1,73 @@
+import { execFile } from "node:child_process";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
+import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+
+const root = join(import.meta.dirname, "../..");
+const sdk = join(root, "sdk/typescript");
+const compiler = join(root, "node_modules/typescript/bin/tsc");
+const maxBytes = 60 * 1024;
+
+let scene: OwnLendScene;
+let project: Workshop;
+
+beforeAll(async () => {
+  project = await openWorkshop("node_modules/.bin");
+  const packed = await promisify(execFile)("npm", ["pack", "--pack-destination", project.directory], { cwd: sdk });
+  const tarball = packed.stdout.trim().split("\n").at(-1) ?? "";
+  expect((await stat(join(project.directory, tarball))).size).toBeLessThan(maxBytes);
+  await writeFile(join(project.directory, "package.json"), '{ "type": "module", "private": true }');
+  await project.run("npm", "install", `./${tarball}`, "--omit=peer", "--no-audit", "--no-fund");
+  scene = await startLendScene();
+}, 180_000);
+
+afterAll(async () => {
+  await scene?.[Symbol.asyncDispose]();
+  await project?.[Symbol.asyncDispose]();
+});
+
+/** Compiles a program strictly against the installed package, without the types of optional packages. */
+function compile(file: string): Promise<unknown> {
+  const options = ["--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "esnext"];
+  const types = ["--types", "node", "--typeRoots", join(root, "node_modules/@types"), "--noEmit"];
+  return project.run(process.execPath, compiler, ...options, ...types, file);
+}
+
+test("runs the first lines of its README against a service", async () => {
+  const readme = await readFile(join(sdk, "README.md"), "utf8");
+  const [, program = ""] = /```ts\n(.*?)```/s.exec(readme) ?? [];
+  expect(program.trim().split("\n").length).toBeLessThanOrEqual(10);
+  await writeFile(
+    join(project.directory, "first.ts"),
+    program.replace("https://example.com/", scene.site.url("/plain.html")),
+  );
+  await compile("first.ts");
+  const { key, url } = scene.service;
+  const settings = `process.env.PILOTHOUSE_API_KEY = "${key}"; process.env.PILOTHOUSE_URL = "${url}";`;
+  await writeFile(join(project.directory, "run.mjs"), `${settings}\nawait import("./first.ts");\n`);
+  await project.run(process.execPath, "run.mjs");
+  const picture = await readFile(join(project.directory, "page.png"));
+  expect(picture.subarray(1, 4).toString()).toBe("PNG");
+  const { body } = await scene.rest("/v1/sessions?status=live");
+  expect(body.data).toEqual([]);
+});
+
+test.each([
+  ["an unknown option of create", 'client.sessions.create({ time_zone: "UTC" })'],
+  ["an unknown format", 'session.screenshot({ format: "gif" })'],
+  ["an unknown library", 'session.connect("selenium")'],
+  ["an unknown slug", 'error.is("no-such-slug")'],
+  ["an unknown field of an event", "for await (const e of session.events()) if (e.type === 'session.live') e.data.no"],
+])("its types refuse %s", async (_, line) => {
+  const program = `import { BrowserSession, Pilothouse, PilothouseError } from "@pilothouse/sdk";
+declare const client: Pilothouse; declare const session: BrowserSession; declare const error: PilothouseError;
+export async function wrong() {
+  // @ts-expect-error
+  ${line};
+}`;
+  await writeFile(join(project.directory, "wrong.ts"), program);
+  await compile("wrong.ts");
+});
