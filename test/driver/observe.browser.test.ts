@@ -45,7 +45,6 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
     expect((await lines()).map((line) => line.replace(/ ref=s\d+e\d+/, " ref"))).toEqual([
       '- heading "Sign in" level=2',
       '- form "Login"',
-      '  - text "Name"',
       '  - textbox "Name" ref value="Ada" required',
       '  - textbox "Password" ref type=password filled',
       '  - combobox "Land" ref value="DE" options=["AT","DE"]',

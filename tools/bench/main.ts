@@ -14,6 +14,7 @@ import { ForeignLoad } from "./foreign-load.ts";
 import { input } from "./input.ts";
 import { live } from "./live.ts";
 import { memory } from "./memory.ts";
+import { observationTokens } from "./observation-tokens.ts";
 import { observe } from "./observe.ts";
 import { operations } from "./operations.ts";
 import { outsideCpu } from "./outside-cpu.ts";
@@ -33,6 +34,7 @@ const benches: readonly Bench[] = [
   operations,
   observe,
   agent,
+  observationTokens,
   warmStart,
   endToEnd,
   outsideCpu,

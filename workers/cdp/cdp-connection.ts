@@ -4,6 +4,7 @@ import { ownFaults } from "../../src/platform/last-resort.ts";
 import { type Envelope, innerBytes, readEnvelope } from "./cdp-envelope.ts";
 import { CdpSession } from "./cdp-session.ts";
 import { ConnectionUser, type UserAnswer, type UserCommand, type UserListener } from "./connection-user.ts";
+import { pipeBounds } from "./pipe-bounds.ts";
 import { PipeReader } from "./pipe-reader.ts";
 
 /** A command without an answer yet. */
@@ -22,7 +23,7 @@ const closed = "Target closed";
 const crashed = "Target crashed";
 
 /** Error if the answer was skipped. */
-const tooLong = "the browser's answer exceeds the size limit";
+export const tooLong = "the browser's answer exceeds the size limit";
 
 /**
  * The pipe of a browser, shared with CDP clients. Each client has a session of the whole browser, so the client sees
@@ -106,7 +107,10 @@ export class CdpConnection {
     return new CdpSession((method, params = {}) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
       const settle: Pending["settle"] = (answer) => {
-        const { result, error } = "bytes" in answer ? parse(answer) : { error: { message: answer.failure } };
+        const isTooLong =
+          "bytes" in answer && answer.bytes.length > (pipeBounds.answersBytes[method] ?? Number.POSITIVE_INFINITY);
+        const read = isTooLong ? { failure: tooLong } : answer;
+        const { result, error } = "bytes" in read ? parse(read) : { error: { message: read.failure } };
         if (error) reject(new Error(`${method}: ${error.message}`));
         else resolve(result);
       };

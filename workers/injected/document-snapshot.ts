@@ -1,15 +1,29 @@
+import { outerPoint } from "./page-aim.ts";
 import type { Clip } from "./page-clip.ts";
 import * as clips from "./page-clip.ts";
+import * as graphics from "./page-graphics.ts";
 import { isFrame } from "./page-guard.ts";
 import { isDoubtful, keepDoubtful } from "./page-hosts.ts";
-import { isNews, type Kept, keep, numberFor, numberOf, type Ref } from "./page-refs.ts";
+import * as items from "./page-items.ts";
+import { keep, numberFor, numberOf } from "./page-refs.ts";
 import * as roles from "./page-role.ts";
 import { innerPoint } from "./page-scroll.ts";
 import { search } from "./page-search.ts";
 import { isSilent } from "./page-text.ts";
 import * as visibility from "./page-visibility.ts";
 import { watchChanges } from "./page-wait.ts";
-import { plain, quote, says, tidy } from "./plain-text.ts";
+import { plain, quote, tidy } from "./plain-text.ts";
+import {
+  addLine,
+  addText,
+  closeContainers,
+  endText,
+  type Found,
+  type Lines,
+  type NestedFrame,
+  openContainer,
+  writeContainers,
+} from "./snapshot-lines.ts";
 
 /* The time of a snapshot grows with the content in view and the size of the output, and is bounded by `timeMs`. */
 
@@ -27,19 +41,10 @@ export interface SnapshotOptions {
   readonly timeMs: number;
   /** Visible part of the viewport. Null for the whole viewport. */
   readonly clip: Clip | null;
+  /** Upper left corner of the viewport in that of the page. */
+  readonly origin: visibility.ViewportPoint;
   /** Whether this repeats a snapshot that unknown closed shadow roots interrupted. */
   readonly isAgain: boolean;
-}
-
-/** A frame found by a snapshot. */
-export interface NestedFrame {
-  readonly ref: Ref;
-  /** Index of the frame's line. */
-  readonly line: number;
-  /** Indentation of the frame's contents. */
-  readonly indent: number;
-  /** Visible part of the frame's viewport. */
-  readonly clip: Clip | null;
 }
 
 export interface DocumentSnapshot {
@@ -55,36 +60,20 @@ export interface DocumentSnapshot {
 }
 
 /** State of a snapshot in progress. */
-interface Walk {
-  readonly kept: Kept;
+interface Walk extends Lines {
   readonly options: SnapshotOptions;
-  readonly find: string;
   readonly endsAt: number;
-  readonly lines: string[];
   readonly frames: NestedFrame[];
   /** The only elements that may contain the searched text. Undefined to visit all elements. */
   readonly holders: ReadonlySet<Element> | undefined;
   readonly viewport: Clip;
   /** Elements visible at sample points of the viewport, with their ancestors. */
   readonly seen: () => ReadonlySet<Element>;
-  readonly written: Set<Node>;
-  /** Containers of the next line, outermost first. `line` is empty once written. */
-  readonly around: { readonly element: Element; line: string }[];
   readonly doubtful: Element[];
   /** Matches by line. */
   readonly found: Map<number, Found>;
   isInView: boolean;
-  text: string;
-  textNode: Node | undefined;
   visited: number;
-  room: number;
-  isCut: boolean;
-}
-
-/** An actionable match of a search, with its description. */
-interface Found {
-  readonly element: Element;
-  readonly description: string;
 }
 
 /** A list of nodes being visited, with their common state. */
@@ -98,7 +87,11 @@ interface Place {
   readonly isWritten: boolean;
   readonly isHidden: boolean;
   readonly isPointer: boolean;
+  /** Whether the cursor says that the contents can be moved. */
+  readonly isGrab: boolean;
   readonly isInActive: boolean;
+  /** Parts that react because something around them does. */
+  readonly items: ReadonlySet<Element>;
   readonly isBlock: boolean;
   /** Number of enclosing container lines. */
   readonly depth: number;
@@ -133,7 +126,9 @@ export function takeSnapshot(options: SnapshotOptions): DocumentSnapshot {
     doubtful: [...(found?.doubtful ?? [])],
     found: new Map(),
     isInView: options.find === "",
+    frameLine: -1,
     text: "",
+    textMore: 0,
     textNode: undefined,
     visited: 0,
     room: options.room,
@@ -189,26 +184,29 @@ function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
 function walkThrough(walk: Walk, clip: Clip): void {
   const whole = { left: -scrollX, top: -scrollY, right: Number.POSITIVE_INFINITY, bottom: Number.POSITIVE_INFINITY };
   const start = { nodes: [document.documentElement], index: 0, clip, edge: whole, isWritten: false, isHidden: false };
-  const places: Place[] = [{ ...start, isPointer: false, isInActive: false, isBlock: true, depth: 0 }];
+  const places: Place[] = [
+    { ...start, isPointer: false, isGrab: false, isInActive: false, items: items.empty.items, isBlock: true, depth: 0 },
+  ];
   for (let place = places.at(-1); place; place = places.at(-1)) {
     const node = place.nodes[place.index];
     place.index += 1;
     walk.visited += 1;
     if (walk.visited % 64 === 0 && performance.now() > walk.endsAt) walk.isCut = true;
     if (walk.isCut) break;
-    if (node instanceof Text) addText(walk, place, node);
-    else if (node instanceof Element) {
+    if (node instanceof Text) {
+      if (!place.isWritten && !place.isHidden) addText(walk, node);
+    } else if (node instanceof Element) {
       const inner = enter(walk, place, node);
       if (inner && places.length < 400) places.push(inner);
       else if (inner) walk.isCut = true;
     } else if (!node) {
       places.pop();
       if (place.isBlock) endText(walk);
-      walk.around.length = Math.min(walk.around.length, places.at(-1)?.depth ?? 0);
+      closeContainers(walk, places.at(-1)?.depth ?? 0);
     }
   }
   endText(walk);
-  walk.around.length = 0;
+  closeContainers(walk, 0);
 }
 
 /** Adds the line of an element and returns its contents to visit. */
@@ -224,7 +222,8 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   const isBlock = !isInLine(style);
   if (isBlock) endText(walk);
   // An element that is visible outside of its container is not clipped by the container.
-  const clip = place.clip === walk.viewport || isSeen() ? walk.viewport : place.clip;
+  const mayLeave = !clips.meets(box, place.clip) || /^(?:fixed|absolute)$/.test(style.position);
+  const clip = place.clip === walk.viewport || (mayLeave && isSeen()) ? walk.viewport : place.clip;
   const isHidden = style.visibility !== "visible";
   const hides = style.overflowX !== "visible" || style.overflowY !== "visible";
   const scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
@@ -235,14 +234,21 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
     isBlock,
     depth: place.depth,
     clip: hides && isBlock && !clips.isRoot(element) ? clips.overlap(box, clip) : clip,
-    edge: hides && !scrolls && isBlock && !clips.isRoot(element) ? clips.overlap(box, place.edge) : place.edge,
+    edge: hides && isBlock && !clips.isRoot(element) ? edgeOf(box, place.edge, scrolls) : place.edge,
     isWritten: place.isWritten,
     isPointer: style.cursor === "pointer",
+    isGrab: /^(?:grab|grabbing|move|(?:[a-z]+-)?resize)$/.test(style.cursor),
     isInActive: place.isInActive,
+    items: place.items,
   };
   if (isHidden || (isEmpty && !clips.isRoot(element))) return inner;
   if (isFrame(element)) return void addFrame(walk, place, element, box);
   return describe(walk, place, inner, element, box);
+}
+
+/** Returns the area of what can become visible inside of a box that clips or scrolls its contents. */
+function edgeOf(box: Clip, around: Clip, scrolls: boolean): Clip {
+  return scrolls && clips.meets(box, around) ? clips.everywhere : clips.overlap(box, around);
 }
 
 /**
@@ -262,24 +268,23 @@ function isInLine({ display }: CSSStyleDeclaration): boolean {
 
 /** Adds the line of a visible element, if the element has a line, and returns its contents to visit. */
 function describe(walk: Walk, place: Place, inner: Place, element: Element, box: DOMRect): Place | undefined {
-  const role = roles.roleOf(element);
-  if (isActive(place, inner, element, role)) {
+  const role = graphics.graphicRoleOf(element, box) || roles.roleOf(element);
+  const sign = signOf(place, inner, element, role);
+  const inside = sign ? roles.insideOf(element, role) : items.empty;
+  const around = { ...inner, items: inside.items.size > 0 ? inside.items : inner.items };
+  if (sign && !(sign === "listens" && isDelegate(inside, box))) {
     const isDisabled = visibility.isDisabled(element);
     const canAct = !isDisabled && isWithinReach(walk, place, element, box);
     if (canAct || (isDisabled && roles.isActive(element, role))) {
-      endText(walk);
-      const description = roles.describe(element);
-      const { kept, options } = walk;
-      const ref = canAct ? ` ref=s${kept.epoch}e${options.isTentative ? 0 : numberFor(kept, element)}` : "";
-      const isAdded = addLine(walk, element, `${description}${ref}${roles.stateOf(element)}`);
-      if (canAct && isAdded && options.isTentative) walk.found.set(walk.lines.length - 1, { element, description });
-      // A search does not update the descriptions of elements that it does not return.
-      else if (canAct && (isAdded || options.find === "")) numberOf(kept, element, description);
-      const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
-      const isShort = roles.contentOf(element, 160).length < 160;
-      return isField ? undefined : { ...inner, isWritten: isShort, isInActive: true };
+      const active = { element, role, inside, canAct, isGrab: inner.isGrab && !place.isGrab, box };
+      return describeActive(walk, around, active);
     }
     if (element instanceof HTMLSelectElement) return undefined;
+  }
+  if (role === "canvas" || role === "chart") {
+    endText(walk);
+    addLine(walk, element, `${graphics.describeGraphic(element, role)}${graphics.boxState(box, walk.options.origin)}`);
+    return { ...around, isWritten: place.isWritten };
   }
   if (role === "heading" || role === "img") {
     const body = `${roles.describe(element)}${role === "heading" ? roles.stateOf(element) : ""}`;
@@ -287,25 +292,96 @@ function describe(walk: Walk, place: Place, inner: Place, element: Element, box:
       endText(walk);
       addLine(walk, element, body);
     }
-    return role === "img" && element instanceof HTMLImageElement ? undefined : { ...inner, isWritten: true };
+    return role === "img" && element instanceof HTMLImageElement ? undefined : { ...around, isWritten: true };
   }
-  if (!roles.groupRoles.has(role) || place.isWritten || !walk.isInView) return inner;
+  if (isWrittenByField(walk, place, element)) return { ...around, isWritten: true };
+  if (!roles.groupRoles.has(role) || place.isWritten || walk.options.find !== "") return around;
   endText(walk);
   const name = roles.attribute(element, "aria-label", 160);
-  walk.around.push({ element, line: name === "" ? role : `${role} ${quote(name, 160)}` });
-  return { ...inner, isBlock: true, depth: walk.around.length };
+  const head = name === "" ? role : `${role} ${quote(name, 160)}`;
+  openContainer(walk, {
+    element,
+    head,
+    tail: "",
+    isSlight: /^(?:cell|gridcell|columnheader|rowheader|listitem|group)$/.test(head),
+  });
+  return { ...around, isBlock: true, depth: walk.around.length };
 }
 
-/** Whether a person would expect an element to react to an action. */
-function isActive(place: Place, inner: Place, element: Element, role: string): boolean {
+/** An element that reacts, and how it is described. */
+interface Active {
+  readonly element: Element;
+  readonly role: string;
+  readonly inside: items.Inside;
+  readonly canAct: boolean;
+  /** Whether the element's cursor says that it can be moved. */
+  readonly isGrab: boolean;
+  readonly box: DOMRect;
+}
+
+/** Adds the line of an element that reacts. An element with parts that react contains their lines. */
+function describeActive(
+  walk: Walk,
+  inner: Place,
+  { element, role, inside, canAct, isGrab, box }: Active,
+): Place | undefined {
+  endText(walk);
+  const { kept, options } = walk;
+  const drawn = graphics.describeGraphic(element, role);
+  const description = drawn || roles.describe(element, inside);
+  const known = drawn === "" ? description : "";
+  const ref = canAct ? ` ref=s${kept.epoch}e${options.isTentative ? 0 : numberFor(kept, element)}` : "";
+  const drag = isGrab || items.isDraggable(element) ? " draggable" : "";
+  const isVague = /^(?:canvas|chart|slider)\b|^clickable$|\(color: /.test(description);
+  const tail = `${ref}${roles.stateOf(element)}${drag}${isVague ? graphics.boxState(box, options.origin) : ""}`;
+  const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
+  const isContainer = (inside.hasActive || inside.items.size > 0) && options.find === "";
+  const isShort = roles.contentOf(element, roles.longestName).length < roles.longestName;
+  if (isContainer && !walk.written.has(element)) {
+    openContainer(walk, { element, head: description, tail, isSlight: false });
+    walk.written.add(element);
+    writeContainers(walk);
+    if (canAct) numberOf(kept, element, known);
+    return { ...inner, isBlock: true, isWritten: description.includes('"'), depth: walk.around.length };
+  }
+  const isAdded = addLine(walk, element, `${description}${tail}`);
+  if (canAct && isAdded && options.isTentative) walk.found.set(walk.lines.length - 1, { element, description: known });
+  // A search does not update the descriptions of elements that it does not return.
+  else if (canAct && (isAdded || options.find === "")) numberOf(kept, element, known);
+  if (isField) return undefined;
+  return { ...inner, isWritten: isContainer ? description.includes('"') : isShort, isInActive: !isContainer };
+}
+
+/** Whether something only listens for what its parts receive. */
+function isDelegate({ hasActive, items: parts }: items.Inside, { width, height }: DOMRect): boolean {
+  const share = (width * height) / (innerWidth * innerHeight);
+  return parts.size > 0 || share > (hasActive ? 0.25 : 0.5);
+}
+
+/** Whether the text of a label is the name of a field in view. */
+function isWrittenByField(walk: Walk, place: Place, element: Element): boolean {
+  if (!(element instanceof HTMLLabelElement) || walk.options.find !== "") return false;
+  const { control } = element;
+  if (!control || (walk.isInView && !clips.meets(visibility.boxOf(control), place.clip))) return false;
+  const text = roles.contentOf(element, 160);
+  return text.length < 160 && roles.describe(control).includes(quote(text, 160));
+}
+
+/** Sign that an element reacts: its own markup, its surroundings or cursor, or only a listener. */
+function signOf(place: Place, inner: Place, element: Element, role: string): "own" | "implied" | "listens" | undefined {
   if (element instanceof HTMLLabelElement) {
     const { control } = element;
-    if (!control || visibility.isDisabled(control)) return false;
+    if (!control || visibility.isDisabled(control)) return undefined;
     // A label represents its control if the page hides the control and draws a replacement.
-    return clips.meets(visibility.boxOf(element), place.clip) ? !clips.isHit(control, true) : !clips.isDrawn(control);
+    const isDrawnHere = clips.meets(visibility.boxOf(element), place.clip);
+    return (isDrawnHere ? !clips.isHit(control, true) : !clips.isDrawn(control)) ? "own" : undefined;
   }
-  if (roles.isActive(element, role)) return true;
-  return inner.isPointer && !place.isPointer && !place.isInActive && !clips.isRoot(element);
+  if (roles.isActive(element, role) || role === "canvas" || role === "chart") return "own";
+  if (clips.isRoot(element)) return undefined;
+  const isFirst = (inner.isPointer && !place.isPointer) || (inner.isGrab && !place.isGrab);
+  if (isFirst && !place.isInActive) return "implied";
+  if (place.items.has(element) || roles.isGridCell(element, role) || items.isDraggable(element)) return "implied";
+  return items.listens(element) ? "listens" : undefined;
 }
 
 /** Whether a person can reach an element: directly if it is in view, else by scrolling. */
@@ -332,46 +408,9 @@ function addFrame(walk: Walk, place: Place, element: Element, box: DOMRect): voi
   const to = innerPoint(element, { x: seen.right, y: seen.bottom });
   const clip = isSeen ? { left: from.x, top: from.y, right: to.x, bottom: to.y } : null;
   const number = numberOf(walk.kept, element, "");
-  const line = walk.lines.length;
-  addLine(walk, element, name === "" ? "frame" : `frame ${quote(name, 160)}`, true);
-  if (walk.lines.length === line) return;
-  walk.frames.push({ ref: { epoch: walk.kept.epoch, number }, line, indent: walk.around.length + 1, clip });
-}
-
-function addText(walk: Walk, place: Place, node: Text): void {
-  if (place.isWritten || place.isHidden || walk.text.length > 800) return;
-  walk.text += visibility.read(CharacterData.prototype, "data", node).slice(0, 4_000);
-  walk.textNode ??= node;
-}
-
-/** Adds a line for the collected text. */
-function endText(walk: Walk): void {
-  const { text, textNode } = walk;
-  walk.text = "";
-  walk.textNode = undefined;
-  const shown = tidy(text, 400);
-  if (textNode && shown !== "") addLine(walk, textNode, `text ${JSON.stringify(shown)}`);
-}
-
-/** Adds a line, preceded by the lines of its containers. Returns false if the line was skipped or did not fit. */
-function addLine(walk: Walk, node: Node, body: string, isFrame = false): boolean {
-  if (walk.written.has(node) || walk.isCut) return false;
-  if (!isFrame && walk.find !== "" && !says(body, walk.find)) return false;
-  walk.written.add(node);
-  for (const [indent, around] of walk.around.entries()) {
-    if (around.line !== "") writeLine(walk, around.element, around.line, indent);
-    around.line = "";
-  }
-  return writeLine(walk, node, body, walk.around.length);
-}
-
-function writeLine(walk: Walk, node: Node, body: string, indent: number): boolean {
-  // Search results are never marked as new.
-  const isNew = walk.find === "" && isNews(walk.kept, node, body);
-  const mark = isNew ? "*" : "-";
-  const line = `${"  ".repeat(Math.min(indent, 12))}${mark} ${body}`;
-  walk.room -= new TextEncoder().encode(line).length + 1;
-  if (walk.room < 0) walk.isCut = true;
-  else walk.lines.push(line);
-  return !walk.isCut;
+  if (!addLine(walk, element, name === "" ? "frame" : `frame ${quote(name, 160)}`, true)) return;
+  const line = walk.lines.length - 1;
+  const { x, y } = outerPoint(element, { x: 0, y: 0 });
+  const origin = { x: walk.options.origin.x + x, y: walk.options.origin.y + y };
+  walk.frames.push({ ref: { epoch: walk.kept.epoch, number }, line, indent: walk.around.length + 1, clip, origin });
 }

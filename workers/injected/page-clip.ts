@@ -40,6 +40,9 @@ export function viewportClip(): Clip {
   return { left: 0, top: 0, right: innerWidth, bottom: innerHeight };
 }
 
+const { POSITIVE_INFINITY: far } = Number;
+export const everywhere: Clip = { left: -far, top: -far, right: far, bottom: far };
+
 export function isRoot(element: Element): boolean {
   return element === document.documentElement || tagOf(element) === "body";
 }

@@ -1,8 +1,16 @@
+import { hintOf } from "./page-hint.ts";
+import * as items from "./page-items.ts";
 import { isSilent } from "./page-text.ts";
 import * as visibility from "./page-visibility.ts";
 import { quote, tidy } from "./plain-text.ts";
 
 /* Page text in the results is always quoted. */
+
+/** Longest text that can be read of an element. */
+export const longestRead = 262_144;
+
+/** Longest name, which is that of a text, too. */
+export const longestName = 400;
 
 const words = (text: string) => text.split(" ");
 const pairs = (text: string) => new Map(words(text).map((pair) => pair.split("=") as [string, string]));
@@ -63,6 +71,12 @@ function isEditor(element: Element): boolean {
   return !(around instanceof HTMLElement && visibility.read(HTMLElement.prototype, "isContentEditable", around));
 }
 
+/** Whether an element is a cell of a grid, which reacts, rather than of a table. */
+export function isGridCell(element: Element, role: string): boolean {
+  if (role === "gridcell") return true;
+  return role === "cell" && visibility.closest(element, "[role=grid], [role=treegrid]") !== undefined;
+}
+
 /** Whether the markup makes an element interactive. */
 export function isActive(element: Element, role: string): boolean {
   if (element instanceof HTMLInputElement) return element.type !== "hidden";
@@ -79,14 +93,53 @@ export function isActive(element: Element, role: string): boolean {
   );
 }
 
-/** Describes an element by role and name. */
-export function describe(element: Element): string {
-  const subject = (element instanceof HTMLLabelElement && element.control) || element;
-  const name = nameOf(subject) || nameOf(element);
-  return `${roleOf(subject) || "clickable"}${name === "" ? "" : ` ${quote(name, 160)}`}`;
+/**
+ * Whether an element reacts as a whole, so that its contents are its name. Other elements may contain parts that react by
+ * themselves.
+ */
+export function isSingle(element: Element, role: string): boolean {
+  return activeRoles.has(role) || /^(?:button|input|select|textarea|summary|label)$/.test(tagOf(element));
 }
 
-/** Returns the visible name of an element (after accname 1.2), at most 160 characters. */
+/** Returns what reacts inside of an element that does not react as a whole. */
+export function insideOf(element: Element, role = roleOf(element)): items.Inside {
+  const isPointer = getComputedStyle(element).cursor === "pointer";
+  return isSingle(element, role) ? items.empty : items.partsOf(element, isPointer);
+}
+
+/** Describes an element by role and name. A name without letters is followed by a hint. */
+export function describe(element: Element, inside = insideOf(element)): string {
+  const subject = (element instanceof HTMLLabelElement && element.control) || element;
+  const role = roleOf(subject);
+  const isWhole = inside === items.empty || (!inside.hasActive && inside.items.size === 0);
+  const name = isWhole ? nameOf(subject) || nameOf(element) : ownName(element, inside);
+  const hint = /\p{L}/u.test(name) ? "" : hintOf(element, name !== "");
+  const isSlider = role === "" && isHandle(element);
+  return [role || (isSlider ? "slider" : "clickable"), name === "" ? "" : quote(name, longestName), hint]
+    .filter(Boolean)
+    .join(" ");
+}
+
+/** Returns the text of an element without the texts of what reacts inside. */
+function ownName(element: Element, { items: parts }: items.Inside): string {
+  const own = tidy(attribute(element, "aria-label", 400) || attribute(element, "title", 400), 160);
+  return (
+    own ||
+    contentOf(element, longestName, (part) => parts.has(part) || items.listens(part) || isActive(part, roleOf(part)))
+  );
+}
+
+/** Whether an element is the handle of a slider that has no role. */
+export function isHandle(element: Element): boolean {
+  return (
+    /(?:^|[\s_-])(?:thumb|knob|handle)(?=$|[\s_-])/i.test(attribute(element, "class", 200)) &&
+    /slider|range|track/i.test(
+      attribute(visibility.parentOf(element) ?? element, "class", 200) + attribute(element, "class", 200),
+    )
+  );
+}
+
+/** Returns the visible name of an element (after accname 1.2), at most 400 characters. */
 function nameOf(element: Element): string {
   const ids = attribute(element, "aria-labelledby", 200).split(/\s+/).filter(Boolean).slice(0, 4);
   const root = Node.prototype.getRootNode.call(element);
@@ -100,7 +153,15 @@ function nameOf(element: Element): string {
   const said = ["alt", "placeholder", "title"].map((name) => tidy(attribute(element, name, 400), 160)).find(Boolean);
   const isField =
     element instanceof HTMLInputElement || /^(?:select|textarea)$/.test(tagOf(element)) || isEditor(element);
-  return isField ? (said ?? "") : contentOf(element, 160) || (said ?? "");
+  return isField ? (said ?? "") : contentOf(element, longestName) || (said ?? "") || titleInside(element);
+}
+
+/** Returns the first title inside of an element, such as an SVG's. */
+function titleInside(element: Element): string {
+  const titled = Element.prototype.querySelector.call(element, "title, [title], [aria-label]");
+  if (!titled) return "";
+  const title = tagOf(titled) === "title" ? visibility.read(Node.prototype, "textContent", titled) : null;
+  return tidy((title ?? attribute(titled, "title", 400)) || attribute(titled, "aria-label", 400), 160);
 }
 
 /** Returns the text of a field's labels, or the caption of an input button. */
@@ -116,16 +177,15 @@ function fieldName(element: Element): string {
   return element.type in standard ? tidy(element.value, 160) || (standard[element.type] ?? "") : "";
 }
 
-/** Returns the text inside a node. Visits at most 256 nodes. */
-export function contentOf(root: Node, max: number): string {
+/** Returns the text inside a node, without the parts that `isLeftOut` selects. Visits at most `left` nodes. */
+export function contentOf(root: Node, max: number, isLeftOut?: (part: Element) => boolean, left = 256): string {
   let words = "";
-  let left = 256;
   const pending: Node[] = [root];
   for (let node = pending.pop(); node && left > 0 && words.length < 2 * max; node = pending.pop()) {
     left -= 1;
     if (node instanceof Text) words += visibility.read(CharacterData.prototype, "data", node).slice(0, 4 * max);
     if (!(node instanceof Element)) continue;
-    if (node !== root && (isSilent(node) || !isRendered(node))) continue;
+    if (node !== root && (isSilent(node) || !isRendered(node) || isLeftOut?.(node))) continue;
     if (node !== root && /^(?:input|select|textarea)$/.test(tagOf(node))) continue;
     const said = node === root ? "" : attribute(node, "aria-label", max) || attribute(node, "alt", max);
     words += said === "" ? " " : ` ${said} `;
@@ -157,37 +217,76 @@ export function childrenOf(element: Element): ArrayLike<Node> {
 /** Returns the state words that follow an element's name. */
 export function stateOf(element: Element): string {
   const subject = (element instanceof HTMLLabelElement && element.control) || element;
-  return [...fieldState(subject), ...flagsOf(subject)].map((word) => ` ${word}`).join("");
+  const state = [...fieldState(subject), ...rangeOf(subject), ...flagsOf(subject)];
+  return state.map((word) => ` ${word}`).join("");
 }
 
 /** Returns the value of a field. For a password, only whether it is filled. */
 function fieldState(element: Element): string[] {
-  const shown = (value: string) => (value === "" ? [] : [`value=${quote(value, 200)}`]);
-  if (element instanceof HTMLTextAreaElement) return shown(element.value);
+  if (element instanceof HTMLTextAreaElement) return valued(element.value);
   if (element instanceof HTMLSelectElement) {
     const chosen = [...element.selectedOptions].slice(0, 5).map((option) => option.label);
     const others = [...element.options].slice(0, 20).map((option) => quote(option.label, 40));
     const more = element.options.length > 20 ? [`and ${element.options.length - 20} more`] : [];
-    return [...shown(chosen.join(", ")), `options=[${others.join(",")}]`, ...more];
+    return [...valued(chosen.join(", ")), `options=[${others.join(",")}]`, ...more];
   }
-  if (isEditor(element)) return shown(contentOf(element, 200));
+  if (isEditor(element)) return valued(readContent(element));
   if (!(element instanceof HTMLInputElement)) return [];
   const { type, value, files } = element;
   if (/^(?:checkbox|radio|submit|reset|button|image|hidden)$/.test(type)) return [];
   if (type === "file") return [...(files ?? [])].slice(0, 5).map(({ name }) => `file=${quote(name, 100)}`);
   if (type === "password") return ["type=password", ...(value === "" ? [] : ["filled"])];
   const plain = /^(?:text|search|number|range|color)$/.test(type);
-  return [...(plain ? [] : [`type=${type}`]), ...shown(value)];
+  return [...(plain ? [] : [`type=${type}`]), ...valued(value)];
+}
+
+/** Returns a value, with the number of characters that are left out. */
+function valued(value: string): string[] {
+  const text = tidy(value, longestRead);
+  if (text === "") return [];
+  return [`value=${quote(text, 200)}`, ...(text.length > 200 ? [`(+${text.length - 200} characters)`] : [])];
+}
+
+/** Returns the value of a field, or the text of an element, on one line. */
+export function readContent(element: Element): string {
+  if (element instanceof HTMLInputElement) return element.type === "password" ? "" : tidy(element.value, longestRead);
+  if (element instanceof HTMLTextAreaElement) return tidy(element.value, longestRead);
+  return contentOf(element, longestRead, undefined, 20_000);
+}
+
+/** Returns value and bounds of a slider, spin button, scroll bar or meter, as numbers. */
+function rangeOf(element: Element): string[] {
+  const words = (bounds: Record<string, string>) =>
+    Object.entries(bounds).flatMap(([name, text]) => (/^-?[\d.]{1,12}$/.test(text) ? [`${name}=${text}`] : []));
+  if (element instanceof HTMLInputElement) {
+    const { type, min, max, step } = element;
+    if (type === "range") return words({ min: min || "0", max: max || "100", step });
+    return type === "number" ? words({ min, max, step }) : [];
+  }
+  const now = attribute(element, "aria-valuenow", 20);
+  if (now !== "") {
+    const text = attribute(element, "aria-valuetext", 200) || now;
+    const [min, max] = [attribute(element, "aria-valuemin", 20), attribute(element, "aria-valuemax", 20)];
+    return [`value=${quote(text, 200)}`, ...words({ min, max })];
+  }
+  const track = isHandle(element) ? visibility.parentOf(element) : undefined;
+  if (!track || roleOf(element) === "slider") return [];
+  const [box, around] = [visibility.boxOf(element), visibility.boxOf(track)];
+  const isAcross = around.width >= around.height;
+  const at = isAcross
+    ? (box.left + box.width / 2 - around.left) / around.width
+    : (around.bottom - box.top - box.height / 2) / around.height;
+  return [`value="${Math.round(100 * Math.min(1, Math.max(0, at)))}%"`, "min=0", "max=100"];
 }
 
 /** Returns the current state flags of an element, each a fixed word. */
 function flagsOf(element: Element): string[] {
   const words: string[] = [];
   if (element instanceof HTMLInputElement && /^(?:checkbox|radio)$/.test(element.type))
-    words.push(element.indeterminate ? "mixed" : element.checked ? "checked" : "unchecked");
+    words.push(...(element.indeterminate ? ["mixed"] : element.checked ? ["checked"] : []));
   else if (/^(?:true|false|mixed)$/.test(attribute(element, "aria-checked"))) {
     const checked = attribute(element, "aria-checked");
-    words.push(checked === "mixed" ? "mixed" : checked === "true" ? "checked" : "unchecked");
+    if (checked !== "false") words.push(checked === "mixed" ? "mixed" : "checked");
   }
   if (attribute(element, "aria-pressed") === "true") words.push("pressed");
   if (attribute(element, "aria-selected") === "true") words.push("selected");

@@ -21,6 +21,7 @@ export { coverFields, uncoverFields } from "./page-fields.ts";
 export { focusElement, focusedElement, insertText, originHere, putText } from "./page-focus.ts";
 export { release } from "./page-guard.ts";
 export { doubtfulElements } from "./page-hosts.ts";
+export { listenersRoot, noteListening } from "./page-items.ts";
 export { receiveText } from "./page-receive.ts";
 export { elementOf } from "./page-refs.ts";
 export { scrollElement, scrolled, settled } from "./page-scroll.ts";

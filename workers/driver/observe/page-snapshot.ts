@@ -1,12 +1,14 @@
 import { within } from "../../../src/platform/deadline.ts";
-import type { DocumentSnapshot, NestedFrame, SnapshotOptions } from "../../injected/document-snapshot.ts";
+import type { DocumentSnapshot, SnapshotOptions } from "../../injected/document-snapshot.ts";
 import type { Ref } from "../../injected/page-refs.ts";
 import { plain, says } from "../../injected/plain-text.ts";
+import type { NestedFrame } from "../../injected/snapshot-lines.ts";
 import type { TextMask } from "../../variables/text-mask.ts";
 import { callForObject, callPage, childFrame, type ElementScene, type FrameSession } from "../elements/page-world.ts";
 import { frameHeldBy } from "../elements/reach.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 import { findClosedRoots } from "./closed-roots.ts";
+import { findListeners } from "./press-listeners.ts";
 
 /** Maximum number and depth of visited frames. */
 const maxFrames = 32;
@@ -40,19 +42,21 @@ export function snapshotPage(
   refs: RefRegistry,
   options: PageSnapshotOptions,
 ): Promise<PageSnapshot> {
-  return snapshotFrame({ scene, refs, options, framesLeft: maxFrames }, frame, [], null);
+  const walk = { scene, refs, options, framesLeft: maxFrames };
+  return snapshotFrame(walk, frame, [], { clip: null, origin: { x: 0, y: 0 } });
 }
 
 async function snapshotFrame(
   walk: SnapshotWalk,
   frame: FrameSession,
   way: readonly Ref[],
-  clip: SnapshotOptions["clip"],
+  { clip, origin }: Pick<SnapshotOptions, "clip" | "origin">,
 ): Promise<PageSnapshot> {
   const { scene, refs, options } = walk;
   const epoch = refs.offer();
   const { mask, ...sought } = options;
-  const whole = { ...sought, epoch, clip, isTentative: mask !== undefined, isAgain: false };
+  if (sought.find === "") await findListeners(scene, frame, options.timeMs);
+  const whole = { ...sought, epoch, clip, origin, isTentative: mask !== undefined, isAgain: false };
   let snapshot: DocumentSnapshot = await callPage(scene, frame, "takeSnapshot", whole);
   if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame)))
     snapshot = await callPage(scene, frame, "takeSnapshot", { ...whole, isAgain: true });
@@ -87,7 +91,7 @@ async function numberMatches(
   );
   const numbers = await callPage(scene, frame, "numberFound", epoch, matches);
   const shown = new Map(matches.map((line, at) => [line, numbers[at]]));
-  const unnumbered = /^( *- [a-z]+(?: "(?:[^"\\]|\\.)*")? ref=s\d+e)0/;
+  const unnumbered = /^( *- [a-z]+(?: "(?:[^"\\]|\\.)*")?(?: \([a-z]+: [a-z0-9#-]+\))? ref=s\d+e)0/;
   return lines.map((line, index) => {
     if (framed.has(index)) return line;
     return shown.has(index) ? line.replace(unnumbered, (_, before) => `${before}${shown.get(index)}`) : undefined;
@@ -99,7 +103,7 @@ async function snapshotChild(
   walk: SnapshotWalk,
   frame: FrameSession,
   way: readonly Ref[],
-  { ref, clip }: NestedFrame,
+  { ref, clip, origin }: NestedFrame,
 ): Promise<PageSnapshot | undefined> {
   const { scene } = walk;
   // An invisible frame is part of whole-page snapshots and searches only.
@@ -107,7 +111,7 @@ async function snapshotChild(
   try {
     const { objectId } = await callForObject(scene, frame, "elementOf", ref);
     const frameId = objectId && (await frameHeldBy(scene, frame, objectId));
-    return frameId ? await snapshotFrame(walk, childFrame(scene, frameId), way, clip) : undefined;
+    return frameId ? await snapshotFrame(walk, childFrame(scene, frameId), way, { clip, origin }) : undefined;
   } catch (thrown) {
     // A failing frame is left out. An aborted command fails the snapshot.
     if (scene.progress.signal.aborted) throw thrown;
