@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import { type CDPSession, chromium, type Page } from "playwright-core";
+import { type CDPSession, chromium, type Page } from "playwright";
 import { bareFlags, browserPath } from "../../tools/bench/browsers.ts";
 import { mainFrame, worldOf } from "../../workers/driver/elements/page-world.ts";
 import { RefRegistry } from "../../workers/driver/elements/ref-registry.ts";
