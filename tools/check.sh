@@ -21,13 +21,13 @@ proto_breaking() {
   buf breaking proto --against ".git#ref=$released,subdir=proto"
 }
 openapi() { node tools/check-openapi.ts; }
-generated() { sh tools/generate-code.sh --compare; }
+generated() { sh tools/generate-code.sh --compare && sh tools/generate-sdk.sh --compare; }
 prose() { node tools/prose/main.ts; }
 
 check() {
   case $1 in
     proto_lint | proto_breaking | prose) ;;
-    openapi | types | lint | import_law | names | dead_code | generated) need_code ;;
+    openapi | types | lint | import_law | names | dead_code | generated) need_sdk ;;
     *) stop "there is no check called $1." ;;
   esac
   step "check $1" "$1"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Generates src/gen from proto, the scripts of the service's pages from gateway/web, and the scripts for pages of
-# sessions from workers/injected, then the types of sdk/typescript from the OpenAPI document. Replaces the old code at the
-# end, so that readers never see partial code. With --compare, only reports whether the code is up to date.
+# sessions from workers/injected. Replaces the old code at the end, so that readers never see partial code. With
+# --compare, only reports whether src/gen is up to date.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p src
@@ -21,12 +21,8 @@ node tools/bundle-injected.ts "$work/src/gen/injected"
 
 if [ "${1:-}" = --compare ]; then
   diff -r -x .stamp "$work/src/gen" src/gen
-  sh tools/generate-sdk.sh "$work/schema.ts"
-  diff "$work/schema.ts" sdk/typescript/src/gen/schema.ts
   exit
 fi
+mv "$work/.stamp" "$work/src/gen/.stamp"
 rm -rf src/gen
 mv "$work/src/gen" src/gen
-# Reads the OpenAPI document of the generated services.
-sh tools/generate-sdk.sh
-mv "$work/.stamp" src/gen/.stamp

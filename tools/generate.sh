@@ -4,3 +4,4 @@ cd "$(dirname "$0")/.."
 . tools/setup.sh
 need_tools
 step "generating code" sh tools/generate-code.sh
+step "generating the types of the SDK" sh tools/generate-sdk.sh

@@ -97,12 +97,24 @@ need_node() {
 
 # Also compares the times of directories, so that the removal of a proto file causes a generation.
 need_code() {
-  if [ -f src/gen/.stamp ] && [ -f sdk/typescript/src/gen/schema.ts ] &&
-    [ -z "$(find proto gateway/web workers/injected tools/bundle-injected.ts buf.gen.yaml package-lock.json sdk/typescript/package-lock.json -newer src/gen/.stamp)" ]; then
+  if [ -f src/gen/.stamp ] &&
+    [ -z "$(find proto gateway/web workers/injected tools/bundle-injected.ts buf.gen.yaml package-lock.json -newer src/gen/.stamp)" ]; then
     return 0
   fi
   step "generating code" sh tools/generate-code.sh ||
     stop "the code could not be generated; the reason is above."
+}
+
+# The types of the SDK, which the service does not need.
+need_sdk() {
+  need_code
+  types=sdk/typescript/src/gen/schema.ts
+  if [ -f $types ] &&
+    [ -z "$(find src/gen/.stamp gateway/openapi tools/sdk-document.ts sdk/typescript/package-lock.json -newer $types)" ]; then
+    return 0
+  fi
+  step "generating the types of the SDK" sh tools/generate-sdk.sh ||
+    stop "the types of the SDK could not be generated; the reason is above."
 }
 
 # Stops before packages are installed if no browser can be installed.

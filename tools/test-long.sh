@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh
 need_tools
+need_sdk
 # shellcheck disable=SC2034
 test_servers="podman:podman runc:runc maven:mvn default-jdk-headless:javac"
 need_test_servers
