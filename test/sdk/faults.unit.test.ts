@@ -99,6 +99,12 @@ test("fails with a timeout if a body stalls, and with its reason if a signal abo
   await expect(session.state({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
 });
 
+test("throws the error of the service if its Retry-After exceeds the deadline", async () => {
+  await using server = await startMisbehaving(fails(429, "rate-limited", { "retry-after": "30" }));
+  const created = clientOf(server, { timeoutMs: 2_000 }).sessions.create();
+  await expect(created).rejects.toMatchObject({ slug: "rate-limited" });
+});
+
 test("has all facts of a problem in its error", async () => {
   const errors = [{ field: "locale", message: "expected a language" }];
   await using server = await startMisbehaving(fails(409, "conflict", {}, { detail: "a", errors, stale_ref: true }));

@@ -61,7 +61,11 @@ function decodeSecret(secret: string): Uint8Array<ArrayBuffer> {
 /** Decodes base64, or returns undefined for other text. */
 export function decodeBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   try {
-    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    const characters = atob(text);
+    const bytes = new Uint8Array(characters.length);
+    // Uint8Array.from takes 100 ms for a picture of 2 MB.
+    for (let at = 0; at < bytes.length; at++) bytes[at] = characters.charCodeAt(at);
+    return bytes;
   } catch {
     return undefined;
   }
