@@ -196,6 +196,7 @@ describe.each(runtimes)("a wait in %s", (runtime) => {
     ["the page has loaded", { kind: "load_state" }],
     ["a text is visible", { kind: "text", text: "thank you, ada" }],
     ["the network is idle", { kind: "network_idle" }],
+    ["the document is idle", { kind: "document_idle" }],
   ])("holds when %s", async (_name, condition) => {
     expect((await driver.run("wait", { condition, timeout_ms: 20_000 })).problem).toBeUndefined();
   });

@@ -252,7 +252,14 @@ describe("the input of client generators", () => {
     const kindsOf = (path: string) =>
       Object.keys(paths[path]?.post?.requestBody?.content["application/json"]?.examples ?? {});
     expect(kindsOf("/v1/sessions/{id}/interact")).toEqual(expect.arrayContaining(["tap", "type", "drag", "swipe"]));
-    expect(kindsOf("/v1/sessions/{id}/wait")).toEqual(["selector", "url", "load_state", "text", "network_idle"]);
+    expect(kindsOf("/v1/sessions/{id}/wait")).toEqual([
+      "selector",
+      "url",
+      "load_state",
+      "text",
+      "network_idle",
+      "document_idle",
+    ]);
     expect(kindsOf("/v1/sessions/{id}/capture")).toEqual(["screenshot", "dom_snapshot", "pdf"]);
   });
 

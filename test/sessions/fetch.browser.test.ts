@@ -41,6 +41,7 @@ test("fetch returns all formats of a page in one call, and ends its session", as
 
 test.each([
   ["a page that is never idle", scripted("fetch('/silent')"), /^the network was not idle after \d+ ms/],
+  ["a changing page", scripted("setInterval(() => (document.title += '.'), 50)"), /^the document was changing after/],
   ["a huge page", scripted("document.body.textContent = 'word '.repeat(1_000_000)"), /markdown: .*too large/],
   ["a page that never loads", "/endless-load.html", /^the page had not loaded after \d+ ms/],
   ["a download", "/download", /^the URL is a download \(report\.csv\)/],

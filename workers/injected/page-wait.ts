@@ -119,16 +119,18 @@ export function watchChanges(): void {
   new MutationObserver(note).observe(document, options);
 }
 
-/** Resolves when the document has not changed for `quietMs`, or when time is up. */
-export async function quiet({ quietMs, timeoutMs }: { quietMs: number; timeoutMs: number }): Promise<void> {
+/** Resolves with true when the document has not changed for `quietMs`, or with false when time is up. */
+export async function quiet({ quietMs, timeoutMs }: { quietMs: number; timeoutMs: number }): Promise<boolean> {
   watchChanges();
   const endsAt = performance.now() + timeoutMs;
   // Effects of an action are visible in the next frame.
   await nextFrame(quietMs);
   for (;;) {
     const now = performance.now();
-    const left = Math.min((changedAt ?? 0) + quietMs, endsAt) - now;
-    if (left <= 0) return;
+    const quietAt = (changedAt ?? 0) + quietMs;
+    if (quietAt <= now) return true;
+    const left = Math.min(quietAt, endsAt) - now;
+    if (left <= 0) return false;
     await new Promise((resolve) => setTimeout(resolve, left));
   }
 }

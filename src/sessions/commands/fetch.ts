@@ -89,6 +89,7 @@ export function createFetch({
     const conditions = [
       ["the page had not loaded", { case: "loadState", value: { state: WaitUntil.LOAD } }],
       ["the network was not idle", { case: "networkIdle", value: {} }],
+      ["the document was changing", { case: "documentIdle", value: {} }],
     ] as const;
     for (const [reason, condition] of conditions) {
       const timeoutMs = Math.floor(Math.min(quietWithin, Math.max(1, remaining() / 2 - minReading)));
@@ -211,7 +212,7 @@ export function createFetch({
   };
 }
 
-/** Throws if there is no session or client left to go on for. */
+/** Throws the failure if the session has ended or the client has left. */
 function assertRunning({ signal }: SessionCaller, failure: Failure): void {
   if (signal.aborted || failure.slug === "session-destroyed") throw failure;
 }

@@ -1,7 +1,9 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { ElementState, type UrlCondition, type WaitRequest } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail, failFields } from "../../../src/platform/errors.ts";
 import { crashedFailure } from "../../pages/tab.ts";
 import { type Presence, waitForElement, waitForText } from "../elements/element-wait.ts";
+import { callPage, DocumentLeft, mainFrame } from "../elements/page-world.ts";
 import { browserFailure } from "./browser-failure.ts";
 import { loadStateOf, waitForLoadState } from "./navigate.ts";
 import type { Scene } from "./scene.ts";
@@ -9,6 +11,11 @@ import { urlGlob } from "./url-glob.ts";
 
 /** Maximum characters of an address in an error. */
 const longestShown = 500;
+
+/** Milliseconds without changes after which a document is idle. */
+const idleMs = 500;
+/** Milliseconds kept for the answer of a page. */
+const answerMs = 100;
 
 type Condition = WaitRequest["condition"];
 
@@ -37,6 +44,9 @@ async function hold(scene: Scene, condition: Condition): Promise<void> {
     case "networkIdle":
       await waitForLoadState(sessionPage, "load", progress);
       return sessionPage.traffic.idle(progress);
+    case "documentIdle":
+      await waitForLoadState(sessionPage, "load", progress);
+      return waitForDocument(scene);
     case undefined:
       throw failFields("validation-failed", { condition: "is required" });
   }
@@ -46,6 +56,21 @@ async function hold(scene: Scene, condition: Condition): Promise<void> {
 function coverOf({ secrets }: Scene): ((text: string) => string) | undefined {
   const mask = secrets.textMask();
   return mask && ((text) => mask.apply(text));
+}
+
+/** Waits until the document has not changed for a while. A document that replaces the document counts as a change. */
+async function waitForDocument(scene: Scene): Promise<void> {
+  const { progress } = scene;
+  while (progress.remaining() > idleMs) {
+    const timeoutMs = Math.max(1, progress.remaining() - answerMs);
+    try {
+      if (await callPage(scene, mainFrame(scene), "quiet", { quietMs: idleMs, timeoutMs })) return;
+    } catch (thrown) {
+      if (!(thrown instanceof DocumentLeft)) throw thrown;
+      await progress.race(delay(20));
+    }
+  }
+  throw fail("session-timeout", {}, { detail: "the document kept changing until the timeout: wait for a selector" });
 }
 
 async function waitForAddress(scene: Scene, { pattern }: UrlCondition): Promise<void> {
