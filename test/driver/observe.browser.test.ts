@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ObserveScope } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { type Observation, ObserveScope } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { asFailure, Failure } from "../../src/platform/errors.ts";
 import { expectNoFaults, readSnapshot } from "../support/generated-run.ts";
 import { GeneratedSite } from "../support/generated-site.ts";
@@ -175,6 +175,41 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
     expect(picture).toMatchObject({ width: 1_280, height: 720 });
   });
 
+  test("numbers the elements in a screenshot as their references", async () => {
+    await show(`<style>body { background: white }</style><button style="position: fixed; left: 200px; top: 100px">Go</button>
+      <iframe srcdoc="<button>Inner</button>" style="position: fixed; left: 400px; top: 100px"></iframe>`);
+    const take = async (marks: boolean) => {
+      const { picture } = await session.observe({ screenshot: true, marks });
+      return Buffer.from(picture?.data ?? []).toString("base64");
+    };
+    const plain = await take(false);
+    const marked = await take(true);
+    expect(marked).not.toBe(plain);
+    expect(await take(false)).toBe(plain);
+  });
+
+  test("reads a long text and a long value in parts by reference", async () => {
+    const write = `Array.from({ length: 900 }, (_, index) => "word" + index + ' \u{1f600}"').join(" ")`;
+    const text = Array.from({ length: 900 }, (_, index) => `word${index} \u{1f600}"`).join(" ");
+    await show(`<button onclick="document.body.textContent = ''">Clear</button><textarea aria-label=Note></textarea><p></p>
+      <script>for (const each of ["p", "textarea"]) document.querySelector(each).textContent = ${write}</script>`);
+    const [, field = "", shown = ""] = await lines();
+    expect([shown, field].map((line) => line.match(/\(\+\d+ characters\)/)?.length)).toEqual([1, 1]);
+    const refs = [shown, field].map((line) => / ref=(s\d+e\d+)/.exec(line)?.[1] ?? "");
+    for (const ref of refs) {
+      let read = "";
+      for (let offset: number | undefined = 0; offset !== undefined; ) {
+        const part: Observation = await session.observe({ ref, offset, maxBytes: 1_024 });
+        expect(Buffer.byteLength(part.snapshot)).toBeLessThanOrEqual(1_024);
+        read += JSON.parse(/^- text (".*") ref=/.exec(part.snapshot)?.[1] ?? "");
+        offset = part.nextOffset;
+      }
+      expect(read).toBe(text);
+    }
+    await session.interact(tap(await refOf("Clear")));
+    await expect(session.observe({ ref: refs[0] ?? "" })).rejects.toMatchObject({ slug: "conflict" });
+  });
+
   test.each([
     ["a table of 4,000 rows", "<table>", "<tr><td>cell<td><a href=x>go</a>", 4_000],
     ["a deep page", "", "<div>deep", 500],
@@ -220,6 +255,14 @@ describe("a secret on the page", () => {
     expect(await find("hunt")).toEqual([false, '- text "A hunter"', '- link "To hunt" ref=s1e2']);
     expect(await find("my")).toEqual([false, '- link "My {{password}}" ref=s1e3']);
     expect(await find("To")).toEqual([false, '- link "To hunt" ref=s1e2']);
+  });
+
+  test("is masked before a long text is cut", async () => {
+    await show(`<p>${"word ".repeat(300)}hunter2-Zx</p>`);
+    const ref = / ref=(s\d+e\d+)/.exec((await session.observe()).snapshot)?.[1] ?? "";
+    const read = async (offset: number) => (await session.observe({ ref, offset }, { variables })).snapshot;
+    expect(await read(1_500)).toContain('"{{password}}"');
+    expect(await read(1_503)).toContain('"assword}}"');
   });
 
   test("is not revealed by a wait", async () => {

@@ -6,7 +6,12 @@ import {
   field as fieldRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { beforeAll, describe, expect, it } from "vitest";
-import { DriveRequestSchema, TapSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import {
+  DriveRequestSchema,
+  InteractRequestSchema,
+  ObserveRequestSchema,
+  TapSchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { askedBy } from "../../src/platform/rule-words.ts";
 import { ruleFaults } from "../../src/platform/validation.ts";
 import { buildContracts, type Contract } from "../contract/contract-image.ts";
@@ -38,6 +43,16 @@ describe("the message for a violated rule", () => {
       { field: "", message: "give either selector, or ref, or x and y" },
       { field: "frame", message: "needs a selector" },
     ]);
+    expect(ruleFaults(ObserveRequestSchema, create(ObserveRequestSchema, { marks: true, offset: 1 }))).toEqual([
+      { field: "marks", message: "needs screenshot: set screenshot to true, too" },
+      { field: "offset", message: "needs ref, the reference of the element to read" },
+    ]);
+    expect(ruleFaults(ObserveRequestSchema, create(ObserveRequestSchema, { ref: "s1e1", find: "a" }))).toEqual([
+      { field: "ref", message: "reads one element: leave out find, scope and screenshot" },
+    ]);
+    expect(
+      ruleFaults(InteractRequestSchema, create(InteractRequestSchema, { observe: { marks: true } })),
+    ).toContainEqual({ field: "observe.marks", message: "needs screenshot: set screenshot to true, too" });
   });
 });
 

@@ -5,6 +5,7 @@ import * as graphics from "./page-graphics.ts";
 import { isFrame } from "./page-guard.ts";
 import { isDoubtful, keepDoubtful } from "./page-hosts.ts";
 import * as items from "./page-items.ts";
+import { readPageHead } from "./page-reading.ts";
 import { keep, numberFor, numberOf } from "./page-refs.ts";
 import * as roles from "./page-role.ts";
 import { innerPoint } from "./page-scroll.ts";
@@ -141,16 +142,13 @@ export function takeSnapshot(options: SnapshotOptions): DocumentSnapshot {
   }
   keepDoubtful(walk.doubtful);
   lastFound = walk.found;
-  const page = document.scrollingElement ?? document.documentElement;
   return {
     epoch: kept.epoch,
     lines: walk.lines,
     frames: walk.frames,
     isCut: walk.isCut,
     doubtful: walk.doubtful.length,
-    title: visibility.title(),
-    scroll: { x: scrollX, y: scrollY },
-    height: page?.scrollHeight ?? 0,
+    ...readPageHead(),
   };
 }
 

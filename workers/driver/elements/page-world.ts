@@ -98,12 +98,13 @@ export function callForObject<Name extends keyof PageScript>(
 }
 
 /** Calls a function of our script if the document already has the script. Returns undefined if not. */
-export async function callIfKnown<Name extends "release" | "title" | "coverFields" | "uncoverFields">(
+export async function callIfKnown<Name extends "release" | "title" | "coverFields" | "uncoverFields" | "drawMarks">(
   { progress }: Pick<ElementScene, "progress">,
   frame: FrameSession,
   name: Name,
+  ...args: Parameters<PageScript[Name]>
 ): Promise<ReturnType<PageScript[Name]> | undefined> {
-  const answer = await callKnown(progress, frame, { name, args: [], byValue: true });
+  const answer = await callKnown(progress, frame, { name, args, byValue: true });
   // The boundary where the result of our script gets its type.
   return answer?.value as ReturnType<PageScript[Name]> | undefined;
 }

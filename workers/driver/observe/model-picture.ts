@@ -1,4 +1,5 @@
 import { within } from "../../../src/platform/deadline.ts";
+import type { Ref } from "../../injected/page-refs.ts";
 import type { Scene } from "../actions/scene.ts";
 import { takeGlance } from "../capture/screenshot.ts";
 import { callIfKnown, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
@@ -11,10 +12,10 @@ const quality = 60;
 const coverMs = 2_000;
 
 /**
- * Takes the screenshot for a model, with secret and password fields covered. Returns undefined if a frame did not
- * confirm its covers.
+ * Takes the screenshot for a model, with secret and password fields covered, and a numbered box around each element of
+ * `marked`. Returns undefined if a frame did not confirm its covers.
  */
-export async function takeModelPicture(scene: Scene) {
+export async function takeModelPicture(scene: Scene, marked: readonly Ref[] = []) {
   const { tab } = scene.sessionPage;
   // Frames without our script contain none of our secrets, and their passwords are dots.
   const frames = [...tab.frames].map(({ id }) => (id === tab.mainFrameId ? mainFrame(scene) : childFrame(scene, id)));
@@ -27,10 +28,20 @@ export async function takeModelPicture(scene: Scene) {
   const covered = await Promise.all(frames.map(call("coverFields")));
   try {
     if (covered.includes(undefined)) return undefined;
+    if (marked.length > 0) await mark(scene, frames, marked);
     const { parts, size } = await takeGlance(scene, longestSide, quality);
     return { data: Buffer.concat(parts), ...size };
   } finally {
     const left = covered.flatMap((each) => (each?.isCovered ? each.frame : []));
-    await Promise.all(left.map(call("uncoverFields")));
+    const marks = marked.length > 0 ? [mark(scene, frames, [])] : [];
+    await Promise.all([...left.map(call("uncoverFields")), ...marks]);
   }
+}
+
+/** Draws the marks of each frame. Without references, removes them. */
+async function mark(scene: Scene, frames: readonly FrameSession[], marked: readonly Ref[]): Promise<void> {
+  const drawing = frames.map((frame) => {
+    return within(callIfKnown(scene, frame, "drawMarks", marked, frame.isMain), coverMs, undefined);
+  });
+  await Promise.all(drawing);
 }

@@ -4,8 +4,10 @@ import {
   type Observation,
   ObservationSchema,
   type ObserveOptions,
+  type ObserveRequest,
   ObserveScope,
 } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import type { Ref } from "../../injected/page-refs.ts";
 import { shownText } from "../../pages/shown-text.ts";
 import { crashedFailure } from "../../pages/tab.ts";
 import { browserFailure } from "../actions/browser-failure.ts";
@@ -15,6 +17,7 @@ import { persist } from "../elements/reach.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 import { takeModelPicture } from "./model-picture.ts";
 import { type PageSnapshot, snapshotPage } from "./page-snapshot.ts";
+import { readElement } from "./read-element.ts";
 
 /** Largest snapshot in bytes, and the default. */
 const maxBytes = 24_576;
@@ -36,13 +39,14 @@ export interface ObserveScene extends Scene {
   readonly refs: RefRegistry;
 }
 
-type ObservationRequest = Pick<ObserveOptions, "scope" | "maxBytes" | "find" | "screenshot">;
+type ObservationRequest = Pick<ObserveOptions, "scope" | "maxBytes" | "find" | "screenshot" | "marks"> &
+  Pick<Partial<ObserveRequest>, "ref" | "offset">;
 
 /** Returns the text snapshot of a page with references, and optionally a screenshot. */
 export async function observe(scene: ObserveScene, request: ObservationRequest): Promise<Observation> {
   const { sessionPage, viewport } = scene;
   if (sessionPage.isCrashed) throw crashedFailure();
-  const { scope, find = "", maxBytes: room = maxBytes, screenshot } = request;
+  const { scope, find = "", maxBytes: room = maxBytes, screenshot, marks, ref, offset = 0 } = request;
   const mask = find === "" ? undefined : scene.secrets.textMask();
   const pageOptions = {
     isWhole: scope === ObserveScope.PAGE,
@@ -52,11 +56,15 @@ export async function observe(scene: ObserveScene, request: ObservationRequest):
     mask,
   };
   try {
-    const [pageSnapshot, picture] = await Promise.all([
-      persist(scene, async () => ({ value: await snapshotPage(scene, mainFrame(scene), scene.refs, pageOptions) })),
-      screenshot ? takeModelPicture(scene) : undefined,
-    ]);
+    if (ref !== undefined) return await readElement(scene, ref, offset, room);
+    const snapshotting = persist(scene, async () => ({
+      value: await snapshotPage(scene, mainFrame(scene), scene.refs, pageOptions),
+    }));
+    // Marks need the references of the snapshot, so only a picture without marks is taken at the same time.
+    const plainPicture = screenshot && !marks ? takeModelPicture(scene) : undefined;
+    const [pageSnapshot, unmarked] = await Promise.all([snapshotting, plainPicture]);
     const { lines, isCut } = cut(pageSnapshot, room);
+    const picture = marks ? await takeModelPicture(scene, refsIn(lines)) : unmarked;
     const { scroll, height } = pageSnapshot;
     const snapshot = lines.join("\n");
     const seen = { pageId: sessionPage.id, url: sessionPage.address, title: shownText(pageSnapshot.title) };
@@ -72,6 +80,15 @@ export async function observe(scene: ObserveScene, request: ObservationRequest):
   } catch (thrown) {
     throw browserFailure(thrown);
   }
+}
+
+/** Returns the references of the elements in a snapshot's lines. */
+function refsIn(lines: readonly string[]): Ref[] {
+  return lines.flatMap((line) => {
+    // Texts of the page are quoted.
+    const [, epoch, number] = / ref=s(\d+)e(\d+)/.exec(line.replace(/"(?:[^"\\]|\\.)*"/g, "")) ?? [];
+    return number === undefined ? [] : [{ epoch: Number(epoch), number: Number(number) }];
+  });
 }
 
 /** Resolves when the page has settled after an action, or after 3 s. */
