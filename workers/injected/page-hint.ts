@@ -46,8 +46,9 @@ export function colorOf(parts: readonly Element[]): string {
     const { backgroundColor } = getComputedStyle(part);
     const [red, green, blue, alpha = 1] = (backgroundColor.match(/[\d.]+/g) ?? []).map(Number);
     if (width > 64 || height > 64 || parts.length > 3 || alpha < 0.1 || !backgroundColor.startsWith("rgb")) continue;
-    const isWhite = [red, green, blue].every((each) => each === 255);
-    if (!isWhite) return `#${[red, green, blue].map((each = 0) => each.toString(16).padStart(2, "0")).join("")}`;
+    // White, or the browser's own background of buttons.
+    const isPlain = [255, 239].some((plain) => [red, green, blue].every((each) => each === plain));
+    if (!isPlain) return `#${[red, green, blue].map((each = 0) => each.toString(16).padStart(2, "0")).join("")}`;
   }
   return "";
 }

@@ -14,6 +14,9 @@ import { findListeners } from "./press-listeners.ts";
 const maxFrames = 32;
 const deepest = 4;
 
+/** Longest wait for the listeners of a frame, which take some milliseconds unless the machine is overloaded. */
+const listenersMs = 500;
+
 /** Longest time for a frame. A frame that hangs is left out. */
 const frameMs = 1_000;
 
@@ -55,7 +58,7 @@ async function snapshotFrame(
   const { scene, refs, options } = walk;
   const epoch = refs.offer();
   const { mask, ...sought } = options;
-  if (sought.find === "") await findListeners(scene, frame, options.timeMs);
+  if (sought.find === "") await findListeners(scene, frame, listenersMs);
   const whole = { ...sought, epoch, clip, origin, isTentative: mask !== undefined, isAgain: false };
   let snapshot: DocumentSnapshot = await callPage(scene, frame, "takeSnapshot", whole);
   if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame)))
