@@ -821,7 +821,6 @@ CREATE TABLE llm_keys (
   tested_at timestamp with time zone,
   test_ok boolean,
   last_used_at timestamp with time zone,
-  vision boolean,
   CONSTRAINT llm_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   CONSTRAINT llm_keys_pkey PRIMARY KEY (account_id)
 );
@@ -914,12 +913,6 @@ CREATE TABLE agent_turns (
   beat_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone,
-  model_ms bigint NOT NULL DEFAULT 0,
-  settling_ms bigint NOT NULL DEFAULT 0,
-  waiting_ms bigint NOT NULL DEFAULT 0,
-  waiting_since timestamp with time zone,
-  prompt_version integer,
-  vision boolean NOT NULL DEFAULT false,
   CONSTRAINT agent_turns_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   CONSTRAINT agent_turns_agent_session_id_fkey FOREIGN KEY (agent_session_id) REFERENCES agent_sessions(id) ON DELETE CASCADE,
   CONSTRAINT agent_turns_pkey PRIMARY KEY (id)
@@ -972,16 +965,6 @@ CREATE TABLE transcript_entries (
 );
 CREATE INDEX transcript_entries_session ON transcript_entries USING btree (agent_session_id, "position");
 CREATE INDEX transcript_entries_age ON transcript_entries USING btree (created_at);
-
-CREATE TABLE agent_summaries (
-  agent_session_id text NOT NULL,
-  "position" integer NOT NULL,
-  turn_id text NOT NULL,
-  sealed bytea NOT NULL,
-  CONSTRAINT agent_summaries_agent_session_id_fkey FOREIGN KEY (agent_session_id) REFERENCES agent_sessions(id) ON DELETE CASCADE,
-  CONSTRAINT agent_summaries_turn_id_fkey FOREIGN KEY (turn_id) REFERENCES agent_turns(id) ON DELETE CASCADE,
-  CONSTRAINT agent_summaries_pkey PRIMARY KEY (agent_session_id, "position")
-);
 
 CREATE TABLE connect_tickets (
   id text NOT NULL,
