@@ -1,5 +1,5 @@
 /** Bearers of all kinds, URLs of second factors, and the password of all test users. */
-const secret = /ph[akor]_[0-9a-z]{26}_[0-9a-z]{16}|otpauth:\/\/|correct horse battery staple/;
+const secret = /ph[akort]_[0-9a-z]{26}_[0-9a-z]{16}|otpauth:\/\/|correct horse battery staple/;
 
 /** Characters around a secret that identify its source. */
 const shown = 200;
