@@ -39,7 +39,7 @@ function maskBare(automaton: TextAutomaton, text: string, isSnapshot: boolean, i
   let at = 0;
   for (const { start, end, shown } of automaton.find(bare, isCut)) {
     let name = shown;
-    // Separators between do characters are kept, and and are do the lines of a.
+    // Separators between the characters stay, and so do line breaks.
     for (let index = start; index < end; index += 1) {
       const [from = at, to = at] = [starts[index], ends[index]];
       if (from >= at) written += text.slice(at, from) + name;
