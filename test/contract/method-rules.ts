@@ -9,7 +9,7 @@ import endpoints from "./endpoints.json" with { type: "json" };
 
 /** Rate limit buckets of the interface other than `global`, with their methods. */
 const expectedBuckets: Readonly<Record<string, readonly string[]>> = {
-  "sessions:create": ["POST /v1/sessions", "POST /v1/agent-sessions", "POST /v1/fetch", "WebSocket /connect"],
+  "sessions:create": ["POST /v1/sessions", "POST /v1/agent-sessions", "WebSocket /connect"],
   "agent_sessions:message": ["POST /v1/agent-sessions/{id}/message"],
   "agent_sessions:input_event": [
     "POST /v1/agent-sessions/{id}/input-event",

@@ -70,13 +70,21 @@ test("the prepare script generates code once, and only if the generators are ins
     join(machine, "tools/generate-code.sh"),
     "mkdir -p src/gen; touch src/gen/.stamp; echo generated >> calls",
   );
+  const types = "sdk/typescript/src/gen";
+  await writeFile(
+    join(machine, "tools/generate-sdk.sh"),
+    `mkdir -p ${types}; touch ${types}/schema.ts; echo types >> calls`,
+  );
   await command("node", 'echo "24"');
   const { status, stdout, stderr } = shell(
-    "sh tools/prepare.sh; ls; mkdir -p node_modules/.bin proto gateway/web workers/injected; touch buf.gen.yaml tools/bundle-injected.ts" +
+    "sh tools/prepare.sh; ls; mkdir -p node_modules/.bin proto gateway/web gateway/openapi workers/injected sdk/typescript" +
+      "; touch buf.gen.yaml tools/bundle-injected.ts tools/sdk-document.ts sdk/typescript/package-lock.json" +
       "; cp bin/node node_modules/.bin/buf; PREPARE=off sh tools/prepare.sh; echo --; sh tools/prepare.sh; sh tools/prepare.sh; cat calls",
   );
-  expect(stdout).toBe("bin\npackage-lock.json\ntools\n--\ngenerated\n");
-  expect(stderr).toMatch(/^pilothouse: generating code \.\.\. \d s\n$/);
+  expect(stdout).toBe("bin\npackage-lock.json\ntools\n--\ngenerated\ntypes\n");
+  expect(stderr).toMatch(
+    /^pilothouse: generating code \.\.\. \d s\npilothouse: generating the types of the SDK \.\.\. \d s\n$/,
+  );
   expect(status).toBe(0);
 });
 

@@ -14,14 +14,14 @@ import {
   WaitRequestSchema,
   WaitUntil,
 } from "../../gen/pilothouse/v1/session_pb.ts";
-import type { Call } from "../../kernel/call.ts";
+import type { AuditLog, Call } from "../../kernel/call.ts";
 import { asFailure, Failure, failFields } from "../../platform/errors.ts";
 import type { Ids } from "../../platform/ids.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
 import type { Sessions } from "../sessions.ts";
 import { collectCapture } from "./capture-file.ts";
 import { findLinks } from "./html-links.ts";
-import { callerOf, type SessionCaller } from "./session-caller.ts";
+import { callerOf, type SessionCaller, type SessionMaker } from "./session-caller.ts";
 
 const usualTimeoutMs = 30_000;
 /** Milliseconds to wait for the load of the page, and for its network to be idle. */
@@ -44,6 +44,7 @@ export interface FetchParts {
   readonly db: Database;
   readonly ids: Ids;
   readonly sessions: Sessions;
+  readonly audit: AuditLog;
 }
 
 /** A fetch in progress. */
@@ -62,6 +63,7 @@ export function createFetch({
   db,
   ids,
   sessions,
+  audit,
 }: FetchParts): (call: Call, request: FetchRequest) => Promise<FetchResponse> {
   /** Launches the session of the call. A failure is stored as the end of the session, and thrown. */
   async function launch(call: Call, request: FetchRequest): Promise<string> {
@@ -71,7 +73,14 @@ export function createFetch({
       if (outcome instanceof Failure) throw outcome;
       return outcome;
     };
-    const maker = { ...callerOf(call), ids, resumes: false, charge: () => call.charge(), commit };
+    const maker: SessionMaker = {
+      ...callerOf(call),
+      ids,
+      resumes: false,
+      charge: () => call.charge(),
+      audit: (tx, entry) => void audit.append(tx, { ...entry, action: "session.create", call }),
+      commit,
+    };
     const session = create(CreateSessionRequestSchema, {
       ...(archetype !== undefined && { archetype }),
       ...(locale !== undefined && { locale }),
@@ -91,8 +100,10 @@ export function createFetch({
       ["the network was not idle", { case: "networkIdle", value: {} }],
       ["the document was changing", { case: "documentIdle", value: {} }],
     ] as const;
+    const quietBy = performance.now() + quietWithin;
     for (const [reason, condition] of conditions) {
-      const timeoutMs = Math.floor(Math.min(quietWithin, Math.max(1, remaining() / 2 - minReading)));
+      const left = Math.min(quietBy - performance.now(), remaining() / 2 - minReading);
+      const timeoutMs = Math.max(1, Math.floor(left));
       try {
         await sessions.wait(caller, create(WaitRequestSchema, { id, condition, timeoutMs }));
       } catch (thrown) {

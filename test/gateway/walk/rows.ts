@@ -82,6 +82,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "SessionService.Capture": ["sessions:read"],
   "SessionService.Observe": ["sessions:read"],
   "SessionService.Read": ["sessions:read"],
+  "SessionService.Fetch": ["sessions:write"],
   "SessionService.CaptureStream": ["sessions:read"],
   "SessionService.Destroy": ["sessions:write"],
   "SessionService.Drive": ["sessions:write"],
