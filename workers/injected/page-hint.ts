@@ -90,7 +90,8 @@ function backgroundOf(element: Element): string {
 
 function dataName(element: Element): string {
   const names = ["data-action", "data-testid", "data-test", "data-name", "data-cmd", "name", "id"];
-  return names.map((name) => wordsOf(attribute(element, name))).find(Boolean) ?? "";
+  // One letter, such as an id `x`, says nothing.
+  return names.map((name) => wordsOf(attribute(element, name))).find((words) => words.length > 1) ?? "";
 }
 
 /** Returns the class that says most. */
