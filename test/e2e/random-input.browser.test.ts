@@ -20,12 +20,11 @@ const requestCount = 600;
 /** Additional requests to an operation that has not both failed and succeeded yet. */
 const requestsAfter = 300;
 /**
- * Operations that need a kept agent session, control, a viewer, an LLM, an incident mail, a card or a currency rate.
- * They are tested in test/sessions/control, test/agents/sessions, test/live, test/agents/llm, test/status and
- * test/billing.
+ * Operations that need seconds, a kept agent session, control, a viewer, an LLM, an incident mail, a card or a currency
+ * rate. They are tested in test/sessions, test/agents/sessions, test/live, test/agents/llm, test/status and test/billing.
  */
 const needsCompany =
-  /AgentSession(Mode|Over|Back)?$|^(sendInput|sendMessage|cancelTurn|getTranscript|getTurn|getStepScreenshot|createMediaToken|getGuiControlKey|getByokLlmKey|testByokLlmKey|uploadLive|downloadLive|unsubscribeStatus(OneClick)?|createBillingPortalSession|[a-z]+CryptoOrder[A-Za-z]*)$/;
+  /AgentSession(Mode|Over|Back)?$|^(fetchSession|sendInput|sendMessage|cancelTurn|getTranscript|getTurn|getStepScreenshot|createMediaToken|getGuiControlKey|getByokLlmKey|testByokLlmKey|uploadLive|downloadLive|unsubscribeStatus(OneClick)?|createBillingPortalSession|[a-z]+CryptoOrder[A-Za-z]*)$/;
 // Commands of a session are queued, so more concurrency would only add waiting.
 const atATime = 4;
 

@@ -76,7 +76,7 @@ test("each request of the README works separately", async () => {
   expect(output.join("")).not.toContain("/errors/");
 }, 90_000);
 
-test.each(["Files", "A person", "An agent", "A recipe", "Events"])(
+test.each(["A page in one call", "Files", "A person", "An agent", "A recipe", "Events"])(
   "the examples below %s work when pasted",
   async (heading) => {
     const blocks = blocksBelow(examples, heading);
@@ -114,6 +114,7 @@ test("every block of the README and the examples is tested", () => {
     "Run it",
     "One request on each protocol",
     "A session",
+    "A page in one call",
     "Files",
     "A person",
     "An agent",

@@ -225,6 +225,7 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "TeamService.RemoveMember": byKey("team_member.remove", membership),
   "TeamService.Leave": byMember("team_member.leave", async () => ({})),
   "SessionService.Create": byKey("session.create", async () => ({})),
+  "SessionService.Fetch": byKey("session.create", async () => ({ url: "https://example.com/" })),
   "SessionService.Destroy": byKey("session.destroy", session),
   "SessionService.CreateCdpUrl": byKey("cdp_url.create", session),
   "SessionService.DeleteCdpUrls": byKey("cdp_url.delete", async (rest) => {
