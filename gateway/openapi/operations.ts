@@ -196,7 +196,7 @@ function rawContent({ rules: { mediaTypes } }: ServedMethod): Record<string, Med
 }
 
 function rawSchema(type: string): JsonSchema {
-  if (type === "application/json") return { type: "object" };
+  if (type === "application/json") return { type: ["object", "array"] };
   return { type: "string", ...(!type.startsWith("text/") && { format: "binary" }) };
 }
 
