@@ -90,7 +90,12 @@ describe.each(runtimes)("an interact with a field in %s", (runtime) => {
     ["checks by a slow script", "check", "#switch", /switch "Airplane mode" ref=\S+ checked/],
     ["checks by a script with three states", "check", "#tristate", /checkbox "All" ref=\S+ checked/],
     ["unchecks by a script with three states", "uncheck", "#tristate", /checkbox "All" ref=\S+( focused)?$/m],
-    ["selects a radio button by", "check", "#red", /radio \(field: hue\) ref=\S+ checked.*\n.*radio \(field: hue\) ref=\S+( focused)?$/m],
+    [
+      "selects a radio button by",
+      "check",
+      "#red",
+      /radio \(field: hue\) ref=\S+ checked.*\n.*radio \(field: hue\) ref=\S+( focused)?$/m,
+    ],
   ])("%s a control: %s %s", async (_name, kind, selector, line) => {
     expect((await act(kind, selector)).problem).toBeUndefined();
     const html = await snapshot();

@@ -43,7 +43,7 @@ export interface SnapshotComparison {
   readonly ms: number;
 }
 
-export function observedHtml(name: ObservedPage): string {
+function observedHtml(name: ObservedPage): string {
   return readFileSync(new URL(`pages/observed/${name}.html`, import.meta.url), "utf8");
 }
 

@@ -40,7 +40,7 @@ export function hintOf(element: Element, isNamed: boolean): string {
 }
 
 /** Returns the color of a swatch: a small element with only a background. */
-export function colorOf(parts: readonly Element[]): string {
+function colorOf(parts: readonly Element[]): string {
   for (const part of parts.slice(0, 3)) {
     const { width, height } = visibility.boxOf(part);
     const { backgroundColor } = getComputedStyle(part);

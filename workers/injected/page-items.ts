@@ -53,7 +53,7 @@ export function partsOf(element: Element, isPointer: boolean): Inside {
 }
 
 /** Returns the similar children of the first element inside that has several children. */
-export function repeatedIn(element: Element): ReadonlySet<Element> {
+function repeatedIn(element: Element): ReadonlySet<Element> {
   let children = shownChildren(element);
   for (let depth = 0; depth < 4 && children.length === 1; depth += 1) children = children.flatMap(shownChildren);
   const [first] = children;

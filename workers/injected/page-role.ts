@@ -7,7 +7,7 @@ import { quote, tidy } from "./plain-text.ts";
 /* Page text in the results is always quoted. */
 
 /** Longest text that can be read of an element. */
-export const longestRead = 262_144;
+const longestRead = 262_144;
 
 /** Longest name, which is that of a text, too. */
 export const longestName = 400;
@@ -97,7 +97,7 @@ export function isActive(element: Element, role: string): boolean {
  * Whether an element reacts as a whole, so that its contents are its name. Other elements may contain parts that react by
  * themselves.
  */
-export function isSingle(element: Element, role: string): boolean {
+function isSingle(element: Element, role: string): boolean {
   return activeRoles.has(role) || /^(?:button|input|select|textarea|summary|label)$/.test(tagOf(element));
 }
 
@@ -130,7 +130,7 @@ function ownName(element: Element, { items: parts }: items.Inside): string {
 }
 
 /** Whether an element is the handle of a slider that has no role. */
-export function isHandle(element: Element): boolean {
+function isHandle(element: Element): boolean {
   return (
     /(?:^|[\s_-])(?:thumb|knob|handle)(?=$|[\s_-])/i.test(attribute(element, "class", 200)) &&
     /slider|range|track/i.test(
