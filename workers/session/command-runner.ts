@@ -37,7 +37,7 @@ import type { ChallengePause } from "./challenge-pause.ts";
 import { inDoubt, isCut, type SessionControl } from "./client-control.ts";
 import type { CommandQueue, QueuedKind } from "./command-queue.ts";
 import type { IdleClock } from "./idle-clock.ts";
-import { StepPictureCache, stepPictureMs } from "./step-picture-cache.ts";
+import { StepPictureCache } from "./step-picture-cache.ts";
 
 /** Default timeouts in milliseconds. */
 const navigateMs = 30_000;
@@ -299,7 +299,6 @@ export class CommandRunner {
         const { page = sessionPage, title: givenTitle, ...extra } = await raceSignal(work(scene), progress.signal);
         const durationMs = Math.round(performance.now() - beganAt);
         const [title] = await Promise.all([givenTitle ?? page.title(), challengeWatch.afterCommand(kind, page)]);
-        if (context.stepId) void this.#prepareStepPicture(context);
         return { ...extra, pageId: page.id, url: page.address, title, durationMs };
       } catch (thrown) {
         if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
@@ -308,12 +307,6 @@ export class CommandRunner {
         throw isCut(thrown, taken) && mayHaveReached ? inDoubt(taken) : this.#onPage(sessionPage, thrown);
       }
     });
-  }
-
-  /** Takes the screenshot of the active page for the next step. */
-  async #prepareStepPicture(context: CommandContext): Promise<void> {
-    using progress = new CommandProgress(stepPictureMs, [this.#ended]);
-    await this.#stepPictures.prepare(this.#sceneOf(this.#browser.pages.active, progress, context));
   }
 
   /** Adds the page's address to a timeout, because the page is often not the page that the caller expects. */

@@ -15,7 +15,7 @@ const maxFrames = 32;
 const deepest = 4;
 
 /** Longest wait for the listeners of a frame, which take some milliseconds unless the machine is overloaded. */
-const listenersMs = 500;
+const listenersMs = 250;
 
 /** Longest time for a frame. A frame that hangs is left out. */
 const frameMs = 1_000;
