@@ -1,15 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
+import type { Readable } from "node:stream";
 
 // Milliseconds to keep reading after the response: closing earlier may reset the connection before the client has read
 // the response (RFC 9112, section 9.6).
 export const lingerMs = 1_000;
 
 /**
- * Bytes of an HTTP/2 request to drain after the response. Beyond this, a new connection is cheaper: draining takes 2 ms of
- * the event loop per MiB.
+ * Bytes of a request to drain after its response is known, so that a client that first sends all receives it. Draining
+ * takes 2 ms of the event loop per MiB over HTTP/2, where a new connection is cheaper, and 0.7 ms over HTTP/1.1.
  */
-const maxDrained = 64 * 1024;
+const maxDrained = { http1: 2 * 1024 * 1024, http2: 64 * 1024 };
 
 /** Turns of the event loop within which Node sends the end of a response, unless the connection is congested. */
 const turnsToEnd = 8;
@@ -41,10 +42,12 @@ export class SlowBodies {
       drainAfterResponse(stream);
       return;
     }
-    response.once("finish", () => {
+    // Before Node's listener, which would read an untouched body without a limit.
+    response.prependOnceListener("finish", () => {
       this.#coming.delete(request);
       if (request.complete) return;
-      request.resume();
+      request.read(0);
+      drainRest(request);
       setTimeout(() => request.complete || request.destroy(), lingerMs).unref();
     });
   }
@@ -78,16 +81,25 @@ export function drainAfterResponse(stream: ServerHttp2Stream): void {
     const isEnded =
       stream.closed || (stream.state.state !== constants.NGHTTP2_STREAM_STATE_OPEN && !isAnswered(stream));
     if (isEnded) return;
-    let drained = 0;
-    const drain = (part: Buffer): void => {
-      drained += part.length;
-      if (drained <= maxDrained) return;
-      stream.off("data", drain).pause();
-      endOnceSent(stream, turnsToEnd);
-    };
-    stream.on("data", drain).resume();
+    drain(stream, maxDrained.http2, () => endOnceSent(stream, turnsToEnd));
     setTimeout(() => endStream(stream), lingerMs).unref();
   });
+}
+
+/** Discards a limited part of the rest of an HTTP/1.1 body. If more follows, stops reading and calls `onMore`. */
+export function drainRest(body: IncomingMessage, onMore: () => void = () => undefined): void {
+  drain(body, maxDrained.http1, onMore);
+}
+
+function drain(body: Readable, maxBytes: number, onMore: () => void): void {
+  let drained = 0;
+  const discard = (part: Buffer): void => {
+    drained += part.length;
+    if (drained <= maxBytes) return;
+    body.off("data", discard).pause();
+    onMore();
+  };
+  body.on("data", discard).resume();
 }
 
 function endOnceSent(stream: ServerHttp2Stream, turns: number): void {

@@ -8,13 +8,12 @@ import { longestPublicBody } from "../message-size.ts";
 import { renderNowhere } from "../pages/error-page.ts";
 import { pageHeaders } from "../pages/shell.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
+import { drainRest, lingerMs } from "../slow-bodies.ts";
 import { answerHeaders, peerOf, refuse, type TransportParts } from "../transport-parts.ts";
 import { documentAdmission } from "./document-admission.ts";
 import { mountRest, type RestRoute } from "./mount.ts";
 import { bodyTooLarge } from "./raw-body.ts";
 
-// Milliseconds to keep reading from a client that sends its body after its response.
-const lingerMs = 1_000;
 // No shorter than the longest path that Node accepts. The rules of the message limit ids.
 const longestPathVariable = 65_536;
 
@@ -107,7 +106,7 @@ function readBodies(app: FastifyInstance): void {
 async function discardRest(body: IncomingMessage): Promise<void> {
   const over = new AbortController();
   body.once("close", () => over.abort()).once("end", () => over.abort());
-  body.resume();
+  drainRest(body, () => over.abort());
   if (!body.readableEnded) await sleep(lingerMs, over.signal);
 }
 

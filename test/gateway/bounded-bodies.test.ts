@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 
@@ -29,6 +31,34 @@ describe("a REST body", () => {
 
   test("with 5,000 keys is accepted", async () => {
     expect((await post("/v1/recipes", objectOf(5_000))).detail).toMatch(/k0: is not a known field/);
+  });
+});
+
+describe("an HTTP/1.1 body that is refused", () => {
+  test.each([
+    ["by its length", "POST /v1/auth/login HTTP/1.1"],
+    ["before it is read", "POST /v1/nowhere HTTP/1.1"],
+    ["for want of a key", "POST /v1/sessions HTTP/1.1"],
+  ])("%s is not read to its end", async (_, line) => {
+    const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
+    await once(socket, "connect");
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.on("error", () => undefined);
+    let answer = "";
+    socket.setEncoding("latin1").on("data", (text) => (answer += text));
+    const part = Buffer.alloc(64 * kibibyte, " ");
+    const parts = 1_024;
+    socket.write(
+      `${line}\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${parts * part.length}\r\n\r\n`,
+    );
+    let sent = 0;
+    for (; sent < parts && !socket.destroyed; sent++) {
+      if (!socket.write(part)) await Promise.race([once(socket, "drain").catch(() => undefined), closed]);
+    }
+    await closed;
+    expect(answer).toMatch(/^HTTP\/1\.1 4\d\d /);
+    // The bytes beyond 2 MiB are in buffers of the kernel.
+    expect(sent * part.length).toBeLessThan((parts * part.length) / 2);
   });
 });
 

@@ -37,7 +37,6 @@ export const durations: readonly DurationRow[] = [
   ["gateway/rest/event-stream.ts", "keepAliveMs", "15_000", "platform/waits.system.test.ts"],
   ["gateway/rest/event-stream.ts", "openingMs", "250", "short"],
   ["gateway/rest/raw-body.ts", "stillMs", "60_000", "platform/waits.system.test.ts"],
-  ["gateway/rest/fastify-server.ts", "lingerMs", "1_000", "gateway/waits.system.test.ts"],
   ["gateway/slow-bodies.ts", "lingerMs", "1_000", "gateway/waits.system.test.ts"],
   ["gateway/web/live/connection.ts", "times.firstRetry", "500", "short"],
   ["gateway/web/live/connection.ts", "times.lastRetry", "10_000", "pause"],
