@@ -39,7 +39,9 @@ export function createLimits(clock: Clock): Limits {
   const inForce = ({ overrides }: Entitlement): readonly Override[] =>
     overrides.length === 0 ? overrides : overrides.filter(({ expiresAt }) => Date.parse(expiresAt) > clock.now());
 
-  const of = (account: Entitlement): Tier => inForce(account).reduce(overridden, tiers.get(account.tier));
+  // A tier of a later release has the limits of the free one here.
+  const of = (account: Entitlement): Tier =>
+    inForce(account).reduce(overridden, tiers.find(account.tier) ?? tiers.get("free"));
 
   return {
     of,

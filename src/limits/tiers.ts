@@ -121,6 +121,8 @@ export type TierName = keyof typeof table;
 /** Registry of tiers without overrides. src/limits/limits.ts applies overrides. */
 export interface Tiers {
   readonly names: readonly TierName[];
+  find(name: string): Tier | undefined;
+  /** Throws for a tier of a later release, so that its name is not overwritten. */
   get(name: string): Tier;
 }
 
@@ -138,6 +140,7 @@ const byName = new Map<string, Tier>(names.map((name) => [name, { name, ...table
 
 export const tiers: Tiers = {
   names,
+  find: (name) => byName.get(name),
   get(name) {
     const tier = byName.get(name);
     if (!tier) throw new Error(`expected a known tier, got ${name}`);

@@ -26,10 +26,10 @@ export interface Grantor extends Required<GrantedRights> {
   readonly keyId: string | null;
 }
 
-const ranks: Readonly<Record<Role, number>> = { member: 0, admin: 1, owner: 2 };
+const ranks: Readonly<Record<string, number>> = { member: 0, admin: 1, owner: 2 } satisfies Record<Role, number>;
 
-/** Returns whether a role is above another. */
-export const isAbove = (role: Role, other: Role): boolean => ranks[role] > ranks[other];
+/** Returns whether a role is above another. A role of a later release is above all, so that it cannot be granted. */
+export const isAbove = (role: string, other: string): boolean => (ranks[role] ?? 3) > (ranks[other] ?? 0);
 
 /** Grant of a membership: all scopes of the role, from any address. */
 export const membershipAs = (role: Role): GrantedRights => ({ role, scopes: scopesOfRole(role), addresses: [] });
