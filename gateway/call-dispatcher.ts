@@ -12,9 +12,10 @@ import type { GatewayCall } from "./gateway-call.ts";
 import type { Peer } from "./peer.ts";
 import { createAddressBucket, createDocumentBucket, type DrawForDocument } from "./policies/address-bucket.ts";
 import { drawForNoMethod, identify } from "./policies/authentication.ts";
-import { converse, createStreamAllowances, relayed, type StreamInput } from "./policies/conversation.ts";
+import { converse, relayed, type StreamInput } from "./policies/conversation.ts";
 import { createIdempotencyPolicy } from "./policies/idempotency-policy.ts";
 import { assertEnforced, policiesOf } from "./policies/index.ts";
+import { type AwaitTurn, createMessageAllowances } from "./policies/message-allowance.ts";
 import { createOpenStreams, untilAborted } from "./policies/open-streams.ts";
 import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policies/policy.ts";
 import { drawForMessage, rateLimits, refundOwnBuckets } from "./policies/rate-limits.ts";
@@ -31,6 +32,8 @@ export interface CallDispatcher {
   drawForDocument: DrawForDocument;
   /** Runs all policies that need no message. Throws the failure of the first policy that refuses. */
   admit(call: GatewayCall): Promise<void>;
+  /** Waits before a message is parsed. The messages of bidirectional streams that are unread wait in `bidiStream`. */
+  readonly awaitTurn: AwaitTurn;
   /** Runs a unary method. Calls `request` here if it is a function, so that parse errors end the call. */
   unary(call: GatewayCall, request: Message | (() => Message)): Promise<Message>;
   /** Runs a server-streaming method: that of the call, or `served`, which streams the response of a unary method. */
@@ -101,7 +104,7 @@ export function createCallDispatcher(
   );
   const metrics = createCallMetrics(app);
   const streams = createOpenStreams(parts, app.metrics);
-  const withAllowance = createStreamAllowances();
+  const awaitTurn = createMessageAllowances(app.clock);
 
   function policiesFor(served: ServedMethod): MethodPolicies {
     const policies = policiesByMethod.get(served);
@@ -169,6 +172,7 @@ export function createCallDispatcher(
         throw thrown;
       }
     },
+    awaitTurn,
     async unary(call, request) {
       const { served } = call;
       try {
@@ -213,12 +217,14 @@ export function createCallDispatcher(
       return stream(call, () =>
         streams.run(call, (noMore) => {
           const read = untilAborted(requests, noMore);
+          const awaitTurnOf = (bytes: number) => awaitTurn(call, bytes);
           return served.rules.relay || served.rules.duplex
-            ? withAllowance(call.principal.accountId, (allowance) => relayed(call, served, read, allowance))
+            ? relayed(call, served, read, awaitTurnOf)
             : converse({
                 call,
                 served,
                 requests: read,
+                awaitTurn: awaitTurnOf,
                 async draw(tokens) {
                   buffers.assertRoom(call);
                   await drawForMessage(call, parts, tokens);

@@ -8,45 +8,6 @@ import { asFailure } from "../../src/platform/errors.ts";
 import { toProblem } from "../../src/platform/problem.ts";
 import { validate } from "../../src/platform/validation.ts";
 
-/** Limits of all relayed and duplex streams of an account on one gateway, per second and as a burst. */
-const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };
-
-/** Allowance of an account for its relayed and duplex streams. */
-interface StreamAllowance {
-  /** Counts a message. Returns the milliseconds to wait before the message is parsed. */
-  use(bytes: number): number;
-}
-
-/** Creates a function that runs a stream with an allowance, which all streams of an account share. */
-export function createStreamAllowances() {
-  const open = new Map<string, { readonly allowance: StreamAllowance; streams: number }>();
-  return async function* <T>(
-    accountId: string,
-    run: (allowance: StreamAllowance) => AsyncIterable<T>,
-  ): AsyncGenerator<T> {
-    const entry = open.get(accountId) ?? { allowance: createStreamAllowance(), streams: 0 };
-    entry.streams += 1;
-    open.set(accountId, entry);
-    try {
-      yield* run(entry.allowance);
-    } finally {
-      entry.streams -= 1;
-      if (entry.streams === 0) open.delete(accountId);
-    }
-  };
-}
-
-function createStreamAllowance(): StreamAllowance {
-  const messages = new Allowance(ofAccount.messages);
-  const bytes = new Allowance(ofAccount.bytes);
-  return {
-    use(size) {
-      const now = performance.now();
-      return Math.max(messages.use(1, now), bytes.use(size, now));
-    },
-  };
-}
-
 /** Responses that may wait for a slow client before its next message is read: 16 chunks of a capture are 4 MiB. */
 const ahead = 16;
 
@@ -93,6 +54,8 @@ interface Parties {
   readonly call: Call;
   readonly served: Extract<ServedMethod, { kind: "bidi_streaming" }>;
   readonly requests: AsyncIterable<StreamInput>;
+  /** Waits before an unparsed message is parsed. */
+  readonly awaitTurn: (bytes: number) => Promise<void> | undefined;
   /** Draws the tokens of a message before it is parsed. `rate-limited` is reported as the message's error. */
   readonly draw: (tokens: number) => Promise<void>;
   /** Throws if a message is invalid. The failure is reported as the message's error. */
@@ -105,15 +68,12 @@ export async function* relayed(
   call: Call,
   served: Parties["served"],
   requests: AsyncIterable<StreamInput>,
-  allowance: StreamAllowance,
+  awaitTurn: Parties["awaitTurn"],
 ): AsyncGenerator<Message> {
   const { input } = served.method;
-  const { duplex } = served.rules;
   // Messages that a transport relays unparsed are limited there, per connection.
-  const heldFor = (received: StreamInput): number =>
-    isUnread(received) ? allowance.use(received.bytes) : duplex ? allowance.use(0) : 0;
-  const messages = messagesOf(requests, heldFor, call.signal);
-  const all = duplex ? checked(messages, input, call.signal) : messages;
+  const messages = messagesOf(requests, awaitTurn);
+  const all = served.rules.duplex ? checked(messages, input, call.signal) : messages;
   const { value: first = create(input) } = await all.next();
   validate(input, first);
   const running = await served.run(call, first);
@@ -124,12 +84,10 @@ export async function* relayed(
 /** Yields the messages of a client, each parsed once the allowance of its account permits. */
 async function* messagesOf(
   requests: AsyncIterable<StreamInput>,
-  heldFor: (received: StreamInput) => number,
-  signal: AbortSignal,
+  awaitTurn: Parties["awaitTurn"],
 ): AsyncGenerator<Message, undefined> {
   for await (const received of requests) {
-    const waitMs = heldFor(received);
-    if (waitMs >= 1) await sleep(waitMs, signal);
+    if (isUnread(received)) await awaitTurn(received.bytes);
     const message = read(received);
     if (!message) return;
     if (isBroken(message)) throw message.broken;
@@ -162,7 +120,15 @@ async function* following(first: Message, rest: AsyncIterable<Message>): AsyncGe
  * order. The next message is read after the response to the previous one, so that the transport applies back-pressure.
  * A failed message is answered with an error under its `id`, and the stream continues.
  */
-export async function* converse({ call, served, requests, draw, check, errorsBase }: Parties): AsyncGenerator<Message> {
+export async function* converse({
+  call,
+  served,
+  requests,
+  awaitTurn,
+  draw,
+  check,
+  errorsBase,
+}: Parties): AsyncGenerator<Message> {
   const outbox = new BoundedQueue<Message>({ items: ahead });
   const over = new AbortController();
   const toMessage = (answer: Answer): Message => create(served.method.output, answer);
@@ -180,6 +146,7 @@ export async function* converse({ call, served, requests, draw, check, errorsBas
    */
   async function take(received: StreamInput): Promise<boolean> {
     const refusal = await draw(tokensOf(received)).then(() => undefined, asFailure);
+    if (isUnread(received)) await awaitTurn(received.bytes);
     const message = read(received);
     if (!message) return false;
     const thrown = refusal ?? (isBroken(message) ? message.broken : faultOf(message));

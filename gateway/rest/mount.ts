@@ -115,7 +115,10 @@ function mountRoute(
     },
     handler: async (request, reply) => {
       const call = callOf(request);
-      if (request.body instanceof Buffer) call.buffer?.set("body", request.body.length);
+      if (request.body instanceof Buffer) {
+        call.buffer?.set("body", request.body.length);
+        await transport.dispatcher.awaitTurn(call, request.body.length);
+      }
       // The router matches `/v1/sessions/` with an empty session id.
       if (Object.values(request.params as Record<string, string>).includes("")) {
         throw fail("not-found", {}, { detail: "no endpoint has this path: /docs lists all endpoints" });

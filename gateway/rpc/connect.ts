@@ -102,6 +102,7 @@ export function connectHandler(
       served,
       contentType: request.headers["content-type"] ?? "",
       hold: (bytes) => served.kind === "bidi_streaming" && call?.buffer?.set("message", bytes),
+      awaitTurn: (bytes) => call && transport.dispatcher.awaitTurn(call, bytes),
       toError: (excess) => toConnectError(failFields("bad-request", { message: excess }), peer.requestId),
     });
     handler({ ...universal, body })

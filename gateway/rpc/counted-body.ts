@@ -10,6 +10,8 @@ interface CountedBodyOptions {
   readonly contentType: string;
   /** Called with the number of bytes held of an unfinished stream message. */
   hold(bytes: number): void;
+  /** Waits before a message is parsed. */
+  awaitTurn(bytes: number): Promise<void> | undefined;
   /** Creates the error for a message with too many keys, elements or fields. */
   toError(excess: string): Error;
 }
@@ -20,11 +22,12 @@ type Body = AsyncIterable<Uint8Array>;
  * Yields the body of a Connect, gRPC-Web or gRPC request message by message. Each message is counted before Connect
  * parses it. A message above the size limit is passed on uncounted, and Connect refuses it.
  */
-export function countedBody(body: Body, { served, contentType, hold, toError }: CountedBodyOptions): Body {
+export function countedBody(body: Body, { served, contentType, hold, awaitTurn, toError }: CountedBodyOptions): Body {
   const longest = longestMessage(served);
   const bounds = boundsOf(served);
   const isJson = contentType.endsWith("json");
-  const count = (message: Buffer): void => {
+  const count = async (message: Buffer): Promise<void> => {
+    await awaitTurn(message.length);
     // Structural characters of JSON are single bytes in UTF-8.
     const excess = isJson
       ? keysBeyond(message.toString("latin1"), bounds)
@@ -35,7 +38,7 @@ export function countedBody(body: Body, { served, contentType, hold, toError }: 
   return inEnvelopes ? countedEnvelopes(body, longest, count, hold) : countedWhole(body, longest, count);
 }
 
-async function* countedWhole(body: Body, longest: number, count: (message: Buffer) => void): Body {
+async function* countedWhole(body: Body, longest: number, count: (message: Buffer) => Promise<void>): Body {
   const parts: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body) {
@@ -45,14 +48,14 @@ async function* countedWhole(body: Body, longest: number, count: (message: Buffe
   }
   if (parts.length === 0) return;
   const message = Buffer.concat(parts);
-  count(message);
+  await count(message);
   yield message;
 }
 
 async function* countedEnvelopes(
   body: Body,
   longest: number,
-  count: (message: Buffer) => void,
+  count: (message: Buffer) => Promise<void>,
   hold: (bytes: number) => void,
 ): Body {
   let parts: Uint8Array[] = [];
@@ -78,7 +81,7 @@ async function* countedEnvelopes(
       parts = [all];
       needed = prefixBytes + length;
       if (size < needed) break;
-      count(all.subarray(prefixBytes, needed));
+      await count(all.subarray(prefixBytes, needed));
       yield all.subarray(0, needed);
       parts = [all.subarray(needed)];
       size -= needed;

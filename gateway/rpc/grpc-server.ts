@@ -124,15 +124,17 @@ function handlerOf(
   const reader = (bytes: unknown) => () => readMessage(method.input, asBytes(bytes), bodyBounds);
   switch (kind) {
     case "unary":
-      return grpcHandler[kind](
-        ({ metadata }, request) => dispatcher.unary(callOf(metadata), reader(request)),
-        toStatus,
-      );
+      return grpcHandler[kind](async ({ metadata }, request) => {
+        const call = callOf(metadata);
+        await dispatcher.awaitTurn(call, asBytes(request).length);
+        return dispatcher.unary(call, reader(request));
+      }, toStatus);
     case "server_streaming":
-      return grpcHandler[kind](
-        ({ metadata }, request) => dispatcher.serverStream(callOf(metadata), reader(request)),
-        toStatus,
-      );
+      return grpcHandler[kind](async function* ({ metadata }, request) {
+        const call = callOf(metadata);
+        await dispatcher.awaitTurn(call, asBytes(request).length);
+        yield* dispatcher.serverStream(call, reader(request));
+      }, toStatus);
     case "bidi_streaming":
       return grpcHandler[kind](
         ({ metadata }, requests) => dispatcher.bidiStream(callOf(metadata), unread(requests, method.input)),

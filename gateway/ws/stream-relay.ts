@@ -16,9 +16,9 @@ import { closeClientFault, closeComeBack, frameBytes, send } from "./stream.ts";
 const chunkBytes = 256 * 1024;
 const ahead = { items: 64, weight: 8 * chunkBytes, weigh: ({ data }: RelayPart) => data.length };
 
-/** Rate and burst of a client. Further messages wait. The browser's messages have the same limits. */
+/** Rate and burst of a client. Further messages wait. A worker parses them, at about 20 ms per MiB. */
 const messagesPerSecond = 5_000;
-const bytesPerSecond = 32 * 2 ** 20;
+const bytesPerSecond = 8 * 2 ** 20;
 
 const closeDone = 1000;
 const closeNoText = 1003;

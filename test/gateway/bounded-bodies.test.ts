@@ -1,6 +1,12 @@
 import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CreateProfileRequestSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
+import { sleep } from "../../src/platform/bounded-wait.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import { envelope } from "../hostile-bytes/bytes.ts";
 import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 
 let gateway: TestGateway;
@@ -31,6 +37,68 @@ describe("a REST body", () => {
 
   test("with 5,000 keys is accepted", async () => {
     expect((await post("/v1/recipes", objectOf(5_000))).detail).toMatch(/k0: is not a known field/);
+  });
+});
+
+describe("messages of 1 MiB wait for the allowance of their account", () => {
+  // Below the limit of 1 MiB, with its envelope.
+  const name = "x".repeat(1_000 * kibibyte);
+  const json = JSON.stringify({ name });
+  const binary = Buffer.from(toBinary(CreateProfileRequestSchema, create(CreateProfileRequestSchema, { name })));
+  const path = "/pilothouse.v1.ProfileService/Create";
+  const doors: readonly [door: string, send: (to: TestGateway, authorization: string) => Promise<unknown>][] = [
+    ["REST", (to, authorization) => send(to, "/v1/profiles", "application/json", json, authorization)],
+    ["Connect", (to, authorization) => send(to, path, "application/proto", binary, authorization)],
+    [
+      "a Connect stream",
+      (to, authorization) => send(to, path, "application/grpc-web", envelope(0, binary), authorization),
+    ],
+    ["GRPC_PORT", (to, authorization) => callGrpc(to, path, binary, authorization)],
+  ];
+
+  async function send(
+    { url }: TestGateway,
+    to: string,
+    type: string,
+    body: string | Buffer,
+    authorization: string,
+  ): Promise<unknown> {
+    const response = await fetch(`${url}${to}`, {
+      method: "POST",
+      headers: { "content-type": type, authorization },
+      body: typeof body === "string" ? body : new Uint8Array(body),
+    });
+    return response.arrayBuffer();
+  }
+
+  async function callGrpc(
+    { grpcAddress }: TestGateway,
+    method: string,
+    message: Buffer,
+    authorization: string,
+  ): Promise<void> {
+    const session = connectHttp2(`http://${grpcAddress}`);
+    const headers = { ":method": "POST", "content-type": "application/grpc", te: "trailers", authorization };
+    const stream = session.request({ ...headers, ":path": method });
+    stream.resume().end(envelope(0, message));
+    await once(stream, "close");
+    session.close();
+  }
+
+  test.each(doors)("%s", async (_, sendLarge) => {
+    const waits: number[] = [];
+    const clock: Partial<Clock> = {
+      monotonic: () => 1_000_000,
+      sleep(milliseconds, signal) {
+        waits.push(Math.round(milliseconds));
+        return sleep(milliseconds, signal);
+      },
+    };
+    await using still = await startTestGateway({}, { clock });
+    const key = await still.addAccount();
+    await Promise.all(Array.from({ length: 6 }, () => sendLarge(still, `Bearer ${key}`)));
+    // While the clock stands still, the allowance of 4 MiB is not renewed.
+    expect(waits.filter((wait) => wait > 0 && wait % 10 !== 0)).toEqual([221, 465]);
   });
 });
 

@@ -4,6 +4,7 @@ import { scopesOfRole } from "../../src/identity/api-keys/scopes.ts";
 import type { Role } from "../../src/kernel/role.ts";
 import { createLimits } from "../../src/limits/limits.ts";
 import { tiers } from "../../src/limits/tiers.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 
 // A later release may store names that this release does not know.
 const unknown = "auditor" as Role;

@@ -508,7 +508,15 @@ function drive(
   const draw = async (): Promise<void> => undefined;
   const check = (message: Message): void => validate(DriveRequestSchema, message);
   // Restores the types of a served method's messages.
-  return converse({ call, served, requests, draw, check, errorsBase: "" }) as AsyncIterable<DriveResponse>;
+  return converse({
+    call,
+    served,
+    requests,
+    awaitTurn: () => undefined,
+    draw,
+    check,
+    errorsBase: "",
+  }) as AsyncIterable<DriveResponse>;
 }
 
 /** Reads a stream to its end; `begun` resolves with its first item. */

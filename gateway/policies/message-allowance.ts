@@ -1,0 +1,37 @@
+import { Allowance } from "../../src/platform/allowance.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import { IdleMap } from "../../src/platform/idle-map.ts";
+import type { GatewayCall } from "../gateway-call.ts";
+
+/**
+ * Limits of all messages that a gateway parses for an account, per second and as a burst. Parsing takes up to 20 ms of
+ * the event loop per MiB, so an account can occupy at most a tenth of it.
+ */
+const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };
+
+/** Shorter messages do not wait for longer ones. */
+const smallBytes = 16 * 1024;
+
+/** Milliseconds without a message after which an account is forgotten: longer than any wait for bytes held by a gateway. */
+const idleMs = 120_000;
+
+/** Waits until the account of a call may have a message of this size parsed. Returns undefined if there is no wait. */
+export type AwaitTurn = (call: GatewayCall, bytes: number) => Promise<void> | undefined;
+
+/** Creates the function that waits for the allowance of an account, which all its calls share. */
+export function createMessageAllowances(clock: Clock): AwaitTurn {
+  const known = new IdleMap<string, { readonly messages: Allowance; readonly bytes: Allowance }>(idleMs, { clock });
+  return ({ accountId, signal }, size) => {
+    // Messages of clients without a key have at most 16 KiB, and draw from the bucket of their address.
+    if (accountId === undefined) return undefined;
+    let account = known.get(accountId);
+    if (!account) {
+      account = { messages: new Allowance(ofAccount.messages), bytes: new Allowance(ofAccount.bytes) };
+      known.set(accountId, account);
+    }
+    const now = clock.monotonic();
+    const byteWaitMs = size < smallBytes ? 0 : account.bytes.use(size, now);
+    const waitMs = Math.max(account.messages.use(1, now), byteWaitMs);
+    return waitMs < 1 ? undefined : clock.sleep(waitMs, signal);
+  };
+}

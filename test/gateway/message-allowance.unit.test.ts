@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import type { GatewayCall } from "../../gateway/gateway-call.ts";
+import { createMessageAllowances } from "../../gateway/policies/message-allowance.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+
+const mebibyte = 2 ** 20;
+
+const callOf = (accountId: string | undefined, signal = AbortSignal.timeout(60_000)): GatewayCall =>
+  ({ accountId, signal }) as GatewayCall;
+
+test("an account may send 4 MiB at once, then waits, and delays nobody else", async () => {
+  const awaitTurn = createMessageAllowances(systemClock);
+  const over = new AbortController();
+  const one = callOf("acc_1", over.signal);
+  for (let sent = 0; sent < 4; sent++) expect(awaitTurn(one, mebibyte)).toBeUndefined();
+  const waiting = awaitTurn(one, mebibyte);
+  expect(waiting).toBeInstanceOf(Promise);
+  expect(awaitTurn(one, 16 * 1024 - 1)).toBeUndefined();
+  expect(awaitTurn(callOf("acc_2"), mebibyte)).toBeUndefined();
+  expect(awaitTurn(callOf(undefined), mebibyte)).toBeUndefined();
+  over.abort();
+  await waiting;
+});
