@@ -47,11 +47,12 @@ test("captures a tab that navigated to another site while its capture began", as
       });
     }`;
     await page.session.send("Runtime.evaluate", { expression: hold });
-    const failed = capture.ask("offer", shown).catch(String);
+    const outcome = capture.ask("offer", shown).then(({ sdp }) => sdp, String);
     await page.session.send("Runtime.evaluate", { expression: "asked", awaitPromise: true });
     await go(site.url("/plain.html").replace("127.0.0.1", "localhost"));
     await page.session.send("Runtime.evaluate", { expression: "goOn()" });
-    expect(await failed).toMatch(/AbortError|NotReadableError/);
+    // Chromium rarely captures the new document at once.
+    expect(await outcome).toMatch(/AbortError|NotReadableError|VP8/);
   }
 
   const offered = async () => {
