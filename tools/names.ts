@@ -31,7 +31,7 @@ function check(
   for (const [key, paths] of [...shared].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (paths.size === 1 || key in reasons) continue;
     process.exitCode = 1;
-    console.error(`${key}: expected one ${what}, got ${[...paths].join(", ")}: rename all but one`);
+    console.error(`${key}: expected one ${what}, got ${[...paths].sort().join(", ")}: rename all but one`);
   }
   for (const key of Object.keys(reasons)) {
     if ((shared.get(key)?.size ?? 0) > 1) continue;

@@ -100,6 +100,12 @@ const violations: Violation[] = [
       "limiter.ts: expected one file, got src/platform/limiter.ts, workers/planted/limiter.ts: rename all but one",
   },
   {
+    step: "names",
+    file: "workers/planted-word.ts",
+    text: "const wish = 1;\nexport const planted = wish;\n",
+    complaint: "workers/planted-word.ts: wish: expected options or request, got wish",
+  },
+  {
     step: "proto_lint",
     file: "proto/planted/v1/planted.proto",
     text: 'syntax = "proto3";\npackage planted.v1;\nmessage Planted {\n  string badName = 1;\n}\n',
