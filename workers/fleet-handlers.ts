@@ -155,6 +155,10 @@ function makeHandlers(
       if (context) sessions.destroy(context);
       return create(EmptySchema);
     },
+    setTimeouts: onSession(fleetCommands.setTimeouts, async (session, { request }) => {
+      session.setTimeouts(request);
+      return create(EmptySchema);
+    }),
     watch: onSession(fleetCommands.watch, (session, { caller }) => session.watch(caller)),
     putFile: async ({ signal: caller }, commands) => {
       const upload = await openUpload(commands);

@@ -43,6 +43,7 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
     create: (call, request) => sessions.launch(call, request),
     list,
     get: async (call, { id }) => toSessionMessage(await sessions.find(call, id)),
+    update: (call, request) => sessions.update(call, request),
     navigate,
     interact,
     wait,

@@ -20,6 +20,7 @@ import { planSession } from "./launch/session-plan.ts";
 import { type EndCause, endSession } from "./session-end.ts";
 import { createSessionEvents, type SessionEvents } from "./session-events.ts";
 import { isEnded } from "./session-states.ts";
+import { createSessionUpdate, type UpdateSession } from "./session-update.ts";
 import { findNamed, findSession, provisionWithin, type SessionRow } from "./store.ts";
 
 export interface SessionsParts extends SessionLaunchParts {
@@ -53,6 +54,7 @@ export interface Sessions extends SessionCommands {
   readonly files: FileCommands;
   /** Follows the events of a session until the session ends. */
   readonly follow: SessionEvents;
+  readonly update: UpdateSession;
   /** Ends sessions whose accounts have no minutes left. */
   readonly quotaJob: RepeatedTask;
   /** Ends a session and its browser. Throws `not-found`, or `session-destroyed` if the session had already ended. */
@@ -96,6 +98,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     ...createSessionCommands(workerCommands, parts),
     files: createFileCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
+    update: createSessionUpdate(parts, workerCommands),
     quotaJob: parts.quota.job,
     async launch(caller, request, allowedDomains = [], connection = undefined) {
       const plan = planSession(request, await limitsFor(caller, request));

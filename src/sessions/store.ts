@@ -102,6 +102,35 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
     .executeTakeFirstOrThrow();
 }
 
+/** Changes of a client to a running session. */
+export interface SessionChanges {
+  readonly timeoutSeconds?: number | undefined;
+  readonly idleTimeoutSeconds?: number | undefined;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** Changes a locked session. Returns it with the milliseconds until it expires. */
+export async function updateSession(
+  tx: Tx,
+  id: string,
+  { timeoutSeconds, idleTimeoutSeconds, labels }: SessionChanges,
+): Promise<SessionRow & { readonly remainingMs: number }> {
+  return tx.sql
+    .updateTable("sessions")
+    .set({
+      ...(timeoutSeconds !== undefined && {
+        expires_at: sql<Date>`live_at + ${timeoutSeconds} * interval '1 second'`,
+      }),
+      ...(idleTimeoutSeconds !== undefined && { idle_timeout_seconds: idleTimeoutSeconds }),
+      ...(labels && { labels: JSON.stringify(labels) }),
+      timeouts_number: sql<number>`timeouts_number + 1`,
+    })
+    .where("id", "=", id)
+    .returningAll()
+    .returning(sql<number>`ceil(extract(epoch from expires_at - app_now()) * 1000)::float`.as("remainingMs"))
+    .executeTakeFirstOrThrow();
+}
+
 /**
  * Moves a session that is being launched to another worker; undefined if the session has ended or was moved meanwhile.
  */

@@ -40,6 +40,8 @@ export interface SessionsTable {
   agent_session_id: ColumnType<string | null, undefined, string | null>;
   /** Name of a session that a connecting client created. Unique among the running sessions of the account. */
   connect_name: ColumnType<string | null, string | null, never>;
+  /** Number of changes of the session by clients. */
+  timeouts_number: Generated<number>;
   /** Tier of the account at creation; its limits apply to the session. */
   tier: ColumnType<string, string, never>;
   /** Whether a slot of the worker is taken: from placement until the worker no longer has the session. */
@@ -143,6 +145,7 @@ export const sessionMigrations: Migrations = {
     )`,
     "create index connect_tickets_created on connect_tickets (created_at)",
   ],
+  "120-session-timeouts": ["alter table sessions add column timeouts_number integer not null default 0"],
 };
 
 declare module "../platform/postgres/schema.ts" {

@@ -198,6 +198,7 @@ export class FakeWorker {
           if (viewer) yield create(JoinResponseSchema, { hello: { viewer, media: "frames" } });
       },
       setControl: async () => create(EmptySchema),
+      setTimeouts: async () => create(EmptySchema),
       sendInput: async (_call, command) => {
         const { event, events } = requestOf(fleetCommands.sendInput, command);
         return create(SendInputResponseSchema, { accepted: event ? 1 : events.length });

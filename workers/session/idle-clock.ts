@@ -1,6 +1,6 @@
 /** Calls `onIdle` after the idle timeout without a command. Running commands count as activity. */
 export class IdleClock {
-  readonly #idleMs: number;
+  #idleMs: number;
   readonly #onIdle: () => void;
   #active = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -32,6 +32,13 @@ export class IdleClock {
   /** Restarts the idle timeout. */
   touch(): void {
     if (this.#active === 0) this.#timer?.refresh();
+  }
+
+  /** Changes the idle timeout, and restarts it. */
+  set(idleMs: number): void {
+    this.#idleMs = idleMs;
+    clearTimeout(this.#timer);
+    if (this.#active === 0) this.#arm();
   }
 
   stop(): void {

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { CommandContext, ProxyCdpRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { CommandContext, ProxyCdpRequest, TimeoutsRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import type { JoinResponse, LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import {
@@ -68,7 +68,9 @@ export class Session {
   /** Runs while no CDP client is connected; undefined if the session does not end with its clients. */
   readonly #clientClock: IdleClock | undefined;
   readonly #pause: ChallengePause;
-  readonly #expiry: NodeJS.Timeout;
+  #expiry: NodeJS.Timeout;
+  /** Number of the last change of timeouts. */
+  #timeoutsNumber = 0;
   readonly #ended = new AbortController();
   readonly #inputQueue: WorkerInputQueue;
   readonly #control: SessionControl;
@@ -82,10 +84,7 @@ export class Session {
     this.#idleClock = new IdleClock(options.idleTimeoutMs, () =>
       this.#endByItself(SessionEndedReason.IDLE, "no command came for the idle time"),
     );
-    this.#expiry = setTimeout(
-      () => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"),
-      options.lifetimeMs,
-    );
+    this.#expiry = this.#expireAfter(options.lifetimeMs);
     this.#clientClock = options.endsWithClients
       ? new IdleClock(withoutClientsMs, () => this.#endAfterClients("its last client did not come back"))
       : undefined;
@@ -235,12 +234,27 @@ export class Session {
     await this.#control.quiet;
   }
 
+  /** Changes timeouts, unless a later change arrived before. */
+  setTimeouts({ number, remainingMs, idleTimeoutSeconds }: TimeoutsRequest): void {
+    this.#ended.signal.throwIfAborted();
+    if (number <= this.#timeoutsNumber) return;
+    this.#timeoutsNumber = number;
+    if (idleTimeoutSeconds !== undefined) this.#idleClock.set(idleTimeoutSeconds * 1_000);
+    if (remainingMs === undefined) return;
+    clearTimeout(this.#expiry);
+    this.#expiry = this.#expireAfter(remainingMs);
+  }
+
   /** Ends the session. Running and queued commands fail immediately. Resolves when the browser is disposed of. */
   async end(reason: SessionEndedReason): Promise<void> {
     this.#close(endedFailure(reason), endedFailure(reason));
     // Lets the response to a destroy be sent first, because the teardown blocks the worker for 20 ms.
     await setImmediate();
     await this.#browser.dispose();
+  }
+
+  #expireAfter(milliseconds: number): NodeJS.Timeout {
+    return setTimeout(() => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"), milliseconds);
   }
 
   #endAfterClients(detail: string): void {

@@ -8,6 +8,7 @@ import {
   LaunchRequestSchema,
   StepPictureRequestSchema,
   TakeProfileRequestSchema,
+  TimeoutsRequestSchema,
   WorkerService,
 } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SendInputRequestSchema } from "../../gen/pilothouse/v1/agent_input_pb.ts";
@@ -44,6 +45,7 @@ export const fleetCommands = {
   getState: { method: method.getState, request: GetSessionStateRequestSchema },
   getStepPicture: { method: method.getStepPicture, request: StepPictureRequestSchema },
   destroy: { method: method.destroy, request: EmptySchema },
+  setTimeouts: { method: method.setTimeouts, request: TimeoutsRequestSchema },
   watch: { method: method.watch, request: EmptySchema },
   setControl: { method: method.setControl, request: EmptySchema },
   sendInput: { method: method.sendInput, request: SendInputRequestSchema },

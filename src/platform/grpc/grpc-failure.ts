@@ -49,6 +49,11 @@ export function statusToFailure(error: unknown): Failure {
     const detail = "the worker does not answer: try again in a moment";
     return fail("capacity-unavailable", {}, { detail, retryAfter: 1, cause: error });
   }
+  if (error.code === status.UNIMPLEMENTED) {
+    // No cause: the worker answered, so the connection is intact.
+    const detail = "the session runs on a worker of the previous release, which cannot do this: create a new session";
+    return fail("driver-not-integrated", {}, { detail });
+  }
   return asFailure(error);
 }
 

@@ -75,6 +75,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "SessionService.Create": ["sessions:write"],
   "SessionService.List": ["sessions:read"],
   "SessionService.Get": ["sessions:read"],
+  "SessionService.Update": ["sessions:write"],
   "SessionService.Navigate": ["sessions:write"],
   "SessionService.Interact": ["sessions:write"],
   "SessionService.Wait": ["sessions:write"],
