@@ -9,6 +9,7 @@ import {
   SessionStatus,
 } from "../gen/pilothouse/v1/session_pb.ts";
 import { storedNames } from "../platform/rest-json/field-names.ts";
+import { shownOptions } from "./session-options.ts";
 import type { SessionRow } from "./store.ts";
 
 /** Converts statuses between rows and messages; unspecified becomes undefined. */
@@ -34,6 +35,7 @@ export function toSessionMessage(row: SessionRow): Session {
     ...(row.pause_reason !== null && { pauseReason: row.pause_reason }),
     ...(row.locale !== null && { locale: row.locale }),
     ...(row.timezone !== null && { timezone: row.timezone }),
+    ...shownOptions(row.options),
     ...proxyOf(row),
     ...viewportOf(row),
   });

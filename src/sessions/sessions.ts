@@ -33,16 +33,8 @@ export interface SessionsParts extends SessionLaunchParts {
 
 /** Sessions of all accounts, as used by SessionService and other features. */
 export interface Sessions extends SessionCommands {
-  /**
-   * Launches a session, and resolves when it is live. Its pages may reach only `allowedDomains`, or all hosts if the
-   * list is empty.
-   */
-  launch(
-    caller: SessionMaker,
-    request: CreateSessionRequest,
-    allowedDomains?: readonly string[],
-    connection?: ConnectionPlan,
-  ): Promise<Session>;
+  /** Launches a session, and resolves when it is live. */
+  launch(caller: SessionMaker, request: CreateSessionRequest, connection?: ConnectionPlan): Promise<Session>;
   /** Returns the live session that a connecting client named; undefined if there is none. Awaits its launch. */
   findNamed(caller: SessionCaller, name: string): Promise<string | undefined>;
   /** Returns a running session. Throws `not-found`, or `session-destroyed` with the reason of the end. */
@@ -100,9 +92,9 @@ export function createSessions(parts: SessionsParts): Sessions {
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     update: createSessionUpdate(parts, workerCommands),
     quotaJob: parts.quota.job,
-    async launch(caller, request, allowedDomains = [], connection = undefined) {
+    async launch(caller, request, connection) {
       const plan = planSession(request, await limitsFor(caller, request));
-      return launch({ caller, plan, allowedDomains, connection });
+      return launch({ caller, plan, connection });
     },
     async findNamed({ principal: { accountId } }, name) {
       const id = await findNamed(db, accountId, name);

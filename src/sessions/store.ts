@@ -8,7 +8,7 @@ import {
   type StoredSessionStatus,
   transitions,
 } from "./session-states.ts";
-import type { SessionsTable } from "./tables.ts";
+import type { SessionsTable, StoredOptions } from "./tables.ts";
 
 export type SessionRow = Selectable<SessionsTable>;
 
@@ -28,6 +28,7 @@ export interface NewSession {
   readonly timezone: string | undefined;
   readonly viewport: { readonly width: number; readonly height: number; readonly deviceScaleFactor: number };
   readonly labels: Readonly<Record<string, string>>;
+  readonly options: StoredOptions;
   readonly idleTimeoutSeconds: number;
   readonly timeoutSeconds: number;
   readonly tier: string;
@@ -88,6 +89,7 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
       viewport_height: session.viewport.height,
       viewport_scale: session.viewport.deviceScaleFactor,
       labels: JSON.stringify(session.labels),
+      options: JSON.stringify(session.options),
       idle_timeout_seconds: session.idleTimeoutSeconds,
       created_at: rightNow(),
       expires_at: fromNow(session.timeoutSeconds * 1_000),

@@ -2,6 +2,11 @@ import type { ColumnType, Generated, JSONColumnType } from "kysely";
 import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
 
+/** Further options of a session. Absent ones have their defaults. */
+export interface StoredOptions {
+  readonly allowed_domains?: readonly string[];
+}
+
 /** Browser sessions, both running and ended. */
 export interface SessionsTable {
   id: string;
@@ -18,6 +23,7 @@ export interface SessionsTable {
   viewport_height: number | null;
   viewport_scale: number | null;
   labels: JSONColumnType<Record<string, string>, string, string>;
+  options: JSONColumnType<StoredOptions, string | undefined, never>;
   idle_timeout_seconds: number;
   created_at: Stamp;
   live_at: Date | null;
@@ -146,6 +152,7 @@ export const sessionMigrations: Migrations = {
     "create index connect_tickets_created on connect_tickets (created_at)",
   ],
   "120-session-timeouts": ["alter table sessions add column timeouts_number integer not null default 0"],
+  "121-session-options": ["alter table sessions add column options jsonb not null default '{}'"],
 };
 
 declare module "../platform/postgres/schema.ts" {

@@ -150,8 +150,8 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
         return made;
       },
     };
-    const browser = create(CreateSessionRequestSchema, { ...browserOf(request), runtime });
-    await sessions.launch(maker, browser, allowedDomains);
+    const hosts = { allowedDomains: [...allowedDomains] };
+    await sessions.launch(maker, create(CreateSessionRequestSchema, { ...browserOf(request), ...hosts, runtime }));
     if (!answer) throw new Error("a session was launched and not committed");
     return answer;
   }

@@ -135,7 +135,7 @@ async function launch(
     audit: (tx, entry) => void audit.append(tx, { ...entry, action: "session.create", call }),
   };
   const connection = { name: options.name, endsWithClients: !options.keepAlive };
-  const { id } = await sessions.launch(maker, toCreateRequest(options), [], connection);
+  const { id } = await sessions.launch(maker, toCreateRequest(options), connection);
   if (!call.signal.aborted) return id;
   await sessions.end(caller, id, { reason: "destroyed" });
   throw fail("session-timeout", {}, { detail: "the client went away while its session was launched" });

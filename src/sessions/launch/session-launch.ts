@@ -21,6 +21,7 @@ import { brokeOnTheWay, commandContext } from "../commands/worker-commands.ts";
 import { sessionGone } from "../ended-session.ts";
 import { endSession, type SessionEndParts } from "../session-end.ts";
 import { toSessionMessage } from "../session-message.ts";
+import { toStoredOptions } from "../session-options.ts";
 import type { SessionQuota } from "../session-quota.ts";
 import { endings } from "../session-states.ts";
 import {
@@ -71,8 +72,6 @@ export interface SessionLaunchParts extends SessionEndParts {
 export interface LaunchOrder {
   readonly caller: SessionMaker;
   readonly plan: SessionPlan;
-  /** The only hosts that the session's pages may reach; empty allows all. */
-  readonly allowedDomains: readonly string[];
   /** Set if a connecting client creates the session. */
   readonly connection?: ConnectionPlan | undefined;
 }
@@ -128,6 +127,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       }
       await quota.admit(tx, accountId, account);
       const { profileId, locale, timezone, labels } = plan.request;
+      const options = toStoredOptions(plan.request);
       const { runtime } = plan.browser;
       const request = { accountId, tier, runtime };
       const profile = profileId === undefined ? undefined : await reserveProfile(tx, { profileId, ...request });
@@ -137,7 +137,8 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       if (placement.kind !== "placed") return placement.kind;
       const { viewport, timeoutSeconds } = plan;
       const chosen = { id, accountId, tier: tier.name, profileId, locale, timezone, labels, viewport, timeoutSeconds };
-      const row = await insertSession(tx, { ...plan.browser, ...chosen, connectName, workerId: placement.worker.id });
+      const kept = { ...chosen, options, connectName, workerId: placement.worker.id };
+      const row = await insertSession(tx, { ...plan.browser, ...kept });
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {
         const use = { session_id: id, profile_id: profileId, account_id: accountId, version: String(profileVersion) };
@@ -200,7 +201,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
-  async function runCreate({ caller, plan, allowedDomains, connection }: LaunchOrder, placed: Placed): Promise<void> {
+  async function runCreate({ caller, plan, connection }: LaunchOrder, placed: Placed): Promise<void> {
     const { row, worker, profileVersion } = placed;
     const attemptEnds = performance.now() + times.attempt;
     const link = channels.to(worker);
@@ -220,7 +221,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       lifetimeMs: Math.max(1, Math.round(plan.timeoutSeconds * 1_000 - (now - placed.placedAt))),
       egressAllow: [...parts.egressAllow],
       proxyCheck: parts.proxyCheck,
-      allowedDomains: [...allowedDomains],
+      allowedDomains: plan.request.allowedDomains,
       endsWithClients: connection?.endsWithClients ?? false,
     });
     const options = { metadata: link.metadata, timeoutMs: timeoutMs + times.margin };

@@ -15,7 +15,8 @@ import {
   findArchetype,
   isDesktop,
 } from "../../platform/browsers/archetypes.ts";
-import { failFields } from "../../platform/errors.ts";
+import { failFaults, failFields } from "../../platform/errors.ts";
+import { domainFaults } from "../../platform/outgoing/domain-list.ts";
 
 /** A validated create request with its defaults. */
 export interface SessionPlan {
@@ -120,6 +121,8 @@ export function planSession(request: CreateSessionRequest, tier: Tier): SessionP
   const archetype = findArchetype(request.archetype ?? defaultDevice.archetype);
   const faults = findFaults(request, archetype, tier);
   if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
+  const hostFaults = domainFaults(request.allowedDomains);
+  if (hostFaults.length > 0) throw failFaults("validation-failed", hostFaults);
   const viewport = planViewport(archetype, request.viewport);
   const { runtime = defaultRuntime, idleTimeoutSeconds = defaultIdleTimeoutSeconds, profileId } = request;
   const chosen = request.timezone === undefined ? undefined : canonicalTimezone(request.timezone);
