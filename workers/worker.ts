@@ -13,6 +13,7 @@ import type { WorkerConfig } from "./base/config.ts";
 import { Reports } from "./base/reports.ts";
 import { probeRuntimes } from "./base/runtimes.ts";
 import { drain } from "./drain.ts";
+import { type BlockLists, readBlockLists } from "./egress/block-lists.ts";
 import { MediaServer } from "./egress/media-server.ts";
 import { ControlCaller } from "./fleet/control-caller.ts";
 import { ControlRound } from "./fleet/control-round.ts";
@@ -90,9 +91,11 @@ interface Ground {
   readonly mediaServer: MediaServer | undefined;
   readonly profiles: ProfileStore;
   readonly reports: Reports;
+  readonly blockLists: BlockLists;
 }
 
 async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
+  const blockLists = await readBlockLists(config.blockLists);
   const executables = findBrowsers({ env, dataDirectory: config.dataDir, platform: process.platform, disk: realDisk });
   const runtimes = await probeRuntimes(executables);
   if (runtimes.size === 0) throw new Error("no browser is installed: set HEADLESS_SHELL_PATH or CHROMIUM_PATH");
@@ -118,7 +121,7 @@ async function layGround({ config, env, log }: WorkerOptions): Promise<Ground> {
   for (const path of [config.dataDir, storage]) await makePassableDirectory(path);
   await profiles.start();
   await slots.start();
-  return { runtimes, slots, mediaServer, profiles, reports: new Reports() };
+  return { runtimes, slots, mediaServer, profiles, reports: new Reports(), blockLists };
 }
 
 /** Tests a browser before the worker registers. A worker without sandboxed browsers must not accept sessions. */
@@ -137,7 +140,7 @@ async function probeBrowsers(browsers: BrowserPool, slots: SlotPool): Promise<vo
 
 /** Creates the session table. Calls `onRoom` when a full worker can accept sessions. */
 function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: () => void) {
-  const { runtimes, slots, mediaServer, profiles, reports } = ground;
+  const { runtimes, slots, mediaServer, profiles, reports, blockLists } = ground;
   const metrics = createWorkerMetrics({
     sessions: () => sessions,
     browsers: () => browsers,
@@ -165,6 +168,7 @@ function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: ()
     log,
     watchdog,
     profiles,
+    blockLists,
     onRoom,
     onEvent: (placement, event) => {
       metrics.count(event);

@@ -1,3 +1,4 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { ColumnType, Generated, JSONColumnType } from "kysely";
 import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
@@ -5,6 +6,8 @@ import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts
 /** Further options of a session. Absent ones have their defaults. */
 export interface StoredOptions {
   readonly allowed_domains?: readonly string[];
+  /** In the JSON of its message. */
+  readonly block?: JsonObject;
 }
 
 /** Browser sessions, both running and ended. */

@@ -75,7 +75,7 @@ function open(answers?: Parameters<typeof scriptPage>[0]) {
 
 /** Navigates a page; `replace` is called when its renderer counts as hung. */
 function navigateHung({ sessionPage, progress }: Scene, replace: () => void): void {
-  const relay = { wasRefused: () => false, failureOf: () => undefined, isOutside: () => false };
+  const relay = { wasRefused: () => false, failureOf: () => undefined, whyRefused: () => "private" as const };
   const pages = { replace } as unknown as PageRegistry;
   const downloads = { nameSince: () => Promise.resolve(undefined) };
   navigate({ sessionPage, progress, pages, relay, downloads, showRemedy: false }, toB).catch(() => undefined);

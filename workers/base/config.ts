@@ -2,12 +2,13 @@ import { isIP } from "node:net";
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import { dataDirectory } from "../../src/platform/data-directory.ts";
-import { ConfigError, type Environment, readerOf } from "../../src/platform/environment.ts";
+import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "../../src/platform/environment.ts";
 import { type FleetTlsFiles, readFleetTls } from "../../src/platform/grpc/fleet-tls.ts";
 import { type IsolationConfig, readIsolation } from "../../src/platform/isolation.ts";
 import { type LogLevel, logLevels } from "../../src/platform/log.ts";
 import { isAddressException } from "../../src/platform/outgoing/address-rules.ts";
 import { readWorkerToken } from "../../src/platform/worker-token-file.ts";
+import type { BlockListFile } from "../egress/block-lists.ts";
 
 /** Memory planned per session: half of the session's limit. */
 const sessionBytes = 1024 ** 3;
@@ -36,6 +37,8 @@ export interface WorkerConfig extends IsolationConfig {
   readonly scratch: string | undefined;
   /** CIDRs or `host:port` of private targets that pages may reach. */
   readonly egressAllow: readonly string[];
+  /** Lists of hosts that sessions may block. */
+  readonly blockLists: readonly BlockListFile[];
   /** LiveKit server for video, if any. */
   readonly livekitUrl: string | undefined;
   /** Seconds for which sessions may continue after the worker was asked to stop. */
@@ -72,6 +75,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     fleetTls: readFleetTls(read),
     scratch: readDirectory(env, "SCRATCH_DIR"),
     egressAllow: read.list("EGRESS_ALLOW", "CIDRs and host:port", isAddressException),
+    blockLists: readBlockListFiles(read),
     ...readIsolation(read),
     livekitUrl: read.url("LIVEKIT_URL", ["ws:", "wss:"]),
     // By default, an embedded worker does not drain, so that Ctrl-C ends `npm start` at once.
@@ -88,6 +92,19 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
 function defaultSlots(cores = availableParallelism(), memory = totalmem()): number {
   const carried = Math.min(cores * sessionsPerCore, Math.floor(memory / sessionBytes));
   return Math.min(Math.max(carried, 1), maxSlots);
+}
+
+/** `kind=path` of a list. */
+const blockListItem = /^(ads|trackers)=(\/.+)$/;
+
+function readBlockListFiles(read: EnvironmentReader): BlockListFile[] {
+  const items = read.list("BLOCK_LISTS", "`ads=` or `trackers=` and the absolute path of a list", (item) =>
+    blockListItem.test(item),
+  );
+  return items.map((item) => {
+    const [, kind, path = ""] = blockListItem.exec(item) ?? [];
+    return { kind: kind === "ads" ? "ads" : "trackers", path };
+  });
 }
 
 function readDirectory(env: Environment, name: string): string | undefined {

@@ -14,13 +14,14 @@ import {
 import { DomainList } from "../../src/platform/outgoing/domain-list.ts";
 import { pinnedLookup, type Resolve } from "../../src/platform/outgoing/target-resolution.ts";
 import type { Log } from "../base/log.ts";
+import type { HostBlock } from "./block-lists.ts";
 import { DirectWay } from "./direct-way.ts";
 import { forwardRequest, maxHeaderBytes } from "./forward.ts";
 import { type EgressFailure, Journal, type JournalEntry, netErrorName } from "./journal.ts";
 import type { MediaServer } from "./media-server.ts";
 import { ProxiedWay } from "./proxied-way.ts";
 import { ProxyFailure } from "./proxy-failure.ts";
-import { blockedHeader, refusalPage } from "./refusal-page.ts";
+import { blockedHeader, type RefusalReason, refusalPage } from "./refusal-page.ts";
 import { type EgressGuard, takeTurns } from "./resolver.ts";
 import { type EgressBytes, SocketTally } from "./socket-tally.ts";
 import { connectTarget, joinSockets } from "./tunnel.ts";
@@ -68,6 +69,10 @@ export class EgressRelay {
   readonly #standIns = new Map<string, HostPort>();
   #way: WayOut;
   #domains: DomainList | undefined;
+  #hostBlock: HostBlock | undefined;
+  readonly #blocked = new Map<string, number>();
+  /** Requests that the session itself blocked. */
+  readonly #blocks = new Journal<JournalEntry>();
   #refused = 0;
   #isClosed = false;
 
@@ -114,8 +119,28 @@ export class EgressRelay {
     this.#domains = new DomainList(domains);
   }
 
+  /** Blocks hosts for this session. */
+  block(hosts: HostBlock): void {
+    this.#hostBlock = hosts;
+  }
+
+  /** Number of blocked requests by kind. */
+  get blocked(): ReadonlyMap<string, number> {
+    return this.#blocked;
+  }
+
+  countBlocked(kind: string): void {
+    this.#blocked.set(kind, (this.#blocked.get(kind) ?? 0) + 1);
+  }
+
+  /** Returns why a refused host was refused. */
+  whyRefused(host: string): RefusalReason {
+    if (this.#isOutside(host)) return "outside";
+    return this.#hostBlock?.reasonFor(host) === undefined ? "private" : "blocked";
+  }
+
   /** Returns whether the session is restricted to domains that exclude a host. */
-  isOutside(host: string): boolean {
+  #isOutside(host: string): boolean {
     return this.#domains !== undefined && !this.#domains.has(host);
   }
 
@@ -150,7 +175,8 @@ export class EgressRelay {
 
   /** Returns whether a request to a host and port was refused at or after `sinceMs` (milliseconds since 1970). */
   wasRefused(host: string, port: number, sinceMs: number): boolean {
-    return this.#refusals.find(asTarget(host, port), sinceMs) !== undefined;
+    const target = asTarget(host, port);
+    return this.#refusals.find(target, sinceMs) !== undefined || this.#blocks.find(target, sinceMs) !== undefined;
   }
 
   /** Returns the newest failed request to a host and port at or after `sinceMs`, with Chromium's error name. */
@@ -231,7 +257,8 @@ export class EgressRelay {
 
   async #open(target: HostPort): Promise<Exit | "refused" | undefined> {
     // The host is checked before the lookup: a DNS query could leak data in its name.
-    if (this.isOutside(target.host)) return "refused";
+    if (this.#isOutside(target.host)) return "refused";
+    if (this.#hostBlock?.reasonFor(target.host)) return "refused";
     // Allowed private targets are in the operator's network, so they are reached directly: a proxy would look for them
     // in its own network.
     const way = this.#isAllowed(target) ? this.#direct : this.#way;
@@ -251,14 +278,19 @@ export class EgressRelay {
       "cache-control": "no-store",
       connection: "close",
     });
-    response.end(
-      refusalPage(target, this.isOutside(target.host) ? "outside" : "private", this.#options.showRemedy ?? false),
-    );
+    response.end(refusalPage(target, this.whyRefused(target.host), this.#options.showRemedy ?? false));
   }
 
   #noteRefusal(target: HostPort): void {
+    const entry = { ...target, at: Date.now() };
+    const kind = this.#isOutside(target.host) ? undefined : this.#hostBlock?.reasonFor(target.host);
+    if (kind !== undefined) {
+      this.countBlocked(kind);
+      this.#blocks.add(entry);
+      return;
+    }
     this.#refused += 1;
-    this.#refusals.add({ ...target, at: Date.now() });
+    this.#refusals.add(entry);
   }
 
   #noteFailure(target: HostPort, error: unknown, exit?: Pick<Exit, "onSilence">): void {

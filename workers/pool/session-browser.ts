@@ -128,7 +128,7 @@ export class SessionBrowser {
   /** Applies the emulation of another device. */
   async wear(device: Device): Promise<void> {
     this.#device = device;
-    await emulateDevice(this.#process.targets, device, this.#process.version);
+    await emulateDevice(this.#process.targets, device, this.#process.version, (kind) => this.relay.countBlocked(kind));
   }
 
   /** Resolves when the browser has answered. Rejects if it has ended or does not answer in time. */

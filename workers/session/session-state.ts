@@ -39,7 +39,13 @@ export async function describeSession(
     ...(scroll && { scroll }),
     pages: summaries,
     control: control.message,
-    egress: { state: relay.state, bytesSent: BigInt(sent), bytesReceived: BigInt(received), refused: refusedBy(relay) },
+    egress: {
+      state: relay.state,
+      bytesSent: BigInt(sent),
+      bytesReceived: BigInt(received),
+      refused: refusedBy(relay),
+      blocked: Object.fromEntries([...relay.blocked].map(([kind, count]) => [kind, BigInt(count)])),
+    },
     dialogs: [...openDialogs.dialogs],
     downloads: [...downloadStore.downloads],
   });

@@ -1,9 +1,10 @@
 import type { BrowserPlan, CommandContext, LaunchRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { type Block, BlockKind, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Happening, Placement } from "../base/reports.ts";
+import { type BlockLists, HostBlock, listKinds } from "../egress/block-lists.ts";
 import type { EgressChange } from "../egress/upstream-watch.ts";
 import type { BoundsWatchdog } from "../isolation/bounds-watchdog.ts";
 import { LaunchFailure } from "../isolation/browser-process.ts";
@@ -29,6 +30,8 @@ export interface SessionTableOptions {
   readonly log: Log;
   /** Ends sessions that exceed their resource bounds. */
   readonly watchdog: BoundsWatchdog;
+  /** The operator's lists of hosts to block. */
+  readonly blockLists?: BlockLists;
   /** Store of profiles in transit. Without a store, sessions have no profiles. */
   readonly profiles?: ProfileStore;
   /** Called for spontaneous session events: ends, bot checks and egress changes. */
@@ -36,6 +39,8 @@ export interface SessionTableOptions {
   /** Called when a full worker can accept a session again. */
   onRoom(): void;
 }
+
+const blockKinds = { ads: BlockKind.ADS, trackers: BlockKind.TRACKERS } as const;
 
 interface Entry extends Placement {
   /** Absent during the launch. */
@@ -102,6 +107,7 @@ export class SessionTable {
     const { sessionId, placementEpoch } = context;
     const runtime = this.#runtimeOf(plan.runtime);
     const device = makeDevice(plan);
+    const hostBlock = this.#hostBlockOf(plan.block);
     const earlier = this.#entries.get(sessionId);
     if (earlier && earlier.placementEpoch < placementEpoch) await this.#giveWay(earlier);
     if (this.#entries.has(sessionId)) throw fail("conflict", {}, { detail: "this worker has the session already" });
@@ -124,6 +130,7 @@ export class SessionTable {
       browser = await this.#takeBrowser(browserOptions, entry, context.timeoutMs || launchMs);
       for (const target of request.egressAllow) browser.relay.allow.add(target);
       if (request.allowedDomains.length > 0) browser.relay.keepTo(request.allowedDomains);
+      if (hostBlock) browser.relay.block(hostBlock);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
       if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: request.proxyCheck, onChange });
       entry.session = this.#makeSession(plan, request, browser, entry);
@@ -225,6 +232,18 @@ export class SessionTable {
         this.destroy(entry, end.reason);
       },
     });
+  }
+
+  #hostBlockOf(block: Block | undefined): HostBlock | undefined {
+    if (!block) return undefined;
+    const { blockLists = new Map() } = this.#options;
+    const kinds = listKinds.filter((kind) => block.kinds.includes(blockKinds[kind]));
+    const missing = kinds.find((kind) => !blockLists.has(kind));
+    if (missing !== undefined) {
+      const detail = `this worker has no list of ${missing}: the operator adds one with BLOCK_LISTS`;
+      throw fail("driver-not-integrated", {}, { detail });
+    }
+    return kinds.length > 0 || block.hosts.length > 0 ? new HostBlock(block.hosts, kinds, blockLists) : undefined;
   }
 
   #runtimeOf(name: string): { name: BrowserRuntime; major: number } {

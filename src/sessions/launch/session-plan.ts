@@ -121,7 +121,8 @@ export function planSession(request: CreateSessionRequest, tier: Tier): SessionP
   const archetype = findArchetype(request.archetype ?? defaultDevice.archetype);
   const faults = findFaults(request, archetype, tier);
   if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
-  const hostFaults = domainFaults(request.allowedDomains);
+  const { allowedDomains, block } = request;
+  const hostFaults = [...domainFaults(allowedDomains), ...domainFaults(block?.hosts ?? [], "block.hosts")];
   if (hostFaults.length > 0) throw failFaults("validation-failed", hostFaults);
   const viewport = planViewport(archetype, request.viewport);
   const { runtime = defaultRuntime, idleTimeoutSeconds = defaultIdleTimeoutSeconds, profileId } = request;
@@ -137,6 +138,7 @@ export function planSession(request: CreateSessionRequest, tier: Tier): SessionP
     onChallenge: request.onChallenge || OnChallenge.PAUSE,
     ...(request.proxy && { proxy: planProxy(request.proxy) }),
     ...(profileId !== undefined && { profileId }),
+    ...(block && { block }),
   });
   const timeoutSeconds = request.timeoutSeconds ?? tier.longestSessionSeconds;
   return { request: { ...request, ...(chosen && { timezone: chosen }) }, browser, viewport, timeoutSeconds };

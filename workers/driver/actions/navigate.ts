@@ -5,6 +5,7 @@ import { isMetadataHost } from "../../../src/platform/outgoing/address-rules.ts"
 import type { CdpSession } from "../../cdp/cdp-session.ts";
 import type { EgressRelay } from "../../egress/egress-relay.ts";
 import type { EgressFailure } from "../../egress/journal.ts";
+import { refusalReasons } from "../../egress/refusal-page.ts";
 import type { DownloadStore } from "../../files/download-store.ts";
 import type { PageRegistry } from "../../pages/page-registry.ts";
 import type { Progress } from "../../pages/progress.ts";
@@ -28,7 +29,7 @@ export interface NavigateScene {
   readonly pages: PageRegistry;
   readonly sessionPage: SessionPage;
   readonly progress: Progress;
-  readonly relay: Pick<EgressRelay, "wasRefused" | "failureOf" | "isOutside">;
+  readonly relay: Pick<EgressRelay, "wasRefused" | "failureOf" | "whyRefused">;
   readonly downloads: Pick<DownloadStore, "nameSince">;
   /** Whether refusals explain to the operator how to allow the address. */
   readonly showRemedy: boolean;
@@ -217,13 +218,10 @@ function failureOf({ relay }: NavigateScene, url: string, since: number): Egress
 function refused({ relay, showRemedy }: NavigateScene, url: string): Failure {
   const place = placeOf(url);
   const target = place ? `${place.host}:${place.port}` : url;
-  if (place && relay.isOutside(place.host)) {
-    const detail = `${target} is not an allowed host of this session`;
-    return fail("driver-error", { blocked_by: "egress" }, { detail });
-  }
-  const isAdvisable = showRemedy && !(place && isMetadataHost(place.host));
+  const why = place ? relay.whyRefused(place.host) : "private";
+  const isAdvisable = why === "private" && showRemedy && !(place && isMetadataHost(place.host));
   const remedy = isAdvisable ? `; start the service with EGRESS_ALLOW=${target} to allow it` : "";
-  const detail = `${target} is not a public address, and pages may reach only public addresses${remedy}`;
+  const detail = `${target} ${refusalReasons[why]}${remedy}`;
   return fail("driver-error", { blocked_by: "egress" }, { detail });
 }
 

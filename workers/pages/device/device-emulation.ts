@@ -1,6 +1,7 @@
 import type { AttachedTarget, OwnTarget, Targets } from "../../cdp/targets.ts";
 import type { Device } from "./device.ts";
 import { type DeviceIdentity, makeIdentity } from "./device-identity.ts";
+import { blockResources } from "./resource-block.ts";
 
 /** Media features of an emulated device, independent of the machine's settings. */
 const media = [
@@ -45,6 +46,8 @@ interface Outfit {
   readonly device: Device;
   readonly identity: DeviceIdentity;
   readonly windows: Windows;
+  /** Called with the kind of each request that the device blocks. */
+  readonly onBlocked: (kind: string) => void;
 }
 
 /**
@@ -53,11 +56,16 @@ interface Outfit {
  *
  * Can be called again with another device. Rejects if an open target cannot be changed.
  */
-export async function emulateDevice(targets: Targets, device: Device, browserVersion: string): Promise<void> {
+export async function emulateDevice(
+  targets: Targets,
+  device: Device,
+  browserVersion: string,
+  onBlocked: (kind: string) => void = () => undefined,
+): Promise<void> {
   const identity = makeIdentity(device.archetype, browserVersion, device.locale);
   const windows = windowsOf.get(targets) ?? { sizes: new WeakMap(), popups: new Map() };
   windowsOf.set(targets, windows);
-  const outfit: Outfit = { device, identity, windows };
+  const outfit: Outfit = { device, identity, windows, onBlocked };
   targets.prepareWith({
     own: async (target) => {
       emulate(target, outfit).catch(() => undefined);
@@ -81,9 +89,16 @@ function commandsFor(target: OwnTarget, outfit: Outfit): Commands {
   const { info, session } = target;
   switch (info.type) {
     case "page":
-      return [...showScreen(session, outfit.device, sizeOf(target, outfit)), ...emulateInDocument(session, outfit)];
+      return [
+        ...showScreen(session, outfit.device, sizeOf(target, outfit)),
+        ...emulateInDocument(session, outfit),
+        ...blockResources(session, outfit.device.blockedTypes, outfit.onBlocked),
+      ];
     case "iframe":
-      return emulateInDocument(session, outfit);
+      return [
+        ...emulateInDocument(session, outfit),
+        ...blockResources(session, outfit.device.blockedTypes, outfit.onBlocked),
+      ];
     case "worker":
     case "service_worker":
     case "shared_worker":

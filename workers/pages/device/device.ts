@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { BrowserPlan } from "../../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Viewport, ViewportSchema } from "../../../src/gen/pilothouse/v1/common_pb.ts";
 import { type Archetype, defaultDevice, findArchetype } from "../../../src/platform/browsers/archetypes.ts";
+import { type BlockedType, blockedTypesOf } from "./resource-block.ts";
 
 export interface Device {
   readonly archetype: Archetype;
@@ -10,12 +11,17 @@ export interface Device {
   readonly locale: string;
   /** IANA time zone name. */
   readonly timezone: string;
+  /** Types of resources that pages do not load. */
+  readonly blockedTypes: readonly BlockedType[];
 }
 
-export function makeDevice({ archetype: name, ...plan }: Pick<BrowserPlan, keyof Device>): Device {
+type DevicePlan = Pick<BrowserPlan, "archetype" | "viewport" | "locale" | "timezone"> & Partial<Pick<BrowserPlan, "block">>;
+
+export function makeDevice({ archetype: name, ...plan }: DevicePlan): Device {
   const archetype = archetypeOf(name);
   const { locale, timezone, viewport = archetype.viewport } = plan;
-  return { archetype, viewport: create(ViewportSchema, viewport), locale, timezone };
+  const blockedTypes = blockedTypesOf(plan.block);
+  return { archetype, viewport: create(ViewportSchema, viewport), locale, timezone, blockedTypes };
 }
 
 /** Creates the default device of an archetype, for which browsers are launched ahead. */
@@ -23,7 +29,8 @@ export function plainDevice(name: string = defaultDevice.archetype): Device {
   const archetype = archetypeOf(name);
   const { locale, timezone } = defaultDevice;
   const { viewport: size, deviceScaleFactor } = archetype;
-  return { archetype, viewport: create(ViewportSchema, { ...size, deviceScaleFactor }), locale, timezone };
+  const viewport = create(ViewportSchema, { ...size, deviceScaleFactor });
+  return { archetype, viewport, locale, timezone, blockedTypes: [] };
 }
 
 function archetypeOf(name: string): Archetype {

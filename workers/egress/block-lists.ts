@@ -1,0 +1,106 @@
+import { open } from "node:fs/promises";
+import { isIP } from "node:net";
+import { ConfigError } from "../../src/platform/environment.ts";
+import { normaliseHost } from "../../src/platform/outgoing/address-rules.ts";
+import { DomainList } from "../../src/platform/outgoing/domain-list.ts";
+
+/** Kinds of hosts that only the operator's lists name. */
+export const listKinds = ["ads", "trackers"] as const;
+export type ListKind = (typeof listKinds)[number];
+
+/** A list of the operator. */
+export interface BlockListFile {
+  readonly kind: ListKind;
+  readonly path: string;
+}
+
+/** Hosts to block, each with all its subdomains. */
+export type BlockLists = ReadonlyMap<ListKind, ReadonlySet<string>>;
+
+/** Maximum bytes of a list, and hosts of all lists. 2 million hosts use about 200 MB. */
+const largest = { bytes: 64 * 2 ** 20, hosts: 2_000_000 };
+
+/** Hosts blocked for one session. */
+export class HostBlock {
+  readonly #hosts: DomainList;
+  readonly #lists: readonly (readonly [ListKind, ReadonlySet<string>])[];
+
+  constructor(hosts: readonly string[], kinds: readonly ListKind[], lists: BlockLists) {
+    this.#hosts = new DomainList(hosts);
+    this.#lists = kinds.map((kind) => [kind, lists.get(kind) ?? new Set()] as const);
+  }
+
+  /** Returns what blocks a normalized host; undefined if nothing does. */
+  reasonFor(host: string): ListKind | "hosts" | undefined {
+    if (this.#hosts.has(host)) return "hosts";
+    return this.#lists.find(([, listed]) => isListed(listed, host))?.[0];
+  }
+}
+
+function isListed(listed: ReadonlySet<string>, host: string): boolean {
+  if (listed.has(host)) return true;
+  for (let dot = host.indexOf("."); dot >= 0; dot = host.indexOf(".", dot + 1)) {
+    if (listed.has(host.slice(dot + 1))) return true;
+  }
+  return false;
+}
+
+/** Reads the operator's lists. Throws a ConfigError for a list without hosts. */
+export async function readBlockLists(files: readonly BlockListFile[]): Promise<BlockLists> {
+  const lists = new Map<ListKind, Set<string>>();
+  let left = largest.hosts;
+  for (const { kind, path } of files) {
+    const hosts = lists.get(kind) ?? new Set();
+    lists.set(kind, hosts);
+    const before = hosts.size;
+    await addHosts(hosts, path);
+    left -= hosts.size - before;
+    if (hosts.size === before) throw new ConfigError("BLOCK_LISTS", `names a list without new hosts: ${path}`);
+    if (left < 0) throw new ConfigError("BLOCK_LISTS", `accepts at most ${largest.hosts} hosts`);
+  }
+  return lists;
+}
+
+/** Adds the hosts of a list, then removes its exceptions. */
+async function addHosts(hosts: Set<string>, path: string): Promise<void> {
+  const exceptions: string[] = [];
+  await using file = await open(path).catch((error: NodeJS.ErrnoException) => {
+    throw new ConfigError("BLOCK_LISTS", `names a list that cannot be read: ${path} (${error.code ?? "error"})`);
+  });
+  const { size } = await file.stat();
+  if (size > largest.bytes) throw new ConfigError("BLOCK_LISTS", `accepts lists of at most 64 MiB, not ${path}`);
+  for await (const line of file.readLines()) {
+    for (const { host, isException } of readLine(line)) {
+      if (isException) exceptions.push(host);
+      else hosts.add(host);
+    }
+  }
+  for (const host of exceptions) hosts.delete(host);
+}
+
+/** `||example.com^` of filter lists, with options that do not depend on the page. `@@` marks an exception. */
+const filterRule = /^(?<exception>@@)?\|\|(?<host>[^/^*$|]+)\^(?:\$(?:third-party|3p|important|all|doc|document))?$/;
+
+/**
+ * Returns the hosts of a line: `example.com`, `0.0.0.0 example.com` of hosts files, or `||example.com^` of filter lists.
+ * Other filters are ignored, because they are about URLs, which the relay does not see.
+ */
+export function readLine(line: string): { readonly host: string; readonly isException: boolean }[] {
+  const text = line.trim();
+  if (text === "" || /^[!#[]/.test(text)) return [];
+  const rule = filterRule.exec(text)?.groups;
+  const words = rule ? [rule.host ?? ""] : text.replace(/\s+#.*$/, "").split(/\s+/);
+  const [first = ""] = words;
+  const named = !rule && isIP(first) !== 0 ? words.slice(1) : words.slice(0, 1);
+  return named.flatMap((name) => {
+    const host = hostOf(name);
+    return host === undefined ? [] : [{ host, isException: rule?.exception !== undefined }];
+  });
+}
+
+/** Returns a normalized host name with a dot; undefined for addresses, local names and anything else. */
+function hostOf(name: string): string | undefined {
+  const host = /^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/.test(name) ? name : normaliseHost(name);
+  const isName = host?.includes(".") && isIP(host) === 0 && !/[*%]/.test(host);
+  return isName && host !== "localhost.localdomain" ? host : undefined;
+}
