@@ -8,6 +8,9 @@ export interface StoredOptions {
   readonly allowed_domains?: readonly string[];
   /** In the JSON of its message. */
   readonly block?: JsonObject;
+  /** In the JSON of its message. */
+  readonly geolocation?: JsonObject;
+  readonly webdriver?: boolean;
 }
 
 /** Browser sessions, both running and ended. */

@@ -128,7 +128,13 @@ export class SessionBrowser {
   /** Applies the emulation of another device. */
   async wear(device: Device): Promise<void> {
     this.#device = device;
-    await emulateDevice(this.#process.targets, device, this.#process.version, (kind) => this.relay.countBlocked(kind));
+    const { browserSession, targets, version } = this.#process;
+    // Without an origin, the permission is granted to all sites.
+    const grant = { permission: { name: "geolocation" }, setting: "granted" } as const;
+    await Promise.all([
+      emulateDevice(targets, device, version, (kind) => this.relay.countBlocked(kind)),
+      device.geolocation && browserSession.send("Browser.setPermission", grant),
+    ]);
   }
 
   /** Resolves when the browser has answered. Rejects if it has ended or does not answer in time. */

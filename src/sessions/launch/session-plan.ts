@@ -121,7 +121,7 @@ export function planSession(request: CreateSessionRequest, tier: Tier): SessionP
   const archetype = findArchetype(request.archetype ?? defaultDevice.archetype);
   const faults = findFaults(request, archetype, tier);
   if (!archetype || Object.keys(faults).length > 0) throw failFields("validation-failed", faults);
-  const { allowedDomains, block } = request;
+  const { allowedDomains, block, geolocation, webdriver = true } = request;
   const hostFaults = [...domainFaults(allowedDomains), ...domainFaults(block?.hosts ?? [], "block.hosts")];
   if (hostFaults.length > 0) throw failFaults("validation-failed", hostFaults);
   const viewport = planViewport(archetype, request.viewport);
@@ -139,6 +139,8 @@ export function planSession(request: CreateSessionRequest, tier: Tier): SessionP
     ...(request.proxy && { proxy: planProxy(request.proxy) }),
     ...(profileId !== undefined && { profileId }),
     ...(block && { block }),
+    ...(geolocation && { geolocation }),
+    hidesAutomation: !webdriver,
   });
   const timeoutSeconds = request.timeoutSeconds ?? tier.longestSessionSeconds;
   return { request: { ...request, ...(chosen && { timezone: chosen }) }, browser, viewport, timeoutSeconds };

@@ -91,6 +91,7 @@ function commandsFor(target: OwnTarget, outfit: Outfit): Commands {
     case "page":
       return [
         ...showScreen(session, outfit.device, sizeOf(target, outfit)),
+        ...showPosition(session, outfit.device),
         ...emulateInDocument(session, outfit),
         ...blockResources(session, outfit.device.blockedTypes, outfit.onBlocked),
       ];
@@ -160,6 +161,11 @@ function showScreen(session: Session, { viewport, archetype }: Device, own: Size
     }),
     fitWindow(session, { width, height }),
   ];
+}
+
+/** Sets the position of the page and its frames. */
+function showPosition(session: Session, { geolocation }: Device): Commands {
+  return geolocation ? [session.send("Emulation.setGeolocationOverride", geolocation)] : [];
 }
 
 /** Sets the window size, which pages can read. */

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { BrowserPlan } from "../../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { type Viewport, ViewportSchema } from "../../../src/gen/pilothouse/v1/common_pb.ts";
+import type { Geolocation } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { type Archetype, defaultDevice, findArchetype } from "../../../src/platform/browsers/archetypes.ts";
 import { type BlockedType, blockedTypesOf } from "./resource-block.ts";
 
@@ -13,15 +14,33 @@ export interface Device {
   readonly timezone: string;
   /** Types of resources that pages do not load. */
   readonly blockedTypes: readonly BlockedType[];
+  readonly geolocation: DevicePosition | undefined;
+  /** Value of `navigator.webdriver`. */
+  readonly webdriver: boolean;
 }
 
-type DevicePlan = Pick<BrowserPlan, "archetype" | "viewport" | "locale" | "timezone"> & Partial<Pick<BrowserPlan, "block">>;
+interface DevicePosition {
+  readonly latitude: number;
+  readonly longitude: number;
+  /** Metres. */
+  readonly accuracy: number;
+}
+
+type DevicePlan = Pick<BrowserPlan, "archetype" | "viewport" | "locale" | "timezone"> &
+  Partial<Pick<BrowserPlan, "block" | "geolocation" | "hidesAutomation">>;
 
 export function makeDevice({ archetype: name, ...plan }: DevicePlan): Device {
   const archetype = archetypeOf(name);
-  const { locale, timezone, viewport = archetype.viewport } = plan;
-  const blockedTypes = blockedTypesOf(plan.block);
-  return { archetype, viewport: create(ViewportSchema, viewport), locale, timezone, blockedTypes };
+  const { locale, timezone, viewport = archetype.viewport, block, geolocation, hidesAutomation = false } = plan;
+  return {
+    archetype,
+    viewport: create(ViewportSchema, viewport),
+    locale,
+    timezone,
+    blockedTypes: blockedTypesOf(block),
+    geolocation: geolocation && positionOf(geolocation),
+    webdriver: !hidesAutomation,
+  };
 }
 
 /** Creates the default device of an archetype, for which browsers are launched ahead. */
@@ -30,7 +49,11 @@ export function plainDevice(name: string = defaultDevice.archetype): Device {
   const { locale, timezone } = defaultDevice;
   const { viewport: size, deviceScaleFactor } = archetype;
   const viewport = create(ViewportSchema, { ...size, deviceScaleFactor });
-  return { archetype, viewport, locale, timezone, blockedTypes: [] };
+  return { archetype, viewport, locale, timezone, blockedTypes: [], geolocation: undefined, webdriver: true };
+}
+
+function positionOf({ latitude = 0, longitude = 0, accuracy = 0 }: Geolocation): DevicePosition {
+  return { latitude, longitude, accuracy };
 }
 
 function archetypeOf(name: string): Archetype {
