@@ -7,6 +7,7 @@ import { failFields } from "../../platform/errors.ts";
 import { fileNameFault } from "../../platform/file-name.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
 import type { Sessions } from "../sessions.ts";
+import { answerArchive } from "./archive.ts";
 import { announcedBytesOf, answerFile, changeFile, type FileChangeParts, finishing } from "./file-calls.ts";
 
 export interface FileServiceParts extends FileChangeParts {
@@ -48,6 +49,7 @@ export function createFileService(parts: FileServiceParts): ServiceImplementatio
       });
       return create(EmptySchema);
     },
+    archive: (call, { id }) => answerArchive(files, call, id),
     async list(call, { id, limit = defaultPage, cursor }) {
       const before = BigInt(readCursor(cursor, position) ?? 0);
       const listed = await files.list(call, id, { limit: limit + 1, before });

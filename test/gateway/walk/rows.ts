@@ -143,6 +143,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "FileService.Put": ["sessions:write"],
   "FileService.Get": ["sessions:read"],
   "FileService.Delete": ["sessions:write"],
+  "FileService.Archive": ["sessions:read"],
   "FileService.List": ["sessions:read"],
   "ViewLinkService.Create": ["sessions:write"],
   "ViewLinkService.List": ["sessions:read"],
