@@ -7,7 +7,7 @@ import type { AdmissionPolicy } from "./policy.ts";
  */
 export const permission: AdmissionPolicy = {
   name: "permission",
-  enforces: ["scope", "loginOnly", "sessionBearer", "keyInAddress"],
+  enforces: ["scope", "loginOnly", "sessionBearer", "keyInAddress", "fileLink"],
   concerns: ({ rules }) => !rules.public,
   refuses: () => ["forbidden"],
   describe({ rules: { scope, loginOnly, sessionBearer } }) {
@@ -18,8 +18,8 @@ export const permission: AdmissionPolicy = {
     return sentences.filter(Boolean).join(" ");
   },
   admit(call) {
-    const { scope, loginOnly, sessionBearer, keyInAddress } = call.served.rules;
-    const { kind, scopes, sessionId, ticketId, allowsAddress } = call.principal;
+    const { scope, loginOnly, sessionBearer, keyInAddress, fileLink: acceptsLinks } = call.served.rules;
+    const { kind, scopes, sessionId, ticketId, fileLink, allowsAddress } = call.principal;
     if (allowsAddress?.(call.clientAddress) === false) {
       throw fail(
         "forbidden",
@@ -29,7 +29,10 @@ export const permission: AdmissionPolicy = {
         },
       );
     }
-    if (sessionId !== undefined && !sessionBearer) {
+    if (fileLink && !acceptsLinks) {
+      throw fail("forbidden", {}, { detail: "a link to a file allows only reading or writing that file" });
+    }
+    if (sessionId !== undefined && !fileLink && !sessionBearer) {
       throw fail("forbidden", {}, { detail: "a session token allows only the methods for that session" });
     }
     if (ticketId !== undefined && !keyInAddress) {

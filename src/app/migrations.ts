@@ -25,6 +25,7 @@ import { appNowMigrations } from "../platform/postgres/app-now.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
 import { profileMigrations } from "../profiles/tables.ts";
 import { sessionMigrations } from "../sessions/tables.ts";
+import { fileLinkMigrations } from "../sessions/files/tables.ts";
 import { viewLinkMigrations } from "../sessions/view-links/tables.ts";
 import { statusMigrations } from "../status/tables.ts";
 import { teamMigrations } from "../teams/tables.ts";
@@ -38,6 +39,7 @@ const lists: readonly Migrations[] = [
   oauthMigrations,
   fleetMigrations,
   sessionMigrations,
+  fileLinkMigrations,
   viewLinkMigrations,
   eventMigrations,
   idempotencyMigrations,

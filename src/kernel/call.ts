@@ -17,6 +17,8 @@ interface Caller extends Entitlement {
   readonly sessionId?: string;
   /** Set if the bearer is a one-time ticket, which permits only methods with the option `key_in_address`. */
   readonly ticketId?: string;
+  /** The one-time link to a file, if the bearer is one. */
+  readonly fileLink?: FileLinkGrant;
   /** Whether a view link permits control of its session. */
   readonly mayControl?: boolean;
   /** Set for a single-viewer link, whose viewer takes control as the client `clientId`. */
@@ -33,6 +35,14 @@ interface KeyPrincipal extends Caller {
   readonly role?: Role;
   /** Expiry, if the bearer is a token of the key (OAuthService). */
   readonly tokenExpiresAt?: Date;
+}
+
+/** What a one-time link to a file allows. */
+export interface FileLinkGrant {
+  readonly id: string;
+  /** Name of the file. */
+  readonly name: string;
+  readonly method: "get" | "put";
 }
 
 /** A logged-in user. */

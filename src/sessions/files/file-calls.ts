@@ -3,7 +3,8 @@ import { type HttpBody, HttpBodySchema } from "../../gen/google/api/httpbody_pb.
 import type { FileChunk } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { AuditLog, Call } from "../../kernel/call.ts";
 import { errorTable } from "../../platform/error-table.ts";
-import { asFailure } from "../../platform/errors.ts";
+import { asFailure, failFields } from "../../platform/errors.ts";
+import { fileNameFault } from "../../platform/file-name.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 
 /** Browsers never execute content of this type. */
@@ -17,6 +18,11 @@ export interface FileChangeParts {
 interface ChangedFile {
   readonly id: string;
   readonly name: string;
+}
+
+export function assertFileName(name: string): void {
+  const fault = fileNameFault(name);
+  if (fault !== undefined) throw failFields("validation-failed", { name: fault });
 }
 
 /**

@@ -3,15 +3,21 @@ import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { type FileService, ListFilesResponseSchema, SessionFileSchema } from "../../gen/pilothouse/v1/file_pb.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import { bytesOfBody } from "../../kernel/request-body.ts";
-import { failFields } from "../../platform/errors.ts";
-import { fileNameFault } from "../../platform/file-name.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
 import type { Sessions } from "../sessions.ts";
 import { answerArchive } from "./archive.ts";
-import { announcedBytesOf, answerFile, changeFile, type FileChangeParts, finishing } from "./file-calls.ts";
+import {
+  announcedBytesOf,
+  answerFile,
+  assertFileName,
+  changeFile,
+  type FileChangeParts,
+  finishing,
+} from "./file-calls.ts";
+import { createFileLinks, type FileLinkParts } from "./file-links.ts";
 
-export interface FileServiceParts extends FileChangeParts {
-  readonly sessions: Pick<Sessions, "files">;
+export interface FileServiceParts extends FileChangeParts, FileLinkParts {
+  readonly sessions: Pick<Sessions, "files" | "assertRunning">;
 }
 
 const defaultPage = 20;
@@ -19,36 +25,35 @@ const defaultPage = 20;
 /** List cursor: position of the last file in the order of changes. */
 const position = /^[1-9]\d{0,15}$/;
 
-function assertName(name: string): void {
-  const fault = fileNameFault(name);
-  if (fault !== undefined) throw failFields("validation-failed", { name: fault });
-}
-
 export function createFileService(parts: FileServiceParts): ServiceImplementation<typeof FileService> {
   const { files } = parts.sessions;
+  const links = createFileLinks(parts);
 
   return {
     async put(call, { id, name, content }) {
-      assertName(name);
+      assertFileName(name);
+      await using use = await links.begin(call, { id, name, method: "put" });
       const announcedBytes = announcedBytesOf(call);
       const { file, created } = await changeFile(parts, call, { id, name }, (write) =>
         files.put(call, id, { name, announcedBytes, data: finishing(bytesOfBody(call, content), write) }),
       );
+      use.succeed();
       if (created) call.markCreated();
       return file ?? create(SessionFileSchema);
     },
     async *get(call, { id, name }) {
-      assertName(name);
-      yield* answerFile(call, files.read(call, id, name));
+      assertFileName(name);
+      yield* links.readOnce(call, { id, name }, answerFile(call, files.read(call, id, name)));
     },
     async delete(call, { id, name }) {
-      assertName(name);
+      assertFileName(name);
       await changeFile(parts, call, { id, name }, async (write) => {
         await write();
         await files.delete(call, id, name);
       });
       return create(EmptySchema);
     },
+    createLink: links.create,
     archive: (call, { id }) => answerArchive(files, call, id),
     async list(call, { id, limit = defaultPage, cursor }) {
       const before = BigInt(readCursor(cursor, position) ?? 0);

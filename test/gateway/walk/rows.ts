@@ -144,6 +144,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "FileService.Get": ["sessions:read"],
   "FileService.Delete": ["sessions:write"],
   "FileService.Archive": ["sessions:read"],
+  "FileService.CreateLink": ["sessions:read"],
   "FileService.List": ["sessions:read"],
   "ViewLinkService.Create": ["sessions:write"],
   "ViewLinkService.List": ["sessions:read"],

@@ -290,6 +290,7 @@ export const writes: Readonly<Record<string, Prepare>> = {
     since: new Date(0).toISOString(),
   })),
   "FileService.Put": byKey("file.put", async (rest) => ({ ...(await session(rest)), name: "a.txt" })),
+  "FileService.CreateLink": byKey("file_link.create", async (rest) => ({ ...(await session(rest)), name: "a.txt" })),
   "LiveService.Upload": byKey("file.put", async (rest) => ({ ...(await session(rest)), name: "a.txt" })),
   "ViewLinkService.Create": byKey("view_link.create", session),
   "ViewLinkService.Delete": byKey("view_link.delete", async (rest) => {

@@ -1,0 +1,105 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type HttpBody, HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
+import {
+  type CreateFileLinkRequest,
+  type FileLink,
+  FileLinkMethod,
+  FileLinkSchema,
+} from "../../gen/pilothouse/v1/file_pb.ts";
+import { judgeGrant } from "../../identity/api-keys/grants.ts";
+import type { Call, FileLinkGrant } from "../../kernel/call.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { fail } from "../../platform/errors.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { hashSecret } from "../../platform/secrets/secrets.ts";
+import type { Sessions } from "../sessions.ts";
+import { assertFileName } from "./file-calls.ts";
+import { fileLinkText, insertFileLink, isUnused, releaseFileLink, scopeOfLink, useFileLink } from "./link-store.ts";
+
+/** Milliseconds for which a link is valid. */
+const opensFor = 600_000;
+
+export interface FileLinkParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly sessions: Pick<Sessions, "assertRunning">;
+  readonly config: { readonly publicUrl: string };
+}
+
+interface LinkedFile {
+  /** Identifier of the session. */
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Use of a link by an upload. If the upload does not succeed, the link can be used again. */
+interface LinkUse extends AsyncDisposable {
+  succeed(): void;
+}
+
+const used = () => fail("expired-key", {}, { detail: "the link was used: ask for a new one" });
+
+/** Returns the link of the caller, if any. Throws `not-found` if it is for another file. */
+function linkOf({ principal }: Call, file: LinkedFile, method: FileLinkGrant["method"]): FileLinkGrant | undefined {
+  const { fileLink: link, sessionId } = principal;
+  if (!link || (sessionId === file.id && link.name === file.name && link.method === method)) return link;
+  throw fail("not-found", {}, { detail: `the link is to another file, or does not allow ${method.toUpperCase()}` });
+}
+
+/** Creates the handling of one-time links to files. Calls of other bearers pass. */
+export function createFileLinks({ db, clock, sessions, config }: FileLinkParts) {
+  return {
+    async create(call: Call, { id: sessionId, name, method }: CreateFileLinkRequest): Promise<FileLink> {
+      assertFileName(name);
+      await sessions.assertRunning(call, sessionId);
+      const { principal } = call;
+      const verb = method === FileLinkMethod.PUT ? "put" : "get";
+      const token = { id: call.ids.next("fln"), secret: fileLinkText.newSecret() };
+      const opensUntil = new Date(clock.now() + opensFor);
+      const madeBy = principal.kind === "key" ? principal.keyId : principal.loginId;
+      return call.commit(async (tx) => {
+        await judgeGrant(tx, principal, { scopes: [scopeOfLink(verb)] });
+        const secretHash = hashSecret(token.secret);
+        await insertFileLink(tx, { id: token.id, sessionId, madeBy, name, method: verb, secretHash, opensUntil });
+        call.audit(tx, { subject: sessionId, data: { name, method: verb, link_id: token.id } });
+        const path = `/v1/sessions/${sessionId}/files/${encodeURIComponent(name)}/link/${fileLinkText.write(token)}`;
+        return create(FileLinkSchema, {
+          url: config.publicUrl + path,
+          method: verb === "put" ? FileLinkMethod.PUT : FileLinkMethod.GET,
+          expiresAt: timestampFromDate(opensUntil),
+        });
+      });
+    },
+
+    /** Uses the caller's link. Throws `expired-key` if it was used before. */
+    async begin(call: Call, { method, ...file }: LinkedFile & Pick<FileLinkGrant, "method">): Promise<LinkUse> {
+      const link = linkOf(call, file, method);
+      if (link && !(await useFileLink(db, link.id))) throw used();
+      let isOver = link === undefined;
+      return {
+        succeed() {
+          isOver = true;
+        },
+        async [Symbol.asyncDispose]() {
+          if (link && !isOver) await releaseFileLink(db, link.id);
+        },
+      };
+    },
+
+    /** Passes a file on. The caller's link is used when its bytes are read, which HEAD requests do not. */
+    async *readOnce(call: Call, file: LinkedFile, bodies: AsyncIterable<HttpBody>): AsyncGenerator<HttpBody> {
+      const link = linkOf(call, file, "get");
+      if (link && !(await isUnused(db, link.id))) throw used();
+      let isBegun = link === undefined;
+      for await (const body of bodies) {
+        if (link && !isBegun) {
+          isBegun = true;
+          yield create(HttpBodySchema, { contentType: body.contentType });
+          if (!(await useFileLink(db, link.id))) throw used();
+        }
+        yield body;
+      }
+    },
+  };
+}
