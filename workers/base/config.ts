@@ -8,12 +8,21 @@ import { type IsolationConfig, readIsolation } from "../../src/platform/isolatio
 import { type LogLevel, logLevels } from "../../src/platform/log.ts";
 import { isAddressException } from "../../src/platform/outgoing/address-rules.ts";
 import { readWorkerToken } from "../../src/platform/worker-token-file.ts";
-import type { BlockListFile } from "../egress/block-lists.ts";
 
 /** Memory planned per session: half of the session's limit. */
 const sessionBytes = 1024 ** 3;
 const sessionsPerCore = 8;
 const maxSlots = 256;
+
+/** Kinds of hosts that only lists of the operator name. */
+export const listKinds = ["ads", "trackers"] as const;
+export type ListKind = (typeof listKinds)[number];
+
+/** A list of hosts that sessions may block. */
+export interface BlockListFile {
+  readonly kind: ListKind;
+  readonly path: string;
+}
 
 export interface WorkerConfig extends IsolationConfig {
   /** Whether the worker belongs to a service on one machine, and ends when its control process is gone. */

@@ -3,16 +3,7 @@ import { isIP } from "node:net";
 import { ConfigError } from "../../src/platform/environment.ts";
 import { normaliseHost } from "../../src/platform/outgoing/address-rules.ts";
 import { DomainList } from "../../src/platform/outgoing/domain-list.ts";
-
-/** Kinds of hosts that only the operator's lists name. */
-export const listKinds = ["ads", "trackers"] as const;
-export type ListKind = (typeof listKinds)[number];
-
-/** A list of the operator. */
-export interface BlockListFile {
-  readonly kind: ListKind;
-  readonly path: string;
-}
+import type { BlockListFile, ListKind } from "../base/config.ts";
 
 /** Hosts to block, each with all its subdomains. */
 export type BlockLists = ReadonlyMap<ListKind, ReadonlySet<string>>;

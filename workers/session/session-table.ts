@@ -2,9 +2,10 @@ import type { BrowserPlan, CommandContext, LaunchRequest } from "../../src/gen/p
 import { type Block, BlockKind, SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { Failure, fail, failFields } from "../../src/platform/errors.ts";
+import { listKinds } from "../base/config.ts";
 import type { Log } from "../base/log.ts";
 import type { Happening, Placement } from "../base/reports.ts";
-import { type BlockLists, HostBlock, listKinds } from "../egress/block-lists.ts";
+import { type BlockLists, HostBlock } from "../egress/block-lists.ts";
 import type { EgressChange } from "../egress/upstream-watch.ts";
 import type { BoundsWatchdog } from "../isolation/bounds-watchdog.ts";
 import { LaunchFailure } from "../isolation/browser-process.ts";
