@@ -10,17 +10,15 @@ import {
 } from "../gen/pilothouse/v1/profile_pb.ts";
 import type { Call } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
-import type { Limits } from "../limits/limits.ts";
 import { type Bus, nextMessage } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { counted } from "../platform/counted.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
-import type { Database } from "../platform/postgres/database.ts";
 import { toProfileMessage } from "./profile-message.ts";
 import { noProfile } from "./profile-reservation.ts";
+import { createStorageState, type StorageStateParts } from "./storage-state/storage-state.ts";
 import {
   countProfiles,
   deleteProfile,
@@ -33,11 +31,8 @@ import {
 } from "./store.ts";
 import { findHolder } from "./use-store.ts";
 
-export interface ProfileServiceParts {
-  readonly db: Database;
-  readonly limits: Limits;
+export interface ProfileServiceParts extends StorageStateParts {
   readonly bus: Bus;
-  readonly clock: Clock;
   readonly config: Pick<Config, "queueMs">;
 }
 
@@ -59,13 +54,10 @@ function readChanges({ updateMask, name, description, labels }: UpdateProfileReq
   };
 }
 
-export function createProfileService({
-  db,
-  limits,
-  bus,
-  clock,
-  config,
-}: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
+export function createProfileService(parts: ProfileServiceParts): ServiceImplementation<typeof ProfileService> {
+  const { db, limits, bus, clock, config } = parts;
+  const storageState = createStorageState(parts);
+
   function createProfile(call: Call, { name, description, labels }: CreateProfileRequest) {
     const { accountId } = call.principal;
     const id = call.ids.next("prf");
@@ -138,5 +130,7 @@ export function createProfileService({
       await destroy(call, id);
       return create(EmptySchema);
     },
+    getStorageState: (call, request) => storageState.get(call, request),
+    putStorageState: (call, request) => storageState.put(call, request),
   };
 }

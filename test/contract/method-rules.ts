@@ -34,10 +34,13 @@ const expectedStepUps = new Set([
   "POST /v1/auth/password/change",
   "POST /v1/auth/account/delete",
   "POST /v1/auth/email-change/request",
+  "GET /v1/profiles/{id}/storage-state",
+  "PUT /v1/profiles/{id}/storage-state",
 ]);
 
-/** GET methods with side effects. The interface defines them as GET; two are links in mails. */
+/** GET methods with side effects. The interface defines them as GET; two are links in mails, one is only audited. */
 const changingGets = new Set([
+  "/v1/profiles/{id}/storage-state",
   "/v1/agent-sessions/{id}/gui-control-key",
   "/v1/status/subscribe/confirm",
   "/v1/status/subscribe/unsubscribe",

@@ -3,8 +3,9 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { pipeline as chain } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdCompress, createZstdDecompress } from "node:zlib";
+import { type ProfileManifest, readManifest, writeManifest } from "../../src/platform/profile-format.ts";
 import { confineCommand } from "../isolation/confinement.ts";
-import { type ProfileManifest, readManifest, writeManifest } from "./profile-manifest.ts";
+import type { Cookie } from "./profile-cookies.ts";
 import { guardTar } from "./tar-guard.ts";
 
 /** Maximum compressed size of a profile store. */
@@ -38,7 +39,7 @@ export interface ProfileDirectory {
 /** Packs the web storage of an ended browser, with a manifest, into a file. Resolves with the file size. */
 export async function packProfile(
   directory: ProfileDirectory,
-  manifest: ProfileManifest,
+  manifest: ProfileManifest<Cookie>,
   target: string,
 ): Promise<number> {
   const tar = new ConfinedShell(directory, pack, AbortSignal.timeout(packMs));
@@ -56,12 +57,12 @@ export async function unpackProfile(
   source: string,
   directory: ProfileDirectory,
   signal: AbortSignal,
-  check: (manifest: ProfileManifest) => void,
-): Promise<ProfileManifest> {
+  check: (manifest: ProfileManifest<Cookie>) => void,
+): Promise<ProfileManifest<Cookie>> {
   // Errors are ignored here, because the last stream reports them.
   const store = chain(createReadStream(source), createZstdDecompress(), () => undefined);
   try {
-    const { manifest, files } = await readManifest(store);
+    const { manifest, files } = await readManifest<Cookie>(store);
     check(manifest);
     const tar = new ConfinedShell(directory, unpack, AbortSignal.any([signal, AbortSignal.timeout(unpackMs)]));
     await tar.input(guardTar(files));

@@ -1,6 +1,6 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { profileRecordOf } from "../isolation/slot-block.ts";
-import type { Cookie } from "./profile-manifest.ts";
+import type { Cookie } from "./profile-cookies.ts";
 import type { UsedProfile } from "./profile-store.ts";
 
 /** Record of a profile in use, which the browser cannot write. After a crash, the profile is saved from the record. */

@@ -7,7 +7,7 @@ import type { BrowserProcess } from "../isolation/browser-process.ts";
 import type { Slot } from "../isolation/slot.ts";
 import { profileDirectory, removeProfileRecord } from "../isolation/slot-block.ts";
 import { unpackProfile } from "./profile-files.ts";
-import { type Cookie, readCookies, setCookies } from "./profile-manifest.ts";
+import { type Cookie, readCookies, setCookies } from "./profile-cookies.ts";
 import { type ProfileRecord, writeRecord } from "./profile-record.ts";
 import type { ProfileStore, UsedProfile } from "./profile-store.ts";
 import { saveProfile } from "./save-profile.ts";

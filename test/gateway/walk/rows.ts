@@ -128,6 +128,8 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "ProfileService.Get": ["profiles:read"],
   "ProfileService.Update": ["profiles:write"],
   "ProfileService.Delete": ["profiles:write"],
+  "ProfileService.GetStorageState": ["profiles:write", "a step-up"],
+  "ProfileService.PutStorageState": ["profiles:write", "a step-up"],
   "WebhookService.Create": ["webhooks:write"],
   "WebhookService.List": ["webhooks:read"],
   "WebhookService.Get": ["webhooks:read"],

@@ -260,6 +260,11 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "ProfileService.Create": byKey("profile.create", async () => ({ name: "walk" })),
   "ProfileService.Update": byKey("profile.update", async (rest) => ({ ...(await profile(rest)), description: "new" })),
   "ProfileService.Delete": byKey("profile.delete", profile),
+  "ProfileService.GetStorageState": byKey("profile.export_storage_state", profile),
+  "ProfileService.PutStorageState": byKey("profile.import_storage_state", async (rest) => ({
+    ...(await profile(rest)),
+    content: { contentType: "application/json", data: Buffer.from('{"cookies":[],"origins":[]}').toString("base64") },
+  })),
   "BillingService.CreateCheckoutSession": byKey("subscription.checkout", async (rest) => {
     await unsubscribe(rest);
     return { tier: "personal" };

@@ -1,10 +1,5 @@
-import type { CdpSession } from "../cdp/cdp-session.ts";
-
-/** Cookie in the form that `Storage.setCookies` accepts. */
-export type Cookie = Awaited<ReturnType<typeof readCookies>>[number];
-
-/** Header of a profile store, followed by the files. */
-export interface ProfileManifest {
+/** Header of a profile store, followed by a tar archive of the files. Cookies have the form of the browser engine. */
+export interface ProfileManifest<Cookie> {
   readonly format: 1;
   /** Browser engine that wrote the files. */
   readonly engine: string;
@@ -16,28 +11,8 @@ export interface ProfileManifest {
 /** Maximum length of a manifest. Browsers store 3,300 cookies of at most 4 KiB. */
 const longest = 16 * 2 ** 20;
 
-/** Sets cookies. If the browser rejects the set, sets them one by one and skips rejected cookies. */
-export async function setCookies(session: CdpSession, cookies: readonly Cookie[]): Promise<void> {
-  try {
-    await session.send("Storage.setCookies", { cookies: [...cookies] });
-  } catch {
-    for (const cookie of cookies) {
-      await session.send("Storage.setCookies", { cookies: [cookie] }).catch(() => undefined);
-    }
-  }
-}
-
-/** Resolves with all cookies in the form for `setCookies`. Session cookies have no expiry. */
-export async function readCookies(session: CdpSession) {
-  const { cookies } = await session.send("Storage.getCookies");
-  return cookies.map(({ size: _size, session: isSession, expires, ...cookie }) => ({
-    ...cookie,
-    ...(!isSession && { expires }),
-  }));
-}
-
 /** Encodes a manifest with a length prefix. */
-export function writeManifest(manifest: ProfileManifest): Buffer {
+export function writeManifest(manifest: ProfileManifest<object>): Buffer {
   const json = Buffer.from(JSON.stringify(manifest));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(json.length);
@@ -45,9 +20,9 @@ export function writeManifest(manifest: ProfileManifest): Buffer {
 }
 
 /** Reads the manifest of a store. Resolves with the manifest and the stream of files. */
-export async function readManifest(
+export async function readManifest<Cookie>(
   store: AsyncIterable<Buffer>,
-): Promise<{ readonly manifest: ProfileManifest; readonly files: AsyncIterable<Buffer> }> {
+): Promise<{ readonly manifest: ProfileManifest<Cookie>; readonly files: AsyncIterable<Buffer> }> {
   const chunks = store[Symbol.asyncIterator]();
   let head = Buffer.alloc(0);
   const fill = async (length: number): Promise<void> => {
@@ -62,7 +37,7 @@ export async function readManifest(
   if (end > longest) throw new Error("expected a manifest in the profile store");
   await fill(end);
   // Unchecked cast: stores are sealed, so only this code can have written the manifest.
-  const manifest = JSON.parse(head.subarray(4, end).toString()) as ProfileManifest;
+  const manifest = JSON.parse(head.subarray(4, end).toString()) as ProfileManifest<Cookie>;
   const first = head.subarray(end);
   async function* files(): AsyncGenerator<Buffer> {
     if (first.length > 0) yield first;

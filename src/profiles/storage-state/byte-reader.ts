@@ -1,0 +1,40 @@
+/** Reads numbers and bytes one after the other. Throws beyond the end. */
+export class ByteReader {
+  readonly #bytes: Buffer;
+  at: number;
+
+  constructor(bytes: Buffer, at = 0) {
+    this.#bytes = bytes;
+    this.at = at;
+  }
+
+  get left(): number {
+    return this.#bytes.length - this.at;
+  }
+
+  bytes(length: number): Buffer {
+    if (length > this.left) throw new Error("the data is truncated");
+    this.at += length;
+    return this.#bytes.subarray(this.at - length, this.at);
+  }
+
+  byte(): number {
+    return this.bytes(1).readUInt8();
+  }
+
+  /** Reads a variable-length integer of at most 53 bits, 7 bits per byte. */
+  varint(): number {
+    let value = 0;
+    for (let factor = 1; factor <= 2 ** 49; factor *= 128) {
+      const byte = this.byte();
+      value += (byte & 127) * factor;
+      if (byte < 128) return value;
+    }
+    throw new Error("a number is too long");
+  }
+
+  /** Reads bytes preceded by their length. */
+  sized(): Buffer {
+    return this.bytes(this.varint());
+  }
+}
