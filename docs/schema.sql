@@ -152,6 +152,8 @@ CREATE TABLE sessions (
   tier text NOT NULL,
   slot_held boolean NOT NULL DEFAULT true,
   connect_name text,
+  timeouts_number integer NOT NULL DEFAULT 0,
+  options jsonb NOT NULL DEFAULT '{}'::jsonb,
   CONSTRAINT sessions_check CHECK (((status = ANY (ARRAY['destroyed'::text, 'errored'::text])) = ((ended_at IS NOT NULL) AND (ended_reason IS NOT NULL)))),
   CONSTRAINT sessions_status_check CHECK ((status = ANY (ARRAY['provisioning'::text, 'live'::text, 'paused'::text, 'destroyed'::text, 'errored'::text]))),
   CONSTRAINT sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
@@ -978,6 +980,23 @@ CREATE TABLE connect_tickets (
   CONSTRAINT connect_tickets_pkey PRIMARY KEY (id)
 );
 CREATE INDEX connect_tickets_created ON connect_tickets USING btree (created_at);
+
+CREATE TABLE file_links (
+  id text NOT NULL,
+  session_id text NOT NULL,
+  made_by text NOT NULL,
+  file_name text NOT NULL,
+  method text NOT NULL,
+  secret_hash bytea NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT app_now(),
+  opens_until timestamp with time zone NOT NULL,
+  used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  CONSTRAINT file_links_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id) ON DELETE CASCADE,
+  CONSTRAINT file_links_pkey PRIMARY KEY (id)
+);
+CREATE INDEX file_links_session ON file_links USING btree (session_id);
+CREATE INDEX file_links_opens_until ON file_links USING btree (opens_until);
 
 CREATE SEQUENCE event_numbers;
 

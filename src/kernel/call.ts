@@ -37,7 +37,7 @@ interface KeyPrincipal extends Caller {
   readonly tokenExpiresAt?: Date;
 }
 
-/** What a one-time link to a file allows. */
+/** Rights of a one-time link to a file. */
 export interface FileLinkGrant {
   readonly id: string;
   /** Name of the file. */

@@ -2,11 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { findEntitlement } from "../accounts/store.ts";
 import type { EventLog } from "../events/event-log.ts";
-import {
-  type Session,
-  SessionUpdatedEventSchema,
-  type UpdateSessionRequest,
-} from "../gen/pilothouse/v1/session_pb.ts";
+import { type Session, SessionUpdatedEventSchema, type UpdateSessionRequest } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { Bus } from "../platform/bus.ts";
 import { counted } from "../platform/counted.ts";
@@ -67,7 +63,9 @@ export function createSessionUpdate(parts: SessionUpdateParts, commands: WorkerC
       const { remainingMs, ...changed } = await updateSession(tx, id, changes);
       if (changes.timeoutSeconds !== undefined && remainingMs <= 0) {
         const age = counted(Math.ceil(changes.timeoutSeconds - remainingMs / 1_000), "second");
-        throw failFields("validation-failed", { timeout_seconds: `must be more: the session has been live for ${age}` });
+        throw failFields("validation-failed", {
+          timeout_seconds: `must be more: the session has been live for ${age}`,
+        });
       }
       const { labels, idle_timeout_seconds: idleTimeoutSeconds } = changed;
       const expiresAt = timestampFromDate(changed.expires_at);

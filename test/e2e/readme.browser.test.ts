@@ -76,7 +76,16 @@ test("each request of the README works separately", async () => {
   expect(output.join("")).not.toContain("/errors/");
 }, 90_000);
 
-test.each(["A page in one call", "Files", "A person", "An agent", "A recipe", "Events"])(
+test.each([
+  "A page in one call",
+  "Session options",
+  "A profile from Playwright",
+  "Files",
+  "A person",
+  "An agent",
+  "A recipe",
+  "Events",
+])(
   "the examples below %s work when pasted",
   async (heading) => {
     const blocks = blocksBelow(examples, heading);

@@ -56,6 +56,8 @@ export interface FakeWorkerOptions {
   readonly control: string;
   readonly token: string;
   readonly slots?: number;
+  /** Methods that the worker does not have, as one of an earlier release. */
+  readonly lacks?: readonly (keyof Handlers)[];
   readonly handlers?: Partial<Handlers>;
 }
 
@@ -79,9 +81,11 @@ export class FakeWorker {
   constructor(options: FakeWorkerOptions) {
     this.#options = options;
     this.#control = new Client(options.control, credentials.createInsecure());
+    const { lacks = [] } = options;
+    const methods = WorkerService.methods.filter(({ localName }) => !lacks.some((name) => name === localName));
     addGrpcService(
       this.#server,
-      WorkerService,
+      { ...WorkerService, methods } as typeof WorkerService,
       { ...this.#handlers(), ...options.handlers },
       {
         admit: ({ metadata }) => {

@@ -88,6 +88,7 @@ async function callRest(url: string, method: DescMethod, request: JsonValue, hea
     headers,
     signal: over.signal,
     ...(route.hasBody && bodyOf(method, fields, headers)),
+    ...(route.rawBody && rawBodyOf(fields[route.rawBody.name])),
   });
   const { headers: received } = response;
   if (received.get("content-type")?.startsWith("text/event-stream")) {
@@ -101,6 +102,11 @@ async function callRest(url: string, method: DescMethod, request: JsonValue, hea
   return response.ok
     ? { slug: "", extensions: {}, answer, headers: received }
     : refusal(answer, response.status, received);
+}
+
+/** Returns the bytes of a google.api.HttpBody in JSON as the body of a request. */
+function rawBodyOf(body: unknown): RequestInit {
+  return body === undefined ? {} : { body: Buffer.from(Object(body).data, "base64") };
 }
 
 function bodyOf(method: DescMethod, fields: Record<string, unknown>, headers: Sent): RequestInit {

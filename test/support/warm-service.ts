@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { open, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { inject } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { admin } from "./admin.ts";
@@ -24,6 +25,9 @@ export interface Borrowed {
 }
 
 const startMs = 60_000;
+
+/** List of hosts that sessions of the shared service can block as advertisements. */
+const adHosts = fileURLToPath(new URL("ad-hosts.txt", import.meta.url));
 
 /**
  * Borrows the service that files of this vitest worker share, with its site. The first file starts the service. `stop`
@@ -55,6 +59,7 @@ async function start(sitePorts: SitePorts): Promise<NotedService> {
       ...variables,
       EGRESS_ALLOW: reachable.join(),
       EMBED_ORIGINS: "https://desk.example",
+      BLOCK_LISTS: `ads=${adHosts}`,
     },
     detached: true,
     stdio: ["ignore", log.fd, log.fd],

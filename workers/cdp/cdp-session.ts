@@ -110,6 +110,7 @@ export interface CdpEvents {
   };
   "Network.loadingFinished": { readonly requestId: string };
   "Network.loadingFailed": { readonly requestId: string };
+  "Fetch.requestPaused": { readonly requestId: string; readonly resourceType: string };
   "Runtime.consoleAPICalled": { readonly type: string; readonly args: readonly LoggedValue[] };
   "Browser.downloadWillBegin": { readonly guid: string; readonly suggestedFilename: string; readonly frameId: string };
   "Browser.downloadProgress": {

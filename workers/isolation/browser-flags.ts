@@ -41,6 +41,9 @@ const headlessFlags = [
   "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
 ];
 
+/** Without this flag, a remote-controlled browser sets `navigator.webdriver`, and no override could clear it. */
+const automationFlag = "--disable-blink-features=AutomationControlled";
+
 /** Disables throttling of hidden or busy pages and the popup blocker. */
 const unattendedFlags = [
   "--allow-pre-commit-input",
@@ -123,6 +126,7 @@ export function browserFlags(options: FlagOptions): string[] {
   return [
     runtime === "chromium" ? "--headless=new" : "--headless",
     ...headlessFlags,
+    automationFlag,
     ...unattendedFlags,
     ...quietFlags,
     ...(extension ? captureFlags(extension) : ["--disable-extensions"]),

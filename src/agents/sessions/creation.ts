@@ -49,10 +49,17 @@ const browserFields = {
   locale: "locale",
   timezone: "timezone",
   viewport: "viewport",
+  block: "block",
+  geolocation: "geolocation",
+  webdriver: "webdriver",
 } as const satisfies Partial<Record<keyof CreateAgentSessionRequest, string>>;
 
 /** Generated clients send the documented defaults, so these values count as unset. */
-const defaults = { archetype: defaultDevice.archetype, idleTimeoutSeconds: defaultIdleTimeoutSeconds };
+const defaults = {
+  archetype: defaultDevice.archetype,
+  idleTimeoutSeconds: defaultIdleTimeoutSeconds,
+  webdriver: true,
+};
 
 /** Rejects entries that are not host patterns, because they would match nothing. */
 function assertDomains({ allowedDomains }: CreateAgentSessionRequest): void {
@@ -196,7 +203,7 @@ export function createCreation({ db, turns, sessions, controls, bus, sealer }: C
 
 function browserOf(request: CreateAgentSessionRequest) {
   const { archetype, profileId, proxy, timeoutSeconds, idleTimeoutSeconds } = request;
-  const { locale, timezone, viewport, labels, onChallenge } = request;
+  const { locale, timezone, viewport, labels, onChallenge, block, geolocation, webdriver } = request;
   return {
     labels,
     onChallenge,
@@ -208,6 +215,9 @@ function browserOf(request: CreateAgentSessionRequest) {
     ...(locale !== undefined && { locale }),
     ...(timezone !== undefined && { timezone }),
     ...(viewport && { viewport }),
+    ...(block && { block }),
+    ...(geolocation && { geolocation }),
+    ...(webdriver !== undefined && { webdriver }),
   };
 }
 

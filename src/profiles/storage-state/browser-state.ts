@@ -49,27 +49,29 @@ export function toBrowserCookie({ expires, partitionKey: topLevelSite, ...cookie
 }
 
 /** Maximum counts. Chromium keeps 3,300 cookies. */
-const most = { cookies: 3_300, origins: 1_000, items: 100_000 };
+const max = { cookies: 3_300, origins: 1_000, items: 100_000 };
 
 /** Maximum characters of the name and value of a cookie together, as in browsers. */
 const longestCookie = 4_096;
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Fault of a body that is no JSON object. */
+export const noState: FieldFault = { field: "body", message: "must be a JSON object with cookies and origins" };
+
 /** Reads a storage state of a client. Returns its faults if it is not valid. */
 export function readState(json: unknown): { readonly state: StorageState } | { readonly faults: FieldFault[] } {
+  if (!isFields(json)) return { faults: [noState] };
   const faults: FieldFault[] = [];
-  const state = isFields(json) ? json : {};
-  const cookies = listOf(state.cookies, "cookies", most.cookies, faults);
-  const origins = listOf(state.origins, "origins", most.origins, faults);
-  cookies.forEach((cookie, index) => checkCookie(cookie, `cookies[${index}]`, faults));
+  const cookies = listOf(json.cookies, "cookies", max.cookies, faults);
+  const origins = listOf(json.origins, "origins", max.origins, faults);
+  for (const [index, cookie] of cookies.entries()) checkCookie(cookie, `cookies[${index}]`, faults);
   let items = 0;
-  origins.forEach((origin, index) => {
+  for (const [index, origin] of origins.entries()) {
     checkOrigin(origin, `origins[${index}]`, faults);
     items += Array.isArray(origin.localStorage) ? origin.localStorage.length : 0;
-  });
-  if (items > most.items) faults.push({ field: "origins", message: `must have at most ${most.items} items in all` });
-  if (!isFields(json)) faults.push({ field: "body", message: "must be an object with cookies and origins" });
+  }
+  if (items > max.items) faults.push({ field: "origins", message: `must have at most ${max.items} items in all` });
   if (faults.length > 0) return { faults };
   // Checked above.
   return {
@@ -81,7 +83,17 @@ export function readState(json: unknown): { readonly state: StorageState } | { r
 }
 
 /** Drops fields that the browser does not accept. */
-function pick({ name, value, domain, path, expires, httpOnly, secure, sameSite, partitionKey }: StateCookie): StateCookie {
+function pick({
+  name,
+  value,
+  domain,
+  path,
+  expires,
+  httpOnly,
+  secure,
+  sameSite,
+  partitionKey,
+}: StateCookie): StateCookie {
   const partition = partitionKey === undefined ? {} : { partitionKey };
   return { name, value, domain, path, expires, httpOnly, secure, sameSite, ...partition };
 }
@@ -102,7 +114,7 @@ function listOf(value: unknown, field: string, longest: number, faults: FieldFau
 
 function checkCookie(cookie: Fields, at: string, faults: FieldFault[]): void {
   const { name, value, domain, path, expires, partitionKey } = cookie;
-  const isText = (text: unknown): text is string => typeof text === "string" && !/[\0-\x1f\x7f;]/.test(text);
+  const isText = (text: unknown): text is string => typeof text === "string" && !/[\p{Cc};]/u.test(text);
   const check = (field: string, isValid: boolean, message: string) => {
     if (!isValid) faults.push({ field: `${at}.${field}`, message });
   };

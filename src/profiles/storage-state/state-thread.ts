@@ -18,7 +18,7 @@ export type StateAnswer =
 export const longestState = 16 * 2 ** 20;
 
 /** Milliseconds for one task. 16 MiB take less than a second. */
-const patience = 20_000;
+const taskMs = 20_000;
 
 /** Concurrent threads. */
 const atOnce = 2;
@@ -39,7 +39,7 @@ export function createStateConverter(): (task: StateTask) => Promise<Uint8Array>
   async function run(task: StateTask): Promise<StateAnswer> {
     const worker = new Worker(program, { workerData: task, resourceLimits });
     try {
-      const [answer] = await once(worker, "message", { signal: AbortSignal.timeout(patience) });
+      const [answer] = await once(worker, "message", { signal: AbortSignal.timeout(taskMs) });
       return answer;
     } catch (cause) {
       const detail = "the profile could not be converted: it may be damaged or too large";

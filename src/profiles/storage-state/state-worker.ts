@@ -2,7 +2,14 @@ import { Readable } from "node:stream";
 import { parentPort, workerData } from "node:worker_threads";
 import { createZstdDecompress, zstdCompressSync } from "node:zlib";
 import { readManifest, writeManifest } from "../../platform/profile-format.ts";
-import { type BrowserCookie, readState, type StorageState, toBrowserCookie, toStateCookie } from "./browser-state.ts";
+import {
+  type BrowserCookie,
+  noState,
+  readState,
+  type StorageState,
+  toBrowserCookie,
+  toStateCookie,
+} from "./browser-state.ts";
 import { readLocalStorage, writeLocalStorage } from "./local-storage.ts";
 import { longestState, type StateAnswer, type StateTask } from "./state-thread.ts";
 import { readTarDirectory, writeTar } from "./tar.ts";
@@ -27,7 +34,7 @@ function writeStore(json: Uint8Array, now: number): StateAnswer {
   try {
     parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(json));
   } catch {
-    return { faults: [{ field: "body", message: "is not valid JSON" }] };
+    return { faults: [noState] };
   }
   const result = readState(parsed);
   if ("faults" in result) return result;

@@ -2,11 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { lockAccount } from "../../accounts/store.ts";
 import { type HttpBody, HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
 import { type ProfileChunk, ProfileChunkSchema } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type {
-  GetStorageStateRequest,
-  Profile,
-  PutStorageStateRequest,
-} from "../../gen/pilothouse/v1/profile_pb.ts";
+import type { GetStorageStateRequest, Profile, PutStorageStateRequest } from "../../gen/pilothouse/v1/profile_pb.ts";
 import type { Call } from "../../kernel/call.ts";
 import { bytesOfBody } from "../../kernel/request-body.ts";
 import type { Limits } from "../../limits/limits.ts";
@@ -71,7 +67,8 @@ export function createStorageState({ db, limits, clock, sealer }: StorageStatePa
     let bytes = 0;
     for await (const part of bytesOfBody(call, content)) {
       bytes += part.length;
-      if (bytes > longestState) throw failFields("validation-failed", { body: `must be at most ${longestState} bytes` });
+      if (bytes > longestState)
+        throw failFields("validation-failed", { body: `must be at most ${longestState} bytes` });
       call.holdCapture(bytes);
       parts.push(part);
     }
@@ -79,7 +76,11 @@ export function createStorageState({ db, limits, clock, sealer }: StorageStatePa
   }
 
   async function assertRoom(tx: Tx, accountId: string, id: string, sizeBytes: number): Promise<void> {
-    const { profileStorageBytes: cap, profileStorageIsSoft: isSoft, name } = limits.of(await lockAccount(tx, accountId));
+    const {
+      profileStorageBytes: cap,
+      profileStorageIsSoft: isSoft,
+      name,
+    } = limits.of(await lockAccount(tx, accountId));
     const used = (await sumStorage(tx, accountId, id)) + sizeBytes;
     if (isSoft || used <= cap) return;
     const detail = `the account's profiles would use ${counted(used, "byte")} of their limit of ${cap}: delete a profile`;
@@ -105,7 +106,8 @@ export function createStorageState({ db, limits, clock, sealer }: StorageStatePa
   return {
     async get(call: Call, { id }: GetStorageStateRequest): Promise<HttpBody> {
       const row = await findOwn(call, id);
-      const data = row.version === "0" ? emptyState : await convert({ kind: "read", store: await readStore(call, row) });
+      const data =
+        row.version === "0" ? emptyState : await convert({ kind: "read", store: await readStore(call, row) });
       await db.transaction(async (tx) => call.audit(tx, { subject: id, data: { bytes: data.length } }));
       return create(HttpBodySchema, { contentType: "application/json", data });
     },

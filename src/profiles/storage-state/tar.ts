@@ -10,7 +10,7 @@ export async function readTarDirectory(
 ): Promise<Map<string, Buffer>> {
   const files = new Map<string, Buffer>();
   const chunks = archive[Symbol.asyncIterator]();
-  let buffered = Buffer.alloc(0);
+  let buffered: Buffer = Buffer.alloc(0);
   let kept = 0;
   /** Returns the next bytes; undefined at the end of the archive. */
   const take = async (length: number, isKept: boolean): Promise<Buffer | undefined> => {
@@ -60,6 +60,12 @@ function tarHeader(name: string, size: number): Buffer {
   header.write(octal(0, 11), 136);
   header.write("        0", 148);
   header.write("ustar\u000000", 257);
-  header.write(`${octal(header.reduce((sum, byte) => sum + byte, 0), 6)} `, 148);
+  header.write(
+    `${octal(
+      header.reduce((sum, byte) => sum + byte, 0),
+      6,
+    )} `,
+    148,
+  );
   return header;
 }

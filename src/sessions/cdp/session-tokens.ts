@@ -51,7 +51,10 @@ export function findTokens(name: string, table: string, own: readonly string[]):
 /** Creates the credential of a token: limited to one session, to `scope`, and to the rights of its creator. */
 export function tokenCredential(
   row: SessionTokenRow,
-  { scope, ...grant }: { readonly scope: string } & Partial<Pick<Principal, "name" | "mayControl" | "person" | "fileLink">>,
+  {
+    scope,
+    ...grant
+  }: { readonly scope: string } & Partial<Pick<Principal, "name" | "mayControl" | "person" | "fileLink">>,
 ): Credential {
   const { made_by: madeBy, account_id: accountId, session_id: sessionId, user_id: userId } = row;
   return {

@@ -1,6 +1,6 @@
 import { FileService } from "../../gen/pilothouse/v1/file_pb.ts";
 import { defineService } from "../../kernel/feature.ts";
-import { sweepFileLinks, fileLinkBearers } from "./link-store.ts";
+import { fileLinkBearers, sweepFileLinks } from "./link-store.ts";
 import { createFileService, type FileServiceParts } from "./service.ts";
 
 /** Milliseconds between sweeps of expired links. */

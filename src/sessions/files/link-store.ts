@@ -68,10 +68,7 @@ export async function releaseFileLink(db: Database, id: string): Promise<void> {
 
 /** Deletes links an hour after they have expired. */
 export async function sweepFileLinks(db: Database): Promise<void> {
-  await db.sql
-    .deleteFrom("file_links")
-    .where("opens_until", "<", sql<Date>`app_now() - interval '1 hour'`)
-    .execute();
+  await db.sql.deleteFrom("file_links").where("opens_until", "<", sql<Date>`app_now() - interval '1 hour'`).execute();
 }
 
 /** Creates the bearer kind of links. A link ends with the key or login that created it. */

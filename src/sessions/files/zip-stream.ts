@@ -113,14 +113,5 @@ function centralHeader({ name, modifiedAt, crc, bytes, offset }: WrittenEntry): 
 }
 
 function endOfDirectory(entries: number, bytes: number, offset: number): Buffer {
-  return layOut(
-    [4, signatures.end],
-    [2, 0],
-    [2, 0],
-    [2, entries],
-    [2, entries],
-    [4, bytes],
-    [4, offset],
-    [2, 0],
-  );
+  return layOut([4, signatures.end], [2, 0], [2, 0], [2, entries], [2, entries], [4, bytes], [4, offset], [2, 0]);
 }

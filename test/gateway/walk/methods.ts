@@ -78,13 +78,18 @@ export function forTransport(transport: TransportName, { input }: DescMethod, re
   if (transport === "REST") return Object(request);
   const faults: FieldFault[] = [];
   const raw = input.fields.filter(({ message: kind }) => kind?.typeName === "google.api.HttpBody");
-  const message = compileReader(input, new Set(raw.map(({ name }) => name)))(request, faults);
+  const rawNames = new Set(raw.map(({ name }) => name));
+  const [bodies, fields] = [true, false].map((isRaw) =>
+    Object.fromEntries(Object.entries(request).filter(([name]) => rawNames.has(name) === isRaw)),
+  );
+  const message = compileReader(input, rawNames)(fields ?? {}, faults);
   if (faults.length > 0) throw new Error(`no request of ${input.name}: ${JSON.stringify(faults)}`);
   const mask = input.fields.find(({ message: kind }) => kind?.typeName === "google.protobuf.FieldMask");
   const changed = Object.keys(request).filter((name) => name !== "id");
   // ProtoJSON encodes the paths of a mask in camel case, regardless of the field names.
   return {
     ...Object(toJson(input, message, { useProtoFieldName: true })),
+    ...bodies,
     ...(mask && { [mask.name]: changed.map(protoCamelCase).join(",") }),
   };
 }

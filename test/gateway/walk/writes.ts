@@ -226,7 +226,10 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "TeamService.Leave": byMember("team_member.leave", async () => ({})),
   "SessionService.Create": byKey("session.create", async () => ({})),
   "SessionService.Fetch": byKey("session.create", async () => ({ url: "https://example.com/" })),
-  "SessionService.Update": byKey("session.update", async (rest) => ({ ...(await session(rest)), labels: { env: "walk" } })),
+  "SessionService.Update": byKey("session.update", async (rest) => ({
+    ...(await session(rest)),
+    labels: { env: "walk" },
+  })),
   "SessionService.Destroy": byKey("session.destroy", session),
   "SessionService.CreateCdpUrl": byKey("cdp_url.create", session),
   "SessionService.DeleteCdpUrls": byKey("cdp_url.delete", async (rest) => {

@@ -111,6 +111,10 @@ const rows: Readonly<Record<string, Row>> = {
     needs: ["sessions:read", "sessions:write"],
     request: async () => ({ id: things.session, control: true }),
   },
+  "FileService.CreateLink": {
+    needs: ["sessions:read", "sessions:write"],
+    request: async () => ({ id: things.session, name: "a.txt", method: "put" }),
+  },
   "AgentViewService.GetGuiControlKey": {
     needs: ["agent_sessions:write", "sessions:read"],
     request: async () => ({ id: things.agent }),

@@ -175,11 +175,12 @@ async function fitWindow(session: Session, { width, height }: Size): Promise<voi
 }
 
 function emulateInDocument(session: Session, outfit: Outfit): Commands {
-  const { locale, timezone, archetype } = outfit.device;
+  const { locale, timezone, archetype, webdriver } = outfit.device;
   return [
     // Disabling touch emulation while it is disabled would remove the mouse from popups and frames.
     ...(archetype.hasTouch ? [session.send("Emulation.setTouchEmulationEnabled", { enabled: true })] : []),
     session.send("Emulation.setEmulatedMedia", { features: media }),
+    session.send("Emulation.setAutomationOverride", { enabled: webdriver }),
     identify(session, outfit),
     session.send("Emulation.setLocaleOverride", { locale }).catch(unlessSet),
     session.send("Emulation.setTimezoneOverride", { timezoneId: timezone }).catch(unlessSet),
