@@ -30,8 +30,8 @@ const triggers = sql`
 export async function describeSchema(db: Queryable): Promise<string> {
   const { rows } = await sql<{ text: string }>`
     select concat('CREATE TABLE ', quote_ident(relname), E' (\n', (${columns}), (${constraints}), E'\n)',
-        ' WITH (' || array_to_string(reloptions, ', ') || ')', ';', (${indexes}), (${triggers})) as text, 1 as kind, oid
-      from pg_class c where relnamespace = 'public'::regnamespace and relkind = 'r' and relname not like 'kysely\\_%'
+        ' PARTITION BY ' || pg_get_partkeydef(c.oid), ' WITH (' || array_to_string(reloptions, ', ') || ')', ';', (${indexes}), (${triggers})) as text, 1 as kind, oid
+      from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname not like 'kysely\\_%'
     union all
     select 'CREATE SEQUENCE ' || quote_ident(relname) || ';', 2, oid
       from pg_class where relnamespace = 'public'::regnamespace and relkind = 'S'

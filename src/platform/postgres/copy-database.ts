@@ -37,6 +37,18 @@ async function copySequences(from: Tx, to: Tx): Promise<void> {
   for (const { name, last } of rows) await sql`select setval(${name}, ${last})`.execute(to.sql);
 }
 
+/** Creates the partitions of the source, which no migration creates. */
+async function createPartitions(from: Tx, to: Tx): Promise<void> {
+  const { rows } = await sql<{ name: string; parent: string; bound: string }>`
+    select c.relname as name, p.relname as parent, pg_get_expr(c.relpartbound, c.oid) as bound
+    from pg_inherits join pg_class c on c.oid = inhrelid join pg_class p on p.oid = inhparent
+    where c.relkind = 'r' and c.relispartition`.execute(from.sql);
+  for (const { name, parent, bound } of rows)
+    await sql`create table if not exists ${sql.table(name)} partition of ${sql.table(parent)} ${sql.raw(bound)}`.execute(
+      to.sql,
+    );
+}
+
 /** Returns whether a database has tables of the service. */
 export async function isMigrated(db: Queryable): Promise<boolean> {
   const { rows } = await sql<{ is: boolean }>`select to_regclass('kysely_migration') is not null as is`.execute(db.sql);
@@ -50,6 +62,7 @@ export async function isMigrated(db: Queryable): Promise<boolean> {
 export function copyDatabase(from: Database, to: Database): Promise<number> {
   return from.transaction((source) =>
     to.transaction(async (target) => {
+      await createPartitions(source, target);
       const tables = await findTables(source);
       await sql`truncate ${sql.join(tables.map((name) => sql.table(name)))}`.execute(target.sql);
       let count = 0;
