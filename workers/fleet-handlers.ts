@@ -179,6 +179,12 @@ function makeHandlers(
       const listed = before === 0n ? files : files.filter(({ position }) => position < before);
       return create(FileListSchema, { files: listed.slice(0, limit) });
     }),
+    readLog: onSession(fleetCommands.readLog, async (session, { request: { after, limit } }) =>
+      session.readLog(after, limit),
+    ),
+    followLog: onSession(fleetCommands.followLog, (session, { request: { after }, caller }) =>
+      session.followLog(after, caller),
+    ),
     setControl: onSession(fleetCommands.setControl, async (session, { context }) => {
       await observe("set_control", session.setControl(context));
       return create(EmptySchema);

@@ -22,6 +22,8 @@ export interface WorkerMetrics {
   readonly browserReady: Histogram<"how">;
   /** Sessions that exceeded a resource limit, by `bound`. */
   readonly sessionsOverBound: Counter<"bound">;
+  /** Logs of ended sessions, by `outcome`: `stored` or `lost`. */
+  readonly logs: Counter<"outcome">;
   /** Adds gauges for the values of a pressure watch. */
   registerPressure(watch: PressureWatch): void;
 }
@@ -74,6 +76,12 @@ export function createWorkerMetrics({ sessions, browsers, slots, profiles, isola
       name: "pilothouse_worker_sessions_over_bound_total",
       help: "Sessions that were ended because they took more memory, tasks or disk than a session may.",
       labelNames: ["bound"],
+      registers,
+    }),
+    logs: new Counter({
+      name: "pilothouse_worker_session_logs_total",
+      help: "Logs of ended sessions that a control process stored, or that were lost.",
+      labelNames: ["outcome"],
       registers,
     }),
     registerPressure: (watch) => registerPressure(registry, watch),

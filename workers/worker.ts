@@ -19,6 +19,7 @@ import { ControlCaller } from "./fleet/control-caller.ts";
 import { ControlRound } from "./fleet/control-round.ts";
 import { FleetLink, type WorkerFate } from "./fleet/fleet-link.ts";
 import { IdentityFile } from "./fleet/identity.ts";
+import { LogSender } from "./fleet/log-sender.ts";
 import { ReportSender } from "./fleet/report-sender.ts";
 import { WorkerServer } from "./fleet-handlers.ts";
 import { BoundsWatchdog } from "./isolation/bounds-watchdog.ts";
@@ -30,7 +31,7 @@ import { PressureReader } from "./pressure/pressure-reader.ts";
 import { PressureWatch } from "./pressure/pressure-watch.ts";
 import { ProfileStore } from "./profiles/profile-store.ts";
 import { salvageProfile } from "./profiles/save-profile.ts";
-import { SessionTable } from "./session/session-table.ts";
+import { SessionTable, type SessionTableOptions } from "./session/session-table.ts";
 import { createWorkerMetrics } from "./worker-metrics.ts";
 
 export interface WorkerOptions {
@@ -54,10 +55,14 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const { config, log } = options;
   const ground = await layGround(options);
   const { runtimes, slots } = ground;
-  const sessionParts = makeSessions(options, ground, () => void link.sayNow());
+  const sessionParts = makeSessions(options, ground, {
+    onRoom: () => void link.sayNow(),
+    onLog: (placement, session) => logSender.add(placement, () => session.readLog(0)),
+  });
   const { sessions, browsers, metrics } = sessionParts;
   await probeBrowsers(browsers, slots);
   const link: FleetLink = await makeLink(options, ground, sessions);
+  const logSender = new LogSender({ link, onOutcome: (outcome, count) => metrics.logs.inc({ outcome }, count) });
   const server = new WorkerServer({ ...ground, sessions, log, secretHash: () => link.secretHash, metrics });
   await listenOn(server, config);
   const pressure = watchPressure({ config, sessions, link, log });
@@ -80,7 +85,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   );
   return {
     drain: (patience, signal) => drain({ sessions, link }, patience, signal),
-    stop: (reason) => stopAll({ ...ground, ...sessionParts, link, sender, server, internal, pressure }, reason),
+    stop: (reason) =>
+      stopAll({ ...ground, ...sessionParts, link, sender, logSender, server, internal, pressure }, reason),
   };
 }
 
@@ -138,8 +144,12 @@ async function probeBrowsers(browsers: BrowserPool, slots: SlotPool): Promise<vo
   }
 }
 
-/** Creates the session table. Calls `onRoom` when a full worker can accept sessions. */
-function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: () => void) {
+/** Creates the session table. */
+function makeSessions(
+  { config, log }: WorkerOptions,
+  ground: Ground,
+  listeners: Pick<SessionTableOptions, "onRoom" | "onLog">,
+) {
   const { runtimes, slots, mediaServer, profiles, reports, blockLists } = ground;
   const metrics = createWorkerMetrics({
     sessions: () => sessions,
@@ -169,7 +179,7 @@ function makeSessions({ config, log }: WorkerOptions, ground: Ground, onRoom: ()
     watchdog,
     profiles,
     blockLists,
-    onRoom,
+    ...listeners,
     onEvent: (placement, event) => {
       metrics.count(event);
       reports.append(placement, event);
@@ -234,6 +244,7 @@ interface Parts {
   readonly profiles: ProfileStore;
   readonly link: FleetLink;
   readonly sender: ReportSender;
+  readonly logSender: LogSender;
   readonly server: WorkerServer;
   readonly browsers: BrowserPool;
   readonly slots: SlotPool;
@@ -243,7 +254,7 @@ interface Parts {
 }
 
 async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> {
-  const { sessions, profiles, link, sender, server, browsers, slots, internal, pressure, watchdog } = parts;
+  const { sessions, profiles, link, sender, logSender, server, browsers, slots, internal, pressure, watchdog } = parts;
   pressure.stop();
   sessions.isDraining = true;
   await link.sayNow();
@@ -251,6 +262,7 @@ async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> 
   watchdog.stop();
   await link.handOver(profiles);
   await sender.stop();
+  await logSender.stop();
   await link.stop();
   await server.stop();
   await browsers.stop();

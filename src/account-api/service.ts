@@ -1,12 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { listMemberships } from "../accounts/memberships.ts";
+import { readLogLevel, type StoredLogLevel, saveLogLevel, toLogLevel, toStoredLogLevel } from "../accounts/settings.ts";
 import { findAccount, renameAccount } from "../accounts/store.ts";
 import { findUser, renameUser, type UserRow } from "../accounts/users.ts";
 import {
   type AccountService,
+  AccountSettingsSchema,
   type EmailPreferences,
   EmailPreferencesSchema,
+  type UpdateAccountSettingsRequest,
   type UpdateEmailPreferencesRequest,
   type UpdateMeRequest,
 } from "../gen/pilothouse/v1/account_pb.ts";
@@ -50,6 +53,8 @@ function toPreferencesMessage({ email }: UserRow, kept: KeptPreferences): EmailP
   });
 }
 
+const toSettingsMessage = (level: StoredLogLevel) => create(AccountSettingsSchema, { logs: toLogLevel(level) });
+
 export function createAccountService(parts: AccountServiceParts): ServiceImplementation<typeof AccountService> {
   const { db, clock, legal } = parts;
 
@@ -91,8 +96,26 @@ export function createAccountService(parts: AccountServiceParts): ServiceImpleme
     });
   }
 
+  async function updateSettings(call: Call, { logs, updateMask }: UpdateAccountSettingsRequest) {
+    const { accountId, role } = call.principal;
+    if (role === "member") throw forbidden("only owners and admins can change the settings of the account");
+    if (!updateMask?.paths.includes("logs")) {
+      call.markUnchanged();
+      return toSettingsMessage(await readLogLevel(db, accountId));
+    }
+    const level = toStoredLogLevel(logs);
+    if (level === undefined) throw failFields("validation-failed", { logs: "must be off, errors or full" });
+    await db.transaction(async (tx) => {
+      await saveLogLevel(tx, accountId, level);
+      call.audit(tx, { subject: accountId, data: { logs: level } });
+    });
+    return toSettingsMessage(level);
+  }
+
   return {
     getMe,
+    getSettings: async ({ principal }) => toSettingsMessage(await readLogLevel(db, principal.accountId)),
+    updateSettings,
     async updateMe(call, request) {
       const { user, accountName, changed } = readChanges(request, call.principal);
       const { accountId } = call.principal;

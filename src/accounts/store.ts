@@ -1,8 +1,9 @@
-import { type Generated, type JSONColumnType, sql } from "kysely";
+import { type ColumnType, type Generated, type JSONColumnType, sql } from "kysely";
 import type { Entitlement, Override } from "../kernel/entitlement.ts";
 import type { Id } from "../platform/ids.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Stamp } from "../platform/postgres/schema.ts";
+import { defaultLogLevel, type StoredLogLevel } from "./settings.ts";
 
 /** Accounts. Every other resource belongs to an account. */
 interface AccountsTable {
@@ -21,6 +22,8 @@ interface AccountsTable {
   disabled_at: Generated<Date | null>;
   /** Until when the account can be restored. Set when an owner deletes the account, which also disables it. */
   deletes_at: Generated<Date | null>;
+  /** Log level of new sessions; null for the default. */
+  session_logs: ColumnType<StoredLogLevel | null, undefined, StoredLogLevel>;
 }
 
 declare module "../platform/postgres/schema.ts" {
@@ -53,9 +56,17 @@ export interface AccountState extends Entitlement {
   readonly disabled_at: Date | null;
 }
 
-/** Locks an account, so that counting its resources is serialised, and returns its entitlement. */
-export async function lockAccount(tx: Tx, id: string): Promise<AccountState> {
-  return selectEntitlement(tx, id).select("disabled_at").forNoKeyUpdate().executeTakeFirstOrThrow();
+/** An account at the start of a session. */
+interface LockedAccount extends AccountState {
+  /** Log level of new sessions. */
+  readonly session_logs: StoredLogLevel;
+}
+
+/** Locks an account, so that counting its resources is serialised. */
+export async function lockAccount(tx: Tx, id: string): Promise<LockedAccount> {
+  const locked = selectEntitlement(tx, id).select(["disabled_at", "session_logs"]).forNoKeyUpdate();
+  const { session_logs, ...account } = await locked.executeTakeFirstOrThrow();
+  return { ...account, session_logs: session_logs ?? defaultLogLevel };
 }
 
 export async function insertAccount(tx: Tx, account: { id: Id<"acc">; name: string; tier: string }): Promise<void> {

@@ -47,6 +47,7 @@ import { createProfiles } from "../profiles/profiles.ts";
 import { createSessionRoutes } from "../sessions/commands/session-routes.ts";
 import { createControls } from "../sessions/control/control.ts";
 import { createControlHeartbeats } from "../sessions/control/control-heartbeats.ts";
+import { createSessionLogStore } from "../sessions/logs/session-log-store.ts";
 import { createRoomGuests } from "../sessions/media/room-guests.ts";
 import { createSessionMetrics } from "../sessions/session-metrics.ts";
 import { createSessionQuota } from "../sessions/session-quota.ts";
@@ -170,7 +171,11 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const { workerProgram: program = workerProgramOf(config) } = options;
   const isWhole = half === "all";
   const server = isWhole ? createDatabaseServer({ config, log, onFatal, database }) : {};
-  const fleetParts = { config, db, bus, ids, clock, log, metrics, events, sessionMetrics, env, uses: profiles.uses };
+  const sessionLogStore = createSessionLogStore({ db, clock, log, sealer });
+  const fleetParts = {
+    ...{ config, db, bus, ids, clock, log, metrics, events, sessionMetrics, env, sessionLogStore },
+    uses: profiles.uses,
+  };
   const fleet = isWhole ? createSessionFleet({ ...fleetParts, workerProgram: program ?? undefined }) : undefined;
   const quota = createSessionQuota({ db, clock, log, limits, mailer, events, bus, sessionMetrics, profiles });
   const sessions = createSessions({

@@ -1,21 +1,26 @@
+import { join } from "node:path";
 import type { Registry } from "prom-client";
 import { createEventLog, type EventLog } from "../events/event-log.ts";
 import { bundledWorkerProgram, createFleet, type Fleet, type FleetParts } from "../fleet/fleet.ts";
 import type { Bus } from "../platform/bus.ts";
-import { systemClock } from "../platform/clock.ts";
+import { type Clock, systemClock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { createIds } from "../platform/ids.ts";
 import { createLifetime, type Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
+import type { Database } from "../platform/postgres/database.ts";
 import { databaseTarget, openStorage } from "../platform/postgres/storage.ts";
+import { createSealer } from "../platform/secrets/secrets-sealer.ts";
 import { createProfileMetrics } from "../profiles/profile-metrics.ts";
 import { createProfileUses, type ProfileUses } from "../profiles/profile-uses.ts";
+import { createSessionLogStore, type SessionLogStore } from "../sessions/logs/session-log-store.ts";
 import { createSessionMetrics, type SessionMetrics } from "../sessions/session-metrics.ts";
 import { createSessionKeeper } from "../sessions/session-sweep.ts";
 import { migrations } from "./migrations.ts";
 
 /** Dependencies of the fleet and its session keeper. */
 export interface SessionFleetParts extends Omit<FleetParts, "keeper"> {
+  readonly sessionLogStore: SessionLogStore | undefined;
   readonly events: EventLog;
   readonly uses: ProfileUses;
   readonly sessionMetrics: SessionMetrics;
@@ -66,6 +71,7 @@ export function createControlPlane({ config, log, metrics, bus, busPart = {} }: 
   const fleet = createSessionFleet({
     ...base,
     events,
+    sessionLogStore: createLogStore(base),
     uses,
     sessionMetrics: createSessionMetrics(metrics),
     workerProgram: workerProgramOf(config),
@@ -76,4 +82,22 @@ export function createControlPlane({ config, log, metrics, bus, busPart = {} }: 
     ...createLifetime([storage.part, busPart, fleet], log),
     isReady: storage.isReady,
   };
+}
+
+/** Creates the store of session logs, or returns undefined without keys to seal them. */
+function createLogStore({ config, db, clock, log }: LogStoreParts): SessionLogStore | undefined {
+  const { embedded, secretsKeys: keys, dataDir } = config;
+  if (!embedded && keys.length === 0) {
+    log.warn({}, "SECRETS_KEYS is not set: logs of ended sessions are not stored");
+    return undefined;
+  }
+  const sealer = createSealer({ keys, file: embedded ? join(dataDir, "secrets-key") : undefined });
+  return createSessionLogStore({ db, clock, log, sealer });
+}
+
+interface LogStoreParts {
+  readonly config: Config;
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log: Log;
 }

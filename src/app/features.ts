@@ -29,6 +29,7 @@ import { connectTickets } from "../sessions/connect/feature.ts";
 import { control } from "../sessions/control/feature.ts";
 import { sessions } from "../sessions/feature.ts";
 import { files } from "../sessions/files/feature.ts";
+import { sessionLogs } from "../sessions/logs/feature.ts";
 import { viewLinks } from "../sessions/view-links/feature.ts";
 import { status } from "../status/feature.ts";
 import { teams } from "../teams/feature.ts";
@@ -65,6 +66,7 @@ export const features: readonly Feature<AppParts>[] = [
   agentViews,
   profiles,
   files,
+  sessionLogs,
   webhooks,
   viewLinks,
   live,

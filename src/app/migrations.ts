@@ -25,6 +25,7 @@ import { appNowMigrations } from "../platform/postgres/app-now.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
 import { profileMigrations } from "../profiles/tables.ts";
 import { fileLinkMigrations } from "../sessions/files/tables.ts";
+import { sessionLogMigrations } from "../sessions/logs/tables.ts";
 import { sessionMigrations } from "../sessions/tables.ts";
 import { viewLinkMigrations } from "../sessions/view-links/tables.ts";
 import { statusMigrations } from "../status/tables.ts";
@@ -40,6 +41,7 @@ const lists: readonly Migrations[] = [
   fleetMigrations,
   sessionMigrations,
   fileLinkMigrations,
+  sessionLogMigrations,
   viewLinkMigrations,
   eventMigrations,
   idempotencyMigrations,

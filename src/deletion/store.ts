@@ -35,8 +35,11 @@ export async function findDueDeletions(db: Queryable, now: Date, limit: number):
  * Rows of an account in deletion order, referring tables first. Batch sizes keep each statement far below its time
  * limit, including cascades such as the data of profiles.
  */
-const belongings = [
+const belongings: readonly { rows: string; batch: number; key?: string }[] = [
   { rows: "profiles where", batch: 20 },
+  // A ctid does not name a row of a partitioned table.
+  { rows: "session_logs where", batch: 1_000, key: "session_id, stored_on" },
+  { rows: "session_log_usage where", batch: 1_000 },
   { rows: "sessions where", batch: 1_000 },
   // Matches the index. Only events of the last seconds have no number yet.
   { rows: "events where number is not null and", batch: 1_000 },
@@ -54,10 +57,11 @@ const belongings = [
 
 /** Deletes the rows of an account in batches. */
 export async function deleteBelongings(db: Database, accountId: string): Promise<void> {
-  for (const { rows, batch } of belongings) {
+  for (const { rows, batch, key } of belongings) {
     const [table = ""] = rows.split(" ");
-    const some = sql`select ctid from ${sql.raw(rows)} account_id = ${accountId} limit ${batch}`;
-    const deletion = sql`delete from ${sql.table(table)} where ctid = any(array(${some}))`;
+    const some = sql`select ${sql.raw(key ?? "ctid")} from ${sql.raw(rows)} account_id = ${accountId} limit ${batch}`;
+    const isChosen = key === undefined ? sql`ctid = any(array(${some}))` : sql`(${sql.raw(key)}) in (${some})`;
+    const deletion = sql`delete from ${sql.table(table)} where ${isChosen}`;
     while ((await deletion.execute(db.sql)).numAffectedRows === BigInt(batch));
   }
 }

@@ -1,4 +1,4 @@
-import type { HeldSession, PendingProfile, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { EndedSessionLog, HeldSession, PendingProfile, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
 /** A reporting worker process. The incarnation counts the worker's restarts. */
@@ -23,6 +23,8 @@ export interface SessionKeeper {
   endOverdue(tx: Tx): Promise<number>;
   /** Applies a worker's event once. Ignores stale and repeated events. `agoMs` returns the event's age. */
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: () => number): Promise<void>;
+  /** Stores logs of ended sessions and returns their number. Undefined if the process has no keys to seal logs. */
+  readonly storeLogs?: ((workerId: string, logs: readonly EndedSessionLog[]) => Promise<number>) | undefined;
   /** Returns the sessions of a worker that ended or were placed elsewhere. */
   unwanted(workerId: string, held: readonly HeldSession[]): Promise<HeldSession[]>;
   /** Requests the save of pending profiles. Returns the profiles to drop: saved, failed or outdated ones. */

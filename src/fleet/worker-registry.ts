@@ -12,6 +12,9 @@ import {
   type ReportRequest,
   type ReportResponse,
   ReportResponseSchema,
+  type StoreLogsRequest,
+  type StoreLogsResponse,
+  StoreLogsResponseSchema,
   type WorkerEvent,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Bus } from "../platform/bus.ts";
@@ -51,6 +54,7 @@ export interface WorkerRegistry {
   register(request: RegisterRequest): Promise<RegisterResponse>;
   heartbeat(metadata: Metadata, request: HeartbeatRequest): Promise<HeartbeatResponse>;
   report(metadata: Metadata, request: ReportRequest): Promise<ReportResponse>;
+  storeLogs(metadata: Metadata, request: StoreLogsRequest): Promise<StoreLogsResponse>;
   /** Number of heartbeats received by this process. */
   readonly heartbeats: number;
 }
@@ -250,7 +254,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       const { id, incarnation } = admission;
       const { slots, release } = request;
       log.info({ worker_id: id, incarnation: Number(incarnation), slots, release }, "worker registered");
-      return create(RegisterResponseSchema, { workerId: id, workerSecret: admission.newSecret, incarnation, leaseMs });
+      const identity = { workerId: id, workerSecret: admission.newSecret, incarnation };
+      return create(RegisterResponseSchema, { ...identity, leaseMs, storesLogs: keeper.storeLogs !== undefined });
     },
     async heartbeat(metadata, request) {
       const caller = await identify(metadata);
@@ -267,6 +272,10 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       }));
       await applyAll(from, dated).catch((error) => applyEach(from, dated, error));
       return create(ReportResponseSchema);
+    },
+    async storeLogs(metadata, { logs }) {
+      const { id } = await identify(metadata);
+      return create(StoreLogsResponseSchema, { stored: (await keeper.storeLogs?.(id, logs)) ?? 0 });
     },
   };
 }

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { toLogLevel } from "../accounts/settings.ts";
 import { ViewportSchema } from "../gen/pilothouse/v1/common_pb.ts";
 import {
   ProxySummarySchema,
@@ -36,6 +37,7 @@ export function toSessionMessage(row: SessionRow): Session {
     ...(row.locale !== null && { locale: row.locale }),
     ...(row.timezone !== null && { timezone: row.timezone }),
     ...shownOptions(row.options),
+    ...(row.logs !== null && { logs: toLogLevel(row.logs) }),
     ...proxyOf(row),
     ...viewportOf(row),
   });

@@ -10,6 +10,7 @@ import {
 import type { Clock } from "../platform/clock.ts";
 import { IdleMap } from "../platform/idle-map.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { SessionLogStore } from "./logs/session-log-store.ts";
 import { endSession, endSessions, type SessionEndParts } from "./session-end.ts";
 import { toStoredReason } from "./session-message.ts";
 import { isEnded } from "./session-states.ts";
@@ -22,6 +23,8 @@ import { findRunningOf, lockRunning, lockSession, type SessionRow, transition } 
 const missingFor = 6_000;
 
 export interface SessionKeeperParts extends SessionEndParts {
+  /** Stores the logs of ended sessions. Undefined if the process has no keys to seal logs. */
+  readonly sessionLogStore?: SessionLogStore | undefined;
   readonly db: Database;
   readonly clock: Clock;
 }
@@ -111,6 +114,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
       const { placementEpoch, sequence } = event;
       await applyTo(tx, session, { placementEpoch, incarnation, sequence }, event, agoMs);
     },
+    storeLogs: parts.sessionLogStore?.store,
     async unwanted(workerId, held) {
       const running = await findRunningOf(db, workerId);
       const epochs = new Map(running.map(({ id, placement_epoch }) => [id, BigInt(placement_epoch)]));

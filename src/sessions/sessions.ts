@@ -17,6 +17,7 @@ import { commandContext, createWorkerCommands } from "./commands/worker-commands
 import { noSession, sessionGone } from "./ended-session.ts";
 import { type ConnectionPlan, createSessionLaunch, type SessionLaunchParts } from "./launch/session-launch.ts";
 import { planSession } from "./launch/session-plan.ts";
+import { createLogCommands, type LogCommands } from "./logs/log-commands.ts";
 import { type EndCause, endSession } from "./session-end.ts";
 import { createSessionEvents, type SessionEvents } from "./session-events.ts";
 import { isEnded } from "./session-states.ts";
@@ -44,6 +45,7 @@ export interface Sessions extends SessionCommands {
   /** Returns the agent session that drives a session; null if there is none. Reads the cache of `assertRunning`. */
   agentOf(caller: SessionCaller, id: string): Promise<string | null>;
   readonly files: FileCommands;
+  readonly logs: LogCommands;
   /** Follows the events of a session until the session ends. */
   readonly follow: SessionEvents;
   readonly update: UpdateSession;
@@ -89,6 +91,7 @@ export function createSessions(parts: SessionsParts): Sessions {
   return {
     ...createSessionCommands(workerCommands, parts),
     files: createFileCommands(workerCommands),
+    logs: createLogCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     update: createSessionUpdate(parts, workerCommands),
     quotaJob: parts.quota.job,

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from "kysely";
+import type { StoredLogLevel } from "../accounts/settings.ts";
 import { recentlyLost } from "../fleet/store.ts";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import {
@@ -34,6 +35,9 @@ export interface NewSession {
   readonly tier: string;
   readonly workerId: string;
   readonly connectName?: string | undefined;
+  readonly logs: StoredLogLevel;
+  /** User or key that creates the session. */
+  readonly madeBy?: string | undefined;
   /** Proxy of the pages, without its password, which is not stored. */
   readonly proxy?: { readonly server: string; readonly username?: string | undefined } | undefined;
 }
@@ -98,6 +102,8 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<Sessio
       proxy_server: session.proxy?.server ?? null,
       proxy_username: session.proxy?.username ?? null,
       connect_name: session.connectName ?? null,
+      logs: session.logs,
+      made_by: session.madeBy ?? null,
       placement_epoch: 1,
     })
     .returningAll()

@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ColumnType, Generated, JSONColumnType } from "kysely";
+import type { StoredLogLevel } from "../accounts/settings.ts";
 import type { BigInteger, Migrations, Stamp } from "../platform/postgres/schema.ts";
 import type { StoredEndedReason, StoredSessionStatus } from "./session-states.ts";
 
@@ -54,6 +55,10 @@ export interface SessionsTable {
   connect_name: ColumnType<string | null, string | null, never>;
   /** Number of changes of the session by clients. */
   timeouts_number: Generated<number>;
+  /** Level of the session's log; null for sessions created before logs existed. */
+  logs: ColumnType<StoredLogLevel | null, StoredLogLevel, never>;
+  /** User, or key without a user, who created the session; null if unknown. */
+  made_by: ColumnType<string | null, string | null, never>;
   /** Tier of the account at creation; its limits apply to the session. */
   tier: ColumnType<string, string, never>;
   /** Whether a slot of the worker is taken: from placement until the worker no longer has the session. */

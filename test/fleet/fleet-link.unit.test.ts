@@ -12,6 +12,7 @@ import {
   type RegisterRequest,
   RegisterResponseSchema,
   ReportResponseSchema,
+  StoreLogsResponseSchema,
   type WorkerEvent,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
@@ -68,6 +69,7 @@ class TestControl {
           this.events.push(...events);
           return create(ReportResponseSchema);
         },
+        storeLogs: async () => create(StoreLogsResponseSchema),
       },
       { admit: () => undefined, toStatus: failureToStatus },
     );

@@ -13,6 +13,7 @@ import {
   HeartbeatResponseSchema,
   RegisterResponseSchema,
   ReportResponseSchema,
+  StoreLogsResponseSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
@@ -47,6 +48,7 @@ const registry: WorkerRegistry = {
   register: async () => create(RegisterResponseSchema),
   heartbeat: async () => create(HeartbeatResponseSchema),
   report: async () => create(ReportResponseSchema),
+  storeLogs: async () => create(StoreLogsResponseSchema),
   heartbeats: 0,
 };
 

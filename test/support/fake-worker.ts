@@ -5,6 +5,7 @@ import { Client, credentials, Metadata, Server } from "@grpc/grpc-js";
 import {
   type Command,
   ControlService,
+  type EndedSessionLogSchema,
   FileListSchema,
   HeartbeatRequestSchema,
   InputProgressSchema,
@@ -13,7 +14,9 @@ import {
   RegisterRequestSchema,
   ReportRequestSchema,
   SelectionSchema,
+  SessionLogPageSchema,
   StepPictureSchema,
+  StoreLogsRequestSchema,
   type WorkerEventSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
@@ -146,6 +149,13 @@ export class FakeWorker {
     await callUnary(this.#control, ControlService.method.report, request, { metadata: this.metadata() });
   }
 
+  /** Sends logs of ended sessions. Returns the number of stored logs. */
+  async storeLogs(...logs: MessageInitShape<typeof EndedSessionLogSchema>[]): Promise<number> {
+    const request = create(StoreLogsRequestSchema, { logs });
+    const options = { metadata: this.metadata() };
+    return (await callUnary(this.#control, ControlService.method.storeLogs, request, options)).stored;
+  }
+
   metadata(): Metadata {
     const metadata = new Metadata();
     metadata.set(fleetMetadata.workerId, this.id);
@@ -231,6 +241,10 @@ export class FakeWorker {
       },
       deleteFile: async () => create(EmptySchema),
       listFiles: async () => create(FileListSchema),
+      readLog: async () => create(SessionLogPageSchema),
+      followLog: async function* () {
+        yield* [];
+      },
     };
   }
 }

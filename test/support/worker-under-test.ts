@@ -10,6 +10,7 @@ import {
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import { SessionLogLevel } from "../../src/gen/pilothouse/v1/session_log_pb.ts";
 import {
   type CaptureHeader,
   type CaptureRequestSchema,
@@ -173,6 +174,8 @@ export class WorkerUnderTest {
       lifetimeMs: (request.timeoutSeconds ?? 3_600) * 1_000,
       proxyCheck,
       allowedDomains: [...allowedDomains],
+      // The default of accounts.
+      logs: request.logs || SessionLogLevel.ERRORS,
     };
     await session.run(fleetCommands.create, launch, { waitMs: 30_000 });
     return session;

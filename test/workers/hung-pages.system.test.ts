@@ -263,8 +263,8 @@ const rows: Readonly<Record<string, Begin>> = {
   "driver/observe/observe.ts settleMs": () => waitUntilSettled(open().scene),
   "pages/console-tap.ts windowMs": (onOver) => {
     const { session, tab } = open({ "Runtime.enable": atCall(2, onOver) });
-    const tap = new ConsoleTap({ publish: () => undefined } as unknown as EventFeed);
-    tap.attend(tab);
+    const tap = new ConsoleTap({ publish: () => undefined } as unknown as EventFeed, () => undefined);
+    tap.attend(tab, "page_1");
     tap.turn(true);
     for (let line = 0; line < consoleBounds.linesPerSecond; line += 1)
       session.emit("Runtime.consoleAPICalled", { type: "log", args: [] });

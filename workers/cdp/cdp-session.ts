@@ -42,6 +42,18 @@ export interface LoggedValue {
   readonly description?: string;
 }
 
+/** An uncaught exception of a page. */
+export interface ThrownException {
+  readonly text: string;
+  readonly exception?: LoggedValue;
+  /** URL of the script. */
+  readonly url?: string;
+  /** From 0. */
+  readonly lineNumber: number;
+  /** From 0. */
+  readonly columnNumber: number;
+}
+
 interface DragData {
   readonly items: { mimeType: string; data: string }[];
   readonly dragOperationsMask: number;
@@ -100,18 +112,31 @@ export interface CdpEvents {
   /** The page starts a drag while drag interception is enabled. */
   "Input.dragIntercepted": { readonly data: DragData };
   "Inspector.targetCrashed": object;
-  "Network.requestWillBeSent": RequestEvent & { readonly request: { readonly url: string } };
+  /** After a redirect, the event is sent again with the same request id. `timestamp` is in seconds. */
+  "Network.requestWillBeSent": RequestEvent & {
+    readonly request: { readonly url: string; readonly method: string };
+    readonly timestamp: number;
+    readonly redirectResponse?: { readonly status: number };
+  };
   "Network.responseReceived": RequestEvent & {
+    readonly timestamp: number;
     readonly response: {
       readonly url: string;
       readonly status: number;
       readonly headers: Readonly<Record<string, string>>;
     };
   };
-  "Network.loadingFinished": { readonly requestId: string };
-  "Network.loadingFailed": { readonly requestId: string };
+  "Network.loadingFinished": { readonly requestId: string; readonly timestamp: number };
+  "Network.loadingFailed": {
+    readonly requestId: string;
+    readonly timestamp: number;
+    readonly errorText: string;
+    readonly canceled?: boolean;
+    readonly corsErrorStatus?: { readonly corsError: string };
+  };
   "Fetch.requestPaused": { readonly requestId: string; readonly resourceType: string };
   "Runtime.consoleAPICalled": { readonly type: string; readonly args: readonly LoggedValue[] };
+  "Runtime.exceptionThrown": { readonly exceptionDetails: ThrownException };
   "Browser.downloadWillBegin": { readonly guid: string; readonly suggestedFilename: string; readonly frameId: string };
   "Browser.downloadProgress": {
     readonly guid: string;

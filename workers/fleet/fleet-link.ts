@@ -50,6 +50,7 @@ export interface FleetLinkOptions {
 /** Current registration. */
 interface Lease {
   readonly incarnation: bigint;
+  readonly storesLogs: boolean;
 }
 
 /**
@@ -83,6 +84,11 @@ export class FleetLink {
   /** Hash that gateways send to prove that they know this worker. Undefined before the first registration. */
   get secretHash(): string | undefined {
     return this.#identity && hashControlSecret(this.#identity.workerSecret);
+  }
+
+  /** Whether the control process stores logs of ended sessions. */
+  get storesLogs(): boolean {
+    return this.#lease?.storesLogs ?? false;
   }
 
   get isRegistered(): boolean {
@@ -150,7 +156,7 @@ export class FleetLink {
       ...this.#identity,
     });
     const answer = await control.call(ControlService.method.register, request, { timeoutMs: times.call });
-    const { workerId, incarnation, leaseMs } = answer;
+    const { workerId, incarnation, leaseMs, storesLogs } = answer;
     const workerSecret = answer.workerSecret || this.#identity?.workerSecret;
     if (workerSecret === undefined) throw new Error("expected a worker secret from the control process, got none");
     this.#identity = { workerId, workerSecret };
@@ -158,7 +164,7 @@ export class FleetLink {
     log.info({ workerId, incarnation: Number(incarnation) }, "registered with a control process");
     this.#leaseMs = leaseMs;
     this.#acceptedAt = performance.now();
-    this.#lease = { incarnation };
+    this.#lease = { incarnation, storesLogs };
   }
 
   /** Sends a heartbeat. Resolves to true if a control process accepted the heartbeat. */

@@ -1,5 +1,5 @@
 import { SessionConsoleEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import type { CdpSession, LoggedValue } from "../cdp/cdp-session.ts";
+import type { CdpSession, LoggedValue, ThrownException } from "../cdp/cdp-session.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { Tab } from "./tab.ts";
 
@@ -12,36 +12,56 @@ export const consoleBounds = { linesPerSecond: 1_000 };
 const windowMs = 1_000;
 
 /**
- * Console output of pages. Enabled only while the event feed has readers, and muted above the rate limit: each line
- * costs CPU in two browser processes and in this process.
+ * Console output of pages. Enabled only while the event feed has readers or the session's log records it, and muted
+ * above the rate limit: each line costs CPU in two browser processes and in this process.
  */
 export class ConsoleTap {
   readonly #feed: EventFeed;
+  readonly #onException: (pageId: string, exception: ThrownException) => void;
   readonly #tabs = new Set<Tab>();
-  #isOn = false;
+  #isWatched = false;
+  #isRecorded = false;
   #since = 0;
   #lines = 0;
   /** Set while the consoles are muted. */
   #rest: NodeJS.Timeout | undefined;
 
-  constructor(feed: EventFeed) {
+  /** `onException` is called for uncaught exceptions of pages while enabled. */
+  constructor(feed: EventFeed, onException: (pageId: string, exception: ThrownException) => void) {
     this.#feed = feed;
+    this.#onException = onException;
   }
 
   /** Publishes the console lines of a tab while enabled. */
-  attend(tab: Tab): void {
+  attend(tab: Tab, pageId: string): void {
     this.#tabs.add(tab);
-    tab.listen({ onSession: (session) => this.#follow(session), onClosed: () => this.#tabs.delete(tab) });
+    tab.listen({ onSession: (session) => this.#follow(session, pageId), onClosed: () => this.#tabs.delete(tab) });
   }
 
-  turn(isOn: boolean): void {
-    this.#isOn = isOn;
+  /** Called when the first reader subscribes to the feed, and when the last reader leaves. */
+  turn(isWatched: boolean): void {
+    this.#isWatched = isWatched;
+    this.#restart();
+  }
+
+  /** Enables the consoles until the end of the session. */
+  record(): void {
+    this.#isRecorded = true;
+    this.#restart();
+  }
+
+  #restart(): void {
     clearTimeout(this.#rest);
     this.#rest = undefined;
     this.#switchAll();
   }
 
-  #follow(session: CdpSession): void {
+  #follow(session: CdpSession, pageId: string): void {
+    session.on("Runtime.exceptionThrown", ({ exceptionDetails }) => {
+      if (!this.#isListening) return;
+      this.#onException(pageId, exceptionDetails);
+      this.#count();
+    });
     session.on("Runtime.consoleAPICalled", ({ type, args }) => {
       if (!this.#isListening) return;
       const text = args.map(textOf).join(" ").slice(0, lineLength).toWellFormed();
@@ -52,7 +72,7 @@ export class ConsoleTap {
   }
 
   get #isListening(): boolean {
-    return this.#isOn && this.#rest === undefined;
+    return (this.#isWatched || this.#isRecorded) && this.#rest === undefined;
   }
 
   #count(): void {

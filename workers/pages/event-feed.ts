@@ -16,6 +16,7 @@ type Said<D extends DescMessage> = Omit<MessageInitShape<D>, "sessionId">;
 /** Events of a session's browser for subscribed readers. Never stored. */
 export class EventFeed {
   readonly #readers = new Set<BoundedQueue<EventMaker>>();
+  readonly #listeners = new Map<string, (said: never) => void>();
   readonly #onWatched: (isWatched: boolean) => void;
   #isClosed = false;
 
@@ -27,8 +28,15 @@ export class EventFeed {
     this.#onWatched = onWatched;
   }
 
-  /** Sends an event to all readers. */
+  /** Sets the listener of an event, which is called whether or not there are readers. */
+  on<D extends DescMessage>(payload: D, listener: (said: Said<D>) => void): void {
+    this.#listeners.set(payload.typeName, listener);
+  }
+
+  /** Sends an event to its listener and to all readers. */
   publish<D extends DescMessage>(payload: D, said: Said<D>): void {
+    // The boundary where an event gets the type of its listener: both have the same payload.
+    this.#listeners.get(payload.typeName)?.(said as never);
     if (this.#readers.size === 0) return;
     const createdAt = timestampNow();
     const make: EventMaker = (sessionId) =>

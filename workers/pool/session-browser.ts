@@ -1,4 +1,5 @@
 import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
+import type { SessionLogLevel } from "../../src/gen/pilothouse/v1/session_log_pb.ts";
 import {
   SessionPageClosedEventSchema,
   SessionPageNavigatedEventSchema,
@@ -23,9 +24,11 @@ import type { Device } from "../pages/device/device.ts";
 import { emulateDevice } from "../pages/device/device-emulation.ts";
 import { createProcessSettings } from "../pages/device/process-settings.ts";
 import { EventFeed } from "../pages/event-feed.ts";
+import { LogRecorder } from "../pages/log-recorder.ts";
 import { OpenDialogs } from "../pages/open-dialogs.ts";
 import { PageRegistry } from "../pages/page-registry.ts";
 import { PendingQuestions } from "../pages/pending-questions.ts";
+import { SessionLog } from "../pages/session-log.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
 
@@ -53,12 +56,14 @@ export class SessionBrowser {
   readonly cdpProxy: CdpProxy;
   readonly liveHub: LiveHub;
   readonly feed: EventFeed;
+  readonly log = new SessionLog();
   readonly challengeWatch = new ChallengeWatch();
   /** Resolves with the cause if the browser ends unexpectedly. */
   readonly lost: Promise<string>;
   readonly #process: BrowserProcess;
   readonly #profile: SessionProfile | undefined;
   readonly #console: ConsoleTap;
+  readonly #recorder: LogRecorder;
   #device: Device;
   /** Declares the browser lost. `detail` is reported as the reason for the session's end. */
   readonly lose: (detail: string) => void;
@@ -74,7 +79,8 @@ export class SessionBrowser {
     this.lose = resolve;
     const { browserSession } = process;
     this.feed = new EventFeed((isWatched) => this.#console.turn(isWatched));
-    this.#console = new ConsoleTap(this.feed);
+    this.#recorder = new LogRecorder(this.log, this.feed);
+    this.#console = new ConsoleTap(this.feed, (pageId, thrown) => this.#recorder.addException(pageId, thrown));
     this.openDialogs = new OpenDialogs(this.feed, this.pendingQuestions);
     this.files = new SessionFiles(slot);
     this.fileChoosers = new FileChoosers({
@@ -161,6 +167,12 @@ export class SessionBrowser {
     return this.slot.storage;
   }
 
+  /** Starts the log of a session. */
+  startLog(level: SessionLogLevel): void {
+    this.log.start(level);
+    if (this.log.isFull) this.#console.record();
+  }
+
   /** Ends the browser, saves its profile and releases its slot. */
   async dispose(): Promise<void> {
     this.pages.end();
@@ -184,7 +196,8 @@ export class SessionBrowser {
     this.fileChoosers.attend(tab, sessionPage.id);
     this.selectPopups.attend(tab);
     this.challengeWatch.attend(tab);
-    this.#console.attend(tab);
+    this.#console.attend(tab, sessionPage.id);
+    this.#recorder.attend(tab, sessionPage.id);
     tab.listen({
       onNavigated: (_frame, isMain) => {
         if (!isMain) return;

@@ -37,6 +37,8 @@ export interface SessionTableOptions {
   readonly profiles?: ProfileStore;
   /** Called for spontaneous session events: ends, bot checks and egress changes. */
   onEvent(placement: Placement, event: Happening): void;
+  /** Called with a session that has ended and has a log. */
+  onLog?(placement: Placement, session: Pick<Session, "readLog">): void;
   /** Called when a full worker can accept a session again. */
   onRoom(): void;
 }
@@ -133,6 +135,7 @@ export class SessionTable {
       if (request.allowedDomains.length > 0) browser.relay.keepTo(request.allowedDomains);
       if (hostBlock) browser.relay.block(hostBlock);
       const onChange = (value: EgressChange) => this.#options.onEvent(entry, { case: "egressChanged", value });
+      browser.startLog(request.logs);
       if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: request.proxyCheck, onChange });
       entry.session = this.#makeSession(plan, request, browser, entry);
       const { slot, lose } = browser;
@@ -150,7 +153,9 @@ export class SessionTable {
     if (!entry || entry.placementEpoch !== placement.placementEpoch) return;
     this.#entries.delete(entry.sessionId);
     entry.ending.abort(endedFailure(reason));
-    if (entry.session) this.#track(entry, entry.session.end(reason));
+    if (!entry.session) return;
+    this.#track(entry, entry.session.end(reason));
+    if (entry.session.isLogged) this.#options.onLog?.(entry, entry.session);
   }
 
   /**

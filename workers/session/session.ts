@@ -1,8 +1,16 @@
 import { setImmediate } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { CommandContext, ProxyCdpRequest, TimeoutsRequest } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import {
+  type CommandContext,
+  type ProxyCdpRequest,
+  type SessionLogPage,
+  SessionLogPageSchema,
+  type TimeoutsRequest,
+} from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import type { JoinResponse, LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
+import { type SessionLogEntry, SessionLogLevel } from "../../src/gen/pilothouse/v1/session_log_pb.ts";
 import {
   type CdpResponse,
   type OnChallenge,
@@ -167,6 +175,25 @@ export class Session {
     for await (const event of this.#browser.feed.read(this.id, signal)) yield this.#variables.mask(event);
   }
 
+  /** Whether the session has a log. */
+  get isLogged(): boolean {
+    return this.#browser.log.level >= SessionLogLevel.ERRORS;
+  }
+
+  /** Returns entries of the log after the entry with a number. Works also after the end of the session. */
+  readLog(after: number, limit?: number): SessionLogPage {
+    const { log } = this.#browser;
+    // Masked when read, so that values learned after an entry are masked, too.
+    return this.#variables.mask(
+      create(SessionLogPageSchema, { entries: log.read(after, limit), dropped: log.dropped }),
+    );
+  }
+
+  /** Yields entries of the log after the entry with a number, until the session has ended. */
+  async *followLog(after: number, signal: AbortSignal): AsyncIterable<SessionLogEntry> {
+    for await (const entry of this.#browser.log.follow(after, signal)) yield this.#variables.mask(entry);
+  }
+
   /** Serves a CDP client until it disconnects. */
   proxyCdp(requests: AsyncIterable<ProxyCdpRequest>, signal: AbortSignal): AsyncIterable<CdpResponse> {
     const session = { isHeld: () => this.#control.holder !== undefined, onCommand: () => this.#idleClock.touch() };
@@ -280,6 +307,7 @@ export class Session {
     this.#browser.cdpProxy.close();
     this.#browser.liveHub.close(waiting);
     this.#browser.feed.close();
+    this.#browser.log.close();
     this.#browser.challengeWatch.close();
   }
 

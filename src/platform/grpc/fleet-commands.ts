@@ -6,6 +6,7 @@ import {
   CommandSchema,
   FileListRequestSchema,
   LaunchRequestSchema,
+  ReadLogRequestSchema,
   StepPictureRequestSchema,
   TakeProfileRequestSchema,
   TimeoutsRequestSchema,
@@ -54,6 +55,8 @@ export const fleetCommands = {
   takeProfile: { method: method.takeProfile, request: TakeProfileRequestSchema },
   getFile: { method: method.getFile, request: GetFileRequestSchema },
   deleteFile: { method: method.deleteFile, request: DeleteFileRequestSchema },
+  readLog: { method: method.readLog, request: ReadLogRequestSchema },
+  followLog: { method: method.followLog, request: ReadLogRequestSchema },
   listFiles: { method: method.listFiles, request: FileListRequestSchema },
 } as const;
 

@@ -4,7 +4,9 @@ import type { Tx } from "../../platform/postgres/database.ts";
 
 /** Caller of a session command: a client's call or an internal caller. */
 export interface SessionCaller {
-  readonly principal: Pick<Principal, "accountId" | "tier" | "overrides">;
+  readonly principal: Pick<Principal, "accountId" | "tier" | "overrides"> &
+    Partial<Pick<Principal, "userId">> &
+    KeyHolder;
   /** Aborts when the result is no longer needed. */
   readonly signal: AbortSignal;
   /** When the result is no longer needed, in milliseconds of `performance.now()`; `Infinity` if unknown. */
@@ -25,6 +27,16 @@ export interface SessionCaller {
   audit?(tx: Tx, entry: AuditEntry): void;
   /** Counts a stream towards the session's limit. Throws `tier-limit` if there are too many streams. */
   joinSession?(sessionId: string): Promise<void>;
+}
+
+/** The key of a caller, if it has one. */
+interface KeyHolder {
+  readonly keyId?: string;
+}
+
+/** Returns the user of a caller, or its key if the key has no user; undefined for internal callers. */
+export function makerOf({ userId, keyId }: SessionCaller["principal"]): string | undefined {
+  return userId ?? keyId;
 }
 
 /** Caller that acts for a person, and therefore names its client. */

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { toLogLevel, toStoredLogLevel } from "../../accounts/settings.ts";
 import { lockAccount } from "../../accounts/store.ts";
 import type { Channels } from "../../fleet/channels.ts";
 import { place } from "../../fleet/placement.ts";
@@ -16,7 +17,7 @@ import { type ProfileReservation, profileInUse, reserveProfile } from "../../pro
 import type { Profiles } from "../../profiles/profiles.ts";
 import { findUsedVersion } from "../../profiles/use-store.ts";
 import type { Tally } from "../../status/tally.ts";
-import type { SessionMaker } from "../commands/session-caller.ts";
+import { makerOf, type SessionMaker } from "../commands/session-caller.ts";
 import { brokeOnTheWay, commandContext } from "../commands/worker-commands.ts";
 import { sessionGone } from "../ended-session.ts";
 import { endSession, type SessionEndParts } from "../session-end.ts";
@@ -136,9 +137,10 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       if (placement.kind === "not-integrated") throw notIntegrated(runtime);
       if (placement.kind !== "placed") return placement.kind;
       const { viewport, timeoutSeconds } = plan;
+      const logs = toStoredLogLevel(plan.request.logs) ?? account.session_logs;
       const chosen = { id, accountId, tier: tier.name, profileId, locale, timezone, labels, viewport, timeoutSeconds };
-      const kept = { ...chosen, options, connectName, workerId: placement.worker.id };
-      const row = await insertSession(tx, { ...plan.browser, ...kept });
+      const kept = { ...chosen, options, connectName, logs, workerId: placement.worker.id };
+      const row = await insertSession(tx, { ...plan.browser, ...kept, madeBy: makerOf(caller.principal) });
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {
         const use = { session_id: id, profile_id: profileId, account_id: accountId, version: String(profileVersion) };
@@ -223,6 +225,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       proxyCheck: parts.proxyCheck,
       allowedDomains: plan.request.allowedDomains,
       endsWithClients: connection?.endsWithClients ?? false,
+      logs: toLogLevel(row.logs ?? "off"),
     });
     const options = { metadata: link.metadata, timeoutMs: timeoutMs + times.margin };
     await callUnary(link.client, fleetCommands.create.method, command, options);

@@ -50,6 +50,7 @@ async function makeAll(): Promise<Made> {
     AgentViewService: agent,
     ApiKeyService: key.id,
     FileService: session,
+    SessionLogService: session,
     LiveService: session,
     ViewLinkService: session,
     LoginService: login.id,

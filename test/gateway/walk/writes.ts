@@ -132,6 +132,7 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "AccountService.UpdateEmailPreferences": byMember("user.update_email_preferences", async () => ({
     product_updates: true,
   })),
+  "AccountService.UpdateSettings": byKey("account.update_settings", async () => ({ logs: "errors" })),
   "ApiKeyService.Create": byKey("api_key.create", async () => ({ name: "walk" })),
   "ApiKeyService.Rotate": byKey("api_key.rotate", apiKey),
   "ApiKeyService.Revoke": byKey("api_key.revoke", apiKey),

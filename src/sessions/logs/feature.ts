@@ -1,0 +1,34 @@
+import { SessionLogService } from "../../gen/pilothouse/v1/session_log_pb.ts";
+import { defineService } from "../../kernel/feature.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Database } from "../../platform/postgres/database.ts";
+import { createSessionLogService, type SessionLogParts } from "./service.ts";
+import { accountLogBytes, createPartition, dayOf, dropPartitions, keptDays, trimLogs } from "./store.ts";
+
+/** Milliseconds between runs of the job. */
+const sweepEvery = 600_000;
+
+export const sessionLogs = defineService({
+  service: SessionLogService,
+  create: (parts: SessionLogParts) => ({
+    methods: createSessionLogService(parts),
+    jobs: [
+      {
+        run: () => sweepSessionLogs(parts),
+        every: sweepEvery,
+        complaint: "failed to remove old session logs",
+      },
+    ],
+  }),
+});
+
+/** Drops expired partitions, creates those of today and tomorrow, and deletes what accounts have beyond the limit. */
+export async function sweepSessionLogs(
+  { db, clock }: { readonly db: Database; readonly clock: Clock },
+  limit = accountLogBytes,
+): Promise<void> {
+  const now = clock.now();
+  await dropPartitions(db, dayOf(now, -keptDays));
+  for (const days of [0, 1]) await createPartition(db, dayOf(now, days));
+  await trimLogs(db, limit);
+}

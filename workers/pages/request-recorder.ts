@@ -1,0 +1,110 @@
+import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
+import { loggedAddress } from "./log-text.ts";
+import type { LoggedFields, SessionLog } from "./session-log.ts";
+import type { Tab } from "./tab.ts";
+
+/** Milliseconds from which a request counts as slow. */
+const slowMs = 3_000;
+
+/** Running requests that are remembered. Pages can begin any number. */
+const maxRunning = 500;
+
+/** Characters of a URL that are remembered. Pages can request URLs of up to 2 MiB. */
+const rememberedLength = 2_000;
+
+interface RunningRequest {
+  readonly pageId: string;
+  readonly url: string;
+  readonly method: string;
+  readonly kind: string;
+  /** Seconds of the browser's monotonic clock. */
+  readonly startedAt: number;
+  httpStatus?: number;
+}
+
+/** Records failed and slow requests, or all requests, by the events that each page sends anyway. */
+export class RequestRecorder {
+  readonly #log: SessionLog;
+  /** Running requests by id, oldest first. Ids are unique in a browser. */
+  readonly #running = new Map<string, RunningRequest>();
+
+  constructor(log: SessionLog) {
+    this.#log = log;
+  }
+
+  attend(tab: Tab, pageId: string): void {
+    tab.listen({ onSession: (session) => this.#follow(session, pageId) });
+  }
+
+  #follow(session: CdpSession, pageId: string): void {
+    session.on("Network.requestWillBeSent", (event) => {
+      if (this.#log.isOn) this.#begin(event, pageId);
+    });
+    session.on("Network.responseReceived", ({ requestId, timestamp, response: { status } }) => {
+      const request = this.#running.get(requestId);
+      if (!request) return;
+      request.httpStatus = status;
+      // The end of the response may not be reported if its document is replaced.
+      if (status >= 400) this.#add(requestId, request, timestamp, {});
+    });
+    session.on("Network.loadingFinished", ({ requestId, timestamp }) => {
+      const request = this.#running.get(requestId);
+      if (!request) return;
+      const isSlow = (timestamp - request.startedAt) * 1_000 >= slowMs;
+      if (isSlow || this.#log.isFull) this.#add(requestId, request, timestamp, {});
+      else this.#running.delete(requestId);
+    });
+    session.on("Network.loadingFailed", (event) => this.#fail(event));
+  }
+
+  #begin({ requestId, type = "Other", request, timestamp, redirectResponse }: RequestBegin, pageId: string): void {
+    const earlier = this.#running.get(requestId);
+    if (earlier && redirectResponse && this.#log.isFull) {
+      earlier.httpStatus = redirectResponse.status;
+      this.#add(requestId, earlier, timestamp, {});
+    }
+    // A URL with data needs no server.
+    if (/^(?:data|blob|about|javascript):/i.test(request.url)) return;
+    const url = shortCopy(request.url);
+    this.#running.delete(requestId);
+    this.#running.set(requestId, { pageId, url, method: request.method, kind: type, startedAt: timestamp });
+    if (this.#running.size <= maxRunning) return;
+    const [oldest] = this.#running.keys();
+    if (oldest !== undefined) this.#forget(oldest);
+  }
+
+  #forget(requestId: string): void {
+    this.#running.delete(requestId);
+  }
+
+  #fail({ requestId, timestamp, errorText, canceled = false, corsErrorStatus }: CdpEvents["Network.loadingFailed"]) {
+    const request = this.#running.get(requestId);
+    if (!request) return;
+    // Pages and navigations cancel requests all the time.
+    if (canceled && !this.#log.isFull) return this.#forget(requestId);
+    const error = corsErrorStatus ? `${errorText} (${corsErrorStatus.corsError})` : errorText;
+    this.#add(requestId, request, timestamp, { error: error.slice(0, 200) });
+  }
+
+  #add(requestId: string, request: RunningRequest, timestamp: number, outcome: Pick<LoggedFields, "error">): void {
+    this.#running.delete(requestId);
+    const { pageId, url, method, kind, startedAt, httpStatus } = request;
+    this.#log.add({
+      type: "request",
+      pageId,
+      url: loggedAddress(url),
+      method: method.slice(0, 20),
+      kind,
+      durationMs: Math.max(0, Math.round((timestamp - startedAt) * 1_000)),
+      ...(httpStatus !== undefined && { httpStatus }),
+      ...outcome,
+    });
+  }
+}
+
+type RequestBegin = CdpEvents["Network.requestWillBeSent"];
+
+/** Cuts a long URL. Copies the result, since a slice would keep the whole string in memory. */
+function shortCopy(url: string): string {
+  return url.length <= rememberedLength ? url : Buffer.from(url.slice(0, rememberedLength)).toString();
+}

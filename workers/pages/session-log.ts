@@ -1,0 +1,102 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
+import {
+  type SessionLogEntry,
+  SessionLogEntrySchema,
+  SessionLogLevel,
+} from "../../src/gen/pilothouse/v1/session_log_pb.ts";
+
+/** Bounds of the entries in memory. The number bounds what an entry needs in addition to its bytes. */
+export const sessionLogBounds = { bytes: 256 * 1024, entries: 2_000 };
+
+/** Entries that a follower reads at once. */
+const chunk = 100;
+
+/** Fields of a new entry. */
+export type LoggedFields = Omit<MessageInitShape<typeof SessionLogEntrySchema>, "id" | "at" | "$typeName">;
+
+/** Log of a session in memory. Beyond its bounds the oldest entries are dropped. */
+export class SessionLog {
+  #level: SessionLogLevel = SessionLogLevel.OFF;
+  /** Encoded entries with consecutive numbers. An encoded entry does not keep the longer strings of the browser alive. */
+  readonly #entries: Uint8Array[] = [];
+  #bytes = 0;
+  /** Number of the newest entry. */
+  #last = 0;
+  #isClosed = false;
+  #news = Promise.withResolvers<void>();
+
+  get level(): SessionLogLevel {
+    return this.#level;
+  }
+
+  /** Whether entries are recorded. */
+  get isOn(): boolean {
+    return this.#level >= SessionLogLevel.ERRORS && !this.#isClosed;
+  }
+
+  get isFull(): boolean {
+    return this.#level === SessionLogLevel.FULL && !this.#isClosed;
+  }
+
+  /** Number of dropped entries. */
+  get dropped(): number {
+    return this.#last - this.#entries.length;
+  }
+
+  /** Starts recording, when a session takes over the browser. */
+  start(level: SessionLogLevel): void {
+    this.#level = level;
+  }
+
+  add(fields: LoggedFields): void {
+    if (!this.isOn) return;
+    this.#last += 1;
+    const entry = create(SessionLogEntrySchema, { ...fields, id: String(this.#last), at: timestampNow() });
+    const bytes = toBinary(SessionLogEntrySchema, entry);
+    this.#entries.push(bytes);
+    this.#bytes += bytes.length;
+    while (this.#bytes > sessionLogBounds.bytes || this.#entries.length > sessionLogBounds.entries) {
+      this.#bytes -= this.#entries.shift()?.length ?? 0;
+    }
+    this.#notify();
+  }
+
+  /** Returns entries after the entry with a number, oldest first. */
+  read(after: number, limit = Number.POSITIVE_INFINITY): SessionLogEntry[] {
+    const from = Math.max(0, after - this.dropped);
+    return this.#entries.slice(from, from + limit).map((bytes) => fromBinary(SessionLogEntrySchema, bytes));
+  }
+
+  /** Yields entries after the entry with a number, until the log is closed or the signal aborts. */
+  async *follow(after: number, signal: AbortSignal): AsyncGenerator<SessionLogEntry, void, undefined> {
+    const stop = (): void => this.#notify();
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      let last = after;
+      while (!signal.aborted) {
+        const entries = this.read(last, chunk);
+        for (const entry of entries) {
+          yield entry;
+          last = Number(entry.id);
+        }
+        if (entries.length > 0) continue;
+        if (this.#isClosed) return;
+        await this.#news.promise;
+      }
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Ends recording. Followers end after the last entry. */
+  close(): void {
+    this.#isClosed = true;
+    this.#notify();
+  }
+
+  #notify(): void {
+    this.#news.resolve();
+    this.#news = Promise.withResolvers();
+  }
+}
