@@ -22,6 +22,7 @@ import { path } from "./path.ts";
 import { profileCreate } from "./profile-create.ts";
 import { profileSurvival } from "./profile-survival.ts";
 import { remoteClients } from "./remote-clients.ts";
+import { sessionLogs } from "./session-logs.ts";
 import { statusFollowers } from "./status-followers.ts";
 import { printTable } from "./table.ts";
 import { warmStart } from "./warm-start.ts";
@@ -38,6 +39,7 @@ const benches: readonly Bench[] = [
   warmStart,
   endToEnd,
   outsideCpu,
+  sessionLogs,
   memory,
   capacity,
   captureMemory,

@@ -10,6 +10,8 @@ export interface Site extends AsyncDisposable {
   readonly formUrl: string;
   /** A scrolling page that shows the time; `?still` stops the scrolling. */
   readonly clockUrl: string;
+  /** A page that sends 40 requests, 10 of which fail, and writes 40 console lines. */
+  readonly requestsUrl: string;
   /** Returns the URL of a page with a table, with a button per row. */
   tableUrl(rows: number): string;
   /** Returns the URL of a page whose script creates text of the given size. */
@@ -20,6 +22,8 @@ export async function startSite(): Promise<Site> {
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://site");
     if (pathname === "/form") return answer(response, 200, formPage);
+    if (pathname === "/requests") return answer(response, 200, requestsPage);
+    if (pathname === "/found") return answer(response, 200, "found");
     if (pathname === "/clock") return answer(response, 200, clockPage);
     if (pathname === "/table") return answer(response, 200, tablePage(Number(searchParams.get("rows"))));
     if (pathname === "/text") return answer(response, 200, textPage(Number(searchParams.get("bytes"))));
@@ -34,6 +38,7 @@ export async function startSite(): Promise<Site> {
     host,
     formUrl: `http://${host}/form`,
     clockUrl: `http://${host}/clock`,
+    requestsUrl: `http://${host}/requests`,
     tableUrl: (rows) => `http://${host}/table?rows=${rows}`,
     textUrl: (bytes) => `http://${host}/text?bytes=${bytes}`,
     async [Symbol.asyncDispose]() {
@@ -59,6 +64,13 @@ const formPage = `<!DOCTYPE html><title>Order</title><link rel="icon" href="data
 <select id="size"><option value="small">Small</option><option value="large">Large</option></select>
 <form>${times(30, (index) => `<label>Field ${index} <input name="field${index}" value="value ${index}"></label>`)}</form>
 <table>${times(116, (index) => `<tr><td>${index}</td><td>Item ${index}</td><td>${index * 7} EUR</td></tr>`)}</table>`;
+
+const requestsPage = `<!DOCTYPE html><title>Requests</title><link rel="icon" href="data:,"><script>
+for (let index = 0; index < 40; index += 1) {
+  console.log("request", index);
+  fetch(index % 4 === 0 ? "/missing?item=" + index : "/found?item=" + index).catch(() => undefined);
+}
+</script>`;
 
 const tablePage = (rows: number): string => `<!DOCTYPE html><title>Stock</title><link rel="icon" href="data:,">
 <h1>Stock</h1><table>${times(rows, (index) => {
