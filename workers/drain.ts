@@ -1,4 +1,5 @@
 import { waitUntil } from "../src/platform/bounded-wait.ts";
+import type { FetchBrowsers } from "./fetch/fetch-browsers.ts";
 import type { FleetLink } from "./fleet/fleet-link.ts";
 import type { SessionTable } from "./session/session-table.ts";
 
@@ -7,15 +8,21 @@ const pollMs = 50;
 
 export interface DrainParts {
   readonly sessions: SessionTable;
+  readonly fetches: FetchBrowsers;
   readonly link: FleetLink;
 }
 
 /**
- * Refuses new sessions. Resolves when the last session has ended, `patience` milliseconds have passed, or the signal
+ * Refuses new sessions and fetches. Resolves when the last of them has ended, `patience` milliseconds have passed, or the signal
  * aborts.
  */
-export async function drain({ sessions, link }: DrainParts, patience: number, signal: AbortSignal): Promise<void> {
+export async function drain(
+  { sessions, fetches, link }: DrainParts,
+  patience: number,
+  signal: AbortSignal,
+): Promise<void> {
   sessions.isDraining = true;
   await link.sayNow();
-  await waitUntil(() => signal.aborted || sessions.held.length === 0, { timeout: patience, every: pollMs });
+  const isEmpty = (): boolean => sessions.held.length === 0 && fetches.busy === 0;
+  await waitUntil(() => signal.aborted || isEmpty(), { timeout: patience, every: pollMs });
 }

@@ -11,7 +11,7 @@ import {
   StepPictureSchema,
   WorkerService,
 } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { CaptureStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
+import { CaptureStreamResponseSchema, FetchStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
 import { fleetCommands } from "../src/platform/grpc/fleet-commands.ts";
@@ -29,6 +29,7 @@ import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/grpc
 import { failureToStatus, WrongAddressee } from "../src/platform/grpc/grpc-failure.ts";
 import type { Log } from "./base/log.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
+import type { FetchBrowsers } from "./fetch/fetch-browsers.ts";
 import { openUpload, sendFile } from "./files/file-transfer.ts";
 import type { SlotPool } from "./isolation/slot-pool.ts";
 import type { ProfileStore } from "./profiles/profile-store.ts";
@@ -47,6 +48,7 @@ const stopMs = 2_000;
 
 export interface WorkerServerOptions {
   readonly sessions: SessionTable;
+  readonly fetches?: FetchBrowsers | undefined;
   readonly slots: Pick<SlotPool, "guard">;
   readonly log: Log;
   readonly profiles?: ProfileStore | undefined;
@@ -59,8 +61,9 @@ export interface WorkerServerOptions {
 export class WorkerServer {
   readonly #server = createLinkServer();
 
-  constructor({ sessions, slots, profiles, log, secretHash, metrics }: WorkerServerOptions) {
-    addGrpcService(this.#server, WorkerService, makeHandlers({ sessions, slots, profiles }, observer(metrics)), {
+  constructor({ sessions, fetches, slots, profiles, log, secretHash, metrics }: WorkerServerOptions) {
+    const handlers = makeHandlers({ sessions, fetches, slots, profiles }, observer(metrics));
+    addGrpcService(this.#server, WorkerService, handlers, {
       admit: (call) => admit(call, secretHash()),
       toStatus: (thrown) => {
         const status = failureToStatus(thrown);
@@ -108,7 +111,7 @@ function observer(metrics: Pick<WorkerMetrics, "commands"> | undefined): Observe
 }
 
 function makeHandlers(
-  { sessions, slots, profiles }: Pick<WorkerServerOptions, "sessions" | "slots" | "profiles">,
+  { sessions, fetches, slots, profiles }: Pick<WorkerServerOptions, "sessions" | "fetches" | "slots" | "profiles">,
   observe: Observe,
 ): WorkerHandlers {
   /** Handles a command: finds its session and decodes its request. */
@@ -211,6 +214,15 @@ function makeHandlers(
       const { first, rest } = await peekFirst(requests);
       const isHidden = first?.request?.join?.hidden ?? false;
       yield* sessions.find(first?.context).view({ who: given(first?.viewer), isHidden, requests: rest });
+    },
+    async *fetch({ signal }, command) {
+      if (!fetches) throw notBuilt("fetches");
+      await using page = await observe("fetch", fetches.fetch(command, signal));
+      const { header, screenshot, pdf } = page;
+      yield create(FetchStreamResponseSchema, { header });
+      if (screenshot)
+        for await (const chunk of screenshot.chunks()) yield create(FetchStreamResponseSchema, { screenshot: chunk });
+      if (pdf) for await (const chunk of pdf.chunks()) yield create(FetchStreamResponseSchema, { pdf: chunk });
     },
     checkProxy: async ({ signal }, command) => {
       await observe("check_proxy", checkProxy(slots.guard, command, signal));

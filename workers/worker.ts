@@ -15,6 +15,7 @@ import { probeRuntimes } from "./base/runtimes.ts";
 import { drain } from "./drain.ts";
 import { type BlockLists, readBlockLists } from "./egress/block-lists.ts";
 import { MediaServer } from "./egress/media-server.ts";
+import { FetchBrowsers } from "./fetch/fetch-browsers.ts";
 import { ControlCaller } from "./fleet/control-caller.ts";
 import { ControlRound } from "./fleet/control-round.ts";
 import { FleetLink, type WorkerFate } from "./fleet/fleet-link.ts";
@@ -59,13 +60,13 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     onRoom: () => void link.sayNow(),
     onLog: (placement, session) => logSender.add(placement, () => session.readLog(0)),
   });
-  const { sessions, browsers, metrics } = sessionParts;
+  const { sessions, browsers, fetches, metrics } = sessionParts;
   await probeBrowsers(browsers, slots);
   const link: FleetLink = await makeLink(options, ground, sessions);
   const logSender = new LogSender({ link, onOutcome: (outcome, count) => metrics.logs.inc({ outcome }, count) });
-  const server = new WorkerServer({ ...ground, sessions, log, secretHash: () => link.secretHash, metrics });
+  const server = new WorkerServer({ ...ground, sessions, fetches, log, secretHash: () => link.secretHash, metrics });
   await listenOn(server, config);
-  const pressure = watchPressure({ config, sessions, link, log });
+  const pressure = watchPressure({ config, sessions, fetches, link, log });
   metrics.registerPressure(pressure);
   const isUseful = () => !browsers.launchFails || sessions.running.length > 0;
   const isReady = () => link.isRegistered && !sessions.isDraining && isUseful();
@@ -84,7 +85,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     "the worker has started",
   );
   return {
-    drain: (patience, signal) => drain({ sessions, link }, patience, signal),
+    drain: (patience, signal) => drain({ sessions, fetches, link }, patience, signal),
     stop: (reason) =>
       stopAll({ ...ground, ...sessionParts, link, sender, logSender, server, internal, pressure }, reason),
   };
@@ -162,19 +163,29 @@ function makeSessions(
     bounds: sessionBounds,
     onOver: (bound) => metrics.sessionsOverBound.inc({ bound }),
   });
-  const browsers = new BrowserPool({
+  const { embedded: showRemedy } = config;
+  const fetches = new FetchBrowsers({
+    browsers: () => browsers,
+    runtimes,
+    watchdog,
+    showRemedy,
+    log,
+    isOpen: () => sessions.isOpen,
+  });
+  const browsers: BrowserPool = new BrowserPool({
     slots,
     runtimes: runtimes.keys(),
     max: config.warmBrowsers,
     mediaServer,
     log,
+    spares: fetches,
     isOpen: () => sessions.isOpen,
     onReady: (how, seconds) => metrics.browserReady.observe({ how }, seconds),
   });
   const sessions: SessionTable = new SessionTable({
     browsers,
     runtimes,
-    showRemedy: config.embedded,
+    showRemedy,
     log,
     watchdog,
     profiles,
@@ -185,7 +196,7 @@ function makeSessions(
       reports.append(placement, event);
     },
   });
-  return { sessions, browsers, watchdog, metrics };
+  return { sessions, browsers, fetches, watchdog, metrics };
 }
 
 async function makeLink(options: WorkerOptions, ground: Ground, sessions: SessionTable): Promise<FleetLink> {
@@ -215,15 +226,17 @@ async function makeLink(options: WorkerOptions, ground: Ground, sessions: Sessio
 function watchPressure({
   config,
   sessions,
+  fetches,
   link,
   log,
-}: Pick<WorkerOptions, "config" | "log"> & Pick<Parts, "sessions" | "link">): PressureWatch {
+}: Pick<WorkerOptions, "config" | "log"> & Pick<Parts, "sessions" | "fetches" | "link">): PressureWatch {
   const reader = new PressureReader();
   return new PressureWatch({
     closeAt: config.closeAt,
     read: () => reader.read(),
     onChange: (closedBy, pressure) => {
       sessions.closedBy = closedBy;
+      if (closedBy) fetches.dropKept();
       void link.sayNow();
       if (closedBy) log.warn({ closedBy, ...pressure }, "the machine is under pressure: no new sessions are taken");
       else log.info({ ...pressure }, "the pressure is gone: new sessions are taken again");
@@ -241,6 +254,7 @@ async function listenOn(server: WorkerServer, { listen, fleetTls }: WorkerConfig
 
 interface Parts {
   readonly sessions: SessionTable;
+  readonly fetches: FetchBrowsers;
   readonly profiles: ProfileStore;
   readonly link: FleetLink;
   readonly sender: ReportSender;
@@ -254,11 +268,11 @@ interface Parts {
 }
 
 async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> {
-  const { sessions, profiles, link, sender, logSender, server, browsers, slots, internal, pressure, watchdog } = parts;
+  const { sessions, fetches, profiles, link, sender, logSender, server, browsers, slots, internal, pressure, watchdog } = parts;
   pressure.stop();
   sessions.isDraining = true;
   await link.sayNow();
-  await sessions.stop(reason);
+  await Promise.all([sessions.stop(reason), fetches.stop()]);
   watchdog.stop();
   await link.handOver(profiles);
   await sender.stop();

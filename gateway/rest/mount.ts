@@ -20,6 +20,7 @@ import { asHttpBody, compileRawHeaders, streamBytes } from "./raw-answer.ts";
 import { checkLength, describeBody, rawBody } from "./raw-body.ts";
 import { compileRequestReader } from "./request-reader.ts";
 import { SharedStream } from "./shared-stream.ts";
+import { compileStreamedFields, hasStreamedFields } from "./streamed-fields.ts";
 import { type PathTemplate, parseTemplate, tokenVariable } from "./template.ts";
 import { timeoutOf } from "./timeout.ts";
 
@@ -334,18 +335,29 @@ async function* wholeOrBroken<T>(chunks: AsyncIterable<T>, response: object): As
   }
 }
 
+/** Creates the writer of a response that is streamed by another method of the service (option `streamed_by`). */
 function streamedAnswer(served: ServedMethod, siblings: readonly ServedMethod[], dispatcher: CallDispatcher): Answer {
   const sibling = siblings.find((candidate) => candidate.method.name === served.rules.streamedBy);
   if (sibling?.kind !== "server_streaming") {
     throw new Error(`${served.method}: its service has no server stream ${served.rules.streamedBy}`);
   }
-  const streamBody = compileStreamedBody(served.method.output, sibling.method.output);
+  const [answer, part] = [served.method.output, sibling.method.output];
+  const headers = { "content-type": "application/json; charset=utf-8" };
+  const code = served.rules.successStatus || 200;
+  if (hasStreamedFields(answer, part)) {
+    const streamFields = compileStreamedFields(answer);
+    return async (call, request, reply) => {
+      const messages = dispatcher.serverStream(call, request, sibling)[Symbol.asyncIterator]();
+      const { contentLength, chunks } = await streamFields({ [Symbol.asyncIterator]: () => messages });
+      reply.code(code).headers({ ...headers, ...(contentLength !== undefined && { "content-length": contentLength }) });
+      return sendStream(call, reply, messages, chunks);
+    };
+  }
+  const streamBody = compileStreamedBody(answer, part);
   return async (call, request, reply) => {
     const messages = dispatcher.serverStream(call, request, sibling)[Symbol.asyncIterator]();
     const { contentLength, body } = await streamBody({ [Symbol.asyncIterator]: () => messages });
-    reply
-      .code(served.rules.successStatus || 200)
-      .headers({ "content-type": "application/json; charset=utf-8", "content-length": contentLength });
+    reply.code(code).headers({ ...headers, "content-length": contentLength });
     return sendBody(call, reply, messages, body);
   };
 }

@@ -5,7 +5,7 @@ import { type QuotaUsage, QuotaUsageSchema } from "../gen/pilothouse/v1/account_
 import { countKeys } from "../identity/api-keys/store.ts";
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
-import { findUsage } from "../limits/usage.ts";
+import { findUsage, type MonthUsage } from "../limits/usage.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { countProfiles, sumStorage } from "../profiles/store.ts";
@@ -21,6 +21,11 @@ const aMinute = 60_000;
 function toMessage(quota: string, used: number, limit: number): QuotaUsage {
   const bounded = Number.isFinite(limit) && { limit: BigInt(limit) };
   return create(QuotaUsageSchema, { quota, used: BigInt(Math.floor(used)), ...bounded });
+}
+
+/** Counts running sessions and browsers of fetches. */
+function countBrowsers(running: MonthUsage["running"]): number {
+  return new Set(running.map(({ id, fetchBrowser }) => fetchBrowser ?? id)).size;
 }
 
 /** Reads an account's usage of each of its quotas. */
@@ -39,6 +44,6 @@ export async function readQuotas({ db, clock, limits }: QuotaParts, account: Nam
     toMessage("profile_storage_bytes", storage, tier.profileStorageBytes),
     toMessage("profiles", profiles, tier.profiles),
     toMessage("api_keys", keys, tier.apiKeys),
-    toMessage("concurrent_sessions", running.length, tier.concurrentSessions),
+    toMessage("concurrent_sessions", countBrowsers(running), tier.concurrentSessions),
   ];
 }

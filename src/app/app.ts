@@ -182,6 +182,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     db,
     events,
     bus,
+    ids,
+    clock,
     log,
     limits,
     quota,

@@ -26,6 +26,7 @@ import type { Migrations } from "../platform/postgres/schema.ts";
 import { profileMigrations } from "../profiles/tables.ts";
 import { fileLinkMigrations } from "../sessions/files/tables.ts";
 import { sessionLogMigrations } from "../sessions/logs/tables.ts";
+import { fetchMigrations } from "../sessions/fetch/tables.ts";
 import { sessionMigrations } from "../sessions/tables.ts";
 import { viewLinkMigrations } from "../sessions/view-links/tables.ts";
 import { statusMigrations } from "../status/tables.ts";
@@ -42,6 +43,7 @@ const lists: readonly Migrations[] = [
   sessionMigrations,
   fileLinkMigrations,
   sessionLogMigrations,
+  fetchMigrations,
   viewLinkMigrations,
   eventMigrations,
   idempotencyMigrations,

@@ -15,6 +15,8 @@ export interface PlacementOptions {
   readonly runtime: string;
   /** A worker to avoid because it has just failed. */
   readonly except?: string;
+  /** The worker to choose if it has a free slot. */
+  readonly prefer?: string;
 }
 
 /**
@@ -22,14 +24,15 @@ export interface PlacementOptions {
  * until the transaction inserts the session's row and so takes the slot. Only one worker is locked per transaction,
  * because two locks could deadlock.
  */
-export async function place(tx: Tx, { runtime, except }: PlacementOptions): Promise<PlacementResult> {
+export async function place(tx: Tx, { runtime, except, prefer }: PlacementOptions): Promise<PlacementResult> {
   const alive = await findCandidates(tx);
   const able = alive.filter(({ runtimes }) => runtimes.includes(runtime));
   if (alive.length > 0 && able.length === 0) return { kind: "not-integrated" };
   const open = able.filter((worker) => worker.open && worker.id !== except);
   // If launches fail on every worker, a worker is still tried, so that its error is reported.
   const sound = open.filter((worker) => !worker.launches_fail);
-  const candidate = (sound.length > 0 ? sound : open).find(({ held, slots }) => held < slots);
+  const free = (sound.length > 0 ? sound : open).filter(({ held, slots }) => held < slots);
+  const candidate = free.find(({ id }) => id === prefer) ?? free[0];
   if (!candidate) return { kind: "full" };
   const locked = await lockCandidate(tx, candidate.id);
   if (!locked || locked.held >= locked.slots) return { kind: "raced" };

@@ -199,8 +199,10 @@ export async function findCandidates(db: Queryable) {
     .execute();
 }
 
+/** Slots of sessions, and of browsers in which fetches run. */
 const heldCount = sql<number>`(
-  select count(*)::int from sessions where sessions.worker_id = workers.id and slot_held
+  (select count(*)::int from sessions where sessions.worker_id = workers.id and slot_held)
+  + (select count(distinct browser_id)::int from fetches where fetches.worker_id = workers.id and lapses_at > app_now())
 )`;
 const heldSlots = heldCount.as("held");
 

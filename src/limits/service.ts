@@ -18,7 +18,7 @@ import type { Limits } from "./limits.ts";
 import { monthAt, monthNamed, splitByDay } from "./month.ts";
 import { toTierMessage } from "./tier-message.ts";
 import { bucketNames } from "./tiers.ts";
-import { findUsage } from "./usage.ts";
+import { findUsage, nothingUsed } from "./usage.ts";
 
 export interface LimitsServiceParts {
   readonly db: Database;
@@ -67,10 +67,12 @@ export function createLimitsService(parts: LimitsServiceParts): ServiceImplement
       const byDay = new Map(used.days.map((day) => [day.day, day]));
       // Includes the current day from its first millisecond.
       const days = splitByDay(month.startsAt, Math.min(month.endsAt, clock.now() + 1)).map(({ day }) => {
-        const { sessionMs, sessions } = byDay.get(day) ?? { sessionMs: 0, sessions: 0 };
-        return { date: day, sessionSeconds: BigInt(Math.floor(sessionMs / 1_000)), sessions };
+        const { sessionMs, sessions, fetchMs, fetches } = byDay.get(day) ?? nothingUsed();
+        return { date: day, sessionSeconds: inSeconds(sessionMs), sessions, fetchSeconds: inSeconds(fetchMs), fetches };
       });
       return create(UsageSchema, { month: month.name, days });
     },
   };
 }
+
+const inSeconds = (ms: number): bigint => BigInt(Math.floor(ms / 1_000));

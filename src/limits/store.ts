@@ -8,18 +8,23 @@ export interface UsageDay {
   readonly sessionMs: number;
   /** Sessions that went live on the day. */
   readonly sessions: number;
+  readonly fetchMs: number;
+  /** Fetches that began on the day. */
+  readonly fetches: number;
 }
 
 /** Usage of a month, read in one snapshot. */
 export interface StoredUsage {
-  /** Usage by ended sessions. */
+  /** Usage by ended sessions and fetches. */
   readonly days: readonly UsageDay[];
   readonly running: readonly {
     readonly id: string;
-    /** Tier at the session's creation. */
+    /** Tier at the creation of the session or fetch. */
     readonly tier: string;
     /** Unix time in milliseconds, or null if not live yet. */
     readonly liveAt: number | null;
+    /** Browser of a fetch. Null for a session. */
+    readonly fetchBrowser: string | null;
   }[];
   /** PostgreSQL's time, which also determines start and end of sessions. */
   readonly now: number;
@@ -28,11 +33,17 @@ export interface StoredUsage {
 const usageStatement = {
   name: "usage-of-month",
   text: `select
-      (select coalesce(json_agg(json_build_object('day', day, 'sessionMs', session_ms, 'sessions', sessions)), '[]')
+      (select coalesce(json_agg(json_build_object('day', day, 'sessionMs', session_ms, 'sessions', sessions,
+          'fetchMs', fetch_ms, 'fetches', fetches)), '[]')
         from account_usage where account_id = $1 and day >= $2 and day < $3) as days,
-      (select coalesce(json_agg(json_build_object('id', id, 'tier', tier,
+      (select coalesce(json_agg(json_build_object('id', id, 'tier', tier, 'fetchBrowser', browser_id,
           'liveAt', floor(extract(epoch from live_at) * 1000)) order by id), '[]')
-        from sessions where account_id = $1 and status in ('provisioning', 'live', 'paused')) as running,
+        from (
+          select id, tier, null as browser_id, live_at from sessions
+            where account_id = $1 and status in ('provisioning', 'live', 'paused')
+          union all
+          select id, tier, browser_id, began_at from fetches where account_id = $1 and lapses_at > app_now()
+        ) as running) as running,
       floor(extract(epoch from app_now()) * 1000)::float8 as now`,
 };
 
@@ -48,17 +59,21 @@ export function upsertUsage(tx: Tx, rows: readonly (UsageDay & { readonly accoun
   return tx.sql
     .insertInto("account_usage")
     .values(
-      rows.map(({ accountId, day, sessionMs, sessions }) => ({
+      rows.map(({ accountId, day, sessionMs, sessions, fetchMs, fetches }) => ({
         account_id: accountId,
         day,
         session_ms: sessionMs,
         sessions,
+        fetch_ms: fetchMs,
+        fetches,
       })),
     )
     .onConflict((conflict) =>
       conflict.columns(["account_id", "day"]).doUpdateSet({
         session_ms: sql<string>`account_usage.session_ms + excluded.session_ms`,
         sessions: sql<number>`account_usage.sessions + excluded.sessions`,
+        fetch_ms: sql<string>`account_usage.fetch_ms + excluded.fetch_ms`,
+        fetches: sql<number>`account_usage.fetches + excluded.fetches`,
       }),
     );
 }

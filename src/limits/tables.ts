@@ -4,13 +4,16 @@ import type { BigInteger, Migrations } from "../platform/postgres/schema.ts";
 /** A UTC day, such as `2026-11-22`. Must be cast to text when read, because pg returns local midnight. */
 type Day = ColumnType<string, string, never>;
 
-/** Usage of an account by sessions that ended, per day. */
+/** Usage of an account by sessions and fetches that ended, per day. */
 interface AccountUsageTable {
   account_id: string;
   day: Day;
   session_ms: BigInteger;
   /** Sessions that went live on the day. */
   sessions: number;
+  fetch_ms: BigInteger;
+  /** Fetches that began on the day. */
+  fetches: number;
 }
 
 /** Reported quota thresholds, once per month and limit. */
@@ -98,5 +101,9 @@ export const limitsMigrations: Migrations = {
     "create index tier_grants_account on tier_grants (account_id) where ended_at is null",
     "create index tier_grants_ends on tier_grants (ends_at) where ended_at is null",
     "create index tier_grants_sandbox on tier_grants (account_id) where ended_at is null and sandbox",
+  ],
+  "118-fetch-usage": [
+    "alter table account_usage add column fetch_ms bigint not null default 0",
+    "alter table account_usage add column fetches integer not null default 0",
   ],
 };

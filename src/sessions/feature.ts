@@ -1,10 +1,11 @@
 import { SessionService } from "../gen/pilothouse/v1/session_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import { cdpTokenBearers, sweepCdpTokens } from "./cdp/cdp-tokens.ts";
+import { deleteLapsedFetches } from "./fetch/store.ts";
 import { createSessionService, type SessionServiceParts } from "./service.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** Milliseconds between sweeps of tokens of ended sessions. */
+/** Milliseconds between sweeps of tokens of ended sessions, and of fetches whose gateways died. */
 const sweepEvery = 600_000;
 
 export const sessions = defineService({
@@ -18,6 +19,11 @@ export const sessions = defineService({
         run: () => sweepCdpTokens(parts.db),
         every: sweepEvery,
         complaint: "failed to sweep tokens of ended sessions",
+      },
+      {
+        run: () => deleteLapsedFetches(parts.db),
+        every: sweepEvery,
+        complaint: "failed to sweep lapsed fetches",
       },
     ],
   }),

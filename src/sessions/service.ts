@@ -12,13 +12,13 @@ import { cutPage, readCursor } from "../platform/list-page.ts";
 import { type CdpParts, createCdpMethods } from "./cdp/cdp.ts";
 import { collectCapture } from "./commands/capture-file.ts";
 import { createDrive } from "./commands/drive.ts";
-import { createFetch, type FetchParts } from "./commands/fetch.ts";
 import { type ConnectParts, createConnectMethods } from "./connect/connect-methods.ts";
+import { collectFetch } from "./fetch/fetch.ts";
 import { splitLabel } from "./launch/split-label.ts";
 import { toSessionMessage, toStoredStatus } from "./session-message.ts";
 import { listSessions } from "./store.ts";
 
-export type SessionServiceParts = CdpParts & ConnectParts & FetchParts;
+export type SessionServiceParts = CdpParts & ConnectParts;
 
 const defaultPage = 20;
 
@@ -56,7 +56,8 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
       await sessions.end(call, id, { reason: "destroyed" });
       return create(EmptySchema);
     },
-    fetch: createFetch(parts),
+    fetch: (call, request) => collectFetch(sessions.fetch(call, request), (bytes) => call.holdCapture(bytes)),
+    fetchStream: (call, request) => sessions.fetch(call, request),
     drive: createDrive(sessions),
     ...createCdpMethods(parts),
     ...createConnectMethods(parts),

@@ -60,7 +60,7 @@ async function endProfileUse(
 
 /** Metered time of an ended session. */
 function spanOf({ account_id: accountId, live_at, ended_at }: SessionRow): MeteredSpan[] {
-  return live_at && ended_at ? [{ accountId, from: live_at.getTime(), to: ended_at.getTime() }] : [];
+  return live_at && ended_at ? [{ accountId, from: live_at.getTime(), to: ended_at.getTime(), isFetch: false }] : [];
 }
 
 /** Appends the terminal event of an ended session, and ends its use of the profile. */

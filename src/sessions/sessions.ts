@@ -15,6 +15,7 @@ import { createSessionCommands, type SessionCommands } from "./commands/session-
 import type { SessionRoute, SessionRoutes } from "./commands/session-routes.ts";
 import { commandContext, createWorkerCommands } from "./commands/worker-commands.ts";
 import { noSession, sessionGone } from "./ended-session.ts";
+import { createFetch, type FetchPage, type FetchParts } from "./fetch/fetch.ts";
 import { type ConnectionPlan, createSessionLaunch, type SessionLaunchParts } from "./launch/session-launch.ts";
 import { planSession } from "./launch/session-plan.ts";
 import { createLogCommands, type LogCommands } from "./logs/log-commands.ts";
@@ -24,7 +25,7 @@ import { isEnded } from "./session-states.ts";
 import { createSessionUpdate, type UpdateSession } from "./session-update.ts";
 import { findNamed, findSession, provisionWithin, type SessionRow } from "./store.ts";
 
-export interface SessionsParts extends SessionLaunchParts {
+export interface SessionsParts extends SessionLaunchParts, FetchParts {
   readonly db: Database;
   readonly channels: Channels;
   readonly routes: SessionRoutes;
@@ -44,6 +45,7 @@ export interface Sessions extends SessionCommands {
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
   /** Returns the agent session that drives a session; null if there is none. Reads the cache of `assertRunning`. */
   agentOf(caller: SessionCaller, id: string): Promise<string | null>;
+  readonly fetch: FetchPage;
   readonly files: FileCommands;
   readonly logs: LogCommands;
   /** Follows the events of a session until the session ends. */
@@ -90,6 +92,7 @@ export function createSessions(parts: SessionsParts): Sessions {
 
   return {
     ...createSessionCommands(workerCommands, parts),
+    fetch: createFetch(parts),
     files: createFileCommands(workerCommands),
     logs: createLogCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),

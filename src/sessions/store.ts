@@ -64,11 +64,13 @@ const expiredFor = 10_000;
 const rightNow = () => sql<Date>`date_trunc('milliseconds', app_now())`;
 const fromNow = (ms: number) => sql<Date>`date_trunc('milliseconds', app_now()) + ${ms} * interval '1 millisecond'`;
 
-/** Counts the sessions of an account that have not ended. */
+/** Counts the sessions of an account that have not ended, and the browsers in which its fetches run. */
 export async function countRunning(tx: Tx, accountId: string): Promise<number> {
+  const fetching = sql`select count(distinct browser_id)::int from fetches
+    where account_id = ${accountId} and lapses_at > app_now()`;
   const { count } = await tx.sql
     .selectFrom("sessions")
-    .select(sql<number>`count(*)::int`.as("count"))
+    .select(sql<number>`count(*)::int + (${fetching})`.as("count"))
     .where("account_id", "=", accountId)
     .where("status", "in", runningStatuses)
     .executeTakeFirstOrThrow();

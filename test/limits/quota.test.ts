@@ -85,7 +85,7 @@ test("used-up minutes are available again in the next UTC month, and each month 
   const { body: fresh } = await rest("/v1/account/usage");
   expect(fresh).toEqual({
     month: resetsAt.slice(0, 7),
-    days: [{ date: resetsAt.slice(0, 10), session_seconds: 0, sessions: 0 }],
+    days: [{ date: resetsAt.slice(0, 10), session_seconds: 0, sessions: 0, fetch_seconds: 0, fetches: 0 }],
   });
   // The past month now has all its days.
   const { body: past } = await rest(`/v1/account/usage?month=${before.month}`);

@@ -27,6 +27,7 @@ import {
   CaptureKind,
   CaptureStreamResponseSchema,
   CdpResponseSchema,
+  FetchStreamResponseSchema,
   InteractResponseSchema,
   NavigateResponseSchema,
   ObservationSchema,
@@ -227,6 +228,16 @@ export class FakeWorker {
       readSelection: async () => create(SelectionSchema, {}),
       getStepPicture: async () => create(StepPictureSchema, {}),
       answerQuestion: async () => create(EmptySchema),
+      fetch: async function* (_call, { request }) {
+        const header = {
+          url: request?.url ?? "",
+          title: page.title,
+          markdown: page.url,
+          complete: true,
+          durationMs: 1,
+        };
+        yield create(FetchStreamResponseSchema, { header });
+      },
       checkProxy: async () => create(EmptySchema),
       putProfile: async () => create(EmptySchema),
       takeProfile: async function* () {

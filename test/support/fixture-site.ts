@@ -85,6 +85,11 @@ const answers: Readonly<Record<string, Answer>> = {
     const timer = setTimeout(send, ms);
     response.on("close", () => clearTimeout(timer));
   },
+  "/endless-document": (_request, response) => {
+    response.writeHead(200, { "content-type": "text/html" }).write("<!DOCTYPE html><title>Endless</title>");
+    const timer = setInterval(() => response.write("<p>more</p>"), 50);
+    response.on("close", () => clearInterval(timer));
+  },
   "/endless-check": (_request, response) => {
     response.writeHead(403, { "content-type": "text/html" });
     response.end("<title>Human verification</title><button>I am human</button><img src=/silent>");

@@ -1,3 +1,4 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { Tab } from "../pages/tab.ts";
 import { BotCheckDetector, type Sighting } from "./bot-check-detector.ts";
@@ -75,4 +76,9 @@ export class ChallengeWatch {
     this.#challenge = undefined;
     this.#listener?.onGone();
   }
+}
+
+/** Converts a bot check to its message. */
+export function challengeMessage({ kind, url, detectedAt }: SeenChallenge) {
+  return { kind, url, detectedAt: timestampFromDate(detectedAt) };
 }

@@ -41,7 +41,7 @@ export class Targets implements UserListener {
   readonly #own = new Map<string, OwnTarget>();
   readonly #shared = new Map<string, AttachedTarget>();
   #care: TargetCare | undefined;
-  #listener: TargetListener | undefined;
+  readonly #listeners = new Set<TargetListener>();
 
   constructor(connection: CdpConnection) {
     this.#connection = connection;
@@ -57,10 +57,11 @@ export class Targets implements UserListener {
     this.#care = care;
   }
 
-  /** Sets the listener and calls it for all open targets. */
-  listen(listener: TargetListener): void {
-    this.#listener = listener;
+  /** Adds a listener and calls it for all open targets. Returns a function that removes the listener. */
+  listen(listener: TargetListener): () => void {
+    this.#listeners.add(listener);
     for (const target of [...this.#own.values()]) listener.onOpened(target);
+    return () => void this.#listeners.delete(listener);
   }
 
   get own(): Iterable<OwnTarget> {
@@ -102,7 +103,7 @@ export class Targets implements UserListener {
     this.#own.set(sessionId, target);
     // A target may close before it has been prepared.
     this.#follow(session, target).catch(() => undefined);
-    this.#listener?.onOpened(target);
+    for (const listener of this.#listeners) listener.onOpened(target);
     void this.#release(target);
   }
 
@@ -113,7 +114,7 @@ export class Targets implements UserListener {
     // Targets inside this target are closed here, because the browser does not report their end.
     for (const [id, { parent }] of this.#own) if (parent === target) this.#close(id);
     this.#connection.drop(sessionId);
-    this.#listener?.onClosed(target);
+    for (const listener of this.#listeners) listener.onClosed(target);
   }
 
   async #release(target: OwnTarget): Promise<void> {

@@ -40,22 +40,28 @@ export class PageRegistry implements TargetListener {
   readonly #recent: SessionPage[] = [];
   /** All tabs of the session, with or without a page. */
   readonly #tabs = new Map<OwnTarget, Tab>();
-  /** The browser's initial context. CDP clients own the contexts that they create. */
+  /** Context in which pages are opened. Undefined: the browser's initial context. */
+  readonly #ownContextId: string | undefined;
+  /** Context of the pages. CDP clients own the contexts that they create. */
   #contextId: string | undefined;
   #opened = 0;
   /** Tabs that the browser announced while we open one ourselves. */
   #announced: Tab[] | undefined;
   #opening: Promise<unknown> = Promise.resolve();
   #isClosed = false;
+  #unlisten: () => void = () => undefined;
 
-  constructor(browser: PageBrowser, listener: PageListener) {
+  /** The pages are those of a browser context: by default, of the browser's initial context. */
+  constructor(browser: PageBrowser, listener: PageListener, contextId?: string) {
     this.#browser = browser;
     this.#listener = listener;
+    this.#ownContextId = contextId;
+    this.#contextId = contextId;
   }
 
   /** Adopts the browser's initial page, or opens one. */
   async start(): Promise<void> {
-    this.#browser.targets.listen(this);
+    this.#unlisten = this.#browser.targets.listen(this);
     if (this.#pages.length === 0) this.#add(await this.#newTab());
     await this.active.tab.ready;
   }
@@ -125,6 +131,12 @@ export class PageRegistry implements TargetListener {
   /** Stops opening a blank page when the last page closes. */
   end(): void {
     this.#isClosed = true;
+  }
+
+  /** Stops following the pages, after their context was disposed of. */
+  stop(): void {
+    this.end();
+    this.#unlisten();
   }
 
   onOpened(target: OwnTarget): void {
@@ -212,7 +224,10 @@ export class PageRegistry implements TargetListener {
 
   /** Creates a tab. The browser announces the tab before it answers the command. */
   async #createTab(announced: readonly Tab[]): Promise<Tab> {
-    const { targetId } = await this.#browser.browserSession.send("Target.createTarget", { url: "about:blank" });
+    const { targetId } = await this.#browser.browserSession.send("Target.createTarget", {
+      url: "about:blank",
+      ...(this.#ownContextId !== undefined && { browserContextId: this.#ownContextId }),
+    });
     const tab = announced.find(({ mainFrameId }) => mainFrameId === targetId);
     if (!tab) throw new Error("the browser opened a page without announcing its target");
     await tab.ready;

@@ -37,6 +37,14 @@ export interface BrowserOptions {
   readonly makeProfile: ((slot: Slot) => SessionProfile) | undefined;
 }
 
+/** Browsers without work outside the pool, whose slots sessions may take. */
+export interface SpareBrowsers {
+  /** Number of slots that `giveUp` can free. */
+  readonly spare: number;
+  /** Disposes of one browser. Resolves when its slot is free. */
+  giveUp(): Promise<void>;
+}
+
 export interface BrowserPoolOptions {
   readonly slots: SlotPool;
   /** Installed runtimes. One browser of the default runtime is kept warm even without demand. */
@@ -47,6 +55,7 @@ export interface BrowserPoolOptions {
   /** Media server to which full Chromium publishes its pages on request. */
   readonly mediaServer?: MediaServer | undefined;
   readonly log: Log;
+  readonly spares?: SpareBrowsers | undefined;
   /** Returns whether the worker accepts sessions. If not, no browser is kept warm. */
   isOpen(): boolean;
   /** Called with how each session got its browser and how long that took. */
@@ -88,10 +97,11 @@ export class BrowserPool {
     );
   }
 
-  /** Number of sessions that could start now. Slots of warm browsers count as free. */
+  /** Number of sessions that could start now. Slots of warm and spare browsers count as free. */
   get free(): number {
     const { isClaimed = true } = this.#launching ?? {};
-    return this.#options.slots.free + this.#warm.length + Number(!isClaimed);
+    const { slots, spares } = this.#options;
+    return slots.free + (spares?.spare ?? 0) + this.#warm.length + Number(!isClaimed);
   }
 
   get warm(): number {
@@ -200,12 +210,14 @@ export class BrowserPool {
     return { how: "launched", browser: await warm.adopt(browserOptions.device) };
   }
 
-  /** Disposes of the oldest warm browser, else of an unclaimed launch, and returns a free slot. */
+  /** Disposes of a spare browser, else of the oldest warm one, else of an unclaimed launch, and returns a free slot. */
   async #evict(): Promise<Slot | undefined> {
+    const { spares } = this.#options;
     this.#evicting += 1;
     try {
       const [oldest] = this.#warm;
-      if (oldest) {
+      if (spares && spares.spare > 0) await spares.giveUp();
+      else if (oldest) {
         this.#remove(oldest);
         await this.#dispose(oldest);
       } else if (this.#launching && !this.#launching.isClaimed) await this.#giveUp(this.#launching);

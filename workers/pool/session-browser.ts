@@ -31,6 +31,7 @@ import { PendingQuestions } from "../pages/pending-questions.ts";
 import { SessionLog } from "../pages/session-log.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionProfile } from "../profiles/session-profile.ts";
+import { PageContext } from "./page-context.ts";
 
 /** Milliseconds that a CDP client may take to answer a dialog before the session answers. */
 const clientDialogMs = 5_000;
@@ -147,6 +148,11 @@ export class SessionBrowser {
   async prove(patienceMs: number): Promise<void> {
     const answer = this.#process.browserSession.send("Browser.getVersion");
     if (!(await within(answer, patienceMs, undefined))) throw new Error("the browser did not answer");
+  }
+
+  /** Opens a page in a new context, which shares no cookies, storage or cache with others. */
+  async openContext(signal: AbortSignal): Promise<PageContext> {
+    return PageContext.open(this.#process, (page) => this.openDialogs.attend(page.tab, page.id), signal);
   }
 
   get viewport(): Viewport {

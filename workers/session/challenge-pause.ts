@@ -1,4 +1,3 @@
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { OnChallenge, SessionStatus } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { Happening } from "../base/reports.ts";
@@ -60,9 +59,4 @@ export class ChallengePause implements ChallengeListener {
     queue.resume();
     onEvent({ case: "challengeGone", value: {} });
   }
-}
-
-/** Converts a bot check for the session's state. */
-export function challengeMessage({ kind, url, detectedAt }: SeenChallenge) {
-  return { kind, url, detectedAt: timestampFromDate(detectedAt) };
 }

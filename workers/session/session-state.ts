@@ -2,10 +2,11 @@ import { create } from "@bufbuild/protobuf";
 import { type SessionState, SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { within } from "../../src/platform/deadline.ts";
 import { formatTarget } from "../../src/platform/outgoing/address-rules.ts";
+import { challengeMessage } from "../bot-checks/challenge-watch.ts";
 import { summarizePages } from "../pages/page-summary.ts";
 import type { SessionPage } from "../pages/session-page.ts";
 import type { SessionBrowser } from "../pool/session-browser.ts";
-import { type ChallengePause, challengeMessage } from "./challenge-pause.ts";
+import type { ChallengePause } from "./challenge-pause.ts";
 import type { SessionControl } from "./client-control.ts";
 
 /** Milliseconds to wait for the scroll position, in case the page hangs. */

@@ -86,6 +86,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "SessionService.Observe": ["sessions:read"],
   "SessionService.Read": ["sessions:read"],
   "SessionService.Fetch": ["sessions:write"],
+  "SessionService.FetchStream": ["sessions:write"],
   "SessionService.CaptureStream": ["sessions:read"],
   "SessionService.Destroy": ["sessions:write"],
   "SessionService.Drive": ["sessions:write"],

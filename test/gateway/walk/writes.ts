@@ -226,7 +226,6 @@ export const writes: Readonly<Record<string, Prepare>> = {
   "TeamService.RemoveMember": byKey("team_member.remove", membership),
   "TeamService.Leave": byMember("team_member.leave", async () => ({})),
   "SessionService.Create": byKey("session.create", async () => ({})),
-  "SessionService.Fetch": byKey("session.create", async () => ({ url: "https://example.com/" })),
   "SessionService.Update": byKey("session.update", async (rest) => ({
     ...(await session(rest)),
     labels: { env: "walk" },

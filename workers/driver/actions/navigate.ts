@@ -69,7 +69,7 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
     }
     if (came === "document") await waitForLoadState(sessionPage, loadStateOf(request.waitUntil), progress);
     const { answer } = sessionPage.traffic;
-    if (answer?.seemsBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
+    assertNotRefused(scene, since);
     return landingOf(answer);
   } catch (thrown) {
     // When a person takes control, a started navigation is not stopped.
@@ -78,6 +78,19 @@ export async function navigate(scene: NavigateScene, request: NavigateRequest): 
   } finally {
     sessionPage.isNavigating = false;
   }
+}
+
+/** Throws if the relay refused the page's document. `since` is when the navigation started, by `Date.now()`. */
+function assertNotRefused(scene: NavigateScene, since: number): void {
+  const { answer } = scene.sessionPage.traffic;
+  if (answer?.seemsBlocked && wasRefused(scene, answer.url, since)) throw refused(scene, answer.url);
+}
+
+/** Throws if the page has navigated itself, since a time by `Date.now()`, to a page that cannot be reached. */
+export function assertReached(scene: NavigateScene, since: number): void {
+  const { tab, traffic } = scene.sessionPage;
+  if (tab.isErrorPage) throw explain(scene, new Error("net::ERR_FAILED"), traffic.requestedUrl ?? tab.url, since);
+  assertNotRefused(scene, since);
 }
 
 /** Resolves when the page's document, or a pending document, has reached the load state. */

@@ -1,7 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import { type FetchedLink, FetchedLinkSchema } from "../../gen/pilothouse/v1/session_pb.ts";
+import { type FetchedLink, FetchedLinkSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 
 const maxLinks = 2_000;
+/** Maximum bytes of all links with their texts. */
+const maxBytes = 1024 * 1024;
 /** Maximum characters of a link with its text. */
 const maxLink = 8_192;
 const maxLinkText = 400;
@@ -11,18 +13,22 @@ const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">",
 /** Finds the links of a document as browsers serialize it: quoted attributes, and no `<` in them. */
 export function findLinks(html: string, address: string): { links: FetchedLink[]; isCut: boolean } {
   const links = new Map<string, FetchedLink>();
+  let bytes = 0;
   for (let at = html.indexOf("<a "); at !== -1; at = html.indexOf("<a ", at + 3)) {
     const part = html.slice(at, at + maxLink);
     const [, tag = "", inner = ""] = /^<a ([^>]*)>(.*)$/s.exec(part) ?? [];
     const href = decode(/(?:^|\s)href="([^"]*)"/.exec(tag)?.[1] ?? "");
     const url = URL.parse(href, address)?.href ?? "";
     if (href === "" || !/^https?:/.test(url) || links.has(url)) continue;
-    if (links.size === maxLinks) return { links: [...links.values()], isCut: true };
     const [content = ""] = inner.split("</a>", 1);
     const text = decode(content.replace(/<[^>]*>/g, " "))
       .replace(/\s+/g, " ")
-      .trim();
-    links.set(url, create(FetchedLinkSchema, { url, text: text.slice(0, maxLinkText).toWellFormed() }));
+      .trim()
+      .slice(0, maxLinkText)
+      .toWellFormed();
+    bytes += url.length + Buffer.byteLength(text);
+    if (links.size === maxLinks || bytes > maxBytes) return { links: [...links.values()], isCut: true };
+    links.set(url, create(FetchedLinkSchema, { url, text }));
   }
   return { links: [...links.values()], isCut: false };
 }
