@@ -9,6 +9,7 @@ import { capacity } from "./capacity.ts";
 import { captureMemory } from "./capture-memory.ts";
 import { lendNeighbours } from "./cdp-proxy-neighbours.ts";
 import { endToEnd } from "./end-to-end.ts";
+import { fetchCpu } from "./fetch.ts";
 import { flood } from "./flood.ts";
 import { ForeignLoad } from "./foreign-load.ts";
 import { input } from "./input.ts";
@@ -40,6 +41,7 @@ const benches: readonly Bench[] = [
   endToEnd,
   outsideCpu,
   sessionLogs,
+  fetchCpu,
   memory,
   capacity,
   captureMemory,
