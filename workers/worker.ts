@@ -268,7 +268,20 @@ interface Parts {
 }
 
 async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> {
-  const { sessions, fetches, profiles, link, sender, logSender, server, browsers, slots, internal, pressure, watchdog } = parts;
+  const {
+    sessions,
+    fetches,
+    profiles,
+    link,
+    sender,
+    logSender,
+    server,
+    browsers,
+    slots,
+    internal,
+    pressure,
+    watchdog,
+  } = parts;
   pressure.stop();
   sessions.isDraining = true;
   await link.sayNow();
