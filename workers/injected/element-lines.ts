@@ -1,0 +1,173 @@
+import type { Clip } from "./page-clip.ts";
+import * as clips from "./page-clip.ts";
+import * as graphics from "./page-graphics.ts";
+import * as items from "./page-items.ts";
+import { numberFor, numberOf } from "./page-refs.ts";
+import * as roles from "./page-role.ts";
+import * as visibility from "./page-visibility.ts";
+import { quote } from "./plain-text.ts";
+import { addLine, endText, type Found, type Lines, openContainer, writeContainers } from "./snapshot-lines.ts";
+
+/* The line of an element: whether the element reacts, and how it is described. */
+
+/** State of a snapshot that the line of an element depends on. */
+export interface ElementLines extends Lines {
+  readonly options: { readonly isTentative: boolean; readonly origin: visibility.ViewportPoint };
+  /** Matches by line. */
+  readonly found: Map<number, Found>;
+  readonly isInView: boolean;
+}
+
+/** A list of nodes being visited, with their common state. */
+export interface Place {
+  readonly nodes: ArrayLike<Node>;
+  index: number;
+  readonly clip: Clip;
+  /** Area outside of which nothing can become visible by scrolling. */
+  readonly edge: Clip;
+  /** Whether the text inside is already part of a line. */
+  readonly isWritten: boolean;
+  readonly isHidden: boolean;
+  readonly isPointer: boolean;
+  /** Whether the cursor says that the contents can be moved. */
+  readonly isGrab: boolean;
+  readonly isInActive: boolean;
+  /** Parts that react because something around them does. */
+  readonly items: ReadonlySet<Element>;
+  readonly isBlock: boolean;
+  /** Number of enclosing container lines. */
+  readonly depth: number;
+}
+
+/** Adds the line of a visible element, if the element has a line, and returns its contents to visit. */
+export function addElement(
+  walk: ElementLines,
+  place: Place,
+  inner: Place,
+  element: Element,
+  box: DOMRect,
+): Place | undefined {
+  const role = graphics.graphicRoleOf(element, box) || roles.roleOf(element);
+  const sign = signOf(place, inner, element, role);
+  const inside = sign ? roles.insideOf(element, role) : items.empty;
+  const around = { ...inner, items: inside.items.size > 0 ? inside.items : inner.items };
+  if (sign && !(sign === "listens" && isDelegate(inside, box))) {
+    const isDisabled = visibility.isDisabled(element);
+    const canAct = !isDisabled && isWithinReach(walk, place, element, box);
+    if (canAct || (isDisabled && roles.isActive(element, role))) {
+      const active = { element, role, inside, canAct, isGrab: inner.isGrab && !place.isGrab, box };
+      return describeActive(walk, around, active);
+    }
+    if (element instanceof HTMLSelectElement) return undefined;
+  }
+  if (role === "canvas" || role === "chart") {
+    endText(walk);
+    addLine(walk, element, `${graphics.describeGraphic(element, role)}${graphics.boxState(box, walk.options.origin)}`);
+    return { ...around, isWritten: place.isWritten };
+  }
+  if (role === "heading" || role === "img") {
+    const body = `${roles.describe(element)}${role === "heading" ? roles.stateOf(element) : ""}`;
+    if (!place.isWritten && body.includes('"')) {
+      endText(walk);
+      addLine(walk, element, body);
+    }
+    return role === "img" && element instanceof HTMLImageElement ? undefined : { ...around, isWritten: true };
+  }
+  if (isWrittenByField(walk, place, element)) return { ...around, isWritten: true };
+  if (!roles.groupRoles.has(role) || place.isWritten || walk.find !== "") return around;
+  endText(walk);
+  const name = roles.attribute(element, "aria-label", 400);
+  const head = name === "" ? role : `${role} ${quote(name, 160)}`;
+  openContainer(walk, {
+    element,
+    head,
+    tail: "",
+    isSlight: /^(?:cell|gridcell|columnheader|rowheader|listitem|group)$/.test(head),
+  });
+  return { ...around, isBlock: true, depth: walk.around.length };
+}
+
+/** An element that reacts, and how it is described. */
+interface Active {
+  readonly element: Element;
+  readonly role: string;
+  readonly inside: items.Inside;
+  readonly canAct: boolean;
+  /** Whether the element's cursor says that it can be moved. */
+  readonly isGrab: boolean;
+  readonly box: DOMRect;
+}
+
+/** Adds the line of an element that reacts. An element with parts that react contains their lines. */
+function describeActive(
+  walk: ElementLines,
+  inner: Place,
+  { element, role, inside, canAct, isGrab, box }: Active,
+): Place | undefined {
+  endText(walk);
+  const { kept, options } = walk;
+  const drawn = graphics.describeGraphic(element, role);
+  const description = drawn || roles.describe(element, inside);
+  const known = drawn === "" ? description : "";
+  const ref = canAct ? ` ref=s${kept.epoch}e${options.isTentative ? 0 : numberFor(kept, element)}` : "";
+  const drag = isGrab || items.isDraggable(element) ? " draggable" : "";
+  const isVague = /^(?:canvas|chart|slider)\b|^clickable$|\(color: /.test(description);
+  const tail = `${ref}${roles.stateOf(element)}${drag}${isVague ? graphics.boxState(box, options.origin) : ""}`;
+  const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
+  const isContainer = (inside.hasActive || inside.items.size > 0) && walk.find === "";
+  const isShort = roles.contentOf(element, roles.longestName).length < roles.longestName;
+  if (isContainer && !walk.written.has(element)) {
+    openContainer(walk, { element, head: description, tail, isSlight: false });
+    walk.written.add(element);
+    writeContainers(walk);
+    if (canAct) numberOf(kept, element, known);
+    return { ...inner, isBlock: true, isWritten: description.includes('"'), depth: walk.around.length };
+  }
+  const isAdded = addLine(walk, element, `${description}${tail}`);
+  if (canAct && isAdded && options.isTentative) walk.found.set(walk.lines.length - 1, { element, description: known });
+  // A search does not update the descriptions of elements that it does not return.
+  else if (canAct && (isAdded || walk.find === "")) numberOf(kept, element, known);
+  if (isField) return undefined;
+  return { ...inner, isWritten: isContainer ? description.includes('"') : isShort, isInActive: !isContainer };
+}
+
+/** Whether something only listens for what its parts receive. */
+function isDelegate({ hasActive, items: parts }: items.Inside, { width, height }: DOMRect): boolean {
+  const share = (width * height) / (innerWidth * innerHeight);
+  return parts.size > 0 || share > (hasActive ? 0.25 : 0.5);
+}
+
+/** Whether the text of a label is the name of a field in view. */
+function isWrittenByField(walk: ElementLines, place: Place, element: Element): boolean {
+  if (!(element instanceof HTMLLabelElement) || walk.find !== "") return false;
+  const { control } = element;
+  if (!control || (walk.isInView && !clips.meets(visibility.boxOf(control), place.clip))) return false;
+  const text = roles.contentOf(element, 160);
+  return text.length < 160 && roles.describe(control).includes(quote(text, 160));
+}
+
+/** Sign that an element reacts: its own markup, its surroundings or cursor, or only a listener. */
+function signOf(place: Place, inner: Place, element: Element, role: string): "own" | "implied" | "listens" | undefined {
+  if (element instanceof HTMLLabelElement) {
+    const { control } = element;
+    if (!control || visibility.isDisabled(control)) return undefined;
+    // A label represents its control if the page hides the control and draws a replacement.
+    const isDrawnHere = clips.meets(visibility.boxOf(element), place.clip);
+    return (isDrawnHere ? !clips.isHit(control, true) : !clips.isDrawn(control)) ? "own" : undefined;
+  }
+  if (roles.isActive(element, role) || role === "canvas" || role === "chart") return "own";
+  if (clips.isRoot(element)) return undefined;
+  const isFirst = (inner.isPointer && !place.isPointer) || (inner.isGrab && !place.isGrab);
+  if (isFirst && !place.isInActive) return "implied";
+  if (place.items.has(element) || roles.isGridCell(element, role) || items.isDraggable(element)) return "implied";
+  return items.listens(element) ? "listens" : undefined;
+}
+
+/** Whether a person can reach an element: directly if it is in view, else by scrolling. */
+function isWithinReach(walk: ElementLines, place: Place, element: Element, box: DOMRect): boolean {
+  if (clips.meets(box, place.clip) && clips.isHit(element, false)) return true;
+  if (walk.isInView) return false;
+  // Scrolling does not uncover an element that is fully in view.
+  const isFarOff = !clips.contains(clips.viewportClip(), box) || !clips.contains(place.clip, box);
+  return isFarOff && clips.meets(box, place.edge) && clips.isDrawn(element);
+}
