@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { cutText, tidy, withoutMargins } from "../../workers/injected/plain-text.ts";
 import { TextMask } from "../../workers/variables/text-mask.ts";
 
 const mask = (text: string, ...texts: string[]) =>
@@ -21,4 +22,39 @@ test.each([
 test("masks a text full of near matches in linear time", () => {
   const texts = Array.from({ length: 16 }, (_, index) => `${"a".repeat(1_000 + index)}b`);
   expect(mask("a".repeat(200_000), ...texts)).toHaveLength(200_000 - 1_015 + "{{1016}}".length);
+});
+
+test("masks a secret that a cut splits, however few characters stand before the cut", () => {
+  const secret = "Tr0ub4dor&3";
+  const quoted = JSON.stringify(secret.replace("ub", 'u"b'));
+  for (let shown = 0; shown <= secret.length; shown += 1) {
+    const before = "x".repeat(40 - shown);
+    const rest = shown === 0 ? "" : "{{11}}";
+    expect(mask(cutText(`${before}${secret} and more`, 40), secret)).toBe(`${before}${rest}`);
+    expect(mask(tidy(`${before}${secret} and more`, 40), secret)).toBe(`${before}${rest}…`);
+    const text = JSON.stringify(tidy(`${before}${secret.replace("ub", 'u"b')} and more`, 40));
+    expect(mask(text, quoted.slice(1, -1))).toBe(JSON.stringify(`${before}${rest.replace("11", "13")}…`));
+  }
+});
+
+test.each([
+  ["spaces", [..."Tr0ub4dor&3"].join(" ")],
+  ["percent codes", Buffer.from("Tr0ub4dor&3").toString("hex").replace(/../g, "%$&")],
+  ["HTML codes", [..."Tr0ub4dor&3"].map((each) => `&#x${each.charCodeAt(0).toString(16)};`).join("")],
+])("masks a secret with %s that a cut splits", (_, secret) => {
+  const bare = new TextMask([], [{ text: "tr0ub4dor&3", shown: "{{key}}" }]);
+  for (let shown = 1; shown < secret.length; shown += 1) {
+    const before = "x".repeat(100 - shown);
+    const masked = bare.apply(cutText(`${before}${secret} and more`, 100));
+    expect(masked.replaceAll(" ", "")).toBe(`${before}{{key}}`);
+  }
+});
+
+test("a text that is cut twice keeps the margin of the second cut", () => {
+  const inner = tidy("abcdefghij".repeat(20), 100);
+  expect(withoutMargins(tidy(inner, 100))).toBe(`${"abcdefghij".repeat(10)}…`);
+  expect(mask(tidy(`-${tidy(`${"x".repeat(98)}secret and`, 100)}`, 100), "secret")).toBe(`-${"x".repeat(98)}{{6}}…`);
+  expect(withoutMargins(tidy(tidy("abcdefghij", 4), 8))).toBe("abcd…");
+  expect(withoutMargins(cutText("a\ufdd0b\ufdd0c\ufdd1d\ufdd1", 10))).toBe("ab");
+  expect(withoutMargins(cutText("ab😀cd", 3))).toBe("ab");
 });

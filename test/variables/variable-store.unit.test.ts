@@ -1,6 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { SecretVariableSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { fail } from "../../src/platform/errors.ts";
+import { cutText } from "../../workers/injected/plain-text.ts";
 import { VariableStore } from "../../workers/variables/variable-store.ts";
 
 const value = "Tr0ub4dor&3-Zürich";
@@ -72,6 +74,12 @@ test("masks short values only as they are, and leaves ordinary text", () => {
   expect(mask("1 9 . 9 9 and 99.91 and 19.99", "text", "19.99")).toBe("1 9 . 9 9 and 99.91 and {{key}}");
   const ordinary = 'Tr0ub and <b>4dor</b>, "Zürich" 100 % of %41 &amp; more';
   expect(mask(ordinary)).toBe(ordinary);
+});
+
+test("removes the margins of cut texts from messages and failures without secrets", () => {
+  const store = new VariableStore();
+  expect(store.mask({ title: cutText("abcdef", 3), id: 1 })).toEqual({ title: "abc", id: 1 });
+  expect(store.maskFailure(fail("conflict", {}, { detail: cutText("abcdef", 3) }))).toMatchObject({ detail: "abc" });
 });
 
 test("masks long texts in linear time", () => {

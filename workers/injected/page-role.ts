@@ -187,7 +187,7 @@ export function contentOf(root: Node, max: number, isLeftOut?: (part: Element) =
     if (!(node instanceof Element)) continue;
     if (node !== root && (isSilent(node) || !isRendered(node) || isLeftOut?.(node))) continue;
     if (node !== root && /^(?:input|select|textarea)$/.test(tagOf(node))) continue;
-    const said = node === root ? "" : attribute(node, "aria-label", max) || attribute(node, "alt", max);
+    const said = node === root ? "" : attribute(node, "aria-label", 2 * max) || attribute(node, "alt", 2 * max);
     words += said === "" ? " " : ` ${said} `;
     if (said !== "") continue;
     const inner: Node[] = [];
@@ -265,7 +265,7 @@ function rangeOf(element: Element): string[] {
   }
   const now = attribute(element, "aria-valuenow", 20);
   if (now !== "") {
-    const text = attribute(element, "aria-valuetext", 200) || now;
+    const text = attribute(element, "aria-valuetext", 400) || now;
     const [min, max] = [attribute(element, "aria-valuemin", 20), attribute(element, "aria-valuemax", 20)];
     return [`value=${quote(text, 200)}`, ...words({ min, max })];
   }

@@ -1,5 +1,6 @@
 import { use } from "./page-aim.ts";
 import type { ElementOptions, Seen } from "./page-wait.ts";
+import { quote } from "./plain-text.ts";
 
 type Faults = Readonly<Record<string, string>>;
 
@@ -44,7 +45,7 @@ function choose(
   const chosen = wanted.map((text) => find(options, text));
   if (chosen.includes(undefined) || chosen.some((option) => option?.matches(":disabled"))) {
     const shown = options.slice(0, 20).map((option) => {
-      const [value, label] = [option.value, option.label.trim()].map((text) => JSON.stringify(text.slice(0, 40)));
+      const [value, label] = [option.value, option.label.trim()].map((text) => quote(text, 40));
       return `${value}${value === label ? "" : ` (${label})`}${option.matches(":disabled") ? " disabled" : ""}`;
     });
     const fault = chosen.includes(undefined) ? "does not have all of these options" : "disables some of these options";

@@ -1,3 +1,5 @@
+import { cutMargin, tidy } from "./plain-text.ts";
+
 /*
  * Forms and documents expose elements as own members in every world (`<input name="closest">`). Members of page nodes
  * are therefore read through their prototypes.
@@ -35,9 +37,9 @@ export function read<Prototype extends object, Key extends keyof Prototype>(
   return get.call(node) as Prototype[Key];
 }
 
-/** Returns the title of the document, cut to the length that responses allow. */
+/** Returns the title of the document, cut to the length that responses allow and its margin. */
 export function title(): string {
-  return read(Document.prototype, "title", document).slice(0, 2_000);
+  return read(Document.prototype, "title", document).slice(0, 2_000 + cutMargin);
 }
 
 /** Returns the parent element of a node, across shadow root boundaries. */
@@ -215,7 +217,7 @@ export function closest(element: Element, selector: string): Element | undefined
 export function startTagOf(element: Element): string {
   const attributes = ["id", "class", "role", "name"].flatMap((name) => {
     const value = Element.prototype.getAttribute.call(element, name);
-    return value ? [` ${name}="${value.slice(0, 40)}"`] : [];
+    return value ? [` ${name}="${tidy(value, 40)}"`] : [];
   });
   return `<${read(Element.prototype, "localName", element)}${attributes.join("")}>`;
 }

@@ -8,9 +8,36 @@ export function plain(text: string): string {
     .toLowerCase();
 }
 
+/**
+ * Characters of a cut text that follow the cut: at least 8 characters of a secret, however a page splits or encodes them.
+ * The worker removes them after it has masked secrets.
+ */
+export const cutMargin = 96;
+
+/** Marks around the characters that follow a cut: noncharacters of Unicode, which shown texts never contain. */
+export const marginMarks = { start: "\ufdd0", end: "\ufdd1" } as const;
+
+/** Cuts a text to `max` characters, followed by a marked margin. A text that was cut before is not made longer. */
+export function cutText(text: string, max: number): string {
+  const whole = withoutMarks(text);
+  const before = text.search(/\ufdd0[^\ufdd0\ufdd1]*\ufdd1/);
+  const end = before < 0 ? max : Math.min(max, withoutMarks(text.slice(0, before)).length);
+  if (whole.length <= end) return whole.toWellFormed();
+  const at = /[\ud800-\udbff]/.test(whole.charAt(end - 1)) ? end - 1 : end;
+  const margin = whole.slice(at, at + cutMargin);
+  return `${whole.slice(0, at)}${marginMarks.start}${margin}${marginMarks.end}`.toWellFormed();
+}
+
+const withoutMarks = (text: string): string => text.replace(/\ufdd1…?|\ufdd0/g, "");
+
+/** Removes the margins of cut texts. */
+export function withoutMargins(text: string): string {
+  return text.includes(marginMarks.start) ? text.replace(/\ufdd0[^\ufdd0\ufdd1]*\ufdd1/g, "") : text;
+}
+
 /** Whether the quoted parts of a snapshot line contain a text. The other parts are neither names nor values. */
 export function says(line: string, text: string): boolean {
-  const quoted = line.match(/"(?:[^"\\]|\\.)*"/g) ?? [];
+  const quoted = withoutMargins(line).match(/"(?:[^"\\]|\\.)*"/g) ?? [];
   return quoted.some((each) => plain(JSON.parse(each)).includes(text));
 }
 
@@ -19,11 +46,15 @@ export function quote(text: string, max: number): string {
   return JSON.stringify(tidy(text, max));
 }
 
-/** Returns a text on one line, without control and format characters that could reorder or hide other text. */
+/**
+ * Returns a text on one line, without control and format characters that could reorder or hide other text. A cut text ends
+ * with its margin and `…`.
+ */
 export function tidy(text: string, max: number): string {
   const plain = text
     .slice(0, 8 * max)
     .replace(/[\s\p{Cc}\p{Cf}]+/gu, " ")
     .trim();
-  return plain.length > max ? `${plain.slice(0, max).toWellFormed()}…` : plain.toWellFormed();
+  const cut = cutText(plain, max);
+  return cut.endsWith(marginMarks.end) ? `${cut}…` : cut;
 }

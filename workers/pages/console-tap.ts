@@ -1,5 +1,6 @@
 import { SessionConsoleEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { CdpSession, LoggedValue, ThrownException } from "../cdp/cdp-session.ts";
+import { cutText } from "../injected/plain-text.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { Tab } from "./tab.ts";
 
@@ -64,7 +65,7 @@ export class ConsoleTap {
     });
     session.on("Runtime.consoleAPICalled", ({ type, args }) => {
       if (!this.#isListening) return;
-      const text = args.map(textOf).join(" ").slice(0, lineLength).toWellFormed();
+      const text = cutText(args.map(textOf).join(" "), lineLength);
       this.#feed.publish(SessionConsoleEventSchema, { level: type, text });
       this.#count();
     });

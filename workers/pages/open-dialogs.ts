@@ -3,6 +3,7 @@ import { timestampNow } from "@bufbuild/protobuf/wkt";
 import type { LiveAnswer } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { type Dialog, DialogSchema, SessionDialogEventSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import type { CdpEvents, CdpSession } from "../cdp/cdp-session.ts";
+import { cutText, withoutMargins } from "../injected/plain-text.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { PendingQuestions } from "./pending-questions.ts";
 import { shownAddress } from "./shown-text.ts";
@@ -79,7 +80,7 @@ export class OpenDialogs {
    */
   #hold(session: CdpSession, opening: Opening, tab: Tab, pageId: string): Disposable | undefined {
     const { type: kind, message, defaultPrompt = "" } = opening;
-    const question = { pageId, kind, message: keptText(message), defaultText: keptText(defaultPrompt) };
+    const question = { pageId, kind, message: shortText(message), defaultText: shortText(defaultPrompt) };
     const asked = this.#questions.ask(question, (given) => answer(session, kind, given));
     const patienceMs = asked ? 0 : this.patienceMs(tab.target.info.targetId);
     if (!asked && patienceMs === 0) void answer(session, kind);
@@ -102,9 +103,12 @@ export class OpenDialogs {
   }
 }
 
+/** Cuts a page's text for the person in control, who may see secrets. */
+const shortText = (text: string): string => withoutMargins(keptText(text));
+
 /** Cuts a page's text. Copies the result, since a slice would keep the whole string in memory. */
 function keptText(text: string): string {
-  return Buffer.from(text.slice(0, messageLength)).toString();
+  return Buffer.from(cutText(text, messageLength)).toString();
 }
 
 /** Answers a dialog. Ignores errors: the page may be gone, or the dialog may already be answered. */

@@ -1,9 +1,11 @@
+import { cutText } from "../injected/plain-text.ts";
+
 /** Longest address or title in answers, events and `state`. Pages can make both arbitrarily long. */
 const maxLength = 2_000;
 
-/** Cuts a page's text for display. */
+/** Cuts a page's text for display. A cut text has a margin, which the mask of the session removes. */
 export function shownText(text: string): string {
-  return text.slice(0, maxLength).toWellFormed();
+  return cutText(text, maxLength);
 }
 
 /** Returns an address for display: shortened and without credentials. */

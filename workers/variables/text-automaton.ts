@@ -1,3 +1,5 @@
+import { marginMarks } from "../injected/plain-text.ts";
+
 /** A secret text with its replacement. */
 export interface Cover {
   readonly text: string;
@@ -11,8 +13,8 @@ export interface Match {
   readonly shown: string;
 }
 
-/** The truncation mark. */
-const cutSign = "…".charCodeAt(0);
+/** The truncation mark, and the end of the margin of a cut text. */
+const cutSigns: ReadonlySet<number> = new Set(["…", marginMarks.end].map((sign) => sign.charCodeAt(0)));
 
 /**
  * Finds texts wherever they occur, in time linear to the input: tenants control both sides and share the process (Aho and
@@ -76,7 +78,7 @@ export class TextAutomaton {
     };
     for (let index = 0; index < text.length; index += 1) {
       const code = text.charCodeAt(index);
-      if (code === cutSign) addBeginning(index);
+      if (cutSigns.has(code)) addBeginning(index);
       state = this.#after(state, code);
       const ended = this.#ended[state];
       if (ended) add(index + 1, ended.text.length, ended.shown);

@@ -1,6 +1,7 @@
 import type { SecretVariable } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { Failure, failFields, restoreFailure } from "../../src/platform/errors.ts";
 import { oneTimeCode } from "../../src/platform/one-time-code.ts";
+import { withoutMargins } from "../injected/plain-text.ts";
 import { bareText } from "./bare-text.ts";
 import type { Cover } from "./text-automaton.ts";
 import { TextMask } from "./text-mask.ts";
@@ -71,16 +72,18 @@ export class VariableStore {
     };
   }
 
-  /** Replaces values by names in a message, except in fields that never contain page text. */
+  /**
+   * Replaces values by names in a message, except in fields that never contain page text, and removes the margins of cut
+   * texts.
+   */
   mask<Message extends object>(message: Message): Message {
-    const mask = this.#textMask();
-    if (mask) maskMembers(mask, message);
+    maskMembers(this.#textMask() ?? noMask, message);
     return message;
   }
 
   /** Same as `mask` for a failure. */
   maskFailure(thrown: unknown): unknown {
-    if (!(thrown instanceof Failure) || this.#isEmpty) return thrown;
+    if (!(thrown instanceof Failure)) return thrown;
     const { slug, extensions, detail, errors, retryAfter, cause } = thrown;
     const masked = this.mask({ extensions: { ...extensions }, detail, errors: errors.map((each) => ({ ...each })) });
     return restoreFailure(slug, masked.extensions, {
@@ -110,8 +113,11 @@ export class VariableStore {
   }
 }
 
+/** Mask of a session without secrets. */
+const noMask: Pick<TextMask, "apply"> = { apply: withoutMargins };
+
 /** Masks in place: a copy would lose members that messages inherit from their prototypes. */
-function maskMembers(mask: TextMask, holder: object): void {
+function maskMembers(mask: Pick<TextMask, "apply">, holder: object): void {
   for (const [name, value] of Object.entries(holder)) {
     if (machineNames.test(name) || value instanceof Uint8Array) continue;
     if (typeof value === "string") Reflect.set(holder, name, mask.apply(value, name === "snapshot"));

@@ -1,5 +1,6 @@
 import { Failure, fail } from "../../../src/platform/errors.ts";
 import { isTargetClosed } from "../../cdp/target-faults.ts";
+import { cutText } from "../../injected/plain-text.ts";
 import { shownAddress } from "../../pages/shown-text.ts";
 import { closedFailure, crashedFailure } from "../../pages/tab.ts";
 
@@ -29,7 +30,7 @@ export function netFailure(
   netError: string,
   { url, proxyFault }: { url?: string; proxyFault?: string | undefined } = {},
 ): Failure {
-  const place = url === undefined ? "" : ` at ${shownAddress(url).slice(0, 200)}`;
+  const place = url === undefined ? "" : ` at ${cutText(shownAddress(url), 200)}`;
   const why =
     proxyFault === undefined
       ? `${netError}${place}: check the address, or try again`

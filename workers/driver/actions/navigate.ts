@@ -7,6 +7,7 @@ import type { EgressRelay } from "../../egress/egress-relay.ts";
 import type { EgressFailure } from "../../egress/journal.ts";
 import { refusalReasons } from "../../egress/refusal-page.ts";
 import type { DownloadStore } from "../../files/download-store.ts";
+import { cutText } from "../../injected/plain-text.ts";
 import type { PageRegistry } from "../../pages/page-registry.ts";
 import type { Progress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
@@ -215,7 +216,7 @@ function explain(scene: NavigateScene, thrown: unknown, url: string, since: numb
   if (thrown instanceof Failure) return thrown;
   const netError = netErrorOf(thrown);
   if (netError !== undefined) return netFailure(netError, { url });
-  return pageFailure(thrown) ?? fail("driver-error", {}, { detail: messageOf(thrown).slice(0, 300), cause: thrown });
+  return pageFailure(thrown) ?? fail("driver-error", {}, { detail: cutText(messageOf(thrown), 300), cause: thrown });
 }
 
 function wasRefused({ relay }: NavigateScene, url: string, since: number): boolean {

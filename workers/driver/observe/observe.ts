@@ -8,8 +8,10 @@ import {
   ObserveScope,
 } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import type { Ref } from "../../injected/page-refs.ts";
+import { withoutMargins } from "../../injected/plain-text.ts";
 import { shownText } from "../../pages/shown-text.ts";
 import { crashedFailure } from "../../pages/tab.ts";
+import type { TextMask } from "../../variables/text-mask.ts";
 import { browserFailure } from "../actions/browser-failure.ts";
 import type { Scene } from "../actions/scene.ts";
 import { callPage, DocumentLeft, mainFrame } from "../elements/page-world.ts";
@@ -24,6 +26,9 @@ const maxBytes = 24_576;
 
 /** Output limit of a search before masking, so that the size reveals nothing about masked matches. */
 const maxFound = 8 * maxBytes;
+
+/** Bytes beyond the output limit, by which a secret is found that a page splits over lines and the limit cuts. */
+const extraBytes = 1_024;
 
 /** Milliseconds per document for a snapshot. */
 const snapshotMs = 120;
@@ -47,13 +52,14 @@ export async function observe(scene: ObserveScene, request: ObservationRequest):
   const { sessionPage, viewport } = scene;
   if (sessionPage.isCrashed) throw crashedFailure();
   const { scope, find = "", maxBytes: room = maxBytes, screenshot, marks, ref, offset = 0 } = request;
-  const mask = find === "" ? undefined : scene.secrets.textMask();
+  const mask = scene.secrets.textMask();
+  const isSearch = find !== "";
   const pageOptions = {
     isWhole: scope === ObserveScope.PAGE,
     find,
-    room: mask ? maxFound : room,
-    timeMs: find === "" ? snapshotMs : searchMs,
-    mask,
+    room: mask ? (isSearch ? maxFound : room + extraBytes) : room,
+    timeMs: isSearch ? searchMs : snapshotMs,
+    mask: isSearch ? mask : undefined,
   };
   try {
     if (ref !== undefined) return await readElement(scene, ref, offset, room);
@@ -63,8 +69,11 @@ export async function observe(scene: ObserveScene, request: ObservationRequest):
     // Marks need the references of the snapshot, so only a picture without marks is taken at the same time.
     const plainPicture = screenshot && !marks ? takeModelPicture(scene) : undefined;
     const [pageSnapshot, unmarked] = await Promise.all([snapshotting, plainPicture]);
-    const { lines, isCut } = cut(pageSnapshot, room);
-    const picture = marks ? await takeModelPicture(scene, refsIn(lines)) : unmarked;
+    // Masked before the cut, because part of a secret would not be recognized.
+    const { lines, isCut } = cut({ ...pageSnapshot, lines: maskLines(pageSnapshot.lines, mask) }, room);
+    const picture = marks
+      ? await takeModelPicture(scene, refsIn(lines))
+      : unmarked;
     const { scroll, height } = pageSnapshot;
     const snapshot = lines.join("\n");
     const seen = { pageId: sessionPage.id, url: sessionPage.address, title: shownText(pageSnapshot.title) };
@@ -81,6 +90,9 @@ export async function observe(scene: ObserveScene, request: ObservationRequest):
     throw browserFailure(thrown);
   }
 }
+
+const maskLines = (lines: readonly string[], mask: TextMask | undefined): readonly string[] =>
+  mask ? mask.apply(lines.join("\n"), true).split("\n") : lines.map(withoutMargins);
 
 /** Returns the references of the elements in a snapshot's lines. */
 function refsIn(lines: readonly string[]): Ref[] {
