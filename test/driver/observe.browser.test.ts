@@ -176,7 +176,10 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
   });
 
   test("numbers the elements in a screenshot as their references", async () => {
-    await show(`<style>body { background: white }</style><button style="position: fixed; left: 200px; top: 100px">Go</button>
+    await show(`<style>body { background: white }</style>
+      <button style="position: fixed; left: 200px; top: 100px" onclick="document.title = count + ' changes'">Go</button>
+      <script>var count = 0; onload = () => new MutationObserver((changes) => (count += changes.length)).observe(document,
+        { subtree: true, childList: true, attributes: true, characterData: true })</script>
       <iframe srcdoc="<button>Inner</button>" style="position: fixed; left: 400px; top: 100px"></iframe>`);
     const take = async (marks: boolean) => {
       const { picture } = await session.observe({ screenshot: true, marks });
@@ -186,6 +189,9 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
     const marked = await take(true);
     expect(marked).not.toBe(plain);
     expect(await take(false)).toBe(plain);
+    const button = await refOf("Go");
+    const { title } = await session.interact(tap(button));
+    expect(title).toBe("0 changes");
   });
 
   test("reads a long text and a long value in parts by reference", async () => {
@@ -263,6 +269,20 @@ describe("a secret on the page", () => {
     const read = async (offset: number) => (await session.observe({ ref, offset }, { variables })).snapshot;
     expect(await read(1_500)).toContain('"{{password}}"');
     expect(await read(1_503)).toContain('"assword}}"');
+  });
+
+  test("is masked where a title, a name, a text or an error is cut behind its first characters", async () => {
+    const long = (length: number) => `${"x".repeat(length - 2)}hunter2-Zx and more`;
+    await show(`<title>${long(2_000)}</title><button aria-label="${long(160)}">a</button><p>${long(400)}</p>
+      <input value="${long(200)}"><iframe title="${long(160)}" srcdoc="frame"></iframe>
+      <select aria-label=Land><option>${long(40)}</select>`);
+    const { title, snapshot } = await session.observe({}, { variables });
+    expect(title).toBe(`${"x".repeat(1_998)}{{password}}`);
+    expect(snapshot.match(/x(?:\{\{password\}\}…)?"/g)).toEqual(Array.from({ length: 5 }, () => 'x{{password}}…"'));
+    expect(snapshot).not.toMatch(/xh|[\ufdd0\ufdd1]/);
+    const choice = { case: "select" as const, value: { selector: "select", labels: ["none"] } };
+    const refused = await session.interact({ action: choice }, { variables }).catch((thrown) => asFailure(thrown));
+    expect(refused).toMatchObject({ slug: "validation-failed", message: expect.stringContaining('x{{password}}…"') });
   });
 
   test("is not revealed by a wait", async () => {

@@ -188,7 +188,6 @@ export const durations: readonly DurationRow[] = [
   ["workers/driver/actions/wait-action.ts", "answerMs", "100", "short"],
   ["workers/driver/actions/wait-action.ts", "idleMs", "500", "short"],
   ["workers/driver/observe/page-snapshot.ts", "listenersMs", "250", "short"],
-  ["workers/injected/page-marks.ts", "longestMs", "10_000", "spare"],
   ["workers/driver/observe/press-listeners.ts", "slowMs", "100", "short"],
   ["workers/session/session.ts", "withoutClientsMs", "30_000", "cdp-proxy/connect.browser.test.ts"],
   ["src/sessions/control/control-heartbeats.ts", "renewEvery", "5_000", "platform/waits.system.test.ts"],

@@ -1,57 +1,64 @@
+import type { Clip } from "./page-clip.ts";
 import { elementOf, type Ref } from "./page-refs.ts";
 import * as visibility from "./page-visibility.ts";
 
-/* Numbered boxes around elements while a picture is taken. */
+/* Numbered boxes on a picture of the page. The document does not change, so the page does not notice them. */
 
 const maxMarks = 500;
 
-/** Milliseconds after which marks disappear if the worker does not remove them. */
-const longestMs = 10_000;
+/** Pixels of the border of a box. */
+const border = 2;
 
-/** The numbers are generated content, which is not part of any text. */
-const style = `
-  :host { all: initial !important; position: fixed !important; inset: 0 !important; pointer-events: none !important; }
-  i { position: fixed; box-sizing: border-box; border: 2px solid #d6006c; }
-  i::after {
-    content: attr(data-mark); position: absolute; top: -2px; left: -2px; padding: 0 2px;
-    font: bold 11px/13px monospace; color: #fff; background: #d6006c;
-  }
-`;
-
-let remove = () => {};
-
-/** Replaces the marks of this document by marks of the given elements. Elements of other documents are left out. */
-export function drawMarks(refs: readonly Ref[], isMain: boolean): void {
-  remove();
-  const boxes = refs.slice(0, maxMarks).flatMap((ref) => {
-    const element = elementOf(ref);
-    return element ? [{ mark: isMain ? `${ref.number}` : `s${ref.epoch}e${ref.number}`, ...boxOf(element) }] : [];
-  });
-  if (boxes.length === 0) return;
-  const host = document.createElement("div");
-  const root = Element.prototype.attachShadow.call(host, { mode: "closed" });
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(style);
-  root.adoptedStyleSheets = [sheet];
-  for (const { mark, left, top, width, height } of boxes) {
-    const box = document.createElement("i");
-    box.setAttribute("data-mark", mark);
-    Object.assign(box.style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
-    root.append(box);
-  }
-  host.popover = "manual";
-  document.documentElement.append(host);
-  // The top layer is above dialogs.
-  HTMLElement.prototype.showPopover.call(host);
-  const timer = setTimeout(() => remove(), longestMs);
-  remove = () => {
-    clearTimeout(timer);
-    Element.prototype.remove.call(host);
-    remove = () => {};
-  };
+/** A numbered box, in CSS pixels of the viewport. */
+export interface MarkBox extends Clip {
+  readonly mark: string;
 }
 
-function boxOf(element: Element) {
-  const { left, top, width, height } = visibility.boxOf(element);
-  return { left, top, width, height };
+/** Returns the boxes of the referenced elements of this document. */
+export function markedBoxes(refs: readonly Ref[]): (Ref & Clip)[] {
+  return refs.slice(0, maxMarks).flatMap((ref) => {
+    const element = elementOf(ref);
+    if (!element) return [];
+    const { left, top, right, bottom } = visibility.boxOf(element);
+    return [{ ...ref, left, top, right, bottom }];
+  });
+}
+
+/** Draws boxes on a JPEG of the viewport. Both pictures are in base64. */
+export async function drawMarks(picture: string, boxes: readonly MarkBox[], quality: number): Promise<string> {
+  const bytes = Uint8Array.from(atob(picture), (each) => each.charCodeAt(0));
+  const image = await createImageBitmap(new Blob([bytes], { type: "image/jpeg" }));
+  const canvas = new OffscreenCanvas(image.width, image.height);
+  const context = canvas.getContext("2d");
+  if (!context) throw new Error("the browser has no canvas");
+  context.drawImage(image, 0, 0);
+  image.close();
+  const {
+    offsetLeft,
+    offsetTop,
+    width: shownWidth,
+  } = visualViewport ?? { offsetLeft: 0, offsetTop: 0, width: innerWidth };
+  const factor = canvas.width / shownWidth;
+  context.font = "bold 11px monospace";
+  context.textBaseline = "top";
+  for (const { mark, left, top, right, bottom } of boxes) {
+    const [x, y] = [(left - offsetLeft) * factor, (top - offsetTop) * factor];
+    const [width, height] = [(right - left) * factor, (bottom - top) * factor];
+    context.fillStyle = "#d6006c";
+    for (const side of [0, 1]) {
+      context.fillRect(x + side * (width - border), y, border, height);
+      context.fillRect(x, y + side * (height - border), width, border);
+    }
+    context.fillRect(x, y, context.measureText(mark).width + 4, 13);
+    context.fillStyle = "#fff";
+    context.fillText(mark, x + 2, y + 1);
+  }
+  const drawn = await canvas.convertToBlob({ type: "image/jpeg", quality: quality / 100 });
+  return toBase64(new Uint8Array(await drawn.arrayBuffer()));
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 8_192) text += String.fromCharCode(...bytes.subarray(at, at + 8_192));
+  return btoa(text);
 }

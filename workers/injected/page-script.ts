@@ -22,7 +22,7 @@ export { focusElement, focusedElement, insertText, originHere, putText } from ".
 export { release } from "./page-guard.ts";
 export { doubtfulElements } from "./page-hosts.ts";
 export { listenersRoot, noteListening } from "./page-items.ts";
-export { drawMarks } from "./page-marks.ts";
+export { drawMarks, markedBoxes } from "./page-marks.ts";
 export { readElementText, readPageHead } from "./page-reading.ts";
 export { receiveText } from "./page-receive.ts";
 export { elementOf } from "./page-refs.ts";

@@ -1,21 +1,30 @@
 import { within } from "../../../src/platform/deadline.ts";
+import type { Clip } from "../../injected/page-clip.ts";
+import type { MarkBox } from "../../injected/page-marks.ts";
 import type { Ref } from "../../injected/page-refs.ts";
 import type { Scene } from "../actions/scene.ts";
 import { takeGlance } from "../capture/screenshot.ts";
-import { callIfKnown, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
+import { callIfKnown, callPage, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
+import type { FramePlace } from "./page-snapshot.ts";
 
 /** Longest side in pixels and quality of the screenshot. Higher values cost more without showing a model more. */
 const longestSide = 1_280;
 const quality = 60;
 
-/** Longest time for a frame to cover or uncover its fields. */
+/** Longest time for a frame to cover or uncover its fields, or to return or draw boxes. */
 const coverMs = 2_000;
+
+/** Elements to number in a picture, and where their frames are. */
+export interface Marked {
+  readonly refs: readonly Ref[];
+  readonly places: ReadonlyMap<number, FramePlace>;
+}
 
 /**
  * Takes the screenshot for a model, with secret and password fields covered, and a numbered box around each element of
  * `marked`. Returns undefined if a frame did not confirm its covers.
  */
-export async function takeModelPicture(scene: Scene, marked: readonly Ref[] = []) {
+export async function takeModelPicture(scene: Scene, marked?: Marked) {
   const { tab } = scene.sessionPage;
   // Frames without our script contain none of our secrets, and their passwords are dots.
   const frames = [...tab.frames].map(({ id }) => (id === tab.mainFrameId ? mainFrame(scene) : childFrame(scene, id)));
@@ -28,20 +37,44 @@ export async function takeModelPicture(scene: Scene, marked: readonly Ref[] = []
   const covered = await Promise.all(frames.map(call("coverFields")));
   try {
     if (covered.includes(undefined)) return undefined;
-    if (marked.length > 0) await mark(scene, frames, marked);
+    const boxes = marked ? await boxesIn(scene, frames, marked) : [];
     const { parts, size } = await takeGlance(scene, longestSide, quality);
-    return { data: Buffer.concat(parts), ...size };
+    return { data: await draw(scene, Buffer.concat(parts), boxes), ...size };
   } finally {
     const left = covered.flatMap((each) => (each?.isCovered ? each.frame : []));
-    const marks = marked.length > 0 ? [mark(scene, frames, [])] : [];
-    await Promise.all([...left.map(call("uncoverFields")), ...marks]);
+    await Promise.all(left.map(call("uncoverFields")));
   }
 }
 
-/** Draws the marks of each frame. Without references, removes them. */
-async function mark(scene: Scene, frames: readonly FrameSession[], marked: readonly Ref[]): Promise<void> {
-  const drawing = frames.map((frame) => {
-    return within(callIfKnown(scene, frame, "drawMarks", marked, frame.isMain), coverMs, undefined);
+/** Returns the visible boxes of elements, in the viewport of the page. */
+async function boxesIn(scene: Scene, frames: readonly FrameSession[], { refs, places }: Marked): Promise<MarkBox[]> {
+  const asked = frames.map(async (frame) => {
+    const boxes = await within(callIfKnown(scene, frame, "markedBoxes", refs), coverMs, undefined);
+    return (boxes ?? []).flatMap(({ epoch, number, ...box }) => {
+      const place = places.get(epoch);
+      const mark = frame.isMain ? `${number}` : `s${epoch}e${number}`;
+      return place ? placeBox(mark, box, place) : [];
+    });
   });
-  await Promise.all(drawing);
+  return (await Promise.all(asked)).flat();
+}
+
+/** Moves a box of a frame to the page. Returns nothing if the frame shows nothing of the box. */
+function placeBox(mark: string, { left, top, right, bottom }: Clip, { clip, origin: { x, y } }: FramePlace): MarkBox[] {
+  const seen = {
+    left: Math.max(left, clip?.left ?? left),
+    top: Math.max(top, clip?.top ?? top),
+    right: Math.min(right, clip?.right ?? right),
+    bottom: Math.min(bottom, clip?.bottom ?? bottom),
+  };
+  if (seen.left >= seen.right || seen.top >= seen.bottom) return [];
+  return [{ mark, left: seen.left + x, top: seen.top + y, right: seen.right + x, bottom: seen.bottom + y }];
+}
+
+/** Draws boxes on a picture. If the page does not answer, the picture stays as it is. */
+async function draw(scene: Scene, picture: Buffer, boxes: readonly MarkBox[]): Promise<Buffer> {
+  if (boxes.length === 0) return picture;
+  const asked = callPage(scene, mainFrame(scene), "drawMarks", picture.toString("base64"), boxes, quality);
+  const drawn = await within(asked, coverMs, undefined);
+  return drawn === undefined ? picture : Buffer.from(drawn, "base64");
 }

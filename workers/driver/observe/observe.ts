@@ -72,7 +72,7 @@ export async function observe(scene: ObserveScene, request: ObservationRequest):
     // Masked before the cut, because part of a secret would not be recognized.
     const { lines, isCut } = cut({ ...pageSnapshot, lines: maskLines(pageSnapshot.lines, mask) }, room);
     const picture = marks
-      ? await takeModelPicture(scene, refsIn(lines))
+      ? await takeModelPicture(scene, { refs: refsIn(lines), places: pageSnapshot.places })
       : unmarked;
     const { scroll, height } = pageSnapshot;
     const snapshot = lines.join("\n");

@@ -30,8 +30,13 @@ export interface PageSnapshot extends Pick<DocumentSnapshot, "title" | "scroll" 
   readonly isCut: boolean;
 }
 
+/** Position of a frame in the viewport of the page, and its visible part. */
+export type FramePlace = Pick<SnapshotOptions, "clip" | "origin">;
+
 /** State shared by the snapshots of all frames. */
 interface SnapshotWalk {
+  /** Visible frames, by the epoch of their documents. */
+  readonly places: Map<number, FramePlace>;
   readonly scene: ElementScene;
   readonly refs: RefRegistry;
   readonly options: PageSnapshotOptions;
@@ -39,21 +44,22 @@ interface SnapshotWalk {
 }
 
 /** Takes a snapshot of a frame's document and its child frames. */
-export function snapshotPage(
+export async function snapshotPage(
   scene: ElementScene,
   frame: FrameSession,
   refs: RefRegistry,
   options: PageSnapshotOptions,
-): Promise<PageSnapshot> {
-  const walk = { scene, refs, options, framesLeft: maxFrames };
-  return snapshotFrame(walk, frame, [], { clip: null, origin: { x: 0, y: 0 } });
+): Promise<PageSnapshot & Pick<SnapshotWalk, "places">> {
+  const places: SnapshotWalk["places"] = new Map();
+  const walk = { scene, refs, options, places, framesLeft: maxFrames };
+  return { ...(await snapshotFrame(walk, frame, [], { clip: null, origin: { x: 0, y: 0 } })), places };
 }
 
 async function snapshotFrame(
   walk: SnapshotWalk,
   frame: FrameSession,
   way: readonly Ref[],
-  { clip, origin }: Pick<SnapshotOptions, "clip" | "origin">,
+  { clip, origin }: FramePlace,
 ): Promise<PageSnapshot> {
   const { scene, refs, options } = walk;
   const epoch = refs.offer();
@@ -64,6 +70,7 @@ async function snapshotFrame(
   if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame)))
     snapshot = await callPage(scene, frame, "takeSnapshot", { ...whole, isAgain: true });
   if (snapshot.epoch !== epoch) refs.giveBack(epoch);
+  if (clip || way.length === 0) walk.places.set(snapshot.epoch, { clip, origin });
   refs.note(snapshot.epoch, { pageId: scene.sessionPage.id, frame: way });
   const lines = mask ? await numberMatches(walk, frame, mask, snapshot) : snapshot.lines;
   const isDeep = way.length >= deepest;
