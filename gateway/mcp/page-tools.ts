@@ -39,6 +39,15 @@ function showing(outcome: string, seen: Observation | undefined, besides: object
   return { structured: { outcome, page }, text: `${outcome}\n${page}` };
 }
 
+/** Returns a result with a part of a text. */
+function showingPart(seen: Observation): ToolResult {
+  const { structured, text: shown = "" } = showing("done", seen);
+  const { nextOffset: next_offset } = seen;
+  if (next_offset === undefined) return { structured, text: shown };
+  const more = `\nFor the next part, call observe with this ref and offset ${next_offset}.`;
+  return { structured: { ...structured, next_offset }, text: `${shown}${more}` };
+}
+
 export const navigateTool = defineTool({
   name: "navigate",
   description: "Opens an address and shows the page once it has settled.",
@@ -60,15 +69,22 @@ export const navigateTool = defineTool({
 export const observeTool = defineTool({
   name: "observe",
   description:
-    "Shows what is in view: a line per element, with ref=... where it can be acted on; with whole, also the rest of the page; with find, only what contains the text.",
+    "Shows what is in view: a line per element, with ref=... where it can be acted on; with whole, also the rest of the page; with find, only what contains the text; with ref, all of a text or value that ends in (+N characters).",
   hints: { readOnly: true },
-  input: { ...sessionId, whole: { type: "boolean" }, find: text("text in a name or value"), ...maxTokens },
+  input: {
+    ...sessionId,
+    whole: { type: "boolean" },
+    find: text("text in a name or value"),
+    ref: text("from the last page shown"),
+    offset: integer("with ref: next_offset of the part before", 0, 100_000_000),
+    ...maxTokens,
+  },
   required: ["session_id"],
-  output: pageOutput,
-  async run({ call }, { session_id: id, whole = false, find, max_tokens: asked }) {
-    const scope = whole ? ObserveScope.PAGE : ObserveScope.VIEWPORT;
-    const request = { id, scope, maxBytes: bytesOf(asked), ...(find !== undefined && { find }) };
-    const seen = await call(SessionService.method.observe, request);
+  output: { ...pageOutput, next_offset: { type: "integer" } },
+  async run({ call }, { session_id: id, whole = false, max_tokens: asked, ...part }) {
+    const scope = whole ? ObserveScope.PAGE : ObserveScope.UNSPECIFIED;
+    const seen = await call(SessionService.method.observe, { id, scope, maxBytes: bytesOf(asked), ...part });
+    if (part.ref !== undefined) return showingPart(seen);
     const state = await call(SessionService.method.getState, { id });
     return showing("done", seen, besidesOf(state, []));
   },
@@ -115,16 +131,18 @@ export const actTool = defineTool({
 export const screenshotTool = defineTool({
   name: "screenshot",
   description:
-    "Returns a JPEG picture of the view, at most 1280 pixels wide and high, for what observe cannot describe.",
+    "Returns a JPEG picture of the view, at most 1280 pixels wide and high, for what observe cannot describe. With marks, each element has a numbered box, and the page shown has the ref of the number: box 12 is s7e12.",
   hints: { readOnly: true },
-  input: sessionId,
+  input: { ...sessionId, marks: { type: "boolean" }, ...maxTokens },
   required: ["session_id"],
   output: { page: { type: "string" }, width: { type: "integer" }, height: { type: "integer" } },
-  async run({ call }, { session_id: id }) {
-    const request = { id, screenshot: true, maxBytes: 1_024 };
+  async run({ call }, { session_id: id, marks = false, max_tokens: asked }) {
+    const request = { id, screenshot: true, marks, maxBytes: marks ? bytesOf(asked) : 1_024 };
     const seen = await call(SessionService.method.observe, request);
     const { width = 0, height = 0, data } = seen.picture ?? {};
-    const page = describePage({ ...seen, truncated: false, snapshot: "" });
+    const page = marks
+      ? `${describePage(seen)}${restOf(seen)}`
+      : describePage({ ...seen, truncated: false, snapshot: "" });
     return { structured: { page, width, height }, text: page, ...(data && { picture: data }) };
   },
 });

@@ -2,7 +2,7 @@
  * Version of the prompts and tool descriptions in this folder. The row of each turn records the version. A test requires
  * a new version when a text changes.
  */
-export const promptVersion = 3;
+export const promptVersion = 4;
 
 const rolePrompt = `You operate a web browser for a person, using the tools provided.
 
@@ -19,7 +19,9 @@ Which tool to use
   fields of a form.
 - extract reads data from a long page, such as a table or a list of results, and returns it in the form you ask for. For a
   single value that is in view, read the observation.
-- observe with picture shows what has no text, such as a chart or a canvas.
+- observe with ref returns a text or value whose line ends in (+N characters).
+- observe with picture shows what has no text, such as a chart or a canvas. With marks, boxes in the picture show the
+  numbers of the refs.
 
 How to recover
 - A stale ref, or one that is not known: the page has changed. Use a ref of the latest observation.

@@ -73,13 +73,23 @@ activate_page and close_page must come first. tap, hover, fill, check, uncheck, 
 and key may. drag and swipe take from and to. Prefer fill to type for fields, and check and uncheck to tap for checkboxes,
 radio buttons and switches.`;
 
+const offset = { type: "integer", description: "next_offset of the part before" } as const;
+
 const observeProperties = {
   whole: { type: "boolean", description: "includes the part of the page that is not in view" },
   find: text("includes only elements that contain this text, anywhere on the page"),
+  ref: text("returns all of the text or value of this element, where a line ends in (+N characters)"),
+  offset,
 };
 
 /** Only for models that accept pictures. */
-const picture = { type: "boolean", description: "adds a picture of the view, for what has no text or ref" };
+const pictureProperties = {
+  picture: { type: "boolean", description: "adds a picture of the view, for what has no text or ref" },
+  marks: {
+    type: "boolean",
+    description: "adds a picture with a numbered box around each element with a ref; box 12 is ref s7e12",
+  },
+};
 
 /** Tools of the model, with their input as JSON Schema. */
 export const tools = {
@@ -94,10 +104,7 @@ export const tools = {
   read: {
     description:
       "Reads the text of the page, or of one ref, as Markdown: for articles, tables and long texts. It has no refs to act on. If the result has next_offset, call read with it as offset for the next part.",
-    input: schema(
-      { ref: text("from an observation"), offset: { type: "integer", description: "next_offset of the part before" } },
-      [],
-    ),
+    input: schema({ ref: text("from an observation"), offset }, []),
   },
   act: {
     description: actHelp,
@@ -151,7 +158,7 @@ export function toolsFor({ outputSchema, hasRecipe, vision }: ToolOptions): Tool
   const { observe, done } = tools;
   return {
     ...tools,
-    ...(vision && { observe: { ...observe, input: schema({ ...observeProperties, picture }, []) } }),
+    ...(vision && { observe: { ...observe, input: schema({ ...observeProperties, ...pictureProperties }, []) } }),
     ...(hasRecipe && recipeTools),
     ...(outputSchema && {
       done: {

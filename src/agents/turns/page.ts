@@ -51,8 +51,12 @@ export interface PagePart {
 export interface AgentSnapshotOptions {
   readonly isWhole?: boolean;
   readonly find?: string;
-  /** Includes a screenshot of the viewport. */
+  /** Includes a screenshot of the viewport, and in the screenshot the numbers of the references. */
   readonly screenshot?: boolean;
+  readonly marks?: boolean;
+  /** Reads only the text or value of an element, from an offset on. */
+  readonly ref?: string;
+  readonly offset?: number;
 }
 
 /** Milliseconds allowed for the first action including settling, and for each further action. */
@@ -95,7 +99,7 @@ export function besidesOf({ pages, dialogs, downloads }: SessionState, files: re
 
 /** Describes an observed page in text, marked as page content. */
 export function describePage(
-  { pageId, url, title, viewport, scroll, height, truncated, snapshot }: Observation,
+  { pageId, url, title, viewport, scroll, height, truncated, nextOffset, snapshot }: Observation,
   besides: object = {},
 ): string {
   const view = {
@@ -105,7 +109,8 @@ export function describePage(
     of: Math.round(height),
   };
   const head = { page_id: pageId, url: url.slice(0, 500), title: short(title), view };
-  return markAsPage({ ...head, ...(truncated && { truncated }), ...besides }, snapshot);
+  const rest = { ...(truncated && { truncated }), ...(nextOffset !== undefined && { next_offset: nextOffset }) };
+  return markAsPage({ ...head, ...rest, ...besides }, snapshot);
 }
 
 /** Marks text as page content, with a head of JSON. */
@@ -113,13 +118,15 @@ export const markAsPage = (head: object, text: string): string =>
   `${pageMark}${defuse(JSON.stringify(head)).slice(1)}>\n${defuse(text)}\n</page>`;
 
 export function createPage(sessions: Sessions, sessionId: string): Page {
-  function observe(
+  async function observe(
     caller: SessionCaller,
-    { isWhole = false, find, screenshot = false }: AgentSnapshotOptions,
+    { isWhole = false, screenshot = false, marks = false, ...part }: AgentSnapshotOptions,
   ): Promise<Observation> {
-    const scope = isWhole ? ObserveScope.PAGE : ObserveScope.VIEWPORT;
-    const request = { id: sessionId, scope, screenshot, ...(find !== undefined && { find }) };
-    return sessions.observe(caller, create(ObserveRequestSchema, request));
+    const scope = isWhole ? ObserveScope.PAGE : ObserveScope.UNSPECIFIED;
+    const request = create(ObserveRequestSchema, { id: sessionId, scope, screenshot, marks, ...part });
+    const faults = ruleFaults(ObserveRequestSchema, request);
+    if (faults.length > 0) throw failFaults("validation-failed", faults);
+    return await sessions.observe(caller, request);
   }
 
   return {

@@ -39,6 +39,13 @@ function textOf(input: Input, name: string): string {
   return value.replaceAll("\0", "").slice(0, longestText);
 }
 
+/** The element to read of, and where to begin. */
+function partOf(input: Input): { readonly ref?: string; readonly offset?: number } {
+  const ref = input.ref === undefined ? {} : { ref: textOf(input, "ref").slice(0, longestRef) };
+  const offset = Number(input.offset ?? 0);
+  return { ...ref, ...(Number.isSafeInteger(offset) && offset > 0 && { offset }) };
+}
+
 /** The `actions` of an `act` call. Throws `validation-failed` for unknown fields. */
 function actionsOf({ actions }: Input): readonly unknown[] {
   if (!Array.isArray(actions) || actions.length === 0)
@@ -63,9 +70,11 @@ type Action = (scene: ActionScene) => Promise<Done>;
 const actions: Readonly<Record<string, Action>> = {
   async observe({ run: { page, caller }, input, turn: { vision } }) {
     const find = input.find === undefined ? {} : { find: textOf(input, "find").slice(0, longestFind) };
-    if (input.picture === true && !vision)
+    const marks = input.marks === true;
+    const screenshot = input.picture === true || marks;
+    if (screenshot && !vision)
       throw failFields("validation-failed", { picture: "is not available, because the model accepts no pictures" });
-    const options = { isWhole: input.whole === true, screenshot: input.picture === true, ...find };
+    const options = { isWhole: input.whole === true, screenshot, marks, ...find, ...partOf(input) };
     return { outcome: "done", seen: await page.observe(caller(), options) };
   },
   navigate: async ({ run: { page, caller }, input, stepId }) => page.navigate(caller(stepId), textOf(input, "url")),
@@ -76,10 +85,7 @@ const actions: Readonly<Record<string, Action>> = {
     return extract(parts, turn, run, { schema, instructions: optional("instructions"), ref: optional("ref") });
   },
   async read({ run: { page, caller }, input }) {
-    const ref = input.ref === undefined ? {} : { ref: textOf(input, "ref").slice(0, longestRef) };
-    const offset = Number(input.offset ?? 0);
-    const from = Number.isSafeInteger(offset) && offset > 0 ? { offset } : {};
-    const { text } = await page.read(caller(), { ...ref, ...from });
+    const { text } = await page.read(caller(), partOf(input));
     return { outcome: "done", seen: undefined, text };
   },
 };

@@ -91,5 +91,5 @@ test("the version of the prompts changes with their texts", () => {
   const texts = JSON.stringify([systemPrompt("x", ["y"]), tools]);
   const digest = createHash("sha256").update(texts).digest("hex").slice(0, 12);
   // If this fails, increase `promptVersion` and replace both.
-  expect([promptVersion, digest]).toEqual([3, "ab1b05498d45"]);
+  expect([promptVersion, digest]).toEqual([4, "f08ab502ed7d"]);
 });

@@ -373,6 +373,30 @@ test.each([
   60_000,
 );
 
+test("a model numbers the elements of a picture, and reads a long text by its ref", async () => {
+  await storeKey("anthropic");
+  await withAgent(async ({ message }) => {
+    const url = scene.site.url(`/signed-in?password=${"word+".repeat(1_000)}`);
+    let ref = "";
+    say(
+      call("navigate", { url }),
+      (asked) => {
+        ref = refOf(asked, "text .*");
+        return call("observe", { ref });
+      },
+      () => call("observe", { ref, whole: true }),
+      call("observe", { marks: true }),
+      { text: "Seen." },
+    );
+    expect((await message("Look.")).body.text).toBe("Seen.");
+    const [shown, read, refused, picture] = provider.asked.at(-1)?.results ?? [];
+    expect(shown).toMatch(/text "word .*…" ref=\w+ \(\+\d+ characters\)/);
+    expect(read).toContain("word is right: false");
+    expect(refused).toMatch(/^failed: validation-failed: ref: /);
+    expect(picture).toMatch(/^done: the picture is 1280 by 720 pixels\n<page /);
+  });
+}, 60_000);
+
 test("a task on the open page takes one call to act and one call to end", async () => {
   await storeKey("anthropic");
   await withAgent(async ({ path, message }) => {
