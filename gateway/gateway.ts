@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { McpHttpHandler } from "@modelcontextprotocol/server";
 import type { FastifyInstance } from "fastify";
+import { createAccountExtraction } from "../src/agents/turns/account-extraction.ts";
 import type { App } from "../src/app/app.ts";
 import type { ServedService } from "../src/kernel/registry.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
@@ -148,7 +149,7 @@ export class Gateway {
     const { clock, config, metrics } = this.#app;
     const { dispatcher, problems } = this.#transport;
     return createToolServer({
-      tools: createTools(clock),
+      tools: createTools(clock, createAccountExtraction(this.#app)),
       callMethod: createMethodCalls(this.#services, { dispatcher }),
       problems,
       publicUrl: config.publicUrl,

@@ -44,8 +44,8 @@ interface Holder {
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Bytes held for a request to the MCP server. */
-    mcpBuffer?: ClientBuffer | undefined;
+    /** Sender of a request to the MCP server, and the bytes held for the request. */
+    mcpSender?: { readonly principal: Principal; readonly buffer: ClientBuffer | undefined };
   }
 }
 
@@ -116,19 +116,21 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): McpHttpHandler
     onRequest: async (request, reply) => {
       assertPlace(request);
       const peer = peerOf(request.raw, transport);
-      const { accountId } = await admit(peer, reply);
+      const principal = await admit(peer, reply);
+      const { accountId } = principal;
       const { clientAddress } = peer;
       const holder: Holder = { accountId, clientAddress, buffer: undefined };
       transport.buffers.assertRoom(holder);
       if (!isClosed(reply.raw)) transport.buffers.openExchange(holder, request.raw, reply.raw, longestMessage);
-      request.mcpBuffer = holder.buffer;
+      request.mcpSender = { principal, buffer: holder.buffer };
     },
     handler: async (request, reply) => {
       const closed = closeSignal(reply);
       const peer = peerOf(request.raw, transport);
+      if (!request.mcpSender) throw new Error("expected an admitted request");
       const client: McpClient = {
+        ...request.mcpSender,
         closed,
-        buffer: request.mcpBuffer,
         peer: { ...peer, header: (name) => (name === "idempotency-key" ? undefined : peer.header(name)) },
         async draw() {
           const { state, whose } = await transport.dispatcher.drawForNoMethod(peer);

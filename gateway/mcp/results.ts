@@ -1,4 +1,4 @@
-import type { CallToolResult } from "@modelcontextprotocol/server";
+import { type CallToolResult, type InputRequiredResult, inputRequired } from "@modelcontextprotocol/server";
 import { defuse } from "../../src/agents/turns/page.ts";
 import type { ErrorSlug } from "../../src/platform/error-table.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
@@ -18,6 +18,13 @@ export function toResult({ structured, text, picture, links = [] }: ToolResult):
     structuredContent: structured,
   };
 }
+
+/** Name of the request that shows a link to the user. */
+export const linkKey = "link";
+
+/** Asks the client to show a link to its user, and to repeat the call. */
+export const toInputRequest = ({ url, message, state }: NonNullable<ToolResult["ask"]>): InputRequiredResult =>
+  inputRequired({ inputRequests: { [linkKey]: inputRequired.elicitUrl({ url, message }) }, requestState: state });
 
 /** Next call after an error, where the detail of the problem does not tell. */
 const nextSteps: Partial<Record<ErrorSlug, string>> = {

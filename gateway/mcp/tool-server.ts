@@ -1,13 +1,22 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { type CallToolResult, type ListToolsResult, Server } from "@modelcontextprotocol/server";
+import {
+  type CallToolResult,
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
+  type InputRequiredResult,
+  type ListToolsResult,
+  Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
 import { Counter, type Registry } from "prom-client";
 import packageJson from "../../package.json" with { type: "json" };
+import type { Principal } from "../../src/kernel/call.ts";
 import { Deadline } from "../../src/platform/deadline.ts";
 import { fail, failFields } from "../../src/platform/errors.ts";
 import type { Problems } from "../problems.ts";
 import { inputSchema, validateArguments } from "./arguments.ts";
 import { type Caller, type CallMethod, longestCall } from "./method-calls.ts";
-import { toErrorResult, toResult } from "./results.ts";
+import { linkKey, toErrorResult, toInputRequest, toResult } from "./results.ts";
 import { listRunning } from "./session-tools.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 
@@ -20,6 +29,7 @@ const listTtl = 300_000;
 
 /** Client of one request. */
 export interface McpClient extends Caller {
+  readonly principal: Principal;
   /** Aborts when the client has closed the response. */
   readonly closed: AbortSignal;
   /** Draws a token of the `global` bucket. Throws `rate-limited`. */
@@ -34,6 +44,28 @@ export interface ToolServerParts {
   /** Aborts when the gateway stops. */
   readonly stopped: AbortSignal;
   readonly metrics: Registry;
+}
+
+type ToolAnswer = CallToolResult | InputRequiredResult;
+
+/** Means of a client to ask its user, and the answer of the user. */
+type AskedClient = Pick<ToolContext, "opensLinks" | "answered">;
+
+/**
+ * Reads what revision 2026-07-28 sends with each request. Clients of revision 2025-11-25 state it once a connection,
+ * which a stateless server does not keep.
+ */
+function readAsked({ envelope, inputResponses, requestState }: ServerContext["mcpReq"]): AskedClient {
+  // The package has validated the envelope, whose type has no keys.
+  const capabilities = Reflect.get(envelope ?? {}, CLIENT_CAPABILITIES_META_KEY) as ClientCapabilities | undefined;
+  const state: unknown = requestState();
+  const response = inputResponses?.[linkKey];
+  const action = typeof response === "object" && response !== null ? Reflect.get(response, "action") : undefined;
+  const isAnswered = typeof state === "string" && action !== undefined;
+  return {
+    opensLinks: capabilities?.elicitation?.url !== undefined,
+    answered: isAnswered ? { state, isAccepted: action === "accept" } : undefined,
+  };
 }
 
 /** Entry of a tool in the list. */
@@ -66,13 +98,15 @@ export function createToolServer(parts: ToolServerParts): (client: McpClient) =>
   });
   const cache = { ttlMs: listTtl, cacheScope: "public" } as const;
 
-  async function run(client: McpClient, tool: Tool, args: JsonObject): Promise<CallToolResult> {
+  async function run(client: McpClient, tool: Tool, args: JsonObject, asked: AskedClient): Promise<ToolAnswer> {
     const expired = () => fail("session-timeout", {}, { detail: `the call took more than ${longestCall / 1_000} s` });
     using deadline = new Deadline(longestCall, expired, [client.closed, stopped]);
     const { signal } = deadline;
-    const { closed } = client;
-    const context: ToolContext = { closed, signal, publicUrl, call: callMethod(client, signal) };
-    return toResult(await tool.run(context, args));
+    const { closed, principal, peer } = client;
+    const header = (name: string) => peer.header(name);
+    const call = callMethod(client, signal);
+    const result = await tool.run({ closed, signal, publicUrl, principal, header, call, ...asked }, args);
+    return result.ask && asked.opensLinks ? toInputRequest(result.ask) : toResult(result);
   }
 
   /** Adds the sessions that the client can use if the asked one is unknown or too many run. */
@@ -82,7 +116,12 @@ export function createToolServer(parts: ToolServerParts): (client: McpClient) =>
     return listRunning({ call: callMethod(client, undefined) }).catch(() => ({}));
   }
 
-  async function callTool(client: McpClient, name: string, args: JsonObject): Promise<CallToolResult> {
+  async function callTool(
+    client: McpClient,
+    name: string,
+    args: JsonObject,
+    { mcpReq }: ServerContext,
+  ): Promise<ToolAnswer> {
     const { requestId } = client.peer;
     const tool = byName.get(name);
     const count = (outcome: string): void => calls.inc({ tool: tool ? name : "unknown", outcome });
@@ -93,7 +132,7 @@ export function createToolServer(parts: ToolServerParts): (client: McpClient) =>
         throw failFields("validation-failed", {
           name: `is not a tool: the tools are ${[...byName.keys()].join(", ")}`,
         });
-      const result = await run(client, tool, args);
+      const result = await run(client, tool, args, readAsked(mcpReq));
       count(client.closed.aborted ? "cancelled" : "done");
       return result;
     } catch (thrown) {
@@ -109,8 +148,8 @@ export function createToolServer(parts: ToolServerParts): (client: McpClient) =>
     const cacheHints = { "tools/list": cache, "server/discover": cache };
     const server = new Server(info, { capabilities, instructions, cacheHints });
     server.setRequestHandler("tools/list", () => ({ tools: list }));
-    server.setRequestHandler("tools/call", ({ params: { name, arguments: args = {} } }) =>
-      callTool(client, name, args as JsonObject),
+    server.setRequestHandler("tools/call", ({ params: { name, arguments: args = {} } }, context) =>
+      callTool(client, name, args as JsonObject, context),
     );
     return server;
   };

@@ -1,12 +1,14 @@
+import type { ExtractForAccount } from "../../src/agents/turns/account-extraction.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { runAgentTool, runRecipeTool } from "./agent-tools.ts";
+import { createExtractTool } from "./extract-tool.ts";
 import { actTool, navigateTool, observeTool, readTool, screenshotTool } from "./page-tools.ts";
 import { endSessionTool, filesTool, listSessionsTool, startSessionTool } from "./session-tools.ts";
 import type { Tool } from "./tool.ts";
 import { createWaitTools } from "./wait-tools.ts";
 
 /** Creates all tools of the MCP server. Their order is part of the prompts that clients cache. */
-export function createTools(clock: Pick<Clock, "now">): readonly Tool[] {
+export function createTools(clock: Pick<Clock, "now">, extract: ExtractForAccount): readonly Tool[] {
   const { askPersonTool, waitTool } = createWaitTools(clock);
   return [
     startSessionTool,
@@ -17,6 +19,7 @@ export function createTools(clock: Pick<Clock, "now">): readonly Tool[] {
     actTool,
     waitTool,
     readTool,
+    createExtractTool(extract),
     screenshotTool,
     filesTool,
     runAgentTool,

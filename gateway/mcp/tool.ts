@@ -1,4 +1,5 @@
 import type { DescMethodUnary, JsonObject, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { Principal } from "../../src/kernel/call.ts";
 
 /** One call of a tool. */
 export interface ToolContext {
@@ -7,6 +8,13 @@ export interface ToolContext {
   /** Aborts when the client has closed the response, the time for the call is over, or the gateway stops. */
   readonly signal: AbortSignal;
   readonly publicUrl: string;
+  readonly principal: Principal;
+  /** Returns a header of the request. */
+  header(name: string): string | undefined;
+  /** Whether the client shows links to its user when a result asks for that. */
+  readonly opensLinks: boolean;
+  /** The state of an earlier result that asked the user, and whether the user agreed. */
+  readonly answered: { readonly state: string; readonly isAccepted: boolean } | undefined;
   /** Calls a method of the registry as the client, through all policies. `isKept` methods run even if `signal` aborts. */
   call<M extends DescMethodUnary>(
     method: M,
@@ -23,6 +31,8 @@ export interface ToolResult {
   /** JPEG picture. */
   readonly picture?: Uint8Array;
   readonly links?: readonly { readonly name: string; readonly uri: string }[];
+  /** Link to show to the user before the call is repeated with `state`, if the client can show links. */
+  readonly ask?: { readonly url: string; readonly message: string; readonly state: string };
 }
 
 /** JSON Schema of a property. */

@@ -21,10 +21,17 @@ import {
 /** Seconds to wait for a person: default and bounds. */
 const personWait = { least: 60, usual: 600, max: 3_600 };
 
-/** Milliseconds between looks at who has control. */
+/** Milliseconds between checks of whether a person has control. */
 const pollEvery = 1_000;
 
 const human = "human_control";
+
+/** Returns the result once the client has shown the link to the person. */
+function afterLink({ state: handle, isAccepted }: NonNullable<ToolContext["answered"]>): ToolResult {
+  if (!isAccepted)
+    return { structured: { status: "declined", next: "the person has declined: go on without, or stop" } };
+  return { structured: { status: "waiting_for_person", handle, next: "call wait with this handle until done" } };
+}
 
 /** Control changes after which a person has taken control and handed it back. */
 const changesUntilBack = (control: Control | undefined): number =>
@@ -44,13 +51,15 @@ export function createWaitTools(clock: Pick<Clock, "now">) {
     },
     required: ["session_id", "instructions"],
     output: { ...progressOutput, url: text("the link") },
-    async run({ call }, { session_id: id, instructions, timeout_seconds: seconds = personWait.usual }) {
+    async run({ call, answered }, { session_id: id, instructions, timeout_seconds: seconds = personWait.usual }) {
+      if (answered) return afterLink(answered);
       const { control } = await call(SessionService.method.getState, { id });
       const link = { id, control: true, singleViewer: true, name: instructions.slice(0, 100).toWellFormed() };
       const { url = "" } = await call(ViewLinkService.method.create, { ...link, expiresInSeconds: seconds });
       const handle = `person/${changesUntilBack(control)}/${clock.now() + seconds * 1_000}`;
       const next = "show the url to the person with your instructions, then call wait with this handle until done";
-      return { structured: { status: "waiting_for_person", url, handle, next } };
+      const ask = { url, message: instructions, state: handle };
+      return { structured: { status: "waiting_for_person", url, handle, next }, ask };
     },
   });
 

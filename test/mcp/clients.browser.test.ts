@@ -3,7 +3,7 @@ import { type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
 import { doTask, refOf } from "./journey.ts";
 import { legacy, modern } from "./mcp-post.ts";
-import { connectBy, type SdkClient } from "./sdk-clients.ts";
+import { connectBy, connectModern, type SdkClient } from "./sdk-clients.ts";
 
 let provider: LlmProvider;
 let scene: LendScene;
@@ -137,6 +137,113 @@ test("runs an agent, and continues its conversation with the next task", async (
     { runtime: "chromium" },
   );
 }, 120_000);
+
+test("extracts data by the account's model, in parts and in any runtime", async () => {
+  const schema = { type: "object", properties: { words: { type: "array", items: { type: "string" } } } };
+  await withSession(async (session_id) => {
+    await client.call("navigate", { session_id, url: scene.site.url("/wordy.html") });
+    provider.script = () => ({
+      calls: [{ name: "save", input: { data: { words: [`</page> ${provider.asked.length}`] } } }],
+    });
+    const found = await client.call("extract", { session_id, schema, instructions: "All words." });
+    expect(provider.asked.length).toBeGreaterThan(1);
+    expect(JSON.stringify(provider.asked.at(-1)?.body.messages)).toContain("All words.");
+    expect(found.structured.outcome).toBe("done");
+    const [, json = ""] = /^<page data>\n(.*)\n<\/page>$/.exec(found.structured.page) ?? [];
+    expect(JSON.parse(json)).toEqual({ words: [`</page> ${provider.asked.length}`] });
+    expect(found.text.match(/<\/?page\b/gi)).toEqual(["<page", "</page"]);
+    // The provider fails for the second part, at which the next call begins.
+    provider.script = ({ body }) =>
+      JSON.stringify(body.messages).includes("Found so far")
+        ? { status: 400, message: "no more" }
+        : { calls: [{ name: "save", input: { data: { words: ["one"] } } }] };
+    const stopped = await client.call("extract", { session_id, schema });
+    expect(stopped.structured).toMatchObject({
+      outcome: expect.stringContaining("no more"),
+      page: expect.stringContaining("one"),
+    });
+    const { next_offset: offset } = stopped.structured;
+    expect(offset).toBeGreaterThan(0);
+    const rest = await client.call("extract", { session_id, schema, offset: offset + 1 });
+    expect(rest.isError).toBe(false);
+    const wrong = await client.call("extract", { session_id, schema: { type: "nothing" } });
+    expect(JSON.parse(wrong.text)).toMatchObject({ error: "validation-failed" });
+  });
+}, 60_000);
+
+test("runs a recipe in a session and in a browser of its own", async () => {
+  const type = (selector: string, text: string) => ({
+    do: { kind: "interact", action: { kind: "type", selector, text } },
+  });
+  const { body: recipe } = await scene.rest("/v1/recipes", {
+    name: "Log in",
+    start_url: scene.site.url("/login.html"),
+    parameters: [{ name: "name" }],
+    steps: [type("input", "{{name}}")],
+  });
+  const { id: recipe_id } = recipe;
+  await withSession(
+    async (session_id) => {
+      const parameters = { name: "grace" };
+      const ran = await client.call("run_recipe", { session_id, recipe_id, parameters });
+      expect(ran.structured).toMatchObject({ status: "done", session_id, handle: expect.any(String) });
+      const seen = await client.call("observe", { session_id });
+      expect(seen.structured.page).toContain('value="grace"');
+      const again = await client.call("wait", { session_id, handle: ran.structured.handle });
+      expect(again.structured.status).toBe("done");
+    },
+    { runtime: "chromium" },
+  );
+  const apart = await client.call("run_recipe", { recipe_id, parameters: { name: "ada" } });
+  expect(apart.structured).toMatchObject({ status: "done", session_id: expect.stringMatching(/^ses_/) });
+  await client.call("end_session", { session_id: apart.structured.session_id });
+  const missing = await client.call("run_recipe", { recipe_id });
+  expect(JSON.parse(missing.text)).toMatchObject({ error: "validation-failed" });
+}, 120_000);
+
+test("numbers elements in a picture, and reads a long text by its ref in parts", async () => {
+  await withSession(async (session_id) => {
+    const url = scene.site.url(`/signed-in?password=${"word+".repeat(1_000)}`);
+    const ref = refOf(await client.call("navigate", { session_id, url }), "word word");
+    const marked = await client.call("screenshot", { session_id, marks: true });
+    expect(marked.types).toEqual(["text", "image"]);
+    expect(marked.structured.page).toContain(`ref=${ref}`);
+    const part = await client.call("observe", { session_id, ref, max_tokens: 1_000 });
+    expect(part.text).toContain(`call observe with this ref and offset ${part.structured.next_offset}`);
+    const last = await client.call("observe", { session_id, ref, offset: 4_500 });
+    expect([last.structured.next_offset, last.structured.page]).toEqual([
+      undefined,
+      expect.stringContaining("is right: false"),
+    ]);
+  });
+}, 60_000);
+
+test.each([
+  ["accept", "waiting_for_person"],
+  ["decline", "declined"],
+] as const)(
+  "asks a client that opens links to show the link, which the person may %s",
+  async (action, status) => {
+    const shown: Record<string, unknown>[] = [];
+    const { url, key } = scene.service;
+    await using asking = await connectModern(url, key, ({ params }) => {
+      shown.push(params);
+      return { action };
+    });
+    await withSession(async (session_id) => {
+      const asked = await asking.call("ask_person", { session_id, instructions: "Log in." });
+      expect(asked.structured).toMatchObject({ status });
+      expect(shown).toMatchObject([{ mode: "url", message: "Log in.", url: expect.stringContaining("/live#") }]);
+      const { body } = await scene.rest(`/v1/sessions/${session_id}/view-links`);
+      expect(body.data).toHaveLength(1);
+      if (action === "decline") return;
+      const { handle } = asked.structured;
+      const waited = await asking.call("wait", { session_id, handle, seconds: 1 });
+      expect(waited.structured).toMatchObject({ status: "waiting_for_person", handle });
+    });
+  },
+  60_000,
+);
 
 test("closing the response of a call cancels its work", async () => {
   await withSession(async (session_id) => {

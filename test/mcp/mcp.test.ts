@@ -1,6 +1,8 @@
 import { request } from "node:http";
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTools } from "../../gateway/mcp/tool-table.ts";
+import { createAccountExtraction } from "../../src/agents/turns/account-extraction.ts";
 import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 import { legacyMessage, modernMessage, postMcp } from "./mcp-post.ts";
 
@@ -44,15 +46,14 @@ describe.each([
   ["2026-07-28", modernMessage],
   ["2025-11-25", legacyMessage],
 ])("revision %s", (_, message) => {
-  test("lists the tools in a fixed order and in at most 13,000 bytes", async () => {
+  test("lists the tools in a fixed order and in at most 4,000 tokens", async () => {
     const { status, body } = await postMcp(gateway.url, key, message("tools/list"));
     expect(status).toBe(200);
     const { tools } = body.result;
     expect(tools.map(({ name }: { name: string }) => name)).toEqual(
-      createTools(gateway.running.app.clock).map(({ name }) => name),
+      createTools(gateway.running.app.clock, createAccountExtraction(gateway.running.app)).map(({ name }) => name),
     );
-    // 10,400 bytes are 2,430 tokens of o200k_base. The limit is 4,000 tokens.
-    expect(Buffer.byteLength(JSON.stringify(tools))).toBeLessThan(13_000);
+    expect(countTokens(JSON.stringify(tools))).toBeLessThan(4_000);
   });
 
   test("a call returns a structured result, and an unknown tool or argument an error that tells what to do", async () => {
@@ -158,6 +159,11 @@ test("a narrow key may call only what its scopes allow", async () => {
   expect((await postMcp(gateway.url, narrow, call("list_sessions"))).body.result.isError).toBeUndefined();
   const refused = await postMcp(gateway.url, narrow, call("start_session"));
   expect(errorOf(refused)).toMatchObject({ error: "forbidden", detail: expect.stringContaining("sessions:write") });
+  const extraction = call("extract", { session_id: "ses_none", schema: { type: "object" } });
+  expect(errorOf(await postMcp(gateway.url, narrow, extraction))).toMatchObject({
+    error: "forbidden",
+    detail: expect.stringContaining("agent_sessions:write"),
+  });
   expect(errorOf(refused).request_id).toBe(refused.headers.get("x-request-id"));
 });
 

@@ -44,20 +44,31 @@ function toOutput(result: Record<string, unknown>): ToolOutput {
 
 const namesOf = ({ tools }: Listed): string[] => tools.map(({ name }) => name);
 
+type ElicitHandler = (request: { readonly params: Record<string, unknown> }) => {
+  readonly action: "accept" | "decline";
+};
+
+/** Connects a client of revision 2026-07-28. With `elicit`, the client shows links to its user. */
+export const connectModern = async (url: string, key: string, elicit?: ElicitHandler): Promise<SdkClient> => {
+  const requestInit = { headers: { authorization: `Bearer ${key}` } };
+  const client = new ModernClient(identity, {
+    versionNegotiation: { mode: { pin: modern } },
+    ...(elicit && { capabilities: { elicitation: { url: {} } } }),
+  });
+  if (elicit) client.setRequestHandler("elicitation/create", async (request) => elicit(request));
+  await client.connect(new ModernTransport(new URL(`${url}/mcp`), { requestInit }));
+  return {
+    revision: client.getNegotiatedProtocolVersion(),
+    toolNames: async () => namesOf(await client.listTools()),
+    call: async (name, args = {}, signal) =>
+      toOutput(await client.callTool({ name, arguments: args }, { ...(signal && { signal }) })),
+    [Symbol.asyncDispose]: () => client.close(),
+  };
+};
+
 /** Connects as both packages do. */
 export const connectBy: Readonly<Record<string, Connect>> = {
-  async "@modelcontextprotocol/client 2.x"(url, key) {
-    const requestInit = { headers: { authorization: `Bearer ${key}` } };
-    const client = new ModernClient(identity, { versionNegotiation: { mode: { pin: modern } } });
-    await client.connect(new ModernTransport(new URL(`${url}/mcp`), { requestInit }));
-    return {
-      revision: client.getNegotiatedProtocolVersion(),
-      toolNames: async () => namesOf(await client.listTools()),
-      call: async (name, args = {}, signal) =>
-        toOutput(await client.callTool({ name, arguments: args }, { ...(signal && { signal }) })),
-      [Symbol.asyncDispose]: () => client.close(),
-    };
-  },
+  "@modelcontextprotocol/client 2.x": (url, key) => connectModern(url, key),
   async "@modelcontextprotocol/sdk 1.x"(url, key) {
     const requestInit = { headers: { authorization: `Bearer ${key}` } };
     const client = new LegacyClient(identity);

@@ -4,6 +4,7 @@ import { failFields } from "../../platform/errors.ts";
 import { extractPrompt, saveHelp } from "../prompts/side-prompts.ts";
 import { callModel, charge } from "./model-call.ts";
 import { callsOf } from "./model-messages.ts";
+import type { ModelRequest } from "./model-step.ts";
 import { type Done, defuse, type PagePart } from "./page.ts";
 import type { TurnRow } from "./store.ts";
 import { limitReached } from "./turn-columns.ts";
@@ -12,16 +13,26 @@ import type { Run, TurnParts } from "./turn-parts.ts";
 /** Maximum number of parts to read, and characters of the extracted data. */
 const max = { parts: 12, data: 16_384 };
 
-interface Extraction {
+export interface Extraction {
   readonly schema: JsonObject;
   readonly instructions: string | undefined;
   readonly ref: string | undefined;
 }
 
-/** Data found so far, and why reading stopped before the end of the page. */
-interface Found {
+/** Data found so far, and why and at which offset reading stopped before the end of the page. */
+export interface Extracted {
   readonly data: unknown;
   readonly stopped?: string;
+  readonly next?: number;
+}
+
+/** Reads parts of a page, and calls a model that finds the data. */
+export interface ExtractionSource {
+  read(part: { readonly offset: number; readonly ref?: string }): Promise<PagePart>;
+  /** Calls the model. Returns why no data came, or with the data the limit that was reached. */
+  ask(
+    request: Pick<ModelRequest, "system" | "messages" | "tools">,
+  ): Promise<{ readonly messages: readonly ModelMessage[]; readonly limit?: string } | { readonly stopped: string }>;
 }
 
 /** Parses a schema of the model. Throws `validation-failed` if data cannot be validated against the schema. */
@@ -40,32 +51,47 @@ export async function readExtractionSchema(schema: unknown): Promise<JsonObject>
  * charged the calls.
  */
 export async function extract(parts: TurnParts, turn: TurnRow, run: Run, extraction: Extraction): Promise<Done> {
-  const found = await readParts(parts, turn, run, extraction);
-  const { findOutputFault } = await import("./output-schema.ts");
-  const misfit = found.data === undefined ? "no data was found" : findOutputFault(extraction.schema, found.data);
-  const faults = [found.stopped, misfit].filter((fault) => fault !== undefined);
-  const outcome = faults.length === 0 ? "done" : `done, but ${faults.map(defuse).join("; ")}`;
-  return { outcome, seen: undefined, text: `<page data>\n${defuse(JSON.stringify(found.data ?? null))}\n</page>` };
+  const source: ExtractionSource = {
+    read: (part) => run.page.read(run.caller(), part),
+    async ask(request) {
+      const response = await callModel(parts, turn, run, request);
+      if ("end" in response) return { stopped: "the model could not be called" };
+      const charged = await run.write((tx, locked) => charge(parts, tx, locked, run, response, 0));
+      const limit = limitReached(charged);
+      const { messages } = response;
+      return limit === undefined ? { messages } : { messages, limit: `the limit ${limit} of the turn is reached` };
+    },
+  };
+  const described = await describeFound(extraction, await extractFrom(source, extraction));
+  return { ...described, seen: undefined };
 }
 
-async function readParts(parts: TurnParts, turn: TurnRow, run: Run, extraction: Extraction): Promise<Found> {
+/** Returns the outcome of an extraction in words, and the data as text that is marked as page content. */
+export async function describeFound({ schema }: Extraction, { data, stopped }: Extracted) {
+  const { findOutputFault } = await import("./output-schema.ts");
+  const misfit = data === undefined ? "no data was found" : findOutputFault(schema, data);
+  const faults = [stopped, misfit].filter((fault) => fault !== undefined);
+  const outcome = faults.length === 0 ? "done" : `done, but ${faults.map(defuse).join("; ")}`;
+  return { outcome, text: `<page data>\n${defuse(JSON.stringify(data ?? null))}\n</page>` };
+}
+
+/** Reads parts from an offset on, and extracts their data. */
+export async function extractFrom(source: ExtractionSource, extraction: Extraction, from = 0): Promise<Extracted> {
   const { ref } = extraction;
   let data: unknown;
-  let next: number | undefined = 0;
+  let next: number | undefined = from;
   for (let count = 0; next !== undefined; count += 1) {
-    if (count === max.parts) return { data, stopped: `only the first ${count} parts were read` };
-    const part: PagePart = await run.page.read(run.caller(), { offset: next, ...(ref !== undefined && { ref }) });
-    const response = await callModel(parts, turn, run, requestFor(extraction, part, data));
-    if ("end" in response) return { data, stopped: "the model could not be called" };
-    const charged = await run.write((tx, locked) => charge(parts, tx, locked, run, response, 0));
-    const saved = savedBy(response.messages);
-    if (saved === undefined) return { data, stopped: "the model returned no data for a part" };
+    if (count === max.parts) return { data, next, stopped: `only the first ${count} parts were read` };
+    const part: PagePart = await source.read({ offset: next, ...(ref !== undefined && { ref }) });
+    const answer = await source.ask(requestFor(extraction, part, data));
+    if ("stopped" in answer) return { data, next, stopped: answer.stopped };
+    const saved = savedBy(answer.messages);
+    if (saved === undefined) return { data, next, stopped: "the model returned no data for a part" };
     if (JSON.stringify(saved).length > max.data)
-      return { data, stopped: `the data has more than ${max.data} characters: ask for less` };
+      return { data, next, stopped: `the data has more than ${max.data} characters: ask for less` };
     data = saved;
     next = part.next;
-    const limit = next === undefined ? undefined : limitReached(charged);
-    if (limit !== undefined) return { data, stopped: `the limit ${limit} of the turn is reached` };
+    if (next !== undefined && answer.limit !== undefined) return { data, next, stopped: answer.limit };
   }
   return { data };
 }
