@@ -36,7 +36,7 @@ async function revokeKey(): Promise<string> {
   return id;
 }
 
-/** Causes `session.completed`, and events that endpoints cannot subscribe to. Returns the session's ID. */
+/** Causes `session.created`, `session.live` and `session.completed`. Returns the session's ID. */
 async function endSession(): Promise<string> {
   const { id } = (await rest("/v1/sessions", {})).body;
   await end(`/v1/sessions/${id}`);
@@ -90,7 +90,7 @@ async function follow(headers: Record<string, string> = {}): Promise<{ next(): P
 test("lists only the events that endpoints receive, newest first", async () => {
   const session = await endSession();
   const revoked = await revokeKey();
-  const events = await list(2);
+  const events = await list(4);
   expect(events).toEqual([
     {
       id: expect.stringMatching(/^evt_/),
@@ -104,6 +104,8 @@ test("lists only the events that endpoints receive, newest first", async () => {
       created_at: expect.stringMatching(/Z$/),
       data: { session_id: session, duration_ms: expect.any(Number), ended_reason: "destroyed" },
     },
+    expect.objectContaining({ type: "session.live", data: { session_id: session } }),
+    expect.objectContaining({ type: "session.created", data: { session_id: session } }),
   ]);
   rest = gateway.as(await gateway.addAccount());
   expect((await rest("/v1/events")).body.data).toEqual([]);
@@ -113,15 +115,16 @@ test("filters the list by type and by subject, in pages", async () => {
   const revoked = [await revokeKey(), await revokeKey(), await revokeKey()].reverse();
   const session = await endSession();
   expect((await list(3, "type=api_key.revoked")).map(({ data }) => data.api_key_id)).toEqual(revoked);
-  expect((await list(1, `subject_id=${session}`)).map(({ type }) => type)).toEqual(["session.completed"]);
+  const ofSession = await list(3, `subject_id=${session}`);
+  expect(ofSession.map(({ type }) => type)).toEqual(["session.completed", "session.live", "session.created"]);
   expect(await list(0, `subject_id=${session}&type=api_key.revoked`)).toEqual([]);
   const first = (await rest("/v1/events?limit=3")).body;
   const second = (await rest(`/v1/events?limit=3&cursor=${first.next_cursor}`)).body;
-  expect([...first.data, ...second.data]).toEqual(await list(4));
+  expect([...first.data, ...second.data]).toEqual(await list(6));
   expect([first.has_more, second.has_more, second.next_cursor]).toEqual([true, false, null]);
 });
 
-test.each(["session.live", "session.renamed", "test.ping"])("returns no events of the type %s", async (type) => {
+test.each(["session.control_changed", "session.renamed", "test.ping"])("returns no events of the type %s", async (type) => {
   const { status, body } = await rest(`/v1/events?type=${type}`);
   expect(status).toBe(400);
   expect(body.errors).toEqual([{ field: "type", message: expect.stringMatching(/^must be one of .*session.failed/) }]);
@@ -139,14 +142,20 @@ test("streams the account's events and resumes after Last-Event-ID", async () =>
   const [before] = await list(1);
   const following = await follow();
   const session = await endSession();
-  const completed = await following.next();
+  const [created, live, completed] = [await following.next(), await following.next(), await following.next()];
+  expect([created, live]).toMatchObject([
+    { type: "session.created", data: { session_id: session } },
+    { type: "session.live", data: { session_id: session } },
+  ]);
   expect(completed).toMatchObject({ type: "session.completed", data: { session_id: session } });
   expect(completed.sse).toMatch(`id: ${completed.id}\nevent: session.completed\n`);
   const revoked = await revokeKey();
   expect((await following.next()).data).toMatchObject({ api_key_id: revoked });
 
   const resumed = await follow({ "last-event-id": before?.id ?? "" });
-  expect([(await resumed.next()).id, (await resumed.next()).data.api_key_id]).toEqual([completed.id, revoked]);
+  const missed = [await resumed.next(), await resumed.next(), await resumed.next(), await resumed.next()];
+  expect(missed.map(({ id }) => id).slice(0, 3)).toEqual([created.id, live.id, completed.id]);
+  expect(missed[3]?.data.api_key_id).toBe(revoked);
 });
 
 test("refuses to resume after an unknown event or an event of another account", async () => {

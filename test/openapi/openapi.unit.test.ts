@@ -214,7 +214,7 @@ describe("the input of client generators", () => {
     const messages = allServices.flatMap(({ service }) => service.file.messages);
     const subscribed = messages.filter((message) => getOption(message, subscribable));
     const types = new Set(subscribed.map((message) => getOption(message, event_type)));
-    expect(types.size).toBe(12);
+    expect(types.size).toBe(14);
     expect(new Set(Object.keys(webhooks))).toEqual(types.add("test.ping"));
     for (const { post } of Object.values(webhooks)) {
       const names = post && parametersOf(post, "header").map(({ name }) => name);

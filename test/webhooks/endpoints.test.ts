@@ -71,7 +71,7 @@ describe("an endpoint", () => {
 
   test.each([
     ["an unknown type", ["session.completed", "session.renamed"], "events[1]", /^must be one of .*crypto/],
-    ["a type that only streams show", ["session.live"], "events[0]", /^must be one of /],
+    ["a type that only streams show", ["session.control_changed"], "events[0]", /^must be one of /],
     ["the type of test deliveries", ["test.ping"], "events[0]", /^must be one of /],
     ["all types and another one", ["session.failed", "*"], "events[1]", /^must be the only entry$/],
     ["a type twice", ["session.failed", "session.failed"], "events", /^must not have duplicate items$/],
