@@ -201,7 +201,7 @@ function rawSchema(type: string): JsonSchema {
 }
 
 /** Describes Server-Sent Events: `id` and `event` are the fields `id` and `type` of the message, `data` is its JSON. */
-function eventStream({ method }: ServedMethod, { schemas, payloads }: OperationContext): MediaType {
+function eventStream({ method, rules }: ServedMethod, { schemas, payloads }: OperationContext): MediaType {
   const item = method.output;
   const own = payloads.filter(({ file }) => file.name === method.parent.file.name);
   const isEvent = item.typeName === EventSchema.typeName;
@@ -218,7 +218,8 @@ function eventStream({ method }: ServedMethod, { schemas, payloads }: OperationC
       type: "string",
       description:
         "Server-Sent Events. `data` of each is JSON of the schema `x-event-data`; a comment is sent every 15 s. A failure " +
-        "midway is a last event `error`, whose data is a problem document.",
+        "midway is a last event `error`, whose data is a problem document." +
+        (rules.public ? "" : " A WebSocket at the same path has the same JSON, one message per frame."),
       "x-event-data": schemas.response(item),
     },
     example: `: open\n\n${lines.join("\n")}\n\n`,

@@ -73,13 +73,23 @@ export function serveStream(
         client.close(closeCode());
       }
     } catch (thrown) {
-      const failure = problems.failure(thrown, call.requestId);
-      await send(client, JSON.stringify({ error: problems.document(failure, call.requestId) }));
-      client.close(errorTable[failure.slug].status < 500 ? closeClientFault : closeComeBack, failure.slug);
+      await closeFailed(client, call, problems, thrown);
     }
   }
   void run();
   return () => frames.weight;
+}
+
+/** Sends the problem document of a failure, and closes the WebSocket. */
+export async function closeFailed(
+  client: WebSocket,
+  { requestId }: GatewayCall,
+  problems: TransportParts["problems"],
+  thrown: unknown,
+): Promise<void> {
+  const failure = problems.failure(thrown, requestId);
+  await send(client, JSON.stringify({ error: problems.document(failure, requestId) }));
+  client.close(errorTable[failure.slug].status < 500 ? closeClientFault : closeComeBack, failure.slug);
 }
 
 /** Kind of a frame: text or binary, and whether it ends the message. */

@@ -8,8 +8,10 @@ import { GatewayCall } from "../gateway-call.ts";
 import type { HttpHandler } from "../listen.ts";
 import { longestFrame } from "../message-size.ts";
 import { showingBearer, showingInPath } from "../peer.ts";
+import type { RequestReader } from "../rest/request-reader.ts";
 import { matchPath, type PathTemplate, parseTemplate, tokenVariable } from "../rest/template.ts";
 import { peerOf, refuse, type TransportParts } from "../transport-parts.ts";
+import { compileFollowed, followedPath, serveFollowed } from "./followed-stream.ts";
 import { cdpInput, connectInput } from "./relay-input.ts";
 import { createRelayMetrics, type RelayMetrics } from "./relay-metrics.ts";
 import { serveStream } from "./stream.ts";
@@ -26,6 +28,8 @@ interface Route {
   readonly template: PathTemplate;
   /** Template of the path followed by a session token. */
   readonly byToken: PathTemplate | undefined;
+  /** Reads the request of a server stream; undefined for a bidirectional method. */
+  readonly readRequest: RequestReader | undefined;
   readonly server: WebSocketServer;
 }
 
@@ -51,7 +55,7 @@ interface WebSocketParts {
   readonly next: HttpHandler;
 }
 
-/** Serves bidirectional methods over WebSocket (RFC 6455), in REST JSON. */
+/** Serves bidirectional methods and followed server streams over WebSocket (RFC 6455), in REST JSON. */
 export class WebSockets {
   readonly #routes: readonly Route[];
   readonly #transport: TransportParts;
@@ -66,9 +70,7 @@ export class WebSockets {
     this.#cors = cors;
     this.#relayMetrics = createRelayMetrics(registry);
     this.#next = next;
-    this.#routes = services.flatMap(({ methods }) =>
-      methods.filter(({ rules }) => rules.websocket !== "").map(routeOf),
-    );
+    this.#routes = services.flatMap(({ methods }) => methods.filter((served) => pathOf(served) !== "").map(routeOf));
     this.#pings = setInterval(() => this.#ping(), pingMs);
   }
 
@@ -82,7 +84,7 @@ export class WebSockets {
         return;
       }
       if (!this.#cors.permits(request)) throw failFields("bad-request", { Origin: "is not one of CORS_ORIGINS" });
-      const { served, variables } = found;
+      const { served, variables, readRequest } = found;
       const { keyInAddress, relay } = served.rules;
       const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
       const token = found.token ?? (keyInAddress ? (query.get(tokenVariable) ?? undefined) : undefined);
@@ -92,7 +94,12 @@ export class WebSockets {
       await this.#transport.dispatcher.admit(admitted);
       checkHandshake(request);
       const closeCode = (): number => (this.#stopping ? closeRestart : closeDone);
-      if (relay) {
+      if (readRequest) {
+        const followed = readRequest({ variables, query: listQuery(query), body: undefined });
+        this.#accept({ request, response, head, ...found, call: admitted }, (client) =>
+          serveFollowed(client, admitted, followed, this.#transport, closeCode),
+        );
+      } else if (relay) {
         if (keyInAddress) refusePlaywright(request);
         const { session_id: sessionId = "" } = variables;
         const input = keyInAddress ? connectInput(query) : cdpInput(sessionId);
@@ -157,8 +164,15 @@ export class WebSockets {
   }
 }
 
+const pathOf = (served: ServedMethod): string => served.rules.websocket || followedPath(served);
+
+/** Returns the values of each parameter. */
+const listQuery = (query: URLSearchParams): Record<string, string[]> =>
+  Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)]));
+
 function routeOf(served: ServedMethod): Route {
-  const { websocket, sessionBearer, keyInAddress, relay } = served.rules;
+  const { sessionBearer, keyInAddress, relay } = served.rules;
+  const websocket = pathOf(served);
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: longestFrame(served),
@@ -168,7 +182,8 @@ function routeOf(served: ServedMethod): Route {
   });
   const byToken =
     (sessionBearer || keyInAddress) && relay ? parseTemplate(`${websocket}/{${tokenVariable}}`) : undefined;
-  return { served, template: parseTemplate(websocket), byToken, server };
+  const readRequest = served.kind === "server_streaming" ? compileFollowed(served) : undefined;
+  return { served, template: parseTemplate(websocket), byToken, readRequest, server };
 }
 
 /** Returns the bearer of the subprotocol `bearer.<token>`, since browsers cannot set Authorization on a WebSocket. */

@@ -17,10 +17,11 @@ import type { Call, LegalTerms, Principal } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
 import { type KeptPreferences, keepPreferences, readPreferences } from "../mail/preferences.ts";
 import { fail, failFields } from "../platform/errors.ts";
+import { type AccountWatchParts, createAccountWatch } from "./account-watch.ts";
 import { toMeMessage } from "./me-message.ts";
 import { type QuotaParts, readQuotas } from "./quotas.ts";
 
-export interface AccountServiceParts extends QuotaParts {
+export interface AccountServiceParts extends QuotaParts, AccountWatchParts {
   readonly legal: LegalTerms;
 }
 
@@ -133,5 +134,6 @@ export function createAccountService(parts: AccountServiceParts): ServiceImpleme
       return toPreferencesMessage(user, await readPreferences(db, user.id));
     },
     updateEmailPreferences: updatePreferences,
+    watch: createAccountWatch(parts),
   };
 }

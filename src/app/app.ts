@@ -202,7 +202,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       if (config.embedded) developerKey = await ensureDeveloperKey(db, ids, config.dataDir);
     },
   };
-  const audit = createAuditLog({ db, ids });
+  const audit = createAuditLog({ db, ids, bus });
   const controlHeartbeats = createControlHeartbeats({ db, clock, log });
   const guests = createRoomGuests({ sessions, bearers, ids, config });
   const turnMetrics = createTurnMetrics(metrics);

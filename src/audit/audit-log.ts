@@ -1,4 +1,6 @@
-import type { Actor, AuditLog, Principal } from "../kernel/call.ts";
+import { publishChange, type ResourceChange } from "../kernel/account-change.ts";
+import type { Actor, AuditLog, AuditRecord, Principal } from "../kernel/call.ts";
+import type { Bus } from "../platform/bus.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { deleteEntry, insertEntry } from "./store.ts";
@@ -17,10 +19,53 @@ export const userActor = ({ id, email }: { readonly id: string; readonly email: 
   name: email,
 });
 
-export function createAuditLog({ db, ids }: { readonly db: Database; readonly ids: Ids }): AuditLog {
+/** Resources whose changes all have an audit entry, by the first part of its action. */
+const resources: Readonly<Record<string, ResourceChange["resource"]>> = {
+  agent_session: "agent_session",
+  api_key: "api_key",
+  profile: "profile",
+  recipe: "recipe",
+  team_invite: "invite",
+  team_member: "member",
+  webhook: "webhook",
+};
+
+/** Changes by the second part of an action. Other actions change the resource. */
+const changes: Readonly<Record<string, ResourceChange["change"]>> = {
+  accept: "gone",
+  create: "created",
+  delete: "gone",
+  destroy: "gone",
+  leave: "gone",
+  remove: "gone",
+  revoke: "gone",
+};
+
+/** Returns the changes that an entry records, of resources that clients can follow. */
+function changesOf({ accountId, action, subject: id, data }: AuditRecord): ResourceChange[] {
+  const [thing = "", verb = ""] = action.split(".");
+  const resource = resources[thing];
+  if (!resource) return [];
+  const { member } = data ?? {};
+  const joined = action === "team_invite.accept" && typeof member === "string";
+  return [
+    { accountId, resource, id, change: changes[verb] ?? "changed" },
+    ...(joined ? [{ accountId, resource: "member", id: member, change: "created" } as const] : []),
+  ];
+}
+
+export interface AuditLogParts {
+  readonly db: Database;
+  readonly ids: Ids;
+  readonly bus: Bus;
+}
+
+/** Creates the audit log, which also notifies the followers of the account. */
+export function createAuditLog({ db, ids, bus }: AuditLogParts): AuditLog {
   const record: AuditLog["record"] = (tx, entry) => {
     const id = ids.next("aud");
     insertEntry(tx, id, entry);
+    for (const change of changesOf(entry)) tx.afterCommit(() => publishChange(bus, change));
     return id;
   };
   return {

@@ -24,6 +24,12 @@ export interface BusMessages {
   "profile-offered": string;
   /** A slot of a worker may be free. */
   capacity: "";
+  /** Id of an account whose sessions have become fewer, or whose creates wait for fewer others. */
+  "slot-freed": string;
+  /** A change in an account, as written by `publishChange`. */
+  "account-changed": string;
+  /** A process was cut off from the bus, and may have missed messages or failed to send them. */
+  resumed: "";
 }
 
 export type BusChannel = keyof BusMessages;

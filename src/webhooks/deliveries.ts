@@ -2,9 +2,10 @@ import { type ShownEvent, toEventMessage } from "../events/event-message.ts";
 import { EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
 import { defineJob, Hopeless, type Job, type JobKind, type Settlement } from "../kernel/job-kind.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
 import { compileWriter } from "../platform/rest-json/writer.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import type { DeliveryNotices } from "./delivery-notices.ts";
 import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
 import { giveUp, noteAttempt, noteEndpointFailure, noteEndpointSuccess } from "./delivery-settlement.ts";
 import { type DeliveryToSend, readDeliveryToSend } from "./delivery-store.ts";
@@ -29,6 +30,7 @@ export interface DeliveriesParts {
   readonly clock: Clock;
   readonly sealer: Sealer;
   readonly sender: Sender;
+  readonly notices: DeliveryNotices;
 }
 
 /** A delivery whose endpoint and event exist. */
@@ -46,7 +48,7 @@ function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
 
 const nothing: Settlement = { write: () => undefined };
 
-export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts): JobKind<DeliveryJob> {
+export function createDeliveries({ db, clock, sealer, sender, notices }: DeliveriesParts): JobKind<DeliveryJob> {
   function send(delivery: Sendable, signal: AbortSignal): Promise<DeliveryResponse> {
     const { url, event_id: id, event_type: type, event_created_at: createdAt, data } = delivery;
     const body = writeEnvelope({ id, type, createdAt, data });
@@ -82,9 +84,17 @@ export function createDeliveries({ db, clock, sealer, sender }: DeliveriesParts)
     // The delivery was cleared, or settled by an attempt whose gateway crashed before it completed the job.
     if (!delivery || delivery.status === "delivered" || delivery.status === "dlq") return nothing;
     const obstacle = obstacleTo(delivery);
-    if (obstacle) return { failure: new Hopeless(obstacle), write: (tx) => giveUp(tx, [delivery.id], obstacle) };
-    // Cast: the checks above exclude null columns of the join.
-    return settlementOf(delivery, attempt, await send(delivery as Sendable, signal));
+    const settlement = obstacle
+      ? { failure: new Hopeless(obstacle), write: (tx: Tx) => giveUp(tx, [delivery.id], obstacle) }
+      : // Cast: the checks above exclude null columns of the join.
+        settlementOf(delivery, attempt, await send(delivery as Sendable, signal));
+    return {
+      ...settlement,
+      write(tx, next) {
+        settlement.write(tx, next);
+        notices.note(tx, { accountId: delivery.account_id, endpointId: delivery.endpoint_id });
+      },
+    };
   }
 
   return defineJob({ ...deliveryJob, width, schedule, timeout, run });

@@ -11,6 +11,7 @@ import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { NamedStatement, Tx } from "../platform/postgres/database.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
+import type { DeliveryNotices } from "./delivery-notices.ts";
 import { queueDeliveries } from "./delivery-queue.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 import { findSubscribers, type Subscriber } from "./endpoint-store.ts";
@@ -72,6 +73,7 @@ export interface FanOutParts {
   readonly ids: Ids;
   readonly clock: Clock;
   readonly log: Log;
+  readonly notices: DeliveryNotices;
 }
 
 const wants = ({ events }: Subscriber, { type }: StoredEvent): boolean => events.includes("*") || events.includes(type);
@@ -92,7 +94,7 @@ function noticesOf(all: readonly StoredEvent[], subscribers: readonly Subscriber
 const countDeliveries = ({ events }: Notices): number =>
   events.reduce((sum, { endpointIds }) => sum + endpointIds.length, 0);
 
-function queueNotices({ jobQueues, ids, clock }: FanOutParts, tx: Tx, all: readonly Notices[]): void {
+function queueNotices({ jobQueues, ids, clock, notices }: FanOutParts, tx: Tx, all: readonly Notices[]): void {
   const createdAt = new Date(clock.now());
   const deliveries = all.flatMap(({ accountId, events }) =>
     events.flatMap(({ endpointIds, ...event }) =>
@@ -100,6 +102,7 @@ function queueNotices({ jobQueues, ids, clock }: FanOutParts, tx: Tx, all: reado
     ),
   );
   queueDeliveries(jobQueues, tx, deliveries);
+  for (const delivery of deliveries) notices.note(tx, delivery);
 }
 
 /**

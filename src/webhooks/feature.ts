@@ -5,18 +5,22 @@ import type { Status } from "../status/status.ts";
 import { type ClosingParts, createClosingJob, createFailingWatch } from "./closing.ts";
 import { createDeliveries, type DeliveriesParts } from "./deliveries.ts";
 import { createDeliveryLag } from "./delivery-lag.ts";
+import { createDeliveryNotices } from "./delivery-notices.ts";
 import { deleteOldDeliveries } from "./delivery-settlement.ts";
 import { createFanOut, createLaterFanOut, type FanOutParts } from "./fan-out.ts";
 import { createWebhookService, type WebhookServiceParts } from "./service.ts";
 
-type WebhookParts = WebhookServiceParts & FanOutParts & DeliveriesParts & ClosingParts & { readonly status: Status };
+type WebhookParts = WebhookServiceParts &
+  Omit<FanOutParts & DeliveriesParts, "notices"> &
+  ClosingParts & { readonly status: Status };
 
 /** Milliseconds for which deliveries are kept, and rows per DELETE statement, so that each statement is short. */
 const retention = { ms: 30 * 86_400_000, batch: 1_000 };
 
 export const webhooks = defineService({
   service: WebhookService,
-  create(parts: WebhookParts) {
+  create(given: WebhookParts) {
+    const parts = { ...given, notices: createDeliveryNotices(given) };
     parts.status.sources.watch(createDeliveryLag(parts));
     return {
       methods: createWebhookService(parts),

@@ -54,7 +54,7 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
   const clock = clockAt(() => at);
   const [ids, bus, log, metrics] = [createIds(clock), createLocalBus(), silentLog, new Registry()];
   const config = readConfig({ DATA_DIR: "/nowhere" });
-  const [audit, arrangements] = [createAuditLog({ db, ids }), createArrangements({ clock, bus })];
+  const [audit, arrangements] = [createAuditLog({ db, ids, bus }), createArrangements({ clock, bus })];
   const mails: Mail[] = [];
   let isLosing = false;
   const made = createProcessors({ config, db, clock });

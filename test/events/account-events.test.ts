@@ -124,11 +124,16 @@ test("filters the list by type and by subject, in pages", async () => {
   expect([first.has_more, second.has_more, second.next_cursor]).toEqual([true, false, null]);
 });
 
-test.each(["session.control_changed", "session.renamed", "test.ping"])("returns no events of the type %s", async (type) => {
-  const { status, body } = await rest(`/v1/events?type=${type}`);
-  expect(status).toBe(400);
-  expect(body.errors).toEqual([{ field: "type", message: expect.stringMatching(/^must be one of .*session.failed/) }]);
-});
+test.each(["session.control_changed", "session.renamed", "test.ping"])(
+  "returns no events of the type %s",
+  async (type) => {
+    const { status, body } = await rest(`/v1/events?type=${type}`);
+    expect(status).toBe(400);
+    expect(body.errors).toEqual([
+      { field: "type", message: expect.stringMatching(/^must be one of .*session.failed/) },
+    ]);
+  },
+);
 
 test("requires the scope webhooks:read", async () => {
   key = await gateway.addAccount({ scopes: ["sessions:read", "webhooks:write"] });

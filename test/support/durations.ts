@@ -229,6 +229,7 @@ export const durations: readonly DurationRow[] = [
   ["src/status/subscriptions.ts", "times.confirmWithin", "day", "platform/retention.test.ts"],
   ["src/status/subscriptions.ts", "times.endedKept", "30 * day", "platform/retention.test.ts"],
   ["src/teams/invites.ts", "goodFor", "7 * day", "teams/teams.test.ts"],
+  ["src/webhooks/delivery-notices.ts", "joinFor", "500", "short"],
   ["src/webhooks/closing.ts", "failing.forMs", "120 * hour", "webhooks/failing.test.ts"],
   ["src/webhooks/closing.ts", "failing.apartMs", "12 * hour", "webhooks/failing.test.ts"],
   ["src/webhooks/endpoint-secrets.ts", "graceMs", "24 * 3_600_000", "webhooks/rotation.test.ts"],

@@ -9,6 +9,7 @@ import { createJobRunner } from "../../src/jobs/job-runner.ts";
 import { createLocalBus } from "../../src/platform/bus.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createIds } from "../../src/platform/ids.ts";
+import { createDeliveryNotices } from "../../src/webhooks/delivery-notices.ts";
 import { deliveryJob } from "../../src/webhooks/delivery-queue.ts";
 import { insertEndpoint } from "../../src/webhooks/endpoint-store.ts";
 import { createFanOut, createLaterFanOut } from "../../src/webhooks/fan-out.ts";
@@ -22,7 +23,12 @@ test("an account with many deliveries yields to accounts with few and keeps its 
   const [bus, clock] = [createLocalBus(), systemClock];
   const ids = createIds(clock);
   const common = { db, bus, clock, ids, log: silentLog };
-  const parts = { ...common, events: createEventLog(common), jobQueues: createJobQueues(common) };
+  const parts = {
+    ...common,
+    events: createEventLog(common),
+    jobQueues: createJobQueues(common),
+    notices: createDeliveryNotices(common),
+  };
 
   async function makeAccount(accountId: `acc_${string}`, endpoints: number): Promise<void> {
     await db.transaction(async (tx) => {

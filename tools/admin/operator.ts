@@ -76,7 +76,7 @@ export async function asOperator<T>(env: Environment, run: (operator: Operator) 
     const ids = createIds(systemClock);
     await using stack = new AsyncDisposableStack();
     const bus = await openBus(env.REDIS_URL, stack);
-    return await run({ db, bus, ids, audit: createAuditLog({ db, ids }) });
+    return await run({ db, bus, ids, audit: createAuditLog({ db, ids, bus }) });
   });
 }
 

@@ -17,11 +17,13 @@ export function createRedisBus(redis: Redis): Bus {
     // Channel and message were sent by `publish` below. Channels known only to other releases have no listeners.
     if (from !== self) local.publish(channel as BusChannel, message.join(" ") as never);
   });
-  return {
+  const bus: Bus = {
     subscribe: local.subscribe,
     publish(channel, message) {
       local.publish(channel, message);
       void redis.ask("bus", (client) => client.publish(redisChannel, `${self} ${channel} ${message}`));
     },
   };
+  redis.onRecovery(() => bus.publish("resumed", ""));
+  return bus;
 }

@@ -44,6 +44,8 @@ export interface Redis {
   missed(use: RedisUse): void;
   /** Calls the listener with every message of a channel until `stop`. */
   listen(channel: string, listener: (message: string) => void): void;
+  /** Calls the listener whenever Redis responds again after an outage. */
+  onRecovery(listener: () => void): void;
   /** Connects. Resolves after 2 s at the latest, because a gateway also works without Redis. */
   start(): Promise<void>;
   stop(): void;
@@ -96,6 +98,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
   const metrics = makeMetrics(registry);
   const listeners = new Map<string, (message: string) => void>();
   const subscribed = new Set<string>();
+  const recoveries = new Set<() => void>();
   const { promise: isReady, resolve: becomeReady } = Promise.withResolvers<void>();
   let isUp = false;
   let isStopped = false;
@@ -119,8 +122,10 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     isUp = true;
     timeoutsInARow = 0;
     metrics.up.set(1);
-    if (downSince !== undefined) log.info({ after_ms: Math.round(performance.now() - downSince) }, "Redis is up again");
+    if (downSince === undefined) return;
+    log.info({ after_ms: Math.round(performance.now() - downSince) }, "Redis is up again");
     downSince = undefined;
+    for (const listener of recoveries) listener();
   }
 
   /** Subscribes to new channels. After reconnecting, the client itself restores earlier subscriptions. */
@@ -168,6 +173,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     listen(channel, listener) {
       listeners.set(channel, listener);
     },
+    onRecovery: (listener) => void recoveries.add(listener),
     async start() {
       // Retries forever. Errors are reported by events.
       client.connect().catch(() => undefined);

@@ -43,6 +43,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "AccountService.UpdateEmailPreferences": ["account:write"],
   "AccountService.GetSettings": ["account:read"],
   "AccountService.UpdateSettings": ["account:write"],
+  "AccountService.Watch": ["account:read"],
   "CredentialsService.ChangePassword": ["a login", "a step-up", "no terms"],
   "CredentialsService.RequestEmailChange": ["a login", "a step-up", "no terms"],
   "CredentialsService.ConfirmEmailChange": ["nothing"],

@@ -1,0 +1,74 @@
+import type { ResourceChange } from "../kernel/account-change.ts";
+
+/** Maximum number of buffered changes. A reader further behind must read everything again. */
+const limit = 1_000;
+
+/**
+ * Changes buffered for a reader. Several changes of a resource become one. Starts with `resync`, which replaces all
+ * buffered changes.
+ */
+export class PendingNotices implements AsyncIterable<ResourceChange | "resync"> {
+  readonly #changes = new Map<string, ResourceChange>();
+  #isStale = true;
+  #news: PromiseWithResolvers<void> | undefined;
+  #end: { readonly error?: unknown } | undefined;
+
+  /** Adds a change. */
+  add(change: ResourceChange): void {
+    // The reader has yet to read everything.
+    if (this.#isStale || this.#end) return;
+    const key = `${change.resource} ${change.id}`;
+    const earlier = this.#changes.get(key);
+    const isNew = earlier?.change === "created" && change.change === "changed";
+    this.#changes.set(key, isNew ? earlier : change);
+    if (this.#changes.size > limit) this.resync();
+    this.#news?.resolve();
+  }
+
+  /** Replaces the buffered changes by `resync`. */
+  resync(): void {
+    this.#isStale = true;
+    this.#changes.clear();
+    this.#news?.resolve();
+  }
+
+  /** Ends the reader. */
+  end(): void {
+    this.#finish({});
+  }
+
+  /** Ends the reader with an error. */
+  fail(error: unknown): void {
+    this.#finish({ error });
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ResourceChange | "resync"> {
+    while (!this.#end) {
+      const next = this.#take();
+      if (next) {
+        yield next;
+        continue;
+      }
+      this.#news = Promise.withResolvers();
+      await this.#news.promise;
+    }
+    if ("error" in this.#end) throw this.#end.error;
+  }
+
+  #take(): ResourceChange | "resync" | undefined {
+    if (this.#isStale) {
+      this.#isStale = false;
+      return "resync";
+    }
+    for (const [key, change] of this.#changes) {
+      this.#changes.delete(key);
+      return change;
+    }
+    return undefined;
+  }
+
+  #finish(end: { readonly error?: unknown }): void {
+    this.#end ??= end;
+    this.#news?.resolve();
+  }
+}
