@@ -2,10 +2,11 @@ import { SessionService } from "../gen/pilothouse/v1/session_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import { cdpTokenBearers, sweepCdpTokens } from "./cdp/cdp-tokens.ts";
 import { deleteLapsedFetches } from "./fetch/store.ts";
+import { sweepWaits } from "./launch/slot-wait-store.ts";
 import { createSessionService, type SessionServiceParts } from "./service.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** Milliseconds between sweeps of tokens of ended sessions, and of fetches whose gateways died. */
+/** Milliseconds between sweeps. */
 const sweepEvery = 600_000;
 
 export const sessions = defineService({
@@ -25,6 +26,7 @@ export const sessions = defineService({
         every: sweepEvery,
         complaint: "failed to sweep lapsed fetches",
       },
+      { run: () => sweepWaits(parts.db), every: sweepEvery, complaint: "failed to sweep the places of creates" },
     ],
   }),
 });

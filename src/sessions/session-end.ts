@@ -75,6 +75,7 @@ async function settleEnd(
   tx.afterCommit(() => {
     sessionMetrics.ended.inc({ reason: cause.reason });
     bus.publish("session-ended", row.id);
+    bus.publish("slot-freed", row.account_id);
   });
 }
 

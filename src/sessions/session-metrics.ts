@@ -13,7 +13,7 @@ export function createSessionMetrics(registry: Registry) {
     }),
     launch: new Histogram({
       name: "pilothouse_session_launch_seconds",
-      help: "Seconds from the start of a create request until its session is live.",
+      help: "Seconds from the start of a create request until its session is live, without waiting at the account's limit.",
       buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
       registers,
     }),

@@ -6,7 +6,6 @@ import type { Tier } from "../limits/tiers.ts";
 import { fleetCommands, toCommand } from "../platform/grpc/fleet-commands.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { idPattern } from "../platform/ids.ts";
-import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { createFileCommands, type FileCommands } from "./commands/file-commands.ts";
@@ -18,6 +17,7 @@ import { noSession, sessionGone } from "./ended-session.ts";
 import { createFetch, type FetchPage, type FetchParts } from "./fetch/fetch.ts";
 import { type ConnectionPlan, createSessionLaunch, type SessionLaunchParts } from "./launch/session-launch.ts";
 import { planSession } from "./launch/session-plan.ts";
+import { createSlotQueue, type SlotQueueParts } from "./launch/slot-queue.ts";
 import { createLogCommands, type LogCommands } from "./logs/log-commands.ts";
 import { type EndCause, endSession } from "./session-end.ts";
 import { createSessionEvents, type SessionEvents } from "./session-events.ts";
@@ -25,12 +25,11 @@ import { isEnded } from "./session-states.ts";
 import { createSessionUpdate, type UpdateSession } from "./session-update.ts";
 import { findNamed, findSession, provisionWithin, type SessionRow } from "./store.ts";
 
-export interface SessionsParts extends SessionLaunchParts, FetchParts {
+export interface SessionsParts extends Omit<SessionLaunchParts & FetchParts, "slotQueue"> {
   readonly db: Database;
   readonly channels: Channels;
   readonly routes: SessionRoutes;
   readonly limits: Limits;
-  readonly log: Log;
 }
 
 /** Sessions of all accounts, as used by SessionService and other features. */
@@ -67,7 +66,8 @@ const sessionId = idPattern("ses");
 
 export function createSessions(parts: SessionsParts): Sessions {
   const { db, channels, routes, limits, log } = parts;
-  const launch = createSessionLaunch(parts);
+  const slotQueue = createSlotQueue(parts);
+  const launch = createSessionLaunch({ ...parts, slotQueue });
   const workerCommands = createWorkerCommands(routes, channels);
 
   /** Limits of the caller's account, read again if the cached limits would reject the request. */
@@ -92,7 +92,7 @@ export function createSessions(parts: SessionsParts): Sessions {
 
   return {
     ...createSessionCommands(workerCommands, parts),
-    fetch: createFetch(parts),
+    fetch: createFetch({ ...parts, slotQueue }),
     files: createFileCommands(workerCommands),
     logs: createLogCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),

@@ -88,6 +88,16 @@ interface ConnectTicketsTable {
   used_at: Date | null;
 }
 
+/** Creates that wait at the concurrency limit of their account. Emptied by a crash of PostgreSQL. */
+interface SlotWaitsTable {
+  /** Id of the session to create. */
+  id: string;
+  account_id: string;
+  position: Generated<string>;
+  /** Extended while the gateway of the create runs. */
+  waits_until: Date;
+}
+
 export const sessionMigrations: Migrations = {
   "006-sessions": [
     `create table sessions (
@@ -164,6 +174,16 @@ export const sessionMigrations: Migrations = {
   ],
   "120-session-timeouts": ["alter table sessions add column timeouts_number integer not null default 0"],
   "121-session-options": ["alter table sessions add column options jsonb not null default '{}'"],
+  "115-slot-waits": [
+    `create unlogged table slot_waits (
+      id text primary key,
+      account_id text not null references accounts (id) on delete cascade,
+      position bigint generated always as identity,
+      waits_until timestamptz not null
+    )`,
+    "create index slot_waits_account on slot_waits (account_id, position)",
+    "create index slot_waits_until on slot_waits (waits_until)",
+  ],
 };
 
 declare module "../platform/postgres/schema.ts" {
@@ -171,5 +191,6 @@ declare module "../platform/postgres/schema.ts" {
     sessions: SessionsTable;
     cdp_tokens: CdpTokensTable;
     connect_tickets: ConnectTicketsTable;
+    slot_waits: SlotWaitsTable;
   }
 }

@@ -135,3 +135,26 @@ test("streams over a WebSocket, which takes no messages", async () => {
   );
   expect(await status).toBe(403);
 });
+
+test("reports the places of waiting creates", async () => {
+  key = await gateway.addAccount({ tier: "free" });
+  rest = gateway.as(key);
+  const { id } = (await rest("/v1/sessions", {})).body;
+  const client = createClient(AccountService, createConnectTransport({ baseUrl: gateway.url, httpVersion: "1.1" }));
+  const over = new AbortController();
+  onTestFinished(() => over.abort());
+  const watched = client.watch({}, { headers: { authorization: `Bearer ${key}` }, signal: over.signal });
+  const notices = watched[Symbol.asyncIterator]();
+  await notices.next();
+  const waiting = rest("/v1/sessions", { wait_for_slot_ms: 60_000 });
+  const queued = (await notices.next()).value;
+  expect(queued).toMatchObject({
+    change: AccountChange.QUEUED,
+    resource: AccountResource.SESSION,
+    id: expect.stringMatching(/^ses_/),
+    queuePlace: 1,
+  });
+  await end(`/v1/sessions/${id}`);
+  const { status, body } = await waiting;
+  expect([status, body.id]).toEqual([201, queued.id]);
+});

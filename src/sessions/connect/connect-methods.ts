@@ -22,10 +22,11 @@ import { assertOptions, hashOptions, toCreateRequest, writeQuery } from "./conne
 import { insertTicket, ticketOpensFor, ticketText, useTicket } from "./tickets.ts";
 
 /**
- * Milliseconds. `slot`: to wait at the concurrency limit. A client that connects right after closing its connection
- * would otherwise meet its own session, whose end its worker reports within 120 ms. `poll`: between attempts.
+ * Milliseconds. `slot`: to wait at the concurrency limit, by default. A client that connects right after closing its
+ * connection would otherwise meet its own session, whose end its worker reports within 120 ms. `name`: for another
+ * client that creates the session of the name. `poll`: between attempts.
  */
-const times = { slot: 2_000, poll: 100 };
+const times = { slot: 2_000, name: 2_000, poll: 100 };
 
 export interface ConnectParts {
   readonly db: Database;
@@ -107,15 +108,14 @@ async function findOrLaunch(parts: ConnectParts, call: Call, options: ConnectOpt
     await sessions.assertRunning(call, sessionId);
     return sessionId;
   }
-  const deadline = performance.now() + times.slot;
+  const deadline = performance.now() + times.name;
   for (;;) {
     const named = name === undefined ? undefined : await sessions.findNamed(call, name);
     if (named !== undefined) return named;
     try {
       return await launch(parts, call, options);
     } catch (thrown) {
-      const { slug } = asFailure(thrown);
-      const mayPass = slug === "concurrency-limit" || (slug === "conflict" && name !== undefined);
+      const mayPass = asFailure(thrown).slug === "conflict" && name !== undefined;
       if (!mayPass || performance.now() >= deadline || call.signal.aborted) throw thrown;
       await nextMessage(bus, "session-ended", times.poll, call.signal);
     }
@@ -135,7 +135,8 @@ async function launch(
     audit: (tx, entry) => void audit.append(tx, { ...entry, action: "session.create", call }),
   };
   const connection = { name: options.name, endsWithClients: !options.keepAlive };
-  const { id } = await sessions.launch(maker, toCreateRequest(options), connection);
+  const { waitForSlotMs = times.slot } = options;
+  const { id } = await sessions.launch(maker, toCreateRequest({ ...options, waitForSlotMs }), connection);
   if (!call.signal.aborted) return id;
   await sessions.end(caller, id, { reason: "destroyed" });
   throw fail("session-timeout", {}, { detail: "the client went away while its session was launched" });

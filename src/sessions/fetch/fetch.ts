@@ -22,13 +22,12 @@ import type { Limits } from "../../limits/limits.ts";
 import { meter } from "../../limits/usage.ts";
 import { type Bus, nextMessage } from "../../platform/bus.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { counted } from "../../platform/counted.ts";
 import { Deadline } from "../../platform/deadline.ts";
 import { asFailure, type Failure, fail } from "../../platform/errors.ts";
 import { callServerStreaming } from "../../platform/grpc/grpc-codec.ts";
 import { isServiceError, statusToFailure } from "../../platform/grpc/grpc-failure.ts";
 import { IdleMap } from "../../platform/idle-map.ts";
-import type { Ids } from "../../platform/ids.ts";
+import type { Id, Ids } from "../../platform/ids.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { assertNavigable } from "../commands/page-address.ts";
@@ -36,6 +35,9 @@ import { brokeOnTheWay } from "../commands/worker-commands.ts";
 import { noCapacity, notIntegrated } from "../launch/launch-failure.ts";
 import { createProxyCheck } from "../launch/proxy-validation.ts";
 import { planSession } from "../launch/session-plan.ts";
+import { type AtLimit, atLimit, mayWait } from "../launch/slot-limit.ts";
+import type { SlotQueue } from "../launch/slot-queue.ts";
+import { countAhead, joinQueue, leaveQueue } from "../launch/slot-wait-store.ts";
 import type { SessionQuota } from "../session-quota.ts";
 import { countRunning } from "../store.ts";
 import { deleteFetch, type FetchBrowser, findSharedBrowser, insertFetch } from "./store.ts";
@@ -57,6 +59,7 @@ export interface FetchParts {
   readonly log: Log;
   readonly channels: Channels;
   readonly limits: Limits;
+  readonly slotQueue: SlotQueue;
   readonly quota: SessionQuota;
   /** Milliseconds that a fetch waits for a slot. */
   readonly queueMs: number;
@@ -84,6 +87,15 @@ interface PlacedFetch extends FetchBrowser {
   readonly id: string;
 }
 
+/** Attempt to place a fetch. */
+interface Attempt {
+  readonly id: Id<"fet">;
+  /** Whether the fetch waits at the account's limit. */
+  readonly isQueued: boolean;
+  /** Worker that has refused the fetch. */
+  readonly except: string | undefined;
+}
+
 /** A fetch whose page has been read. */
 interface StartedFetch {
   readonly first: FetchStreamResponse;
@@ -93,7 +105,7 @@ interface StartedFetch {
 
 /** Creates the function that fetches pages in browsers that only fetches of one account share. */
 export function createFetch(parts: FetchParts): FetchPage {
-  const { db, bus, clock, ids, log, channels, limits, quota } = parts;
+  const { db, bus, clock, ids, log, channels, limits, quota, slotQueue } = parts;
   const checkProxy = createProxyCheck(parts);
   /** The worker of each account's last fetch. It may still have the browser. */
   const lastWorkers = new IdleMap<string, string>(keptFor, parts);
@@ -116,20 +128,27 @@ export function createFetch(parts: FetchParts): FetchPage {
    * Counts and inserts the fetch in one transaction. A fetch without a browser to share is placed like a session, and
    * counts towards the tier's limit.
    */
-  function tryPlace({ call, plan, optionsHash, timeoutMs }: FetchOrder, except: string | undefined) {
+  function tryPlace(order: FetchOrder, { id, isQueued, except }: Attempt) {
+    const { call, request, plan, optionsHash, timeoutMs } = order;
     const { accountId } = call.principal;
-    return db.transaction(async (tx): Promise<PlacedFetch | "full" | "raced"> => {
-      // Both statements are sent at once. PostgreSQL counts after it has locked the account.
-      const [account, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
+    return db.transaction(async (tx): Promise<PlacedFetch | AtLimit | "full" | "raced"> => {
+      // The statements are sent at once. PostgreSQL counts after it has locked the account.
+      const [account, running, ahead] = await Promise.all([
+        lockAccount(tx, accountId),
+        countRunning(tx, accountId),
+        countAhead(tx, { accountId, id }),
+      ]);
       const tier = limits.of(account);
       await quota.admit(tx, accountId, account);
       const shared = await findSharedBrowser(tx, accountId, optionsHash);
       let browser = shared?.worker.id === except ? undefined : shared;
       if (!browser) {
         const limit = tier.concurrentSessions;
-        if (running >= limit) {
-          const detail = `the account runs ${counted(running, "session")}, the maximum on tier ${tier.name}, and a fetch needs a browser: end one first`;
-          throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
+        if (running + ahead >= limit) {
+          const refusal = atLimit({ running, ahead, limit, tier: tier.name });
+          if (!mayWait({ waitMs: request.waitForSlotMs, isQueued, ahead })) throw refusal;
+          joinQueue(tx, { accountId, id });
+          return { kind: "at-limit", limit, refusal };
         }
         const { runtime } = plan;
         const prefer = lastWorkers.get(accountId);
@@ -142,23 +161,41 @@ export function createFetch(parts: FetchParts): FetchPage {
         if (placement.kind !== "placed") return placement.kind;
         browser = { browserId: ids.next("fbr"), worker: placement.worker };
       }
-      const placed = { ...browser, id: ids.next("fet") };
-      const { id, browserId, worker } = placed;
+      const placed = { ...browser, id };
+      const { browserId, worker } = placed;
+      if (isQueued) await leaveQueue(tx, id);
       const lapsesAfter = timeoutMs + times.connect + 2 * times.margin;
       insertFetch(tx, { id, browserId, accountId, optionsHash, workerId: worker.id, tier: tier.name, lapsesAfter });
       return placed;
     });
   }
 
+  /** Places the fetch. Waits in order at the account's limit, and then for a slot of a worker. */
   async function waitForPlace(order: FetchOrder, except?: string): Promise<PlacedFetch> {
-    const deadline = clock.monotonic() + parts.queueMs;
-    for (;;) {
-      const attempt = await tryPlace(order, except);
-      if (typeof attempt === "object") return attempt;
-      const isOver = except !== undefined || clock.monotonic() >= deadline;
-      if (isOver && attempt === "full") throw noCapacity("no worker has a free slot: try again in a moment");
-      order.call.signal.throwIfAborted();
-      if (attempt === "full") await nextMessage(bus, "capacity", times.poll, order.call.signal);
+    const { signal, principal } = order.call;
+    const { accountId } = principal;
+    const id = ids.next("fet");
+    const until = clock.monotonic() + (order.request.waitForSlotMs ?? 0);
+    let isQueued = false;
+    let deadline: number | undefined;
+    try {
+      for (;;) {
+        const attempt = await tryPlace(order, { id, isQueued, except });
+        if (typeof attempt === "object" && "worker" in attempt) return attempt;
+        if (typeof attempt === "object") {
+          isQueued = true;
+          if (clock.monotonic() >= until) throw attempt.refusal;
+          await slotQueue.wait({ accountId, id, limit: attempt.limit, until, signal });
+        } else if (attempt === "full") {
+          deadline ??= clock.monotonic() + parts.queueMs;
+          const isOver = except !== undefined || clock.monotonic() >= deadline;
+          if (isOver) throw noCapacity("no worker has a free slot: try again in a moment");
+          await nextMessage(bus, "capacity", times.poll, signal);
+        }
+        signal.throwIfAborted();
+      }
+    } finally {
+      if (isQueued) await slotQueue.leave({ accountId, id });
     }
   }
 
@@ -171,7 +208,10 @@ export function createFetch(parts: FetchParts): FetchPage {
         if (to === undefined) return;
         const from = to - Math.max(1, Math.ceil((usedMs ?? 0) / 1_000)) * 1_000;
         if (usedMs !== undefined) meter(tx, [{ accountId, from, to, isFetch: true }]);
-        tx.afterCommit(() => bus.publish("capacity", ""));
+        tx.afterCommit(() => {
+          bus.publish("capacity", "");
+          bus.publish("slot-freed", accountId);
+        });
       });
     } catch (error) {
       // The fetch lapses, and its result is not lost.

@@ -7,7 +7,7 @@ import { findWorker, type WorkerAddress } from "../../fleet/store.ts";
 import { type Session, SessionCreatedEventSchema, SessionLiveEventSchema } from "../../gen/pilothouse/v1/session_pb.ts";
 import type { Limits } from "../../limits/limits.ts";
 import { nextMessage } from "../../platform/bus.ts";
-import { counted } from "../../platform/counted.ts";
+import type { Clock } from "../../platform/clock.ts";
 import { asFailure, type Failure, fail } from "../../platform/errors.ts";
 import { fleetCommands, toCommand } from "../../platform/grpc/fleet-commands.ts";
 import { callUnary } from "../../platform/grpc/grpc-codec.ts";
@@ -39,6 +39,9 @@ import {
 import { noCapacity, notIntegrated } from "./launch-failure.ts";
 import { createProxyCheck } from "./proxy-validation.ts";
 import type { SessionPlan } from "./session-plan.ts";
+import { type AtLimit, atLimit, mayWait } from "./slot-limit.ts";
+import type { SlotQueue } from "./slot-queue.ts";
+import { countAhead, joinQueue, leaveQueue } from "./slot-wait-store.ts";
 
 /** Milliseconds. */
 const times = {
@@ -55,6 +58,8 @@ const times = {
 };
 
 export interface SessionLaunchParts extends SessionEndParts {
+  readonly slotQueue: SlotQueue;
+  readonly clock: Clock;
   readonly profiles: Profiles;
   readonly db: Database;
   readonly channels: Channels;
@@ -91,13 +96,15 @@ interface Placed {
   readonly profileVersion: bigint;
   /** Milliseconds of `performance.now()`. */
   readonly placedAt: number;
+  /** Milliseconds that the create waited at the account's limit. */
+  readonly waitedMs?: number;
 }
 
-type PlaceAttempt = Placed | "full" | "raced" | Extract<ProfileReservation, { kind: "saving" }>;
+type PlaceAttempt = Placed | AtLimit | "full" | "raced" | Extract<ProfileReservation, { kind: "saving" }>;
 
 /** Creates the function that launches sessions and resolves when they are live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<Session> {
-  const { db, events, bus, channels, limits, quota, launches, sessionMetrics, profiles } = parts;
+  const { db, events, bus, clock, channels, limits, quota, launches, sessionMetrics, profiles, slotQueue } = parts;
   const checkProxy = createProxyCheck(parts);
 
   /** Fields of a new session for the audit log. */
@@ -112,19 +119,25 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
    * Counts, places and inserts the session in one transaction, so that neither the tier's limit nor a worker's slots
    * are exceeded.
    */
-  function tryPlace({ caller, plan, connection }: LaunchOrder, id: string): Promise<PlaceAttempt> {
+  function tryPlace({ caller, plan, connection }: LaunchOrder, id: string, isQueued: boolean): Promise<PlaceAttempt> {
     const { accountId } = caller.principal;
     return db.transaction(async (tx) => {
-      // Both statements are sent at once. PostgreSQL counts after it has locked the account.
-      const [account, running] = await Promise.all([lockAccount(tx, accountId), countRunning(tx, accountId)]);
+      // The statements are sent at once. PostgreSQL counts after it has locked the account.
+      const [account, running, ahead] = await Promise.all([
+        lockAccount(tx, accountId),
+        countRunning(tx, accountId),
+        countAhead(tx, { accountId, id }),
+      ]);
       const connectName = connection?.name;
       if (connectName !== undefined && (await findNamed(tx, accountId, connectName)))
         throw fail("conflict", {}, { detail: "another client creates the session of this name: connect again" });
       const tier = limits.of(account);
       const limit = tier.concurrentSessions;
-      if (running >= limit) {
-        const detail = `the account runs ${counted(running, "session")}, the maximum on tier ${tier.name}: end one first`;
-        throw fail("concurrency-limit", { current_sessions: running, limit }, { detail });
+      if (running + ahead >= limit) {
+        const refusal = atLimit({ running, ahead, limit, tier: tier.name });
+        if (!mayWait({ waitMs: plan.request.waitForSlotMs, isQueued, ahead })) throw refusal;
+        joinQueue(tx, { accountId, id });
+        return { kind: "at-limit", limit, refusal };
       }
       await quota.admit(tx, accountId, account);
       const { profileId, locale, timezone, labels } = plan.request;
@@ -141,6 +154,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const chosen = { id, accountId, tier: tier.name, profileId, locale, timezone, labels, viewport, timeoutSeconds };
       const kept = { ...chosen, options, connectName, logs, workerId: placement.worker.id };
       const row = await insertSession(tx, { ...plan.browser, ...kept, madeBy: makerOf(caller.principal) });
+      if (isQueued) await leaveQueue(tx, id);
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {
         const use = { session_id: id, profile_id: profileId, account_id: accountId, version: String(profileVersion) };
@@ -153,19 +167,40 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     });
   }
 
+  /** Places the session. Waits in order at the account's limit, and then for a slot of a worker. */
   async function waitForPlace(order: LaunchOrder, id: string): Promise<Placed> {
-    const deadline = performance.now() + parts.queueMs;
-    for (;;) {
-      const attempt = await tryPlace(order, id);
-      if (typeof attempt === "object" && "row" in attempt) return attempt;
-      if (performance.now() >= deadline) {
-        throw typeof attempt === "object"
-          ? profileInUse(attempt.sessionId)
-          : noCapacity("no worker has a free slot: try again in a moment");
+    const { signal, principal } = order.caller;
+    const { accountId } = principal;
+    const began = clock.monotonic();
+    const until = began + (order.plan.request.waitForSlotMs ?? 0);
+    let isQueued = false;
+    let waitedMs = 0;
+    let deadline: number | undefined;
+    try {
+      for (;;) {
+        const attempt = await tryPlace(order, id, isQueued);
+        if (typeof attempt === "object" && "row" in attempt) return { ...attempt, waitedMs };
+        // The session does not exist yet, so it is not launched for a client that has left.
+        const goneAway = () => noCapacity("the client went away while it waited for a slot");
+        if (typeof attempt === "object" && attempt.kind === "at-limit") {
+          isQueued = true;
+          if (clock.monotonic() >= until) throw attempt.refusal;
+          if (signal.aborted) throw goneAway();
+          await slotQueue.wait({ accountId, id, limit: attempt.limit, until, signal });
+          waitedMs = clock.monotonic() - began;
+          continue;
+        }
+        deadline ??= clock.monotonic() + parts.queueMs;
+        if (clock.monotonic() >= deadline) {
+          throw typeof attempt === "object"
+            ? profileInUse(attempt.sessionId)
+            : noCapacity("no worker has a free slot: try again in a moment");
+        }
+        if (signal.aborted) throw goneAway();
+        if (attempt !== "raced") await nextMessage(bus, "capacity", times.poll, signal);
       }
-      // The session does not exist yet, so it is not launched for a client that has left.
-      if (order.caller.signal.aborted) throw noCapacity("the client went away while it waited for a slot");
-      if (attempt !== "raced") await nextMessage(bus, "capacity", times.poll, order.caller.signal);
+    } finally {
+      if (isQueued) await slotQueue.leave({ accountId, id });
     }
   }
 
@@ -294,7 +329,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       if ("elsewhere" in outcome)
         return giveUp(order, second, failure.slug === "driver-error" ? failure : outcome.elsewhere);
     }
-    sessionMetrics.launch.observe((performance.now() - began) / 1_000);
+    sessionMetrics.launch.observe((performance.now() - began - (first.waitedMs ?? 0)) / 1_000);
     return outcome;
   }
 
