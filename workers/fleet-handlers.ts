@@ -163,6 +163,7 @@ function makeHandlers(
       return create(EmptySchema);
     }),
     watch: onSession(fleetCommands.watch, (session, { caller }) => session.watch(caller)),
+    watchThumbnails: onSession(fleetCommands.watchThumbnails, ({ thumbnails }, { caller }) => thumbnails.read(caller)),
     putFile: async ({ signal: caller }, commands) => {
       const upload = await openUpload(commands);
       using use = sessions.find(upload.context).useFiles(upload.context, caller);

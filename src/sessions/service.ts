@@ -12,13 +12,14 @@ import { cutPage, readCursor } from "../platform/list-page.ts";
 import { type CdpParts, createCdpMethods } from "./cdp/cdp.ts";
 import { collectCapture } from "./commands/capture-file.ts";
 import { createDrive } from "./commands/drive.ts";
+import { createThumbnails, type ThumbnailParts } from "./commands/thumbnails.ts";
 import { type ConnectParts, createConnectMethods } from "./connect/connect-methods.ts";
 import { collectFetch } from "./fetch/fetch.ts";
 import { splitLabel } from "./launch/split-label.ts";
 import { toSessionMessage, toStoredStatus } from "./session-message.ts";
 import { listSessions } from "./store.ts";
 
-export type SessionServiceParts = CdpParts & ConnectParts;
+export type SessionServiceParts = CdpParts & ConnectParts & ThumbnailParts;
 
 const defaultPage = 20;
 
@@ -61,6 +62,7 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
     drive: createDrive(sessions),
     ...createCdpMethods(parts),
     ...createConnectMethods(parts),
+    watchThumbnails: createThumbnails(parts),
     watch: (call, { id, afterEventId }) =>
       sessions.follow({ caller: call, id, after: afterEventId, signal: call.signal }),
   };

@@ -38,7 +38,7 @@ const resources = storedNames(AccountResource);
 const write = ({ change, resource, id }: AccountNotice): string =>
   [resources.toStored(resource), changes.toStored(change), id].filter(Boolean).join(" ");
 
-/** Follows the account of a key. Returns the notices that have come, one text each. Awaits the first one. */
+/** Follows the account of a key. Awaits the first notice. Returns the text of each later one. */
 async function follow(bearer = key): Promise<string[]> {
   const client = createClient(AccountService, createConnectTransport({ baseUrl: gateway.url, httpVersion: "1.1" }));
   const over = new AbortController();

@@ -33,6 +33,7 @@ import {
   ObservationSchema,
   ReadResponseSchema,
   SessionStateSchema,
+  ThumbnailSchema,
   WaitResponseSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fleetCommands } from "../../src/platform/grpc/fleet-commands.ts";
@@ -202,6 +203,9 @@ export class FakeWorker {
       watch: async function* ({ signal }) {
         yield create(EventSchema, { type: "session.console" });
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      },
+      watchThumbnails: async function* (_call, { context }) {
+        yield create(ThumbnailSchema, { sessionId: context?.sessionId ?? "", contentType: "image/jpeg" });
       },
       async *proxyCdp(_call, requests) {
         yield create(CdpResponseSchema, {});

@@ -24,6 +24,7 @@ import {
   type ReadRequestSchema,
   type ReadResponse,
   type SessionState,
+  type Thumbnail,
   type WaitRequestSchema,
   type WaitResponse,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
@@ -291,6 +292,12 @@ export class DrivenSession {
   watch(signal: AbortSignal): AsyncGenerator<Event, void, undefined> {
     const command = toCommand(fleetCommands.watch, this.#context({}), {});
     return callServerStreaming(this.#client, WorkerService.method.watch, command, { metadata: this.#metadata, signal });
+  }
+
+  thumbnails(signal: AbortSignal): AsyncGenerator<Thumbnail, void, undefined> {
+    const { method } = fleetCommands.watchThumbnails;
+    const command = toCommand(fleetCommands.watchThumbnails, this.#context({}), {});
+    return callServerStreaming(this.#client, method, command, { metadata: this.#metadata, signal });
   }
 
   async destroy(): Promise<void> {

@@ -109,6 +109,9 @@ export interface CdpEvents {
     };
     readonly sessionId: number;
   };
+  /** The page painted, or its layers changed. Sent while the LayerTree domain is enabled. */
+  "LayerTree.layerPainted": object;
+  "LayerTree.layerTreeDidChange": object;
   /** The page starts a drag while drag interception is enabled. */
   "Input.dragIntercepted": { readonly data: DragData };
   "Inspector.targetCrashed": object;

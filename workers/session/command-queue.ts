@@ -36,6 +36,12 @@ export class CommandQueue {
     return this.#waiting.length;
   }
 
+  /** Whether a command other than a wait runs or is queued. */
+  get isBusy(): boolean {
+    const isActing = this.#running !== undefined && this.#running.kind !== "wait";
+    return isActing || this.#waiting.length > 0 || this.#captures > 0;
+  }
+
   /** Queues a command. Settles with the command's result. */
   run<Value>({ kind, whilePaused, dropped }: Turn, work: () => Promise<Value>): Promise<Value> {
     if (this.#closed) return Promise.reject(this.#closed);

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { CommandContext } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { type CommandContext, CommandContextSchema } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import {
   type CaptureRequest,
   type InteractRequest,
@@ -26,6 +26,7 @@ import { capture, type FinishedCapture } from "../driver/capture/capture.ts";
 import { RefRegistry } from "../driver/elements/ref-registry.ts";
 import { type ObserveScene, observe } from "../driver/observe/observe.ts";
 import { readPage } from "../driver/observe/read-page.ts";
+import { type ThumbnailPicture, takeCoveredThumbnail, takeThumbnail } from "../driver/observe/thumbnail.ts";
 import { inputOf } from "../input/page-input.ts";
 import { CommandProgress, type Progress } from "../pages/progress.ts";
 import type { SessionPage } from "../pages/session-page.ts";
@@ -47,6 +48,7 @@ const captureMs = 60_000;
 const observeMs = 5_000;
 const readMs = 10_000;
 const selectionMs = 2_000;
+const thumbnailMs = 2_000;
 
 export interface CommandRunnerOptions {
   readonly browser: SessionBrowser;
@@ -223,6 +225,17 @@ export class CommandRunner {
       );
       throw thrown;
     }
+  }
+
+  /** Takes a small picture of the active page. Returns undefined while a command acts on a page. */
+  async thumbnail(): Promise<ThumbnailPicture | undefined> {
+    const page = this.#browser.pages.shown;
+    if (!page || page.isCrashed || this.#queue.isBusy) return undefined;
+    using progress = new CommandProgress(thumbnailMs, [this.#ended]);
+    const scene = this.#sceneOf(page, progress, create(CommandContextSchema));
+    if (!scene.secrets.textMask()) return await takeThumbnail(scene);
+    // A capture must not show the covers.
+    return await this.#queue.capture(progress.signal, () => takeCoveredThumbnail(scene));
   }
 
   /** Returns the selected text for the control holder. */

@@ -34,6 +34,7 @@ import { CommandRunner } from "./command-runner.ts";
 import { endedFailure } from "./ended-reason.ts";
 import { IdleClock } from "./idle-clock.ts";
 import { describeSession } from "./session-state.ts";
+import { ThumbnailFeed } from "./thumbnail-feed.ts";
 
 /** Reason and detail of a session's end. */
 export interface SessionEnd {
@@ -69,6 +70,8 @@ export class Session {
   readonly commands: CommandRunner;
   /** Input of people. */
   readonly input: InputIntake;
+  /** Small pictures of the active page. */
+  readonly thumbnails: ThumbnailFeed;
   readonly #options: SessionOptions;
   readonly #browser: SessionBrowser;
   readonly #queue = new CommandQueue();
@@ -131,6 +134,11 @@ export class Session {
       ended: this.#ended.signal,
       showRemedy: options.showRemedy,
       variables: this.#variables,
+    });
+    this.thumbnails = new ThumbnailFeed({
+      id: this.id,
+      pages: this.#browser.pages,
+      take: () => this.commands.thumbnail(),
     });
     this.#browser.lost.then((detail) => this.#endByItself(SessionEndedReason.CRASHED, detail));
   }
@@ -308,6 +316,7 @@ export class Session {
     this.#browser.liveHub.close(waiting);
     this.#browser.feed.close();
     this.#browser.log.close();
+    this.thumbnails.close();
     this.#browser.challengeWatch.close();
   }
 

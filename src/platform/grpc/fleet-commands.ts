@@ -48,6 +48,7 @@ export const fleetCommands = {
   destroy: { method: method.destroy, request: EmptySchema },
   setTimeouts: { method: method.setTimeouts, request: TimeoutsRequestSchema },
   watch: { method: method.watch, request: EmptySchema },
+  watchThumbnails: { method: method.watchThumbnails, request: EmptySchema },
   setControl: { method: method.setControl, request: EmptySchema },
   sendInput: { method: method.sendInput, request: SendInputRequestSchema },
   readSelection: { method: method.readSelection, request: EmptySchema },

@@ -29,6 +29,7 @@ import {
   type ReadResponse,
   type SessionState,
   SessionStatus,
+  type Thumbnail,
   type WaitRequest,
   type WaitResponse,
 } from "../../gen/pilothouse/v1/session_pb.ts";
@@ -55,6 +56,8 @@ export interface SessionCommands {
   captureStream(caller: SessionCaller, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
   /** Returns the screenshot (JPEG) taken before a step; undefined if there is none. */
   stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
+  /** Follows the active page of a session by small pictures. */
+  thumbnails(caller: SessionCaller, id: string): AsyncIterable<Thumbnail>;
   /** Notifies the worker of the control holder. Resolves when no input of the previous holder can reach the page. */
   notifyControl(caller: SessionCaller, id: string): Promise<void>;
   /** Sends a person's input to the page, and returns how much was accepted. */
@@ -189,6 +192,7 @@ export function createSessionCommands(
     async stepPicture(caller, id, stepId) {
       return (await commands.run(caller, id, fleetCommands.getStepPicture, { stepId })).data;
     },
+    thumbnails: (caller, id) => commands.stream(caller, id, fleetCommands.watchThumbnails, {}, { isEndless: true }),
     async notifyControl(caller, id) {
       // The cached route may have the previous epoch.
       routes.forget(id);

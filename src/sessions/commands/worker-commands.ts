@@ -224,6 +224,10 @@ export function createWorkerCommands(routes: SessionRoutes, channels: Channels):
         {},
         { detail: "the worker did not answer in time: the session continues, try again", cause: error },
       );
+    if (isServiceError(error) && error.code === status.UNIMPLEMENTED && brokeOnTheWay(error)) {
+      const detail = "the session's worker runs an earlier release: create another session";
+      return fail("driver-not-integrated", {}, { detail, cause: error });
+    }
     if (brokeOnTheWay(error)) return awaitVerdict(caller, id, link);
     const failure = statusToFailure(error);
     if (failure.slug === "session-destroyed") {

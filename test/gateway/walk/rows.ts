@@ -99,6 +99,7 @@ export const rows: Readonly<Record<string, readonly Need[]>> = {
   "SessionService.GetConnectVersion": ["sessions:write"],
   "SessionService.ListConnectTargets": ["sessions:write"],
   "SessionService.Watch": ["sessions:read"],
+  "SessionService.WatchThumbnails": ["sessions:read"],
   "AgentSessionService.Create": ["agent_sessions:write"],
   "AgentSessionService.List": ["agent_sessions:read"],
   "AgentSessionService.Get": ["agent_sessions:read"],

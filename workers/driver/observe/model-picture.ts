@@ -7,9 +7,14 @@ import { takeGlance } from "../capture/screenshot.ts";
 import { callIfKnown, callPage, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
 import type { FramePlace } from "./page-snapshot.ts";
 
-/** Longest side in pixels and quality of the screenshot. Higher values cost more without showing a model more. */
-const longestSide = 1_280;
-const quality = 60;
+/** Longest side in pixels, and JPEG quality. */
+export interface PictureSize {
+  readonly longestSide: number;
+  readonly quality: number;
+}
+
+/** Higher values cost more without showing a model more. */
+const modelSize: PictureSize = { longestSide: 1_280, quality: 60 };
 
 /** Longest time for a frame to cover or uncover its fields, or to return or draw boxes. */
 const coverMs = 2_000;
@@ -24,7 +29,12 @@ export interface Marked {
  * Takes the screenshot for a model, with secret and password fields covered, and a numbered box around each element of
  * `marked`. Returns undefined if a frame did not confirm its covers.
  */
-export async function takeModelPicture(scene: Scene, marked?: Marked) {
+export function takeModelPicture(scene: Scene, marked?: Marked) {
+  return takeCoveredPicture(scene, modelSize, marked);
+}
+
+/** Takes a screenshot like `takeModelPicture`, of another size. */
+export async function takeCoveredPicture(scene: Scene, size: PictureSize, marked?: Marked) {
   const { tab } = scene.sessionPage;
   // Frames without our script contain none of our secrets, and their passwords are dots.
   const frames = [...tab.frames].map(({ id }) => (id === tab.mainFrameId ? mainFrame(scene) : childFrame(scene, id)));
@@ -38,8 +48,8 @@ export async function takeModelPicture(scene: Scene, marked?: Marked) {
   try {
     if (covered.includes(undefined)) return undefined;
     const boxes = marked ? await boxesIn(scene, frames, marked) : [];
-    const { parts, size } = await takeGlance(scene, longestSide, quality);
-    return { data: await draw(scene, Buffer.concat(parts), boxes), ...size };
+    const { parts, size: taken } = await takeGlance(scene, size.longestSide, size.quality);
+    return { data: await draw(scene, Buffer.concat(parts), boxes), ...taken };
   } finally {
     const left = covered.flatMap((each) => (each?.isCovered ? each.frame : []));
     await Promise.all(left.map(call("uncoverFields")));

@@ -1,0 +1,42 @@
+import type { Scene } from "../actions/scene.ts";
+import { takeGlance } from "../capture/screenshot.ts";
+import { type PictureSize, takeCoveredPicture } from "./model-picture.ts";
+
+const maxBytes = 12 * 1_024;
+
+/** Sizes to try. Most pages have 3 to 8 kB at the first one; only pages of noise need the others. */
+const sizes: readonly PictureSize[] = [
+  { longestSide: 320, quality: 50 },
+  { longestSide: 320, quality: 20 },
+  { longestSide: 160, quality: 20 },
+];
+
+export interface ThumbnailPicture {
+  readonly data: Buffer;
+  readonly width: number;
+  readonly height: number;
+}
+
+type TakePicture = (size: PictureSize) => Promise<Partial<ThumbnailPicture> | undefined>;
+
+/** Takes a JPEG of at most 320 pixels a side and 12 KiB of the viewport. */
+export function takeThumbnail(scene: Scene): Promise<ThumbnailPicture | undefined> {
+  return takeSmall(async ({ longestSide, quality }) => {
+    const { parts, size } = await takeGlance(scene, longestSide, quality);
+    return { data: Buffer.concat(parts), ...size };
+  });
+}
+
+/** Same as `takeThumbnail`, with secret and password fields covered. Returns undefined if a frame was not covered. */
+export function takeCoveredThumbnail(scene: Scene): Promise<ThumbnailPicture | undefined> {
+  return takeSmall((size) => takeCoveredPicture(scene, size));
+}
+
+async function takeSmall(take: TakePicture): Promise<ThumbnailPicture | undefined> {
+  for (const size of sizes) {
+    const { data, width = 0, height = 0 } = (await take(size)) ?? {};
+    if (!data) return undefined;
+    if (data.length <= maxBytes) return { data, width, height };
+  }
+  return undefined;
+}
