@@ -84,7 +84,7 @@ function placeBox(mark: string, { left, top, right, bottom }: Clip, { clip, orig
 /** Draws boxes on a picture. If the page does not answer, the picture stays as it is. */
 async function draw(scene: Scene, picture: Buffer, boxes: readonly MarkBox[]): Promise<Buffer> {
   if (boxes.length === 0) return picture;
-  const asked = callPage(scene, mainFrame(scene), "drawMarks", picture.toString("base64"), boxes, quality);
+  const asked = callPage(scene, mainFrame(scene), "drawMarks", picture.toString("base64"), boxes, modelSize.quality);
   const drawn = await within(asked, coverMs, undefined);
   return drawn === undefined ? picture : Buffer.from(drawn, "base64");
 }
