@@ -18,10 +18,16 @@ import {
   HeartbeatResponseSchema,
   Isolation,
   LaunchRequestSchema,
+  ProxyCdpRequestSchema,
   RegisterResponseSchema,
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
-import { CreateSessionRequestSchema, ProxySchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import {
+  CdpResponseSchema,
+  CreateSessionRequestSchema,
+  OnChallenge,
+  ProxySchema,
+} from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { tiers } from "../../src/limits/tiers.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
@@ -47,6 +53,7 @@ import { SessionBrowser } from "../../workers/pool/session-browser.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
 import { ProfileStore } from "../../workers/profiles/profile-store.ts";
 import { SessionProfile, type SessionProfileOptions } from "../../workers/profiles/session-profile.ts";
+import { Session } from "../../workers/session/session.ts";
 import { SessionTable, type SessionTableOptions } from "../../workers/session/session-table.ts";
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
 import { never, scriptPage, scriptSession } from "../support/scripted-page.ts";
@@ -106,6 +113,27 @@ async function startLink(answer: (timeoutMs: number) => Promise<void>): Promise<
   onTestFinished(() => void link.stop());
   await link.start();
   return link;
+}
+
+/** Creates a session that ends with its CDP clients. A client stays until its requests end. */
+function sessionOfClients(onEnded: () => void): Session {
+  const browser = new SessionBrowser(slot, hungBrowser(), plainDevice());
+  vi.spyOn(browser.cdpProxy, "proxyCdp").mockImplementation(async function* (requests) {
+    for await (const _ of requests);
+    yield create(CdpResponseSchema, { closed: "lost" });
+  });
+  const long = 3_600_000;
+  const options = { ...placement, id: "ses_1", browser, lifetimeMs: long, idleTimeoutMs: long, endsWithClients: true };
+  return new Session({ ...options, showRemedy: false, onChallenge: OnChallenge.REPORT, onEvent: never, onEnded });
+}
+
+/** Connects a CDP client. Its connection breaks when the promise settles. */
+async function connectClient(session: Session, breaks: Promise<unknown>): Promise<void> {
+  async function* requests() {
+    yield create(ProxyCdpRequestSchema, {});
+    await breaks;
+  }
+  for await (const _ of session.proxyCdp(requests(), signal));
 }
 
 async function makeDirectory(): Promise<string> {
@@ -179,6 +207,9 @@ const rows: Readonly<Record<string, Begin>> = {
     } as unknown as SessionProfileOptions);
     await profile.close(hungBrowser());
   },
+  "session/session.ts withoutClientsMs": (onOver) => {
+    void connectClient(sessionOfClients(onOver), Promise.resolve());
+  },
   "session/session-table.ts launchMs": () => {
     const take = ({ signal }: { signal: AbortSignal }) => once(signal, "abort");
     const runtimes = new Map([["headless-shell", 150]]);
@@ -190,6 +221,20 @@ const rows: Readonly<Record<string, Begin>> = {
 
 test.each(Object.entries(rows))("%s bounds the wait for a missing answer", async (place, begin) => {
   await expectToTake(`workers/${place}`, begin);
+});
+
+test("a session that ends with its clients continues while a client is connected", async () => {
+  const onEnded = vi.fn();
+  const session = sessionOfClients(onEnded);
+  const broken = Promise.withResolvers<void>();
+  const first = connectClient(session, broken.promise);
+  await vi.advanceTimersByTimeAsync(100_000);
+  broken.resolve();
+  await first;
+  await vi.advanceTimersByTimeAsync(20_000);
+  void connectClient(session, never());
+  await vi.advanceTimersByTimeAsync(100_000);
+  expect(onEnded).not.toHaveBeenCalled();
 });
 
 test("exits the process when its worker does not stop in time", async () => {

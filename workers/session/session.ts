@@ -207,14 +207,18 @@ export class Session {
     const session = { isHeld: () => this.#control.holder !== undefined, onCommand: () => this.#idleClock.touch() };
     const serve = (received: AsyncIterable<ProxyCdpRequest>) =>
       this.#browser.cdpProxy.proxyCdp(received, session, signal);
-    return this.#clientClock ? this.#serveUntilDone(this.#clientClock, requests, serve) : serve(requests);
+    return this.#clientClock ? this.#serveUntilDone(this.#clientClock, requests, serve, signal) : serve(requests);
   }
 
-  /** Serves a CDP client. If it was the last client and no longer needs the session, ends the session. */
+  /**
+   * Serves a CDP client. If it was the last client and no longer needs the session, ends the session. The client counts
+   * until it is disconnected, not until its settings are removed, since a page that hangs delays that.
+   */
   async *#serveUntilDone(
     clock: IdleClock,
     requests: AsyncIterable<ProxyCdpRequest>,
     serve: (received: AsyncIterable<ProxyCdpRequest>) => AsyncIterable<CdpResponse>,
+    signal: AbortSignal,
   ): AsyncGenerator<CdpResponse> {
     let isDone = false;
     async function* received(): AsyncGenerator<ProxyCdpRequest> {
@@ -223,15 +227,16 @@ export class Session {
         yield request;
       }
     }
-    const connection = clock.activity();
-    try {
-      for await (const response of serve(received())) {
-        isDone ||= response.closed === "browser_closed";
-        yield response;
-      }
-    } finally {
-      connection[Symbol.dispose]();
+    using connection = new DisposableStack();
+    connection.defer(() => {
       if (isDone && clock.isIdle) this.#endAfterClients("its last client closed the connection");
+    });
+    connection.use(clock.activity());
+    signal.addEventListener("abort", () => connection.dispose(), { once: true });
+    for await (const response of serve(received())) {
+      isDone ||= response.closed === "browser_closed";
+      yield response;
+      if (response.closed !== "") connection.dispose();
     }
   }
 
