@@ -7,6 +7,7 @@ import { WebSocket } from "ws";
 import { admin } from "../support/admin.ts";
 import { BareClient, borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { restClient } from "../support/rest.ts";
+import { connectOften } from "./connect-often.ts";
 
 let scene: LendScene;
 beforeAll(async () => {
@@ -125,21 +126,48 @@ test("a session with keep_alive continues after its last client", async () => {
   await scene.rest(`/v1/sessions/${id}`, undefined, { method: "DELETE" });
 });
 
-test("the handshake names the session, and a client on Free connects again right after closing", async () => {
+test("a client on Free connects again right after closing until the bucket of session creates is empty", async () => {
   const key = await addAccount("free");
   const rest = restClient({ url: scene.service.url, key });
-  for (let turn = 0; turn < 4; turn += 1) {
-    const socket = new WebSocket(base(), { headers: withKey(key) });
-    const [response] = await once(socket, "upgrade");
-    expect([response.headers["x-session-id"]]).toEqual(await running(rest));
-    socket.close();
-    await once(socket, "close");
+  for (let turn = 0; turn < 5; turn += 1) {
+    const client = await connect(base(), withKey(key));
+    if (turn === 0) {
+      expect(await running(rest)).toEqual([client.sessionId]);
+      expect((await refusal(base(), withKey(key))).type).toContain("/concurrency-limit");
+    }
+    client.socket.close();
+    await client.closed;
   }
+  const { detail, retry_after_seconds: seconds } = await refusal(base(), withKey(key));
+  expect(detail).toBe(`bucket sessions:create of tier free is empty; wait ${seconds} s`);
+  expect(seconds).toBeLessThanOrEqual(60);
   expect(await ended(rest)).toBe("destroyed");
-  const client = await connect(base(), withKey(key));
-  expect((await refusal(base(), withKey(key))).type).toMatch(/concurrency-limit|rate-limited/);
-  client.socket.close();
-  await ended(rest);
+});
+
+test("25 connections on Free leave nothing behind", async () => {
+  await connectOften(scene.service, 25);
+}, 180_000);
+
+test("a client that connects by name right after closing gets a new session", async () => {
+  const url = `${base()}?name=again`;
+  const sessions = new Set<string | undefined>();
+  for (let turn = 0; turn < 3; turn += 1) {
+    const client = await connect(url, withKey());
+    sessions.add(client.sessionId);
+    client.socket.close(1000);
+    await client.closed;
+  }
+  expect(sessions.size).toBe(3);
+  expect(await ended()).toBe("destroyed");
+});
+
+test("a session ends with its last client even if a page hangs", async () => {
+  const client = await connect(base(), withKey());
+  const page = await client.attach();
+  void client.send("Runtime.evaluate", { expression: "for (;;);" }, page).catch(() => undefined);
+  await client.send("Browser.getVersion");
+  client.socket.close(1000);
+  expect(await ended()).toBe("destroyed");
 });
 
 test("refuses other bearers in the address, faulty options, and other protocols, with what to do instead", async () => {
@@ -168,10 +196,9 @@ test("refuses other bearers in the address, faulty options, and other protocols,
   expect((await refusal(`${base()}?runtime=lynx`, withKey())).status).toBe(400);
 
   await expect(chromium.connect(`${base()}?token=${scene.service.key}`)).rejects.toThrow(/connectOverCDP/);
-  const webDriver = await fetch(`${scene.service.url}/connect/session`, { method: "POST", body: "{}" });
-  expect([webDriver.status, JSON.stringify(await webDriver.json())]).toEqual([
-    400,
-    expect.stringContaining("connectOverCDP"),
-  ]);
+  for (const path of ["session", "key/session", "key/wd/hub/session", "json", "key/json?a=b"]) {
+    const response = await fetch(`${scene.service.url}/connect/${path}`, { method: "POST", body: "{}" });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining("connectOverCDP(url)")]);
+  }
   expect(await running()).toEqual([]);
 });

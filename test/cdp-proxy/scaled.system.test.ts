@@ -29,8 +29,12 @@ async function open() {
   return { session, path: new URL(made.body.url).pathname };
 }
 
-async function connect({ url }: DeployedGateway, path: string): Promise<BareClient> {
-  const client = await BareClient.connect(`${url.replace("http", "ws")}${path}`);
+async function connect(
+  { url }: Pick<DeployedGateway, "url">,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<BareClient> {
+  const client = await BareClient.connect(`${url.replace("http", "ws")}${path}`, headers);
   onTestFinished(() => client[Symbol.dispose]());
   return client;
 }
@@ -83,3 +87,41 @@ test("a killed gateway disconnects only its own clients, which can reconnect to 
   for (const gateway of [one, other]) await expect(connect(gateway, path)).rejects.toThrow("401");
   expect((await other.rest(session, undefined, { method: "DELETE" })).status).toBe(204);
 }, 90_000);
+
+function connectByName({ url }: DeployedGateway, name: string): Promise<BareClient> {
+  return connect({ url }, `/connect?name=${name}`, { authorization: `Bearer ${deployment.key}` });
+}
+
+test.each([
+  ["breaks its connection", ({ socket }: BareClient) => socket.terminate(), 1006],
+  ["loses its gateway to SIGKILL", () => other.kill(), 1006],
+  ["loses its gateway to SIGTERM", () => other.stop(), 1012],
+])(
+  "a client that %s connects to its session again by name through another gateway",
+  async (what, lose, code) => {
+    const name = what.replaceAll(" ", "-");
+    const first = await connectByName(other, name);
+    const id = first.sessionId;
+    await first.send("Runtime.evaluate", { expression: "document.title = 'left'" }, await first.attach());
+    await lose(first);
+    expect((await first.closed).code).toBe(code);
+    const second = await connectByName(one, name);
+    expect(second.sessionId).toBe(id);
+    const { result } = await second.send("Target.getTargets");
+    expect(result.targetInfos).toContainEqual(expect.objectContaining({ type: "page", title: "left" }));
+    if (!(await other.isReady())) await other.start();
+    const third = await connectByName(other, name);
+    expect(third.sessionId).toBe(id);
+    // The session ends with its last client, on whichever gateway.
+    second.socket.close(1000);
+    await second.closed;
+    expect((await third.send("Browser.getVersion")).error).toBeUndefined();
+    third.socket.close(1000);
+    const endOf = async () => {
+      const { body } = await one.rest("/v1/sessions?limit=1");
+      return [body.data[0].id, body.data[0].ended_reason];
+    };
+    await expect.poll(endOf).toEqual([id, "destroyed"]);
+  },
+  180_000,
+);

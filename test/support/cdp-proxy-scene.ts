@@ -74,6 +74,8 @@ export class BareClient implements Disposable {
   readonly socket: WebSocket;
   /** All received messages, in order. */
   readonly received: CdpMessage[] = [];
+  /** Session that the handshake named; undefined if it named none. */
+  sessionId: string | undefined;
   /** Close code and reason of the connection. */
   readonly closed: Promise<{ code: number; reason: string }>;
   #lastId = 0;
@@ -87,11 +89,18 @@ export class BareClient implements Disposable {
     });
   }
 
-  /** Connects. Rejects with the HTTP status of a refusal. */
+  /** Connects. Rejects with the HTTP status and the problem of a refusal. */
   static async connect(url: string, headers: Record<string, string> = {}): Promise<BareClient> {
     const socket = new WebSocket(url, { headers, maxPayload: 200 * 2 ** 20 });
     const client = new BareClient(socket);
-    await once(socket, "open");
+    const refused = once(socket, "unexpected-response").then(async ([, response]) => {
+      const problem = Buffer.concat(await response.toArray()).toString();
+      socket.terminate();
+      throw new Error(`the connection was refused: ${response.statusCode} ${problem}`);
+    });
+    const opened = Promise.all([once(socket, "upgrade"), once(socket, "open")]);
+    const [[{ headers: answered }]] = await Promise.race([opened, refused]);
+    client.sessionId = answered["x-session-id"];
     return client;
   }
 

@@ -7,33 +7,28 @@ import {
   type ConnectRequest,
   type SessionService,
 } from "../../gen/pilothouse/v1/session_pb.ts";
-import { makeAttempt } from "../../jobs/idempotency/request-attempt.ts";
-import type { AuditLog, Call } from "../../kernel/call.ts";
+import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation, StreamRelay } from "../../kernel/registry.ts";
 import { type Bus, nextMessage } from "../../platform/bus.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
-import type { Ids } from "../../platform/ids.ts";
-import type { Database } from "../../platform/postgres/database.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
-import { callerOf, type SessionMaker } from "../commands/session-caller.ts";
+import { callerOf } from "../commands/session-caller.ts";
+import { makerOf, type SessionMakerParts } from "../launch/session-maker.ts";
 import type { Sessions } from "../sessions.ts";
 import { assertOptions, hashOptions, toCreateRequest, writeQuery } from "./connect-options.ts";
 import { insertTicket, ticketOpensFor, ticketText, useTicket } from "./tickets.ts";
 
 /**
  * Milliseconds. `slot`: to wait at the concurrency limit, by default. A client that connects right after closing its
- * connection would otherwise meet its own session, whose end its worker reports within 120 ms. `name`: for another
- * client that creates the session of the name. `poll`: between attempts.
+ * connection would otherwise meet its own session, whose end is reported later. `name`: for another client that creates
+ * the session of the name. `poll`: between attempts.
  */
-const times = { slot: 2_000, name: 2_000, poll: 100 };
+const times = { slot: 10_000, name: 2_000, poll: 100 };
 
-export interface ConnectParts {
-  readonly db: Database;
+export interface ConnectParts extends SessionMakerParts {
   readonly bus: Bus;
   readonly clock: Clock;
-  readonly ids: Ids;
-  readonly audit: AuditLog;
   readonly sessions: Sessions;
   readonly config: { readonly publicUrl: string };
 }
@@ -93,53 +88,80 @@ export function createConnectMethods(parts: ConnectParts): ConnectMethods {
           {},
           { detail: "the ticket was used, or is for other options: get /json/version again" },
         );
-      const id = await findOrLaunch(parts, call, options);
-      call.setHeader("x-session-id", id);
-      return { relay: (messages) => sessions.proxyCdp(callerOf(call), id, messages) };
+      const found = await findOrLaunch(parts, call, options);
+      call.setHeader("x-session-id", found.id);
+      return { relay: (messages) => relay(sessions, call, found, messages) };
     },
   };
 }
 
+/** The session of a connection. `isOwn`: whether only this client knows the session, which was launched for it. */
+interface FoundSession {
+  readonly id: string;
+  readonly isOwn: boolean;
+}
+
 /** Returns the session that the options select, or launches it. */
-async function findOrLaunch(parts: ConnectParts, call: Call, options: ConnectOptions): Promise<string> {
-  const { sessions, bus } = parts;
+async function findOrLaunch(parts: ConnectParts, call: Call, options: ConnectOptions): Promise<FoundSession> {
+  const { sessions } = parts;
   const { sessionId, name } = options;
   if (sessionId !== undefined) {
     await sessions.assertRunning(call, sessionId);
-    return sessionId;
+    return { id: sessionId, isOwn: false };
   }
-  const deadline = performance.now() + times.name;
+  const deadline = clock.monotonic() + times.name;
   for (;;) {
-    const named = name === undefined ? undefined : await sessions.findNamed(call, name);
-    if (named !== undefined) return named;
+    const named = name === undefined ? undefined : await findNamed(sessions, call, name);
+    if (named !== undefined) return { id: named, isOwn: false };
     try {
-      return await launch(parts, call, options);
+      return { id: await launch(parts, call, options), isOwn: name === undefined };
     } catch (thrown) {
       const mayPass = asFailure(thrown).slug === "conflict" && name !== undefined;
-      if (!mayPass || performance.now() >= deadline || call.signal.aborted) throw thrown;
+      if (!mayPass || clock.monotonic() >= deadline || call.signal.aborted) throw thrown;
       await nextMessage(bus, "session-ended", times.poll, call.signal);
     }
   }
 }
 
-async function launch(
-  { db, ids, audit, sessions }: ConnectParts,
-  call: Call,
-  options: ConnectOptions,
-): Promise<string> {
-  const caller = callerOf(call);
-  const maker: SessionMaker = {
-    ...caller,
-    ...makeAttempt(db, { ids, resumes: false }),
-    charge: () => call.charge(),
-    audit: (tx, entry) => void audit.append(tx, { ...entry, action: "session.create", call }),
-  };
+/** Returns the session of a name. Asks its worker, which reports the end of a session up to 120 ms later. */
+async function findNamed(sessions: Sessions, call: Call, name: string): Promise<string | undefined> {
+  const id = await sessions.findNamed(call, name);
+  if (id === undefined) return undefined;
+  try {
+    await sessions.getState(callerOf(call), { id });
+    return id;
+  } catch (thrown) {
+    if (asFailure(thrown).slug === "session-destroyed") return undefined;
+    throw thrown;
+  }
+}
+
+async function launch(parts: ConnectParts, call: Call, options: ConnectOptions): Promise<string> {
+  const { sessions } = parts;
   const connection = { name: options.name, endsWithClients: !options.keepAlive };
   const { waitForSlotMs = times.slot } = options;
-  const { id } = await sessions.launch(maker, toCreateRequest({ ...options, waitForSlotMs }), connection);
+  const { id } = await sessions.launch(makerOf(parts, call), toCreateRequest({ ...options, waitForSlotMs }), connection);
   if (!call.signal.aborted) return id;
-  await sessions.end(caller, id, { reason: "destroyed" });
+  await sessions.end(callerOf(call), id, { reason: "destroyed" });
   throw fail("session-timeout", {}, { detail: "the client went away while its session was launched" });
+}
+
+/** Relays the client's messages. If the client leaves before its connection is confirmed, ends its own session. */
+async function* relay(
+  sessions: Sessions,
+  call: Call,
+  { id, isOwn }: FoundSession,
+  messages: AsyncIterable<ConnectRequest>,
+): AsyncGenerator<CdpResponse> {
+  let isConfirmed = false;
+  try {
+    for await (const response of sessions.proxyCdp(callerOf(call), id, messages)) {
+      yield response;
+      isConfirmed = true;
+    }
+  } finally {
+    if (isOwn && !isConfirmed) await sessions.end(callerOf(call), id, { reason: "destroyed" }).catch(() => undefined);
+  }
 }
 
 function jsonBody(json: object): HttpBody {

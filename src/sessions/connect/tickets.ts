@@ -45,12 +45,12 @@ export async function useTicket(db: Queryable, id: string, optionsHash: Buffer):
   return used !== undefined;
 }
 
-/** Deletes tickets whose connections have ended: no session runs longer than a day. */
+/** Deletes expired unused tickets, and used ones whose connections have ended: no session runs longer than a day. */
 export async function sweepTickets(db: Database): Promise<void> {
-  await db.sql
-    .deleteFrom("connect_tickets")
-    .where("created_at", "<", sql<Date>`app_now() - interval '25 hours'`)
-    .execute();
+  await sql`
+    delete from connect_tickets
+    where created_at < app_now() - interval '25 hours'
+      or (used_at is null and created_at < app_now() - interval '10 minutes')`.execute(db.sql);
 }
 
 /** Creates the bearer kind of tickets. A ticket has the rights of its key, for connecting only, and ends with its key. */
