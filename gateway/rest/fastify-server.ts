@@ -70,6 +70,12 @@ export function createRestServer(
 const wantsPage = ({ method, headers }: FastifyRequest): boolean =>
   (method === "GET" || method === "HEAD") && headers.accept?.includes("text/html") === true;
 
+/** First requests of protocols that clients expect below `/connect`. */
+const unservedProtocols = [
+  ["WebDriver", /^\/connect\/([^/?]+\/)?(wd\/hub\/)?session\b/],
+  ["Playwright's own protocol", /^\/connect\/([^/?]+\/)?json\/?(\?|$)/],
+] as const;
+
 /** Refuses a request with an unknown path, or with a verb that the path does not support. */
 async function refuseUnknown(
   { raw, url, method }: FastifyRequest,
@@ -80,10 +86,11 @@ async function refuseUnknown(
   const { state, whose } = await transport.dispatcher.drawForNoMethod(peerOf(raw, transport));
   reply.headers(rateLimitHeaders(state));
   refuseEmpty(state, whose);
-  if (/^\/connect\/([^/]+\/)?(wd\/hub\/)?session\b/.test(url)) {
-    const path = "is of WebDriver, which is not served: connect by CDP, such as chromium.connectOverCDP(url)";
-    throw failFields("bad-request", { path });
-  }
+  for (const [protocol, pattern] of unservedProtocols)
+    if (pattern.test(url))
+      throw failFields("bad-request", {
+        path: `is of ${protocol}, which is not served: write chromium.connectOverCDP(url), or use another CDP client`,
+      });
   const allowed = allowedVerbs(routes, url);
   if (allowed.length === 0)
     throw fail("not-found", {}, { detail: "no endpoint has this path: /docs lists all endpoints" });

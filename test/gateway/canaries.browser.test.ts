@@ -175,20 +175,41 @@ async function useConnect(bearer: string): Promise<void> {
   const [option, wrong, password] = [canary("option"), canary("wrong-key"), canary("connect-proxy")];
   for (const [what, value] of Object.entries({ option, wrong, password })) secrets.add(`${what} in an address`, value);
   const proxied = `proxy=http://ada:${password}@127.0.0.1:1`;
-  const visit = async (path: string): Promise<string> => {
-    const response = await fetch(service.url + path);
+  const visit = async (path: string, init?: RequestInit): Promise<string> => {
+    const response = await fetch(service.url + path, init);
     const text = await response.text();
     if (!response.ok) problems.push(text);
     return text;
   };
-  const ticket = new URL(JSON.parse(await visit(`/connect/${bearer}/json/version?${proxied}`)).webSocketDebuggerUrl);
+  const address = (path: string) => `${service.url.replace("http", "ws")}${path}`;
+  const refuse = async (path: string, headers: Record<string, string> = {}): Promise<void> => {
+    const problem = await BareClient.connect(address(path), headers).then(() => "", String);
+    expect(problem).toMatch(/ 4\d\d /);
+    problems.push(problem);
+  };
+  const version = await visit(`/connect/${bearer}/json/version?${proxied}`);
+  const ticket = new URL(JSON.parse(version).webSocketDebuggerUrl);
   secrets.add("a ticket", ticket.pathname.split("/").at(-1) ?? "");
-  const base = `${service.url.replace("http", "ws")}/connect`;
-  await (await BareClient.connect(`${base}/${bearer}`)).send("Browser.close").catch(() => undefined);
-  const refused = [ticket.pathname + ticket.search, `/connect?token=${wrong}`, `/connect?token=${bearer}&a=${option}`];
-  for (const path of refused) await expect(BareClient.connect(service.url + path)).rejects.toThrow(/40\d|422/);
-  for (const path of [`/connect/${bearer}/json/version?a=${option}`, `/connect/${bearer}/session`, `/connect/${wrong}`])
-    await visit(path);
+  await visit(`/connect/json/version?token=${bearer}&name=crawler`);
+  await visit(`/connect/${bearer}/json/list`);
+  const client = await BareClient.connect(address(`/connect/${bearer}?name=crawler`));
+  await refuse(`/connect/${bearer}?name=crawler`, { origin: "https://elsewhere.example" });
+  await client.send("Browser.close").catch(() => undefined);
+  for (const at of [`/connect/${bearer}?`, `/connect?token=${bearer}&`, "/connect?"]) await refuse(`${at}a=${option}`);
+  for (const at of [`/connect/${wrong}`, `/connect?token=${wrong}`, ticket.pathname + ticket.search]) await refuse(at);
+  await refuse(`/connect/${bearer}`, { "x-playwright-browser": "chromium" });
+  const faults = [
+    "",
+    "/session",
+    "/json",
+    "/json/version/x",
+    "/json/version?a=%zz",
+    `/json/version?a=${option}`,
+    "%zz",
+  ];
+  for (const fault of faults) await visit(`/connect/${bearer}${fault}`);
+  for (const method of ["POST", "DELETE"]) await visit(`/connect/${bearer}/json/version`, { method });
+  await visit(`/connect/${bearer}/json/version`, { headers: { "x-long": "a".repeat(20_000) } });
 }
 
 /** Lets an agent type, with a stored LLM key, with one from a header, and with an invalid one. */
