@@ -17,7 +17,7 @@ import { noSession, sessionGone } from "./ended-session.ts";
 import { createFetch, type FetchPage, type FetchParts } from "./fetch/fetch.ts";
 import { type ConnectionPlan, createSessionLaunch, type SessionLaunchParts } from "./launch/session-launch.ts";
 import { planSession } from "./launch/session-plan.ts";
-import { createSlotQueue, type SlotQueueParts } from "./launch/slot-queue.ts";
+import { createSlotQueue } from "./launch/slot-queue.ts";
 import { createLogCommands, type LogCommands } from "./logs/log-commands.ts";
 import { type EndCause, endSession } from "./session-end.ts";
 import { createSessionEvents, type SessionEvents } from "./session-events.ts";

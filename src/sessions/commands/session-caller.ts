@@ -35,7 +35,7 @@ interface KeyHolder {
 }
 
 /** Returns the user of a caller, or its key if the key has no user; undefined for internal callers. */
-export function makerOf({ userId, keyId }: SessionCaller["principal"]): string | undefined {
+export function makerIdOf({ userId, keyId }: SessionCaller["principal"]): string | undefined {
   return userId ?? keyId;
 }
 

@@ -103,7 +103,7 @@ interface FoundSession {
 
 /** Returns the session that the options select, or launches it. */
 async function findOrLaunch(parts: ConnectParts, call: Call, options: ConnectOptions): Promise<FoundSession> {
-  const { sessions } = parts;
+  const { sessions, bus, clock } = parts;
   const { sessionId, name } = options;
   if (sessionId !== undefined) {
     await sessions.assertRunning(call, sessionId);
@@ -140,7 +140,11 @@ async function launch(parts: ConnectParts, call: Call, options: ConnectOptions):
   const { sessions } = parts;
   const connection = { name: options.name, endsWithClients: !options.keepAlive };
   const { waitForSlotMs = times.slot } = options;
-  const { id } = await sessions.launch(makerOf(parts, call), toCreateRequest({ ...options, waitForSlotMs }), connection);
+  const { id } = await sessions.launch(
+    makerOf(parts, call),
+    toCreateRequest({ ...options, waitForSlotMs }),
+    connection,
+  );
   if (!call.signal.aborted) return id;
   await sessions.end(callerOf(call), id, { reason: "destroyed" });
   throw fail("session-timeout", {}, { detail: "the client went away while its session was launched" });

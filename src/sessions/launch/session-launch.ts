@@ -17,7 +17,7 @@ import { type ProfileReservation, profileInUse, reserveProfile } from "../../pro
 import type { Profiles } from "../../profiles/profiles.ts";
 import { findUsedVersion } from "../../profiles/use-store.ts";
 import type { Tally } from "../../status/tally.ts";
-import { makerOf, type SessionMaker } from "../commands/session-caller.ts";
+import { makerIdOf, type SessionMaker } from "../commands/session-caller.ts";
 import { brokeOnTheWay, commandContext } from "../commands/worker-commands.ts";
 import { sessionGone } from "../ended-session.ts";
 import { endSession, type SessionEndParts } from "../session-end.ts";
@@ -153,7 +153,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       const logs = toStoredLogLevel(plan.request.logs) ?? account.session_logs;
       const chosen = { id, accountId, tier: tier.name, profileId, locale, timezone, labels, viewport, timeoutSeconds };
       const kept = { ...chosen, options, connectName, logs, workerId: placement.worker.id };
-      const row = await insertSession(tx, { ...plan.browser, ...kept, madeBy: makerOf(caller.principal) });
+      const row = await insertSession(tx, { ...plan.browser, ...kept, madeBy: makerIdOf(caller.principal) });
       if (isQueued) await leaveQueue(tx, id);
       const profileVersion = profile?.version ?? 0n;
       if (profileId !== undefined) {

@@ -13,7 +13,7 @@ import { idPattern } from "../../platform/ids.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
-import { makerOf } from "../commands/session-caller.ts";
+import { makerIdOf } from "../commands/session-caller.ts";
 import { noSession, sessionGone } from "../ended-session.ts";
 import { isEnded } from "../session-states.ts";
 import type { Sessions } from "../sessions.ts";
@@ -64,7 +64,7 @@ export function createSessionLogService(parts: SessionLogParts): ServiceImplemen
 
   /** Records that a person reads the log of a session that another person created. */
   async function noteReader(call: Call, { id, made_by: maker, logs }: SessionRow): Promise<void> {
-    if (logs === null || logs === "off" || maker === makerOf(call.principal)) return;
+    if (logs === null || logs === "off" || maker === makerIdOf(call.principal)) return;
     await db.transaction(async (tx) => {
       audit.append(tx, { call, action: "session.read_log", subject: id });
     });
