@@ -13,7 +13,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
-node tools/sdk-document.ts "$work/document.json"
+node tools/sdk-document.ts typescript "$work/document.json"
 sdk/typescript/node_modules/.bin/openapi-typescript "$work/document.json" --default-non-nullable=false --empty-objects-unknown \
   --root-types --root-types-no-schema-prefix --output "$work/schema.ts" >"$work/log" 2>&1 ||
   { cat "$work/log" && exit 1; }

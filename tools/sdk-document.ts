@@ -1,11 +1,12 @@
-// Writes the part of the OpenAPI document from which the types of sdk/typescript are generated: schemas that its API
-// reaches, the problems, and a union of all events. Argument: path of the file to write.
+// Writes the part of the OpenAPI document from which the types of an SDK are generated: schemas that its API reaches, the
+// problems, and a union of all events. Arguments: `typescript` or `python`, and the path of the file to write.
 import { writeFileSync } from "node:fs";
 import type { JsonSchema, OpenApiDocument, PathItem } from "../gateway/openapi/model.ts";
 import { builtServices, describeServices } from "./described-services.ts";
+import { describeForPython } from "./sdk/python-schemas.ts";
 
-/** Paths whose requests and responses the SDK has methods for. */
-const covered = /^\/v1\/(?:sessions|agent-sessions)(?:$|\/)/;
+/** Paths whose requests and responses the SDKs have methods for. */
+const covered = /^\/v1\/(?:sessions|agent-sessions|fetch)(?:$|\/)/;
 
 const reference = /"#\/components\/schemas\/([^"]+)"/g;
 
@@ -36,15 +37,16 @@ function reach(part: unknown, schemas: Readonly<Record<string, JsonSchema>>, nam
 }
 
 /** Returns a document without operations. They would make most of the package, and the SDK writes their paths itself. */
-function reduce({ openapi, info, paths, components, ...document }: OpenApiDocument): object {
+function reduce({ openapi, info, paths, components, ...document }: OpenApiDocument, isPython: boolean): object {
   const events = { ...document.webhooks, ...document["x-stream-events"] };
   const union: JsonSchema = { oneOf: Object.entries(events).map(([type, item]) => eventSchema(type, item)) };
   const operations = Object.entries(paths).filter(([path]) => covered.test(path));
   const problems = Object.keys(components.schemas).filter((name) => name.startsWith("Problem"));
   const names = reach([operations, union, problems.map((name) => `#/components/schemas/${name}`)], components.schemas);
-  const schemas = Object.entries(components.schemas).filter(([name]) => names.has(name));
-  return { openapi, info, paths: {}, components: { schemas: { ...Object.fromEntries(schemas), ServiceEvent: union } } };
+  const reached = Object.entries(components.schemas).filter(([name]) => names.has(name));
+  const schemas = { ...Object.fromEntries(reached), ServiceEvent: union };
+  return { openapi, info, paths: {}, components: { schemas: isPython ? describeForPython(schemas) : schemas } };
 }
 
-const [, , path = ""] = process.argv;
-writeFileSync(path, JSON.stringify(reduce(describeServices(builtServices))));
+const [, , language, path = ""] = process.argv;
+writeFileSync(path, JSON.stringify(reduce(describeServices(builtServices), language === "python")));

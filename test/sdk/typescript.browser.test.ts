@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Pilothouse } from "../../sdk/typescript/src/index.ts";
+import { Pilothouse, PilothouseConnectionError, PilothouseTimeoutError } from "../../sdk/typescript/src/index.ts";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 
 let scene: LendScene;
@@ -65,4 +65,50 @@ test("moves files, links a viewer and connects Playwright", async () => {
   await browser.contexts()[0]?.pages()[0]?.goto(scene.site.url("/plain.html"));
   await browser.close();
   expect((await session.state()).url).toBe(scene.site.url("/plain.html"));
+});
+
+test("drives a session over one WebSocket, in the order of the calls", async () => {
+  await using session = await client.sessions.create();
+  const drive = await session.drive();
+  const done: string[] = [];
+  const pageUrl = scene.site.url("/form.html");
+  const [page, , picture] = await Promise.all([
+    drive.goto(pageUrl).finally(() => done.push("goto")),
+    drive.fill("#name", "Eve").finally(() => done.push("fill")),
+    drive.screenshot({ full_page: true }).finally(() => done.push("screenshot")),
+  ]);
+  expect(page).toMatchObject({ http_status: 200, title: "Form" });
+  expect(Buffer.from(picture).subarray(1, 4).toString()).toBe("PNG");
+  expect(done).toEqual(["goto", "fill", "screenshot"]);
+  expect((await drive.observe()).snapshot).toContain('"Eve"');
+  await expect(drive.tap("#none", { timeout_ms: 100 })).rejects.toMatchObject({ slug: "session-timeout", status: 504 });
+  const reason = new Error("no longer needed");
+  await expect(drive.state({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  await expect(drive.wait("#none", { timeout_ms: 5_000 }, { timeoutMs: 50 })).rejects.toBeInstanceOf(
+    PilothouseTimeoutError,
+  );
+  const last = drive.state();
+  await drive.close();
+  expect((await last).url).toBe(pageUrl);
+  await expect(drive.state()).rejects.toBeInstanceOf(PilothouseConnectionError);
+  await session.end();
+  const late = await session.drive();
+  await expect(late.state()).rejects.toMatchObject({ slug: "session-destroyed" });
+});
+
+test("fetches a page in each format", async () => {
+  const page = await client.fetch(scene.site.url("/form.html"), {
+    formats: ["markdown", "links", "screenshot", "pdf"],
+  });
+  expect(page).toMatchObject({ http_status: 200, title: "Form", markdown: expect.any(String) });
+  expect(
+    Buffer.from(page.screenshot ?? [])
+      .subarray(1, 4)
+      .toString(),
+  ).toBe("PNG");
+  expect(
+    Buffer.from(page.pdf ?? [])
+      .subarray(0, 4)
+      .toString(),
+  ).toBe("%PDF");
 });

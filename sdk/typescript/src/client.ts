@@ -1,6 +1,19 @@
 import { Agents } from "./agents.ts";
+import { decodeBytes } from "./base64.ts";
+import { type EventOptions, openEvents } from "./event-stream.ts";
+import type { FetchRequest, FetchResult, ServiceEvent } from "./gen/schema.ts";
+import { paginate } from "./pagination.ts";
 import { Sessions } from "./sessions.ts";
-import { type CallOptions, type ClientOptions, type RequestContent, Transport } from "./transport.ts";
+import { type CallOptions, type ClientOptions, type Query, type RequestContent, Transport } from "./transport.ts";
+
+/** Fetched page, with its screenshot and PDF as bytes. */
+export interface FetchedPage extends Omit<FetchResult, "screenshot" | "pdf"> {
+  readonly screenshot?: Uint8Array<ArrayBuffer>;
+  readonly pdf?: Uint8Array<ArrayBuffer>;
+}
+
+/** The account's stream has no end. */
+const lastEvents: ReadonlySet<string> = new Set();
 
 /** Client of a Pilothouse service. Needs no end, as it holds no connection. */
 export class Pilothouse {
@@ -12,6 +25,33 @@ export class Pilothouse {
     this.#transport = new Transport(options);
     this.sessions = new Sessions(this.#transport);
     this.agents = new Agents(this.#transport);
+  }
+
+  /**
+   * Loads a URL in a browser of its own, and returns the page in each of `formats`, by default as Markdown. Never retried,
+   * because a retry would use a second browser.
+   */
+  async fetch(url: string, request: Omit<FetchRequest, "url"> = {}, options?: CallOptions): Promise<FetchedPage> {
+    const body = { url, ...request };
+    const { screenshot, pdf, ...page } = await this.request<FetchResult>("POST", "/v1/fetch", { body }, options);
+    return {
+      ...page,
+      ...(screenshot !== undefined && { screenshot: decodeBytes(screenshot) }),
+      ...(pdf !== undefined && { pdf: decodeBytes(pdf) }),
+    };
+  }
+
+  /**
+   * Iterates over the events of the account that webhooks can receive, from now on or after an event. Reconnects after the
+   * last received event if the connection breaks.
+   */
+  async *events(options?: EventOptions): AsyncGenerator<ServiceEvent, void> {
+    yield* await openEvents({ transport: this.#transport, path: "/v1/events/stream", last: lastEvents }, options);
+  }
+
+  /** Iterates over all items of any list, such as `client.list("/v1/profiles")`. Requests pages as they are needed. */
+  list<Item = unknown>(path: `/v1/${string}`, query: Query = {}, options?: CallOptions): AsyncGenerator<Item, void> {
+    return paginate(this.#transport, path, query, options);
   }
 
   /**

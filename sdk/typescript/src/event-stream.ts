@@ -7,6 +7,8 @@ import type { CallOptions, Transport } from "./transport.ts";
 export interface EventOptions extends Pick<CallOptions, "signal"> {
   /** Starts after this event. Default: from now on. */
   readonly afterEventId?: string;
+  /** Milliseconds without data after which a connection is replaced. Default: 45,000, as the service is silent for 15,000. */
+  readonly silenceMs?: number;
 }
 
 /** Stream to open. */
@@ -18,7 +20,7 @@ interface StreamSource {
 }
 
 /** The service sends a comment after 15 s without events. A connection silent for longer is broken. */
-const silenceMs = 45_000;
+const defaultSilenceMs = 45_000;
 /** Connections in a row that bring no event until the stream fails. */
 const maxFruitless = 8;
 /** Longest line of a stream: the service sends none longer than 1 MiB. */
@@ -32,17 +34,14 @@ export async function openEvents(
   source: StreamSource,
   options: EventOptions = {},
 ): Promise<AsyncGenerator<ServiceEvent>> {
-  const connection = await connect(source, options.afterEventId, options.signal);
+  const connection = await connect(source, options.afterEventId, options);
   return follow(source, options, connection);
 }
 
-async function* follow(
-  source: StreamSource,
-  { signal, afterEventId }: EventOptions,
-  first: Connection,
-): AsyncGenerator<ServiceEvent> {
+async function* follow(source: StreamSource, options: EventOptions, first: Connection): AsyncGenerator<ServiceEvent> {
+  const { signal } = options;
   let connection = first;
-  let lastId = afterEventId;
+  let lastId = options.afterEventId;
   let fruitless = 0;
   for (;;) {
     try {
@@ -63,7 +62,7 @@ async function* follow(
     if (++fruitless > maxFruitless) throw new PilothouseConnectionError(`the stream broke ${fruitless} times in a row`);
     await delay(retryDelay(new PilothouseConnectionError(), fruitless - 1) ?? 0, signal);
     try {
-      connection = await connect(source, lastId, signal);
+      connection = await connect(source, lastId, options);
     } catch (error) {
       // The session ended, and its terminal event was received or preceded the stream.
       if (error instanceof PilothouseError && error.slug === "session-destroyed") return;
@@ -80,21 +79,25 @@ interface Connection {
 async function connect(
   { transport, path }: StreamSource,
   lastId: string | undefined,
-  signal: AbortSignal | undefined,
+  { signal, silenceMs = defaultSilenceMs }: EventOptions,
 ): Promise<Connection> {
   const controller = new AbortController();
   const both = signal ? AbortSignal.any([controller.signal, signal]) : controller.signal;
   const headers = { accept: "text/event-stream", ...(lastId !== undefined && { "last-event-id": lastId }) };
   const response = await transport.raw("GET", path, {}, { headers, signal: both, maxRetries: maxFruitless });
   return {
-    events: readEvents(response, controller),
+    events: readEvents(response, controller, silenceMs),
     close: () => controller.abort(new PilothouseConnectionError("the stream was closed")),
   };
 }
 
 /** Reads the events of a response. Throws the problem of an `error` event. */
-async function* readEvents(response: Response, controller: AbortController): AsyncGenerator<ServiceEvent> {
-  for await (const { type, data } of readFrames(readLines(response, controller))) {
+async function* readEvents(
+  response: Response,
+  controller: AbortController,
+  silenceMs: number,
+): AsyncGenerator<ServiceEvent> {
+  for await (const { type, data } of readFrames(readLines(response, controller, silenceMs))) {
     const parsed: unknown = JSON.parse(data);
     // The service writes problems and events in the shapes of its document.
     if (type === "error") throw problemError(parsed as Problem, response);
@@ -124,13 +127,13 @@ async function* readFrames(lines: AsyncIterable<string>): AsyncGenerator<{ type:
   }
 }
 
-async function* readLines({ body }: Response, controller: AbortController): AsyncGenerator<string> {
+async function* readLines({ body }: Response, controller: AbortController, silenceMs: number): AsyncGenerator<string> {
   if (!body) return;
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
   for (;;) {
-    const { done, value } = await readSoon(reader, controller);
+    const { done, value } = await readSoon(reader, controller, silenceMs);
     if (done) return;
     const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?=.)/);
     rest = lines.pop() ?? "";
@@ -140,7 +143,11 @@ async function* readLines({ body }: Response, controller: AbortController): Asyn
 }
 
 /** Reads a chunk. If the connection is silent for too long, it is closed, and the read fails. */
-async function readSoon(reader: ReadableStreamDefaultReader<Uint8Array>, controller: AbortController) {
+async function readSoon(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  controller: AbortController,
+  silenceMs: number,
+) {
   const silent = new PilothouseConnectionError(`the stream was silent for ${silenceMs} ms`);
   const timer = setTimeout(() => controller.abort(silent), silenceMs);
   try {

@@ -5,8 +5,10 @@ export {
   type Agents,
   type PersonRequest,
 } from "./agents.ts";
-export { Pilothouse } from "./client.ts";
+export { type FetchedPage, Pilothouse } from "./client.ts";
+export type { Element, InteractOptions, PageCommands, Target, WaitCondition } from "./commands.ts";
 export type { Library, PlaywrightBrowser, PuppeteerBrowser } from "./connect.ts";
+export type { Drive } from "./drive.ts";
 export {
   type ErrorSlug,
   PilothouseConnectionError,
@@ -17,7 +19,7 @@ export {
 export type { EventOptions } from "./event-stream.ts";
 export type { SessionFiles } from "./files.ts";
 export type * from "./gen/schema.ts";
-export type { BrowserSession, Element, InteractOptions, Target, WaitCondition } from "./session.ts";
+export type { BrowserSession } from "./session.ts";
 export type { SessionQuery, Sessions } from "./sessions.ts";
 export type { CallOptions, ClientOptions, LogEntry, Query, RequestContent } from "./transport.ts";
 export * as webhooks from "./webhooks.ts";

@@ -68,13 +68,13 @@ function environment(name: string): string | undefined {
 /** Sends requests of a client, with its retries, deadlines and log entries. */
 export class Transport {
   readonly baseUrl: string;
-  readonly #key: string;
+  readonly key: string;
   readonly #options: ClientOptions;
 
   constructor(options: ClientOptions) {
     const key = options.apiKey ?? environment("PILOTHOUSE_API_KEY");
     if (!key) throw new TypeError("expected an API key, got none: pass apiKey, or set PILOTHOUSE_API_KEY");
-    this.#key = key;
+    this.key = key;
     this.#options = options;
     this.baseUrl = (options.baseUrl ?? environment("PILOTHOUSE_URL") ?? defaultUrl).replace(/\/+$/, "");
   }
@@ -105,7 +105,7 @@ export class Transport {
     const retries = canRepeat ? (options.maxRetries ?? this.#options.maxRetries ?? defaultRetries) : 0;
     const headers = this.#headers(request, options);
     if (repetition === "key" && !headers.has("idempotency-key")) headers.set("idempotency-key", crypto.randomUUID());
-    const deadline = startDeadline(this.#timeoutOf(request, options), options.signal);
+    const deadline = startDeadline(this.timeoutOf(request, options), options.signal);
     const { signal } = deadline;
     try {
       for (let attempt = 0; ; attempt++) {
@@ -166,14 +166,15 @@ export class Transport {
   }
 
   #headers({ body, content }: RequestContent, { headers: extra = {}, idempotencyKey }: CallOptions): Headers {
-    const headers = new Headers({ authorization: `Bearer ${this.#key}`, ...extra });
+    const headers = new Headers({ authorization: `Bearer ${this.key}`, ...extra });
     if (body !== undefined) headers.set("content-type", "application/json");
     if (content !== undefined) headers.set("content-type", "application/octet-stream");
     if (idempotencyKey !== undefined) headers.set("idempotency-key", idempotencyKey);
     return headers;
   }
 
-  #timeoutOf({ body }: RequestContent, { timeoutMs }: CallOptions): number {
+  /** Returns the milliseconds until a call fails. */
+  timeoutOf({ body }: RequestContent, { timeoutMs }: Pick<CallOptions, "timeoutMs">): number {
     const own = body && "timeout_ms" in body && typeof body.timeout_ms === "number" ? body.timeout_ms : 0;
     return timeoutMs ?? this.#options.timeoutMs ?? defaultTimeoutMs + own;
   }
@@ -189,6 +190,7 @@ function asError(thrown: unknown, signal: AbortSignal): Error {
   });
 }
 
+/** End of a call, with the caller's own signal. */
 interface Deadline {
   readonly signal: AbortSignal;
   remainingMs(): number;
@@ -196,7 +198,8 @@ interface Deadline {
   stop(): void;
 }
 
-function startDeadline(ms: number, other: AbortSignal | undefined): Deadline {
+/** Starts a deadline, whose signal aborts with PilothouseTimeoutError. */
+export function startDeadline(ms: number, other: AbortSignal | undefined): Deadline {
   const controller = new AbortController();
   const end = performance.now() + ms;
   const timer = setTimeout(() => controller.abort(new PilothouseTimeoutError(`no response within ${ms} ms`)), ms);
