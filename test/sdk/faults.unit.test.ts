@@ -7,9 +7,9 @@ import {
   PilothouseError,
   PilothouseTimeoutError,
 } from "../../sdk/typescript/src/index.ts";
+import { finalFaults, passingFaults } from "./faults.ts";
 import {
   answers,
-  breaksMidway,
   fails,
   frame,
   type MisbehavingServer,
@@ -33,14 +33,7 @@ async function openOn(...steps: Step[]) {
   return { server, session: await clientOf(server).sessions.create() };
 }
 
-test.each<[string, Step]>([
-  ["429 with Retry-After", fails(429, "rate-limited", { "retry-after": "0" })],
-  ["503 with Retry-After as a date", fails(503, "capacity-unavailable", { "retry-after": new Date(0).toUTCString() })],
-  ["an internal error", fails(500, "internal")],
-  ["a bad gateway of a proxy", (response) => response.writeHead(502).end("<html>")],
-  ["a reset connection", resets],
-  ["a response that breaks midway", breaksMidway],
-])("repeats a POST after %s, with the same idempotency key", async (_, fault) => {
+test.each(passingFaults)("repeats a POST after %s, with the same idempotency key", async (_, fault) => {
   await using server = await startMisbehaving(fault, created);
   expect((await clientOf(server).sessions.create({ timezone: "UTC" })).id).toBe("ses_1");
   const [first, second, ...more] = server.received;
@@ -57,12 +50,7 @@ test("waits as long as Retry-After demands", async () => {
   expect(performance.now() - began).toBeGreaterThan(990);
 });
 
-test.each<[string, Step]>([
-  ["concurrency-limit", fails(429, "concurrency-limit")],
-  ["driver-error", fails(502, "driver-error")],
-  ["session-timeout", fails(504, "session-timeout")],
-  ["rate-limited", fails(429, "rate-limited", { "retry-after": "3600" })],
-])("throws %s at once if a repetition cannot help", async (slug, fault) => {
+test.each(finalFaults)("throws %s at once if a repetition cannot help", async (slug, fault) => {
   await using server = await startMisbehaving(fault);
   await expect(clientOf(server).sessions.create()).rejects.toMatchObject({ slug, requestId: "req_1" });
   expect(server.received).toHaveLength(1);

@@ -1,0 +1,40 @@
+"""Client of Pilothouse, a remote browser that programs, agents and people can share."""
+
+from . import errors, types, webhooks
+from ._agents import AgentResult, AgentRunError, PersonRequest
+from ._async.agents import AsyncAgents
+from ._async.client import AsyncPilothouse
+from ._async.files import AsyncSessionFiles
+from ._async.session import AsyncBrowserSession
+from ._async.sessions import AsyncSessions
+from ._errors import PilothouseConnectionError, PilothouseError, PilothouseTimeoutError
+from ._options import CallOptions, LogEntry
+from ._sync.agents import Agents
+from ._sync.client import Pilothouse
+from ._sync.files import SessionFiles
+from ._sync.session import BrowserSession
+from ._sync.sessions import Sessions
+
+__all__ = [
+    "AgentResult",
+    "AgentRunError",
+    "Agents",
+    "AsyncAgents",
+    "AsyncBrowserSession",
+    "AsyncPilothouse",
+    "AsyncSessionFiles",
+    "AsyncSessions",
+    "BrowserSession",
+    "CallOptions",
+    "LogEntry",
+    "PersonRequest",
+    "Pilothouse",
+    "PilothouseConnectionError",
+    "PilothouseError",
+    "PilothouseTimeoutError",
+    "SessionFiles",
+    "Sessions",
+    "errors",
+    "types",
+    "webhooks",
+]

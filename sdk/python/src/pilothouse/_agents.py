@@ -1,0 +1,49 @@
+"""Types of agent runs, which both halves of the package share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._gen.models import Turn
+
+
+@dataclass(frozen=True)
+class PersonRequest:
+    """Request of an agent to a person."""
+
+    agent_session_id: str
+    session_id: str
+    instructions: str
+    timeout_at: datetime
+    """Time at which the agent stops waiting."""
+    live_url: str
+    """Link at which the person controls the session, and hands it back."""
+
+
+@dataclass(frozen=True)
+class AgentResult:
+    """Result of a run."""
+
+    text: str
+    """Answer of the agent."""
+    output: Any
+    """Object that matches the schema. None without a schema."""
+    turn: Turn
+
+
+class AgentRunError(Exception):
+    """Raised for a run that ended without an answer: `turn["status"]` is `failed`, `cancelled` or `limit_reached`."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        error = turn.get("error")
+        reason = (error and (error.get("detail") or error["title"])) or turn.get("reason") or "no reason"
+        super().__init__(f"the run ended as {turn['status']}: {reason}")
+
+
+def parse_time(text: str) -> datetime:
+    """Parses a time of the service. Python 3.10 does not know the zone `Z`."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -1,0 +1,1 @@
+"""Asynchronous half of the package, from which the synchronous half is generated."""

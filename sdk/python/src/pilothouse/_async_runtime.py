@@ -1,0 +1,33 @@
+"""What only the asynchronous half needs. `_sync_runtime` has the same names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from anyio import move_on_after, sleep
+
+__all__ = ["ByteStream", "call", "protected", "sleep"]
+
+T = TypeVar("T")
+
+ByteStream = AsyncIterable[bytes]
+
+# Seconds for the end of a session after a cancelled task.
+_CLEANUP = 10
+
+
+async def call(callback: Callable[[T], object], value: T) -> None:
+    """Calls a function, and awaits its result if it is awaitable."""
+    result = callback(value)
+    if inspect.isawaitable(result):
+        await result
+
+
+@contextmanager
+def protected() -> Iterator[None]:
+    """Lets a block finish although its task is cancelled."""
+    with move_on_after(_CLEANUP, shield=True):
+        yield

@@ -1,0 +1,76 @@
+"""Errors of calls. The classes by slug are generated."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from ._gen.models import FieldFault
+
+
+class PilothouseError(Exception):
+    """Raised for an error response of the service. Each slug has a subclass. A newer service may send others."""
+
+    classes: ClassVar[dict[str, type[PilothouseError]]] = {}
+    """Subclasses by slug."""
+
+    slug: str
+    """Last part of the problem's type. `internal` if the response was not a problem document."""
+    status: int
+    request_id: str | None
+    """Identifier of the request, for reports to the operator of the service."""
+    detail: str | None
+    """Sentence of the service about this error: the expected value, the received one and the next step."""
+    errors: list[FieldFault]
+    """Faults of request fields. Empty if the error concerns no field."""
+    problem: Mapping[str, Any]
+    """The whole problem document, with the extensions of its slug."""
+    headers: Mapping[str, str]
+
+    def __init__(self, status: int, problem: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+        self.slug = slug_of(problem)
+        self.status = status
+        self.request_id = headers.get("x-request-id")
+        self.detail = problem.get("detail")
+        self.errors = problem.get("errors") or []
+        self.problem = problem
+        self.headers = headers
+        super().__init__(f"{status} {problem['title']}" + (f": {self.detail}" if self.detail else ""))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status, self.problem, dict(self.headers))
+
+
+class PilothouseConnectionError(Exception):
+    """Raised if no complete response was received, such as after a reset. `__cause__` is the original error."""
+
+
+class PilothouseTimeoutError(Exception):
+    """Raised if a call, including its retries, did not finish within its `timeout`."""
+
+
+def slug_of(problem: Mapping[str, Any]) -> str:
+    """Returns the last part of a problem's type."""
+    found = re.search(r"/errors/([\w-]+)$", problem["type"])
+    return found[1] if found else "internal"
+
+
+def create_error(status: int, problem: Mapping[str, Any], headers: Mapping[str, str]) -> PilothouseError:
+    """Returns the error of a problem document, of the class of its slug."""
+    return PilothouseError.classes.get(slug_of(problem), PilothouseError)(status, problem, headers)
+
+
+def parse_error(status: int, body: bytes, headers: Mapping[str, str]) -> PilothouseError:
+    """Returns the error of a response. A proxy in front of the service may have sent another body than a problem."""
+    known = status in HTTPStatus._value2member_map_
+    fallback = {"type": "about:blank", "title": HTTPStatus(status).phrase if known else "Error", "status": status}
+    try:
+        parsed = json.loads(body)
+    except ValueError:
+        parsed = None
+    is_problem = isinstance(parsed, dict) and isinstance(parsed.get("type"), str)
+    return create_error(status, {**fallback, **parsed} if is_problem else fallback, headers)

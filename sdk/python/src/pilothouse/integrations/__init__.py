@@ -1,0 +1,1 @@
+"""Sessions in other libraries, which must be installed."""

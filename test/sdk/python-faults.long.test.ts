@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { finalFaults, passingFaults } from "./faults.ts";
+import { answers, fails, frame, resets, type Step, stalls, startMisbehaving, streams } from "./misbehaving-server.ts";
+import { halves, installWheel, type PythonPackage } from "./python-package.ts";
+
+const session = { id: "ses_1", status: "live" };
+const created = answers(201, session);
+
+let python: PythonPackage;
+beforeAll(async () => {
+  python = await installWheel();
+}, 600_000);
+afterAll(() => python?.[Symbol.asyncDispose]());
+
+/** Formats a program that shows the facts of the error of some statements. */
+function shownError(...statements: readonly string[]): string {
+  return `try:
+${statements.map((statement) => `    ${statement}`).join("\n")}
+except (PilothouseError, PilothouseConnectionError, PilothouseTimeoutError) as error:
+    show({"class": type(error).__name__, **{name: getattr(error, name, None) for name in ["slug", "request_id", "detail"]}})`;
+}
+
+describe.each(halves)("the %s half", (half) => {
+  test.each(passingFaults)("repeats a POST after %s, with the same idempotency key", async (_, fault) => {
+    await using server = await startMisbehaving(fault, created);
+    const program = 'show((await client.sessions.create(timezone="UTC")).id)';
+    expect(await python.runProgram(half, server.url, program)).toEqual(["ses_1"]);
+    const [first, second, ...more] = server.received;
+    expect(more).toEqual([]);
+    expect(first?.headers["idempotency-key"]).toMatch(/^[\w-]{36}$/);
+    expect(second?.headers["idempotency-key"]).toBe(first?.headers["idempotency-key"]);
+    expect(JSON.parse(second?.body ?? "")).toEqual({ timezone: "UTC" });
+  });
+
+  test("waits as long as Retry-After demands", async () => {
+    await using server = await startMisbehaving(fails(429, "rate-limited", { "retry-after": "1" }), created);
+    const program = `import time
+began = time.monotonic()
+await client.sessions.create()
+show(time.monotonic() - began)`;
+    const [seconds] = await python.runProgram(half, server.url, program);
+    expect(seconds).toBeGreaterThan(0.99);
+  });
+
+  test.each(finalFaults)("raises %s at once if a repetition cannot help", async (slug, fault) => {
+    await using server = await startMisbehaving(fault);
+    const shown = await python.runProgram(half, server.url, shownError("await client.sessions.create()"));
+    expect(shown).toMatchObject([{ slug, request_id: "req_1" }]);
+    expect(server.received).toHaveLength(1);
+  });
+
+  test("gives interactions a key of their own each, and keeps it in retries", async () => {
+    await using server = await startMisbehaving(created, resets, answers(200, {}));
+    await python.runProgram(
+      half,
+      server.url,
+      `session = await client.sessions.create()\n${'await session.tap("#buy")\n'.repeat(2)}`,
+    );
+    const [, ...taps] = server.received;
+    const keys = taps.map(({ headers }) => headers["idempotency-key"]);
+    expect(keys).toEqual([keys[0], keys[0], keys[2]]);
+    expect(keys[2]).not.toBe(keys[0]);
+    expect(JSON.parse(taps[0]?.body ?? "")).toEqual({ action: { kind: "tap", selector: "#buy" } });
+  });
+
+  test.each([
+    ["a POST that accepts no idempotency key", 'client.request("POST", "/v1/fetch", {})'],
+    ["the upload of an iterator", 'session.files.put("a.txt", chunks())'],
+  ])("never repeats %s", async (_, call) => {
+    await using server = await startMisbehaving(created, resets);
+    const program = `async def chunks():
+    yield b"a"
+session = await client.sessions.create()
+${shownError(`await ${call}`)}`;
+    const shown = await python.runProgram(half, server.url, program);
+    expect(shown).toMatchObject([{ class: "PilothouseConnectionError" }]);
+    expect(server.received).toHaveLength(2);
+  });
+
+  test("stops after max_retries with the last error", async () => {
+    await using server = await startMisbehaving(fails(500, "internal", { "retry-after": "0" }));
+    const program = shownError("await client.sessions.create()");
+    const shown = await python.runProgram(half, server.url, program, "max_retries=3");
+    expect(shown).toMatchObject([{ class: "InternalError", slug: "internal" }]);
+    expect(server.received).toHaveLength(4);
+  });
+
+  test("fails with a timeout if a body stalls or arrives too slowly", async () => {
+    const drips: Step = (response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      const timer = setInterval(() => response.write(" "), 50);
+      response.once("close", () => clearInterval(timer));
+    };
+    await using server = await startMisbehaving(created, stalls, drips);
+    const state = shownError('await session.state(options={"timeout": 0.3})');
+    const shown = await python.runProgram(
+      half,
+      server.url,
+      `session = await client.sessions.create()\n${state}\n${state}`,
+    );
+    expect(shown).toMatchObject([{ class: "PilothouseTimeoutError" }, { class: "PilothouseTimeoutError" }]);
+  });
+
+  test("raises the error of the service if its Retry-After exceeds the deadline", async () => {
+    await using server = await startMisbehaving(fails(429, "rate-limited", { "retry-after": "30" }));
+    const shown = await python.runProgram(half, server.url, shownError("await client.sessions.create()"), "timeout=2");
+    expect(shown).toMatchObject([{ class: "RateLimitedError", slug: "rate-limited" }]);
+  });
+
+  test("has all facts of a problem in its error", async () => {
+    const errors = [{ field: "locale", message: "expected a language" }];
+    await using server = await startMisbehaving(fails(409, "conflict", {}, { detail: "a", errors, stale_ref: true }));
+    const program = `try:
+    await client.sessions.create()
+except pilothouse.errors.ConflictError as error:
+    show([error.slug, error.status, error.request_id, error.detail, error.errors, error.problem["stale_ref"], str(error)])`;
+    expect(await python.runProgram(half, server.url, program)).toEqual([
+      ["conflict", 409, "req_1", "a", errors, true, "409 conflict: a"],
+    ]);
+  });
+
+  test("logs each attempt without secrets", async () => {
+    await using server = await startMisbehaving(fails(500, "internal", { "retry-after": "0" }), created);
+    const log = "log=lambda e: show([e.method, e.path, e.attempt, e.status, e.request_id, e.retry_in, repr(e)])";
+    const entries = await python.runProgram(half, server.url, "await client.sessions.create()", log);
+    expect(entries).toMatchObject([
+      ["POST", "/v1/sessions", 1, 500, "req_1", 0, expect.any(String)],
+      ["POST", "/v1/sessions", 2, 201, null, null, expect.any(String)],
+    ]);
+    expect(JSON.stringify(entries)).not.toContain("phk_secret");
+  });
+
+  test("lists sessions over all pages", async () => {
+    const page = (id: string, next: string | null) => ({ data: [{ id }], has_more: next !== null, next_cursor: next });
+    await using server = await startMisbehaving(answers(200, page("ses_1", "c1")), answers(200, page("ses_2", null)));
+    const program = `async for session in client.sessions.list(label=["a:1", "b:2"]):
+    show(session.id)`;
+    expect(await python.runProgram(half, server.url, program)).toEqual(["ses_1", "ses_2"]);
+    const path = "GET /v1/sessions?label=a%3A1&label=b%3A2";
+    expect(server.received.map(({ line }) => line)).toEqual([path, `${path}&cursor=c1`]);
+  });
+
+  test("resumes a broken stream after its last event, without loss or repetition", async () => {
+    await using server = await startMisbehaving(
+      created,
+      streams([frame("evt_1", "session.live"), frame("evt_2", "session.live")], "reset"),
+      resets,
+      streams([frame("evt_2", "session.live"), frame("evt_3", "session.live"), 'id: evt_4\ndata: {"id":"e']),
+      streams(['event: error\ndata: {"type":"about:blank/errors/internal","title":"t","status":500}\n\n']),
+      streams([frame("evt_4", "session.live"), frame("evt_5", "session.completed"), frame("evt_6", "session.live")]),
+    );
+    const program = `async for event in (await client.sessions.create()).events():
+    show(event["id"])`;
+    expect(await python.runProgram(half, server.url, program)).toEqual(["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"]);
+    const resumed = server.received.slice(1).map(({ headers }) => headers["last-event-id"]);
+    expect(resumed).toEqual([undefined, "evt_2", "evt_2", "evt_3", "evt_3"]);
+  });
+
+  test("raises the final problem of a stream", async () => {
+    const problem = '{"type":"http://x/errors/revoked-key","title":"t","status":401}';
+    await using server = await startMisbehaving(created, streams([`event: error\ndata: ${problem}\n\n`]));
+    const program = `session = await client.sessions.create()\n${shownError("async for event in session.events(): show(event)")}`;
+    expect(await python.runProgram(half, server.url, program)).toMatchObject([{ class: "RevokedKeyError" }]);
+  });
+
+  test("runs an agent, reports steps and persons, and ends its session", async () => {
+    const turn = { turn_id: "trn_1", status: "done", text: "two", output: { count: 2 } };
+    const person = {
+      agent_session_id: "ags_1",
+      session_id: "ses_1",
+      instructions: "log in",
+      timeout_at: "2026-11-25T10:00:00.000Z",
+    };
+    await using server = await startMisbehaving(
+      answers(201, { id: "ags_1", session_id: "ses_1" }),
+      streams([
+        frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } }),
+        frame("evt_2", "agent_session.person_needed", person),
+        frame("evt_3", "agent_session.turn_ended", { turn }),
+      ]),
+      answers(202, { turn_id: "trn_1", status: "queued" }),
+      answers(201, { url: "http://live.example/" }),
+      (response) => response.writeHead(204).end(),
+    );
+    const program = `async def on_step(entry): show(entry["id"])
+async def on_person(person): show([person.instructions, person.live_url, person.timeout_at.isoformat()])
+result = await client.agents.run("count", schema={"type": "object"}, session_id="ses_1", on_step=on_step, on_person_needed=on_person)
+show(result.output)`;
+    expect(await python.runProgram(half, server.url, program)).toEqual([
+      "ent_1",
+      ["log in", "http://live.example/", "2026-11-25T10:00:00+00:00"],
+      { count: 2 },
+    ]);
+    expect(server.received.map(({ line }) => line)).toEqual([
+      "POST /v1/agent-sessions",
+      "GET /v1/agent-sessions/ags_1/events",
+      "POST /v1/agent-sessions/ags_1/message",
+      "POST /v1/sessions/ses_1/view-links",
+      "DELETE /v1/agent-sessions/ags_1",
+    ]);
+  });
+});
