@@ -54,8 +54,8 @@ async function paste(cwd: string, ...blocks: readonly string[]): Promise<string>
 async function pasteExamples(...blocks: readonly string[]): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "readme-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  // npm must run in the checkout.
-  const npm = `npm() { shift 3; node --no-warnings ${root}/tools/agent.ts "$@"; }`;
+  // npm must run in the checkout. The progress of the agent goes to standard error.
+  const npm = `npm() { shift 3; node --no-warnings ${root}/sdk/cli/src/main.ts run "$@" 2>&1; }`;
   return await paste(directory, npm, ...blocksBelow(examples, "A session"), ...blocks);
 }
 

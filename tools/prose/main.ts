@@ -21,7 +21,7 @@ const maxExempt = 0.03;
 
 /** Generated files, data, and texts of other authors. */
 const foreign =
-  /^(?:(?:sdk\/typescript\/)?(?:src\/gen|dist|node_modules)|test\/support\/pages|proto\/(?:buf|google)|\.cache)(?:\/|$)/;
+  /^(?:(?:sdk\/\w+\/)?(?:src\/gen|dist|node_modules|\.venv)|test\/support\/pages|proto\/(?:buf|google)|\.cache)(?:\/|$)/;
 
 const { values, positionals } = parseArgs({ options: { root: { type: "string" } }, allowPositionals: true });
 

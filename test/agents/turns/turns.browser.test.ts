@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
-import { runAgent } from "../../../tools/agent/run-agent.ts";
+import { runInProcess } from "../../cli/program.ts";
 import { type LendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
 import { login } from "../../support/fixture-site.ts";
 import { type Asked, LlmProvider, type Said, type ScriptedStep } from "../../support/llm-provider.ts";
@@ -857,27 +857,20 @@ test("a turn ends with its session", async () => {
   });
 }, 60_000);
 
-test("`npm run agent` prints the steps of a turn, and a link to watch it", async () => {
+test("`pilothouse run` prints the steps of a turn, a link to watch it, and the answer", async () => {
   await storeKey("anthropic");
   say(call("navigate", { url: scene.site.url("/plain.html") }), call("done", { text: "It is plain." }));
-  const lines: string[] = [];
-  const run = {
-    service: scene.service.url,
-    key: scene.service.key,
-    text: "Look.",
-    model: undefined,
-    llmKey: undefined,
-    print: (line: string) => void lines.push(line),
-  };
-  expect(await runAgent(run, AbortSignal.timeout(30_000))).toBe(true);
-  expect(lines).toEqual([
+  const { key, url } = scene.service;
+  const env = { PILOTHOUSE_API_KEY: key, PILOTHOUSE_URL: url };
+  const { code, stdout, stderr } = await runInProcess(["run", "Look."], env, { isTerminal: true });
+  expect([code, stdout]).toEqual([0, "It is plain.\n"]);
+  expect(stderr.trimEnd().split("\n")).toEqual([
     expect.stringMatching(/at http:.+\/live#/),
     "user: Look.",
     expect.stringMatching(/^agent: navigate {"url":".+plain.html"} \(\d+ ms\)$/),
     "agent: It is plain.",
   ]);
   await scene.rest("/v1/account/me/byok-llm-key", undefined, { method: "DELETE" });
-  await expect(runAgent(run, AbortSignal.timeout(30_000))).rejects.toThrow(
-    /answered 502: LLM credential required: .*\. Set LLM_KEY to a key of your own/,
-  );
+  const refused = await runInProcess(["run", "Look."], env, { isTerminal: true });
+  expect(refused.stderr).toMatch(/answered 502 LLM credential required: .*\. Set LLM_KEY to a key of your own/);
 }, 60_000);

@@ -1,0 +1,57 @@
+/** Output of a command. */
+export interface Output {
+  /** Whether results are JSON: with `--json`, or if the output is no terminal. */
+  readonly isJson: boolean;
+  /** Writes a result: a line of JSON, or the text for people. */
+  result(value: unknown, text: string): void;
+  /** Writes a list: a line of JSON for each item, or a table for people. */
+  table(items: readonly object[], columns: readonly string[]): void;
+  /** Writes text or bytes as they are. */
+  raw(content: string | Uint8Array): Promise<void>;
+  /** Writes a line for people to standard error. */
+  progress(line: string): void;
+}
+
+/** Streams to write to, such as those of the process. */
+export interface Streams {
+  readonly stdout: NodeJS.WritableStream & { readonly isTTY?: boolean };
+  readonly stderr: NodeJS.WritableStream;
+}
+
+/** Creates the output of a run. */
+export function createOutput({ stdout, stderr }: Streams, isJson: boolean): Output {
+  const json = (value: unknown) => void stdout.write(`${JSON.stringify(value)}\n`);
+  return {
+    isJson,
+    result: (value, text) => (isJson ? json(value) : void stdout.write(`${withoutControl(text)}\n`)),
+    table(items, columns) {
+      if (isJson) for (const item of items) json(item);
+      else stdout.write(formatTable(items, columns));
+    },
+    raw(content) {
+      const shown = stdout.isTTY && typeof content === "string" ? withoutControl(content) : content;
+      return new Promise((resolve, reject) => stdout.write(shown, (error) => (error ? reject(error) : resolve())));
+    },
+    progress: (line) => void stderr.write(`${withoutControl(line)}\n`),
+  };
+}
+
+/** Replaces characters that move the cursor or change a terminal: titles, names and texts of pages are of other people. */
+const withoutControl = (text: string): string => text.replaceAll(/[^\P{Cc}\n\t]/gu, " ");
+
+/** Replaces line breaks, too, for text within a line. */
+export const oneLine = (text: string): string => text.replaceAll(/\p{Cc}/gu, " ");
+
+function formatTable(items: readonly object[], columns: readonly string[]): string {
+  const cells = items.map((item) => columns.map((column) => cellOf(Object.entries(item), column)));
+  const rows = [columns.map((column) => column.replaceAll("_", " ").toUpperCase()), ...cells];
+  const widths = columns.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "));
+  return lines.map((line) => `${line.trimEnd()}\n`).join("");
+}
+
+function cellOf(fields: readonly [string, unknown][], column: string): string {
+  const [, value] = fields.find(([name]) => name === column) ?? [];
+  if (value === undefined || value === null) return "-";
+  return oneLine(Array.isArray(value) ? value.join(",") : String(value));
+}
