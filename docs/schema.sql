@@ -11,6 +11,7 @@ CREATE TABLE accounts (
   overrides jsonb NOT NULL DEFAULT '[]'::jsonb,
   disabled_at timestamp with time zone,
   deletes_at timestamp with time zone,
+  session_logs text,
   CONSTRAINT accounts_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX accounts_developer ON accounts USING btree (developer) WHERE developer;
@@ -154,6 +155,8 @@ CREATE TABLE sessions (
   connect_name text,
   timeouts_number integer NOT NULL DEFAULT 0,
   options jsonb NOT NULL DEFAULT '{}'::jsonb,
+  logs text,
+  made_by text,
   CONSTRAINT sessions_check CHECK (((status = ANY (ARRAY['destroyed'::text, 'errored'::text])) = ((ended_at IS NOT NULL) AND (ended_reason IS NOT NULL)))),
   CONSTRAINT sessions_status_check CHECK ((status = ANY (ARRAY['provisioning'::text, 'live'::text, 'paused'::text, 'destroyed'::text, 'errored'::text]))),
   CONSTRAINT sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
@@ -445,6 +448,8 @@ CREATE TABLE account_usage (
   day date NOT NULL,
   session_ms bigint NOT NULL,
   sessions integer NOT NULL,
+  fetch_ms bigint NOT NULL DEFAULT 0,
+  fetches integer NOT NULL DEFAULT 0,
   CONSTRAINT account_usage_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   CONSTRAINT account_usage_pkey PRIMARY KEY (account_id, day)
 );
@@ -981,6 +986,33 @@ CREATE TABLE connect_tickets (
 );
 CREATE INDEX connect_tickets_created ON connect_tickets USING btree (created_at);
 
+CREATE TABLE slot_waits (
+  id text NOT NULL,
+  account_id text NOT NULL,
+  "position" bigint GENERATED ALWAYS AS IDENTITY,
+  waits_until timestamp with time zone NOT NULL,
+  CONSTRAINT slot_waits_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  CONSTRAINT slot_waits_pkey PRIMARY KEY (id)
+);
+CREATE INDEX slot_waits_account ON slot_waits USING btree (account_id, "position");
+CREATE INDEX slot_waits_until ON slot_waits USING btree (waits_until);
+
+CREATE TABLE fetches (
+  id text NOT NULL,
+  account_id text NOT NULL,
+  browser_id text NOT NULL,
+  options_hash bytea NOT NULL,
+  worker_id text NOT NULL,
+  tier text NOT NULL,
+  began_at timestamp with time zone NOT NULL,
+  lapses_at timestamp with time zone NOT NULL,
+  CONSTRAINT fetches_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  CONSTRAINT fetches_worker_id_fkey FOREIGN KEY (worker_id) REFERENCES workers(id),
+  CONSTRAINT fetches_pkey PRIMARY KEY (id)
+);
+CREATE INDEX fetches_account ON fetches USING btree (account_id);
+CREATE INDEX fetches_worker ON fetches USING btree (worker_id);
+
 CREATE TABLE file_links (
   id text NOT NULL,
   session_id text NOT NULL,
@@ -997,6 +1029,23 @@ CREATE TABLE file_links (
 );
 CREATE INDEX file_links_session ON file_links USING btree (session_id);
 CREATE INDEX file_links_opens_until ON file_links USING btree (opens_until);
+
+CREATE TABLE session_logs (
+  session_id text NOT NULL,
+  account_id text NOT NULL,
+  stored_on date NOT NULL,
+  bytes integer NOT NULL,
+  data bytea STORAGE EXTERNAL NOT NULL,
+  CONSTRAINT session_logs_pkey PRIMARY KEY (session_id, stored_on)
+) PARTITION BY RANGE (stored_on);
+CREATE INDEX session_logs_account ON ONLY session_logs USING btree (account_id, stored_on, session_id);
+
+CREATE TABLE session_log_usage (
+  account_id text NOT NULL,
+  stored_on date NOT NULL,
+  bytes bigint NOT NULL,
+  CONSTRAINT session_log_usage_pkey PRIMARY KEY (account_id, stored_on)
+);
 
 CREATE SEQUENCE event_numbers;
 
