@@ -77,16 +77,6 @@ export async function countRunning(tx: Tx, accountId: string): Promise<number> {
   return count;
 }
 
-export async function findRunningIds(db: Queryable, accountId: string): Promise<string[]> {
-  const rows = await db.sql
-    .selectFrom("sessions")
-    .select("id")
-    .where("account_id", "=", accountId)
-    .where("status", "in", runningStatuses)
-    .execute();
-  return rows.map(({ id }) => id);
-}
-
 /** Inserts a session that is being launched, and takes a slot of its worker. */
 export async function insertSession(tx: Tx, session: NewSession): Promise<SessionRow> {
   return tx.sql
