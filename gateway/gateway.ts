@@ -9,6 +9,10 @@ import { warmUp } from "../src/platform/validation.ts";
 import { type CallDispatcher, createCallDispatcher } from "./call-dispatcher.ts";
 import { ClientBuffers } from "./client-buffers.ts";
 import { createConnectionCap } from "./connection-cap.ts";
+import { type ConsoleFiles, readConsole } from "./console/console-files.ts";
+import { mountConsoleSession } from "./console/console-session.ts";
+import { type FirstRunOffer, mountFirstRun } from "./console/first-run-page.ts";
+import { mountConsole } from "./console/mount-console.ts";
 import { createCors } from "./cors.ts";
 import { type HttpHandler, SharedPort } from "./listen.ts";
 import { createMethodCalls } from "./mcp/method-calls.ts";
@@ -118,6 +122,11 @@ export class Gateway {
     return mountDemoSession(this.#rest, demo);
   }
 
+  /** Mounts the endpoint that makes the first owner. Call before `start`. */
+  offerFirstRun(offer: FirstRunOffer): void {
+    mountFirstRun(this.#rest, this.#consoleParts, offer);
+  }
+
   /** Listens on all ports, or only on the internal port if the process runs only background jobs. */
   async start(): Promise<void> {
     const { role } = this.#app.config;
@@ -143,6 +152,11 @@ export class Gateway {
   prepareDocuments(): Promise<Documents> {
     this.#documents ??= makeDocuments(this.#services, this.#app.config);
     return this.#documents;
+  }
+
+  get #consoleParts() {
+    const { clock, config } = this.#app;
+    return { transport: this.#transport, config, clock };
   }
 
   #createToolServer(): CreateMcpServer {
@@ -171,10 +185,13 @@ export class Gateway {
 
   async #mountDocuments(): Promise<void> {
     const { errorsBase, embedOrigins, liveKit } = this.#app.config;
+    const files = readConsole();
+    if (files) this.#mountConsole(files);
     mountPages(this.#rest, {
       documents: () => this.prepareDocuments(),
       webhooksGuide: readFileSync(new URL("../docs/webhooks.md", import.meta.url), "utf8"),
       errorsPath: errorsPathOf(errorsBase),
+      home: files ? "/console/" : "/docs",
     });
     mountLinkPages(this.#rest);
     mountLivePage(this.#rest, { embedders: embedOrigins, mediaServer: liveKit?.url });
@@ -182,5 +199,10 @@ export class Gateway {
     mountStatusPage(this.#rest, this.#app.status, (raw) => peerOf(raw, this.#transport).clientAddress);
     const { outbox } = this.#app.mailer;
     if (outbox) await mountOutbox(this.#rest, outbox);
+  }
+
+  #mountConsole(files: ConsoleFiles): void {
+    mountConsole(this.#rest, this.#app.config, files);
+    mountConsoleSession(this.#rest, this.#consoleParts);
   }
 }

@@ -1,5 +1,8 @@
 import { BlockList, isIP } from "node:net";
 
+/** Headers that proxies add. A request with one of them may come from another machine. */
+export const forwardingHeaders = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+
 /** Returns a request header by lower-case name. */
 export type HeaderReader = (name: string) => string | undefined;
 

@@ -4,15 +4,12 @@ import { mailStyle } from "../../src/mail/mail-text.ts";
 import { type Html, html } from "../../src/platform/html.ts";
 import { isLoopback } from "../../src/platform/loopback.ts";
 import { hashSecret, matchesHash } from "../../src/platform/secrets/secrets.ts";
-import { plainAddress } from "../peer.ts";
+import { forwardingHeaders, plainAddress } from "../peer.ts";
 import { pageHeadersFor } from "./content-policy.ts";
 import { page, pageHeaders } from "./shell.ts";
 
 /** Returns the path of the outbox. */
 export const outboxPath = (key: string): string => `/dev/mail?key=${key}`;
-
-/** Headers that proxies add. A request with one of them may come from another machine. */
-const forwardingHeaders = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 /**
  * Mounts the outbox of embedded mode, as HTML for browsers and as JSON for other clients. The outbox responds only to

@@ -81,7 +81,7 @@ canvas { width: 100%; height: 100%; min-height: 0; object-fit: contain; }
 body:not([data-is-controlled=true]) :is(.group, [data-drives]), #tabs button:last-child:disabled { display: none; }
 canvas:not([data-sequence]) { visibility: hidden; }
 [data-is=over] canvas, [data-is=waiting] canvas { opacity: .45; }
-@media (hover: hover) and (min-width: 761px) { body:has(#keys:focus) #hint { display: block; } }
+@media (hover: hover) and (min-width: 1101px) { body:has(#keys:focus) #hint { display: block; } }
 @media (max-width: 760px) {
   .bar, .tools { padding: .4rem .6rem; gap: .4rem .6rem; }
   .bar h1 { flex: 1 1 50%; }
@@ -149,7 +149,8 @@ interface LivePageOptions {
 /** Mounts the page of view links. */
 export function mountLivePage(fastify: FastifyInstance, { embedders, mediaServer }: LivePageOptions): void {
   const written = page("Live session", body, { style: ownStyle, script });
-  const own = { connect: "'self'", embedders };
+  // The console shows the page in a frame.
+  const own = { connect: "'self'", embedders: ["'self'", ...embedders] };
   const headers = {
     ...pageHeadersFor(
       style + ownStyle,

@@ -12,6 +12,8 @@ export interface Pages {
   readonly webhooksGuide: string;
   /** Path of the error pages, from ERRORS_BASE. */
   readonly errorsPath: string;
+  /** Path to which the root redirects browsers. */
+  readonly home: string;
 }
 
 /** Icon of all pages. Browsers request it without a link. */
@@ -25,10 +27,15 @@ export function errorsPathOf(errorsBase: string): string {
 }
 
 /** Mounts the documents of the service. */
-export function mountPages(fastify: FastifyInstance, { documents, webhooksGuide, errorsPath }: Pages): void {
+export function mountPages(fastify: FastifyInstance, { documents, webhooksGuide, errorsPath, home }: Pages): void {
   const jsonHeaders = { "content-type": "application/json; charset=utf-8", "x-content-type-options": "nosniff" };
   const textHeaders = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
-  fastify.get("/", (_, reply) => reply.redirect("/docs"));
+  const index = { openapi: "/v1/openapi.json", docs: "/docs", status: "/status" };
+  fastify.get("/", (request, reply) => {
+    reply.header("vary", "Accept");
+    if (request.headers.accept?.includes("text/html")) return reply.redirect(home);
+    return reply.headers(jsonHeaders).send(`${JSON.stringify({ name: "Pilothouse", ...index })}\n`);
+  });
   fastify.get(
     "/favicon.ico",
     revalidated(() => icon, { "content-type": "image/svg+xml", "x-content-type-options": "nosniff" }),
@@ -79,7 +86,7 @@ export function revalidated(
     const { body, gzipped, etag } = await served;
     reply.headers({ ...headers, etag, "cache-control": "no-cache" }).header("vary", varyOf(reply));
     if (isKnown(etag, request.headers["if-none-match"] ?? "")) return reply.code(304).send();
-    return takesGzip(request.headers["accept-encoding"] ?? "")
+    return takesCoding(request.headers["accept-encoding"] ?? "", "gzip")
       ? reply.header("content-encoding", "gzip").send(gzipped)
       : reply.send(body);
   };
@@ -91,15 +98,15 @@ function varyOf({ raw }: FastifyReply): string {
   return typeof said === "string" ? `${said}, Accept-Encoding` : "Accept-Encoding";
 }
 
-/** Returns whether an Accept-Encoding header accepts gzip (RFC 9110, section 12.5.3). */
-function takesGzip(header: string): boolean {
-  const taken = header.split(",").map((coding) =>
-    coding
+/** Returns whether an Accept-Encoding header accepts a coding (RFC 9110, section 12.5.3). */
+export function takesCoding(header: string, coding: string): boolean {
+  const taken = header.split(",").map((each) =>
+    each
       .trim()
       .toLowerCase()
       .split(/\s*;\s*/),
   );
-  return taken.some(([name, weight = "q=1"]) => (name === "gzip" || name === "*") && !/^q=0(\.0*)?$/.test(weight));
+  return taken.some(([name, weight = "q=1"]) => (name === coding || name === "*") && !/^q=0(\.0*)?$/.test(weight));
 }
 
 /** Returns whether an If-None-Match header contains an entity tag (RFC 9110, section 13.1.2). */

@@ -4,6 +4,8 @@ export interface Welcome {
   readonly grpcAddress: string;
   readonly keyFile: string;
   readonly demoUrl: string;
+  /** URL of the console; without an owner, of the page that makes the owner. */
+  readonly consoleUrl: string;
   /** URL that opens a session with the demo page. */
   readonly tryUrl: string;
   /** URL of the development outbox, if mails are not sent. */
@@ -13,7 +15,16 @@ export interface Welcome {
 }
 
 /** Returns the text that `npm start` prints: addresses, and a first session to paste into another terminal. */
-export function welcome({ url, grpcAddress, keyFile, demoUrl, tryUrl, mailsUrl, weakness }: Welcome): string {
+export function welcome({
+  url,
+  grpcAddress,
+  keyFile,
+  demoUrl,
+  consoleUrl,
+  tryUrl,
+  mailsUrl,
+  weakness,
+}: Welcome): string {
   return `
 Pilothouse is ready.
 
@@ -22,7 +33,11 @@ Pilothouse is ready.
   Reference                        ${url}/docs
   Your API key                     ${keyFile}${mailsUrl ? `\n  Mails of this service            ${mailsUrl}` : ""}${weakness ? `\n  Weaker isolation                 ${weakness}` : ""}
 
-Open this, watch a session of your own, and take control:
+Open the console${consoleUrl.includes("#") ? ", where you become the owner of this service" : ""}:
+
+  ${consoleUrl}
+
+Or watch a session of your own, and take control:
 
   ${tryUrl}
 

@@ -1,11 +1,13 @@
 import { writeFile } from "node:fs/promises";
 import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
 import { type App, createApp } from "../../src/app/app.ts";
+import { createFirstRun } from "../../src/auth/first-run.ts";
 import type { Config } from "../../src/platform/config.ts";
 import { describeWeakness } from "../../src/platform/isolation.ts";
 import { keepRunning } from "../../src/platform/last-resort.ts";
 import { createLifetime } from "../../src/platform/lifetime.ts";
 import { linkToSupervisor } from "../../src/platform/process-channel.ts";
+import { firstRunPath, firstRunToken } from "../console/first-run-page.ts";
 import { Gateway } from "../gateway.ts";
 import { type Demo, startDemo } from "../pages/demo.ts";
 import { outboxPath } from "../pages/dev-mail.ts";
@@ -31,10 +33,16 @@ export async function runGateway(config: Config): Promise<void> {
   keepRunning(app.log);
   const gateway = new Gateway(app, { isSupervised: link !== undefined });
   let tryPath = "";
+  let consolePath = "/console/";
   const offering = {
-    start() {
+    async start() {
       if (demo && begun && app.developerKey !== undefined)
         tryPath = gateway.offerDemo({ demoUrl: demo.url, key: app.developerKey, linkSecret: begun.linkSecret });
+      const firstRun = createFirstRun(app);
+      if (!begun || !config.embedded || !(await firstRun.isOpen())) return;
+      const token = firstRunToken(begun.linkSecret);
+      gateway.offerFirstRun({ firstRun, token });
+      consolePath = firstRunPath(token);
     },
     stop: () => demo?.stop(),
   };
@@ -45,7 +53,7 @@ export async function runGateway(config: Config): Promise<void> {
   };
   const running = createLifetime([preparing, offering, gateway], app.log);
   if (!(await runProcess({ role: "gateway", log: app.log }, running))) return;
-  const readiness = demo ? { demoPort: demo.port, welcome: firstLines(app, demo, tryPath) } : {};
+  const readiness = demo ? { demoPort: demo.port, welcome: firstLines(app, demo, { tryPath, consolePath }) } : {};
   link?.reportReady(readiness, { isReady: () => gateway.isReady(), metrics: app.metrics });
 }
 
@@ -55,12 +63,17 @@ async function raiseOomScore(): Promise<void> {
   await writeFile("/proc/self/oom_score_adj", "500").catch(() => undefined);
 }
 
-function firstLines({ config, mailer: { outbox } }: App, { url }: Demo, tryPath: string): string {
+function firstLines(
+  { config, mailer: { outbox } }: App,
+  { url }: Demo,
+  { tryPath, consolePath }: Record<"tryPath" | "consolePath", string>,
+): string {
   const { publicUrl, grpcPort, dataDir, isolation } = config;
   const weakness = describeWeakness(isolation);
   const keyFile = `${dataDir}/dev-api-key`;
   const mailsUrl = outbox && `${publicUrl}${outboxPath(outbox.key)}`;
   const tryUrl = `${publicUrl}${tryPath}`;
+  const consoleUrl = `${publicUrl}${consolePath}`;
   const grpcAddress = `localhost:${grpcPort}`;
-  return welcome({ url: publicUrl, grpcAddress, keyFile, demoUrl: url, tryUrl, mailsUrl, weakness });
+  return welcome({ url: publicUrl, grpcAddress, keyFile, demoUrl: url, consoleUrl, tryUrl, mailsUrl, weakness });
 }

@@ -43,6 +43,18 @@ export async function ensureDeveloperAccount(tx: Tx, id: Id<"acc">): Promise<str
   return row.id;
 }
 
+/** Returns the developer account of embedded mode, which exists after the start. */
+export async function findDeveloperAccount(db: Queryable): Promise<string> {
+  const found = db.sql.selectFrom("accounts").select("id").where("developer", "=", true);
+  return (await found.executeTakeFirstOrThrow()).id;
+}
+
+/** Returns whether an account has an owner. */
+export async function hasOwner(db: Queryable, accountId: string): Promise<boolean> {
+  const found = db.sql.selectFrom("memberships").select("id").where("account_id", "=", accountId);
+  return (await found.where("role", "=", "owner").executeTakeFirst()) !== undefined;
+}
+
 const selectEntitlement = (db: Queryable, id: string) =>
   db.sql.selectFrom("accounts").select(["tier", "overrides"]).where("id", "=", id);
 

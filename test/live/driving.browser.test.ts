@@ -241,7 +241,7 @@ test("only configured origins may embed the page, which loads nothing from other
     expect.stringMatching(/^script-src 'sha256-\S+'$/),
     "base-uri 'none'",
     "form-action 'none'",
-    "frame-ancestors https://desk.example",
+    "frame-ancestors 'self' https://desk.example",
     "connect-src 'self'",
   ]);
 });

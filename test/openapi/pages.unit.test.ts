@@ -19,6 +19,7 @@ describe("the service's own documents", () => {
       documents: async () => ({ openApiJson: JSON.stringify(document), docsHtml }),
       webhooksGuide: "# Receive webhooks",
       errorsPath: errorsPathOf("http://a.example/errors/"),
+      home: "/console/",
     };
     mountPages(fastify, pages);
   });
@@ -35,9 +36,11 @@ describe("the service's own documents", () => {
     expect(other.statusCode).toBe(200);
   });
 
-  test("redirect the root to the reference", async () => {
-    const { statusCode, headers } = await fastify.inject("/");
-    expect([statusCode, headers.location]).toEqual([302, "/docs"]);
+  test("redirect browsers from the root to the console, and show programs an index", async () => {
+    const { statusCode, headers } = await fastify.inject({ url: "/", headers: { accept: "text/html,*/*;q=0.8" } });
+    expect([statusCode, headers.location]).toEqual([302, "/console/"]);
+    const index = await fastify.inject("/");
+    expect([index.statusCode, index.json().openapi]).toEqual([200, "/v1/openapi.json"]);
   });
 
   test("include the webhook guide as text", async () => {

@@ -1,0 +1,55 @@
+import type { FastifyRequest } from "fastify";
+import type { Config } from "../../src/platform/config.ts";
+import { fail } from "../../src/platform/errors.ts";
+import { hostName, isLoopback } from "../../src/platform/loopback.ts";
+
+/** The cookie that holds the refresh token of the console's login. */
+export interface ConsoleCookie {
+  /** Returns the token of a request. */
+  read(request: FastifyRequest): string | undefined;
+  /** Returns the Set-Cookie header for a token; without one, the header that deletes the cookie. */
+  write(token: string | undefined): string;
+}
+
+const day = 86_400;
+
+/** Returns the origin of the requested address. Behind a proxy that ends TLS, the address is PUBLIC_URL's. */
+function originOf({ raw }: FastifyRequest, publicUrl: URL): string {
+  const host = String(raw.headers[":authority"] ?? raw.headers.host).toLowerCase();
+  if (host === publicUrl.host) return publicUrl.origin;
+  const scheme = "encrypted" in raw.socket && raw.socket.encrypted === true ? "https" : "http";
+  return new URL(`${scheme}://${host}`).origin;
+}
+
+/**
+ * Returns the cookie for the address of a request. Over https its name has the prefix `__Host-`. Over http on loopback
+ * browsers drop such cookies, and do not separate ports; the name has the port. Over other http there is none.
+ */
+export function cookieFor(request: FastifyRequest, config: Pick<Config, "publicUrl">): ConsoleCookie | undefined {
+  const { protocol, host, port } = new URL(originOf(request, new URL(config.publicUrl)));
+  if (protocol === "https:") {
+    return createCookie("__Host-pilothouse_console", `Secure; HttpOnly; SameSite=Strict; Path=/`, 30 * day);
+  }
+  if (!isLoopback(hostName(host))) return undefined;
+  return createCookie(`pilothouse_console_${port || 80}`, "HttpOnly; SameSite=Strict; Path=/console/session", day);
+}
+
+function createCookie(name: string, attributes: string, seconds: number): ConsoleCookie {
+  return {
+    read({ headers }) {
+      const pairs = (headers.cookie ?? "").split(";").map((pair) => pair.trim());
+      return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1) || undefined;
+    },
+    write: (token) => `${name}=${token ?? ""}; Max-Age=${token === undefined ? 0 : seconds}; ${attributes}`,
+  };
+}
+
+/** Refuses requests that do not come from a page of the console: SameSite counts other ports as the same site. */
+export function assertFromConsole(request: FastifyRequest, config: Pick<Config, "publicUrl">): void {
+  const { headers } = request;
+  const site = headers["sec-fetch-site"];
+  const isOwn = headers.origin === originOf(request, new URL(config.publicUrl));
+  if (isOwn && (site === undefined || site === "same-origin") && headers["x-console"] === "1") return;
+  const detail = "only pages of the console may call this: send the Origin of the service and the header X-Console: 1";
+  throw fail("forbidden", {}, { detail });
+}

@@ -1,0 +1,45 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+
+/** Encodings of an asset, all in memory: 1 MB altogether. */
+export interface ConsoleAsset {
+  readonly type: string;
+  readonly plain: Buffer;
+  readonly gzip: Buffer;
+  readonly brotli: Buffer;
+}
+
+/** The built console. */
+export interface ConsoleFiles {
+  /** Returns the page of all paths, with the nonce of one response. */
+  pageWith(nonce: string): string;
+  /** Paths of pages, with parameters such as `/sessions/$id`. */
+  readonly paths: readonly string[];
+  readonly assets: ReadonlyMap<string, ConsoleAsset>;
+}
+
+const built = new URL("../../dist/console/", import.meta.url);
+
+const types: Readonly<Record<string, string>> = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+/** Reads the built console. Returns undefined if it was not built. */
+export function readConsole(): ConsoleFiles | undefined {
+  if (!existsSync(new URL("index.html", built))) return undefined;
+  const parts = readFileSync(new URL("index.html", built), "utf8").split("NONCE_OF_RESPONSE");
+  const paths: string[] = JSON.parse(readFileSync(new URL("paths.json", built), "utf8"));
+  const names = readdirSync(new URL("assets/", built)).filter((name) => !/\.(br|gz)$/.test(name));
+  return {
+    pageWith: (nonce) => parts.join(nonce),
+    paths,
+    assets: new Map(names.map((name) => [name, readAsset(name)])),
+  };
+}
+
+function readAsset(name: string): ConsoleAsset {
+  const read = (suffix: string): Buffer => readFileSync(new URL(`assets/${name}${suffix}`, built));
+  const type = types[name.split(".").at(-1) ?? ""] ?? "application/octet-stream";
+  return { type, plain: read(""), gzip: read(".gz"), brotli: read(".br") };
+}

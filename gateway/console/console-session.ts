@@ -1,0 +1,116 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { createBuckets } from "../../src/limits/buckets.ts";
+import { networkOf } from "../../src/platform/client-network.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import type { Config } from "../../src/platform/config.ts";
+import { type FieldFault, fail, failFields } from "../../src/platform/errors.ts";
+import { parseJson } from "../../src/platform/rest-json/parse.ts";
+import { rateLimitHeaders } from "../gateway-call.ts";
+import { refuseEmpty } from "../policies/address-bucket.ts";
+import { peerOf, type TransportParts } from "../transport-parts.ts";
+import { assertFromConsole, cookieFor } from "./console-cookie.ts";
+import { createHostCheck } from "./mount-console.ts";
+
+/** Requests of an address per minute. A login is renewed every 15 minutes, and by each new page. */
+const perMinute = { bucket: "console", capacity: 30, refillPerSecond: 0.5 };
+
+const maxBody = 4_096;
+
+export interface ConsoleSessionParts {
+  readonly transport: TransportParts;
+  readonly config: Pick<Config, "publicUrl">;
+  readonly clock: Clock;
+}
+
+/** Creates the admission of requests that the console's pages send to `/console`. */
+export function createConsoleAdmission({ transport, config, clock }: ConsoleSessionParts) {
+  const assertHost = createHostCheck(config);
+  const buckets = createBuckets();
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    assertHost(request);
+    const { clientAddress } = peerOf(request.raw, transport);
+    const owner = networkOf(clientAddress, { v4: 32, v6: 64 });
+    const [own] = buckets.take(owner, [perMinute], clock.now());
+    for (const state of [transport.dispatcher.drawForDocument(clientAddress), own]) {
+      if (state === undefined || state.allowed) continue;
+      // The header must name one of the four public buckets.
+      const { capacity } = transport.dispatcher.peekAddress(clientAddress);
+      reply.headers(rateLimitHeaders({ ...state, bucket: "global", capacity, remaining: 0 }));
+      refuseEmpty(state, "your address");
+    }
+    assertFromConsole(request, config);
+  };
+}
+
+/** Members of a body that are strings. Other members are refused. */
+export function readStrings(body: unknown, members: readonly string[]): Readonly<Record<string, string | undefined>> {
+  const faults: FieldFault[] = [];
+  const json = body instanceof Buffer ? parseJson(body, faults) : undefined;
+  const [fault] = faults;
+  if (fault) throw failFields("validation-failed", { [fault.field]: fault.message });
+  if (typeof json !== "object" || json === null || Array.isArray(json))
+    throw failFields("validation-failed", { body: "must be a JSON object" });
+  for (const [name, value] of Object.entries(json)) {
+    if (!members.includes(name)) throw failFields("validation-failed", { [name]: "is not a field of this request" });
+    if (typeof value !== "string") throw failFields("validation-failed", { [name]: "must be a string" });
+  }
+  return { ...json };
+}
+
+/**
+ * Mounts the login of the console: a refresh token in a cookie that no script and no other endpoint can read. POST spends
+ * the given token, else the cookie's, and answers with an access token. DELETE ends the login.
+ */
+export function mountConsoleSession(rest: FastifyInstance, parts: ConsoleSessionParts): void {
+  const { transport, config } = parts;
+  const onRequest = createConsoleAdmission(parts);
+
+  /** Calls the service as any client would, for the same client address. */
+  async function post(request: FastifyRequest, url: string, body: object, token?: string) {
+    const { clientAddress } = peerOf(request.raw, transport);
+    const answer = await rest.inject({
+      method: "POST",
+      url,
+      remoteAddress: clientAddress,
+      headers: {
+        "content-type": "application/json",
+        host: request.headers.host ?? new URL(config.publicUrl).host,
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
+      payload: JSON.stringify(body),
+    });
+    return { answer, isDone: answer.statusCode < 300 };
+  }
+
+  rest.post("/console/session", { onRequest, bodyLimit: maxBody }, async (request, reply) => {
+    const { refresh_token: given, account_id } = readStrings(request.body, ["refresh_token", "account_id"]);
+    const cookie = cookieFor(request, config);
+    const refresh_token = given ?? cookie?.read(request);
+    reply.header("cache-control", "no-store");
+    if (refresh_token === undefined)
+      throw fail("unauthorized", {}, { detail: "this browser has no login: log in on the login page" });
+    const { answer, isDone } = await post(request, "/v1/auth/refresh", { refresh_token, account_id });
+    if (!isDone) {
+      const isOver = answer.statusCode === 401 && given === undefined;
+      if (cookie && isOver) reply.header("set-cookie", cookie.write(undefined));
+      return reply
+        .code(answer.statusCode)
+        .header("content-type", answer.headers["content-type"])
+        .send(answer.rawPayload);
+    }
+    const { access_token, expires_at, refresh_token: next } = answer.json();
+    if (cookie) reply.header("set-cookie", cookie.write(next));
+    return { access_token, expires_at };
+  });
+
+  rest.delete("/console/session", { onRequest }, async (request, reply) => {
+    const cookie = cookieFor(request, config);
+    const refresh_token = cookie?.read(request);
+    if (cookie) reply.header("set-cookie", cookie.write(undefined));
+    if (refresh_token !== undefined) {
+      const { answer, isDone } = await post(request, "/v1/auth/refresh", { refresh_token });
+      if (isDone) await post(request, "/v1/auth/logout", {}, answer.json().access_token);
+    }
+    return reply.code(204).send();
+  });
+}
