@@ -18,7 +18,9 @@ interface Exceptions {
 const exceptions: Exceptions = JSON.parse(readFileSync(new URL("lint/names.json", import.meta.url), "utf8"));
 const exported =
   /^export (?:declare )?(?:async )?(?:abstract )?(?:function\*?|const|class|interface|type|enum) ([\w$]+)/gm;
-const sources = globSync("{src,gateway,workers}/**/*.ts").filter((path) => !path.startsWith("src/gen/"));
+const service = globSync("{src,gateway,workers}/**/*.ts").filter((path) => !path.startsWith("src/gen/"));
+/** Sources of the console, a program of its own: it may use names of the service. */
+const web = globSync("console/**/*.{ts,tsx}");
 
 /** Reports each key that several files share without an exception, and exceptions that no longer apply. */
 function check(
@@ -40,22 +42,22 @@ function check(
   }
 }
 
-const definitions = sources.flatMap((path) =>
-  [...readFileSync(path, "utf8").matchAll(exported)].map(([, name = ""]) => [name, path] as const),
-);
-const files = sources.map((path) => [basename(path), path] as const);
+const definitionsIn = (sources: readonly string[]) =>
+  sources.flatMap((path) =>
+    [...readFileSync(path, "utf8").matchAll(exported)].map(([, name = ""]) => [name, path] as const),
+  );
+const filesIn = (sources: readonly string[]) =>
+  sources.map((path) => [basename(path), path] as const).filter(([name]) => !exceptions.roles.includes(name));
 
-check("definition", definitions, exceptions.names);
-check(
-  "file",
-  files.filter(([name]) => !exceptions.roles.includes(name)),
-  exceptions.files,
-);
+check("definition", definitionsIn(service), exceptions.names);
+check("file", filesIn(service), exceptions.files);
+check("definition", definitionsIn(web), {});
+check("file", filesIn(web), {});
 
 /** Comments, strings, templates and names of the interface or the database (`snake_case`), in which words are free. */
 const notNames = /\/\*[\s\S]*?\*\/|\/\/.*|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`|[\w$]+_[\w$]*/g;
 
-for (const path of sources) {
+for (const path of [...service, ...web]) {
   const code = readFileSync(path, "utf8").replace(notNames, " ");
   for (const name of new Set(code.match(/[A-Za-z$][\w$]*/g))) {
     if (name in exceptions.wordNames) continue;

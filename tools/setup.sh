@@ -105,6 +105,16 @@ need_code() {
     stop "the code could not be generated; the reason is above."
 }
 
+need_console() {
+  need_code
+  if [ -f dist/console/.stamp ] &&
+    [ -z "$(find console src/gen/.stamp package-lock.json -newer dist/console/.stamp)" ]; then
+    return 0
+  fi
+  step "building the console" sh tools/build-console.sh ||
+    stop "the console could not be built; the reason is above."
+}
+
 # The types of the SDK, which the service does not need.
 need_sdk() {
   need_code
@@ -149,6 +159,7 @@ set_up() {
   foresee_browser
   need_tools
   need_code
+  need_console
   need_browser
 }
 

@@ -42,7 +42,7 @@ const root = findRoot();
 
 function listFiles(): string[] {
   const wanted = positionals.map((path) => relative(root, resolve(root, path)));
-  const files = globSync("**/*.{ts,mjs,proto,sh,md}", { cwd: root, exclude: (path) => foreign.test(path) });
+  const files = globSync("**/*.{ts,tsx,mjs,proto,sh,md}", { cwd: root, exclude: (path) => foreign.test(path) });
   const isWanted = (file: string) => wanted.some((path) => file === path || file.startsWith(`${path}/`));
   return files.filter((file) => wanted.length === 0 || isWanted(file)).sort();
 }

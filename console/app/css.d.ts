@@ -1,0 +1,2 @@
+/** Vite bundles style sheets that modules import. */
+declare module "*.css";

@@ -1,0 +1,125 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { useQuery } from "@connectrpc/connect-query";
+import { Link } from "@tanstack/react-router";
+import { type Session, SessionService, type SessionState } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { pagePaths } from "../../app/page-paths.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Card, Properties, Property } from "../../ui/card.tsx";
+import { Loaded } from "../../ui/state.tsx";
+import { Ago, DateOf, durationText } from "../../ui/time.tsx";
+import { isRunning, reasonText } from "./session-words.tsx";
+
+/** What is fixed about a session. */
+export function SessionFacts({ session }: { readonly session: Session }) {
+  const { archetype, runtime, viewport, profileId, proxy, labels, status } = session;
+  const { createdAt, liveAt, endedAt, expiresAt, endedReason, idleTimeoutSeconds, locale, timezone } = session;
+  const others = Object.entries(labels).filter(([name]) => name !== "name");
+  return (
+    <Properties>
+      <Property name="Device">
+        {archetype}
+        {viewport && (
+          <span className="text-faint">
+            {" "}
+            {viewport.width} × {viewport.height}
+          </span>
+        )}
+      </Property>
+      <Property name="Browser">{runtime}</Property>
+      <Property name="Started">
+        <Ago at={createdAt} />
+      </Property>
+      {isRunning(status) ? (
+        <Property name="Ends">
+          <Ago at={expiresAt} />, or after {durationText(idleTimeoutSeconds)} without use
+        </Property>
+      ) : (
+        <Property name="Ended">
+          <Ago at={endedAt} />, {reasonText(endedReason)}
+          {liveAt && endedAt && `, after ${durationText((timestampMs(endedAt) - timestampMs(liveAt)) / 1_000)}`}
+        </Property>
+      )}
+      {(locale ?? timezone) !== undefined && (
+        <Property name="Locale">{[locale, timezone].filter(Boolean).join(", ")}</Property>
+      )}
+      {profileId !== undefined && (
+        <Property name="Profile">
+          <Link to={pagePaths.profiles} className="text-accent-text hover:underline">
+            {profileId}
+          </Link>
+        </Property>
+      )}
+      {proxy && <Property name="Proxy">{proxy.server}</Property>}
+      {others.length > 0 && (
+        <Property name="Labels">
+          <span className="flex flex-wrap gap-1.5">
+            {others.map(([name, value]) => (
+              <Badge key={name}>
+                {name}: {value}
+              </Badge>
+            ))}
+          </span>
+        </Property>
+      )}
+      {!isRunning(status) && (
+        <Property name="Date">
+          <DateOf at={createdAt} />
+        </Property>
+      )}
+    </Properties>
+  );
+}
+
+const megabytes = (bytes: bigint): string => `${(Number(bytes) / 1_000_000).toFixed(1)} MB`;
+
+/** Facts and the present state: pages, control, traffic. */
+export function StateTab({ session }: { readonly session: Session }) {
+  const state = useQuery(SessionService.method.getState, { id: session.id });
+  return (
+    <div className="grid items-start gap-5 lg:grid-cols-2">
+      <Card title="About the session">
+        <SessionFacts session={session} />
+      </Card>
+      <Card
+        title="At the moment"
+        actions={
+          <Button size="small" isPending={state.isFetching} onClick={() => void state.refetch()}>
+            Refresh
+          </Button>
+        }
+      >
+        <Loaded query={state}>{(data) => <StateFacts state={data} />}</Loaded>
+      </Card>
+    </div>
+  );
+}
+
+function StateFacts({ state }: { readonly state: SessionState }) {
+  const { pages, control, egress, challenge, pauseReason } = state;
+  return (
+    <Properties>
+      {pauseReason !== undefined && <Property name="Paused">{pauseReason}</Property>}
+      {challenge && <Property name="Bot check">{`${challenge.kind} at ${challenge.url}`}</Property>}
+      <Property name="Tabs">
+        <ul className="flex flex-col gap-1.5">
+          {pages.map(({ id, title, url, active }) => (
+            <li key={id} className="min-w-0">
+              <span className="flex items-center gap-2">
+                <span className="min-w-0 truncate">{title || "Untitled"}</span>
+                {active && <Badge tone="accent">Shown</Badge>}
+              </span>
+              <span className="block truncate text-xs text-faint">{url}</span>
+            </li>
+          ))}
+        </ul>
+      </Property>
+      <Property name="Control">{control?.holderClientId ?? "No person has control"}</Property>
+      {egress && (
+        <Property name="Traffic">
+          {megabytes(egress.bytesSent)} sent, {megabytes(egress.bytesReceived)} received
+        </Property>
+      )}
+    </Properties>
+  );
+}

@@ -1,0 +1,133 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { type Archetype, ArchetypeService } from "../../../src/gen/pilothouse/v1/archetype_pb.ts";
+import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
+import { SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { useChange } from "../../api/queries.ts";
+import { pagePaths } from "../../app/page-paths.ts";
+import { Actions, Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { SelectField, TextField, textOf } from "../../ui/field.tsx";
+import { Form } from "../../ui/form.tsx";
+import { Trouble } from "../../ui/state.tsx";
+
+/** Devices that most people mean, first. */
+const common = ["desktop-chrome", "desktop-chrome-hidpi", "iphone-15", "pixel-7", "ipad-pro-11"];
+
+function DeviceOptions({ devices }: { readonly devices: readonly Archetype[] }) {
+  const first = common.filter((name) => devices.some((device) => device.name === name));
+  const option = (name: string) => (
+    <option key={name} value={name}>
+      {name}
+    </option>
+  );
+  return (
+    <>
+      <optgroup label="Common">{(first.length > 0 ? first : common.slice(0, 1)).map(option)}</optgroup>
+      <optgroup label="All devices">
+        {devices.filter(({ name }) => !first.includes(name)).map(({ name }) => option(name))}
+      </optgroup>
+    </>
+  );
+}
+
+/** Form of a new session. Opens the session when it is live. */
+export function NewSession({ onClose, profileId = "" }: { readonly onClose: () => void; readonly profileId?: string }) {
+  const navigate = useNavigate();
+  const [isDetailed, setDetailed] = useState(false);
+  const devices = useQuery(ArchetypeService.method.list, {}, { staleTime: Number.POSITIVE_INFINITY });
+  const profiles = useQuery(ProfileService.method.list, { limit: 100 });
+  const create = useChange(SessionService.method.create, {
+    changes: [SessionService],
+    onDone: ({ id }) => navigate({ to: pagePaths.session, params: { id } }),
+  });
+  const submit = (form: FormData): void => {
+    const [name, proxy] = [textOf(form, "name"), textOf(form, "proxy")];
+    const [archetype, runtime, profile] = [
+      textOf(form, "archetype"),
+      textOf(form, "runtime"),
+      textOf(form, "profile_id"),
+    ];
+    const [locale, timezone, minutes] = [textOf(form, "locale"), textOf(form, "timezone"), textOf(form, "minutes")];
+    create.run({
+      labels: name === undefined ? {} : { name },
+      ...(archetype !== undefined && { archetype }),
+      ...(runtime !== undefined && { runtime }),
+      ...(profile !== undefined && { profileId: profile }),
+      ...(locale !== undefined && { locale }),
+      ...(timezone !== undefined && { timezone }),
+      ...(minutes !== undefined && { timeoutSeconds: Number(minutes) * 60 }),
+      ...(proxy !== undefined && { proxy: { server: proxy } }),
+    });
+  };
+  return (
+    <Dialog title="New session" isOpen onClose={onClose}>
+      <Form onSubmit={submit}>
+        <TextField
+          label="Name"
+          name="name"
+          placeholder="Optional, such as Checkout test"
+          maxLength={256}
+          autoComplete="off"
+        />
+        <div className="grid gap-4 sm:grid-cols-2">
+          <SelectField label="Device" name="archetype" defaultValue="desktop-chrome" problem={create.problem}>
+            <DeviceOptions devices={devices.data?.data ?? []} />
+          </SelectField>
+          <SelectField
+            label="Browser"
+            name="runtime"
+            problem={create.problem}
+            hint="Chromium is heavier, and has video"
+          >
+            <option value="">headless-shell</option>
+            <option value="chromium">chromium</option>
+          </SelectField>
+        </div>
+        <SelectField
+          label="Profile"
+          name="profile_id"
+          defaultValue={profileId}
+          key={profiles.data ? "loaded" : "empty"}
+          problem={create.problem}
+          hint="Cookies and logins of earlier sessions"
+        >
+          <option value="">None</option>
+          {profiles.data?.data.map(({ id, name, activeSessionId }) => (
+            <option key={id} value={id} disabled={activeSessionId !== undefined}>
+              {name}
+              {activeSessionId !== undefined && " (in use)"}
+            </option>
+          ))}
+        </SelectField>
+        {isDetailed ? (
+          <div className="grid gap-4 sm:grid-cols-2">
+            <TextField
+              label="Minutes"
+              name="minutes"
+              inputMode="numeric"
+              pattern="[0-9]+"
+              hint="Lifetime; default: the longest of the tier"
+              problem={create.problem}
+            />
+            <TextField label="Locale" name="locale" placeholder="en-US" problem={create.problem} />
+            <TextField label="Time zone" name="timezone" placeholder="UTC" problem={create.problem} />
+            <TextField label="Proxy" name="proxy" placeholder="http://proxy.example:8080" problem={create.problem} />
+          </div>
+        ) : (
+          <Button kind="quiet" size="small" className="self-start" onClick={() => setDetailed(true)}>
+            More options
+          </Button>
+        )}
+        <Trouble problem={create.problem} />
+        <Actions>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary" isPending={create.isPending}>
+            Start
+          </Button>
+        </Actions>
+      </Form>
+    </Dialog>
+  );
+}

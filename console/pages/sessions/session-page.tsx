@@ -1,0 +1,124 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { useParams } from "@tanstack/react-router";
+import { CircleStop, History } from "lucide-react";
+import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { useList } from "../../api/lists.ts";
+import { problemOf } from "../../api/problem.ts";
+import { liveEvery, useChange } from "../../api/queries.ts";
+import { Button } from "../../ui/button.tsx";
+import { Card } from "../../ui/card.tsx";
+import { Id } from "../../ui/copy.tsx";
+import { Confirm } from "../../ui/dialog.tsx";
+import { Page } from "../../ui/page.tsx";
+import { EmptyState, ErrorState, Loaded, Loading } from "../../ui/state.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
+import { CaptureTab } from "./capture-tab.tsx";
+import { ConnectTab } from "./connect-tab.tsx";
+import { SessionFacts, StateTab } from "./facts-tab.tsx";
+import { FilesTab } from "./files-tab.tsx";
+import { LinksTab } from "./links-tab.tsx";
+import { LiveView } from "./live-view.tsx";
+import { isRunning, SessionBadge } from "./session-words.tsx";
+
+export function SessionPage() {
+  const { id } = useParams({ from: "/inside/sessions/$id" });
+  const session = useQuery(
+    SessionService.method.get,
+    { id },
+    {
+      refetchInterval: ({ state }) => (state.error ? false : liveEvery),
+      retry: (count, error) => count < 2 && ["offline", "internal"].includes(problemOf(error).slug),
+    },
+  );
+  if (session.error && problemOf(session.error).slug === "session-destroyed") return <EndedSession id={id} />;
+  return (
+    <Loaded query={session} lines={8}>
+      {(data) => (isRunning(data.status) ? <RunningSession session={data} /> : <SessionRecord session={data} />)}
+    </Loaded>
+  );
+}
+
+const titleOf = ({ id, labels }: Session): string => labels.name ?? `Session …${id.slice(-8)}`;
+
+function Heading({ session }: { readonly session: Session }) {
+  return (
+    <>
+      <span className="min-w-0 truncate">{titleOf(session)}</span>
+      <SessionBadge status={session.status} />
+    </>
+  );
+}
+
+function RunningSession({ session }: { readonly session: Session }) {
+  const { id, status } = session;
+  const destroy = useChange(SessionService.method.destroy, { changes: [SessionService] });
+  const end = (
+    <Confirm
+      trigger={
+        <Button kind="danger">
+          <CircleStop size={15} aria-hidden="true" />
+          End
+        </Button>
+      }
+      title="End the session?"
+      action="End the session"
+      onConfirm={() => destroy.runAsync({ id })}
+      problem={destroy.problem}
+    >
+      Its browser closes, and its files are deleted. A profile is saved first.
+    </Confirm>
+  );
+  return (
+    <Page title={titleOf(session)} heading={<Heading session={session} />} about={<Id value={id} />} actions={end}>
+      {status === SessionStatus.PROVISIONING ? (
+        <Card>
+          <Loading />
+        </Card>
+      ) : (
+        <LiveView sessionId={id} className="h-[min(70dvh,46rem)] min-h-[26rem]" />
+      )}
+      <Tabs
+        label="About the session"
+        items={[
+          { id: "state", title: "State", content: () => <StateTab session={session} /> },
+          { id: "connect", title: "Connect", content: () => <ConnectTab sessionId={id} /> },
+          { id: "links", title: "View links", content: () => <LinksTab sessionId={id} /> },
+          { id: "files", title: "Files", content: () => <FilesTab sessionId={id} /> },
+          { id: "capture", title: "Capture", content: () => <CaptureTab sessionId={id} /> },
+        ]}
+      />
+    </Page>
+  );
+}
+
+/** Finds the record of an ended session in the list, because the session itself is no longer served. */
+function EndedSession({ id }: { readonly id: string }) {
+  const list = useList(SessionService.method.list, { limit: 100 });
+  const found = list.data?.find((session) => session.id === id);
+  if (found) return <SessionRecord session={found} />;
+  return (
+    <Page title="Session" about={<Id value={id} />}>
+      <Card>
+        {list.error ? (
+          <ErrorState problem={problemOf(list.error)} />
+        ) : list.data ? (
+          <EmptyState icon={History} title="The session has ended">
+            It is older than the last 100 sessions of the account.
+          </EmptyState>
+        ) : (
+          <Loading />
+        )}
+      </Card>
+    </Page>
+  );
+}
+
+function SessionRecord({ session }: { readonly session: Session }) {
+  return (
+    <Page title={titleOf(session)} heading={<Heading session={session} />} about={<Id value={session.id} />}>
+      <Card title="About the session">
+        <SessionFacts session={session} />
+      </Card>
+    </Page>
+  );
+}

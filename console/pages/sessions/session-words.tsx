@@ -1,0 +1,33 @@
+import { SessionEndedReason, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { StateBadge, type States } from "../../ui/badge.tsx";
+
+const states: States<SessionStatus> = {
+  [SessionStatus.UNSPECIFIED]: ["Unknown", "neutral"],
+  [SessionStatus.PROVISIONING]: ["Starting", "accent"],
+  [SessionStatus.LIVE]: ["Live", "good"],
+  [SessionStatus.PAUSED]: ["Paused", "warn"],
+  [SessionStatus.DESTROYED]: ["Ended", "neutral"],
+  [SessionStatus.ERRORED]: ["Failed", "bad"],
+};
+
+export function SessionBadge({ status }: { readonly status: SessionStatus }) {
+  return <StateBadge states={states} state={status} isLive={status === SessionStatus.LIVE} />;
+}
+
+/** Returns whether a session has a browser. */
+export const isRunning = (status: SessionStatus): boolean =>
+  status === SessionStatus.PROVISIONING || status === SessionStatus.LIVE || status === SessionStatus.PAUSED;
+
+const reasons: Readonly<Record<SessionEndedReason, string>> = {
+  [SessionEndedReason.UNSPECIFIED]: "",
+  [SessionEndedReason.DESTROYED]: "ended by its owner",
+  [SessionEndedReason.EXPIRED]: "lifetime over",
+  [SessionEndedReason.IDLE]: "not used for its idle time",
+  [SessionEndedReason.QUOTA]: "no session minutes left",
+  [SessionEndedReason.CRASHED]: "browser crashed",
+  [SessionEndedReason.WORKER_LOST]: "worker lost",
+  [SessionEndedReason.FAILED_TO_START]: "failed to start",
+};
+
+/** Returns why a session ended. */
+export const reasonText = (reason: SessionEndedReason): string => reasons[reason] ?? "";

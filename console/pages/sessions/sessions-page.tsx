@@ -1,0 +1,103 @@
+import { Link } from "@tanstack/react-router";
+import { MonitorPlay, Plus } from "lucide-react";
+import { useState } from "react";
+import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { useList } from "../../api/lists.ts";
+import { liveEvery } from "../../api/queries.ts";
+import { pagePaths } from "../../app/page-paths.ts";
+import { Button } from "../../ui/button.tsx";
+import { Card } from "../../ui/card.tsx";
+import { CopyIcon } from "../../ui/copy.tsx";
+import { List } from "../../ui/list.tsx";
+import { Page } from "../../ui/page.tsx";
+import { Segments } from "../../ui/segments.tsx";
+import { EmptyState } from "../../ui/state.tsx";
+import type { Column } from "../../ui/table.tsx";
+import { Ago } from "../../ui/time.tsx";
+import { NewSession } from "./new-session.tsx";
+import { reasonText, SessionBadge } from "./session-words.tsx";
+
+const filters = [
+  ["all", "All", undefined],
+  ["live", "Live", SessionStatus.LIVE],
+  ["paused", "Paused", SessionStatus.PAUSED],
+  ["ended", "Ended", SessionStatus.DESTROYED],
+  ["failed", "Failed", SessionStatus.ERRORED],
+] as const;
+
+/** Name of a session: its label `name`, else its id. */
+export function SessionLink({ session: { id, labels } }: { readonly session: Pick<Session, "id" | "labels"> }) {
+  return (
+    <span className="inline-flex max-w-full items-center gap-0.5">
+      <Link to={pagePaths.session} params={{ id }} className="min-w-0 truncate font-medium hover:underline">
+        {labels.name ?? (
+          <span className="font-mono text-xs">
+            {id.slice(0, 4)}…{id.slice(-8)}
+          </span>
+        )}
+      </Link>
+      <CopyIcon
+        text={id}
+        label="the id"
+        className="-my-1.5 hidden opacity-0 group-hover:opacity-100 focus-visible:opacity-100 sm:inline-flex"
+      />
+    </span>
+  );
+}
+
+const columns: readonly Column<Session>[] = [
+  { title: "Session", cell: (session) => <SessionLink session={session} /> },
+  {
+    title: "Status",
+    cell: ({ status, endedReason, pauseReason }) => (
+      <span className="inline-flex flex-wrap items-center gap-x-2">
+        <SessionBadge status={status} />
+        <span className="hidden text-xs text-faint lg:inline">{pauseReason ?? reasonText(endedReason)}</span>
+      </span>
+    ),
+  },
+  { title: "Device", from: "sm", cell: ({ archetype }) => <span className="text-soft">{archetype}</span> },
+  { title: "Browser", from: "lg", cell: ({ runtime }) => <span className="text-soft">{runtime}</span> },
+  { title: "Started", isRight: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
+];
+
+export function SessionsPage() {
+  const [filter, setFilter] = useState<(typeof filters)[number][0]>("all");
+  const [isMaking, setMaking] = useState(false);
+  const [, , status] = filters.find(([id]) => id === filter) ?? filters[0];
+  const list = useList(SessionService.method.list, status === undefined ? {} : { status }, { every: liveEvery });
+  const make = (
+    <Button kind="primary" onClick={() => setMaking(true)}>
+      <Plus size={15} aria-hidden="true" />
+      New session
+    </Button>
+  );
+  return (
+    <Page title="Sessions" about="Browsers that programs, agents and people share." actions={make}>
+      <Segments
+        label="Status"
+        value={filter}
+        choices={filters.map(([id, title]) => [id, title])}
+        onChoose={setFilter}
+      />
+      <Card isFlush>
+        <List
+          list={list}
+          label="Sessions"
+          columns={columns}
+          keyOf={({ id }) => id}
+          empty={
+            <EmptyState
+              icon={MonitorPlay}
+              title={filter === "all" ? "No sessions yet" : "No session has this status"}
+              action={filter === "all" && make}
+            >
+              A session is a browser of its own, on the device that you choose.
+            </EmptyState>
+          }
+        />
+      </Card>
+      {isMaking && <NewSession onClose={() => setMaking(false)} />}
+    </Page>
+  );
+}

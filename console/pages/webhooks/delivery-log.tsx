@@ -1,0 +1,133 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Inbox } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import {
+  type WebhookDelivery,
+  WebhookDeliveryStatus,
+  WebhookService,
+} from "../../../src/gen/pilothouse/v1/webhook_pb.ts";
+import { useList } from "../../api/lists.ts";
+import { liveEvery, useChange } from "../../api/queries.ts";
+import { StateBadge, type States } from "../../ui/badge.tsx";
+import { Actions, Button } from "../../ui/button.tsx";
+import { Card, Properties, Property } from "../../ui/card.tsx";
+import { Code, Id } from "../../ui/copy.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { List } from "../../ui/list.tsx";
+import { EmptyState, Trouble } from "../../ui/state.tsx";
+import { Ago } from "../../ui/time.tsx";
+
+const states: States<WebhookDeliveryStatus> = {
+  [WebhookDeliveryStatus.UNSPECIFIED]: ["Unknown", "neutral"],
+  [WebhookDeliveryStatus.PENDING]: ["Pending", "accent"],
+  [WebhookDeliveryStatus.DELIVERED]: ["Delivered", "good"],
+  [WebhookDeliveryStatus.FAILED]: ["Retrying", "warn"],
+  [WebhookDeliveryStatus.DLQ]: ["Given up", "bad"],
+};
+
+interface DeliveryLogProps {
+  readonly endpointId: string;
+  readonly actions: ReactNode;
+}
+
+export function DeliveryLog({ endpointId: id, actions }: DeliveryLogProps) {
+  const [openId, setOpenId] = useState<string>();
+  const list = useList(WebhookService.method.listDeliveries, { id }, { every: liveEvery });
+  const open = list.data?.find((delivery) => delivery.id === openId);
+  return (
+    <Card title="Deliveries" actions={actions} isFlush>
+      <List<WebhookDelivery>
+        list={list}
+        label="Deliveries"
+        keyOf={(delivery) => delivery.id}
+        columns={[
+          {
+            title: "Event",
+            cell: (delivery) => (
+              <button
+                type="button"
+                className="font-mono text-xs font-medium hover:underline"
+                onClick={() => setOpenId(delivery.id)}
+              >
+                {delivery.eventType}
+              </button>
+            ),
+          },
+          { title: "Status", cell: ({ status }) => <StateBadge states={states} state={status} /> },
+          {
+            title: "Answer",
+            from: "sm",
+            cell: ({ responseStatus, reason, attempts }) => (
+              <span className="text-soft">{responseStatus ?? reason ?? attempts.at(-1)?.error ?? "none yet"}</span>
+            ),
+          },
+          { title: "Attempts", from: "lg", isRight: true, cell: ({ attempts }) => attempts.length },
+          { title: "Created", isRight: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
+        ]}
+        empty={
+          <EmptyState icon={Inbox} title="Nothing was delivered yet">
+            Send a test to see a delivery and its answer.
+          </EmptyState>
+        }
+      />
+      {open && <DeliveryDialog delivery={open} onClose={() => setOpenId(undefined)} />}
+    </Card>
+  );
+}
+
+interface DeliveryDialogProps {
+  readonly delivery: WebhookDelivery;
+  readonly onClose: () => void;
+}
+
+function DeliveryDialog({ delivery, onClose }: DeliveryDialogProps) {
+  const { id, eventId, eventType, status, attempts, reason, nextAttemptAt } = delivery;
+  const replay = useChange(WebhookService.method.replayDelivery, { changes: [WebhookService], onDone: onClose });
+  return (
+    <Dialog title={eventType} isOpen onClose={onClose}>
+      <Properties>
+        <Property name="Status">
+          <StateBadge states={states} state={status} />
+          {reason !== undefined && <span className="ml-2 text-soft">{reason}</span>}
+        </Property>
+        <Property name="Delivery">
+          <Id value={id} />
+        </Property>
+        <Property name="Event">
+          <Id value={eventId} />
+        </Property>
+        {nextAttemptAt && (
+          <Property name="Next try">
+            <Ago at={nextAttemptAt} />
+          </Property>
+        )}
+      </Properties>
+      <ol className="mt-4 flex flex-col gap-3">
+        {attempts.map(({ number, startedAt, durationMs, responseStatus, responseBody, error }) => (
+          <li key={number} className="rounded-lg border border-line p-3 text-sm">
+            <p className="flex flex-wrap justify-between gap-2">
+              <span className="font-medium">
+                Attempt {number}: {responseStatus === undefined ? (error ?? "running") : `HTTP ${responseStatus}`}
+              </span>
+              <span className="text-faint">
+                {startedAt && new Date(timestampMs(startedAt)).toLocaleTimeString()}, {durationMs} ms
+              </span>
+            </p>
+            {responseBody !== undefined && responseBody !== "" && (
+              <Code text={responseBody} label="the start of the answer" className="mt-2" />
+            )}
+          </li>
+        ))}
+      </ol>
+      <div className="mt-3">
+        <Trouble problem={replay.problem} />
+      </div>
+      <Actions>
+        <Button onClick={onClose}>Close</Button>
+        <Button kind="primary" isPending={replay.isPending} onClick={() => replay.run({ id })}>
+          Send again
+        </Button>
+      </Actions>
+    </Dialog>
+  );
+}
