@@ -15,8 +15,8 @@ import { Page } from "../../ui/page.tsx";
 import { EmptyState, ErrorState, Loaded, Loading } from "../../ui/state.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { NewSession } from "../sessions/new-session.tsx";
+import { SessionLink } from "../sessions/session-link.tsx";
 import { isRunning, reasonText, SessionBadge } from "../sessions/session-words.tsx";
-import { SessionLink } from "../sessions/sessions-page.tsx";
 import { QuotaMeters } from "../usage/quota-meters.tsx";
 
 /** Failed sessions that are shown. */

@@ -5,6 +5,7 @@ import { useList } from "../../api/lists.ts";
 import { useChange } from "../../api/queries.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Actions, Button } from "../../ui/button.tsx";
+import { bytesText } from "../../ui/bytes.ts";
 import { Card } from "../../ui/card.tsx";
 import { CopyIcon } from "../../ui/copy.tsx";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
@@ -14,7 +15,6 @@ import { List } from "../../ui/list.tsx";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState, Trouble } from "../../ui/state.tsx";
 import { Ago } from "../../ui/time.tsx";
-import { bytesText } from "../sessions/files-tab.tsx";
 import { NewSession } from "../sessions/new-session.tsx";
 
 export function ProfilesPage() {

@@ -7,6 +7,7 @@ import { problemOf, sentence } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { requestRaw, saveFile } from "../../api/raw-files.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
+import { bytesText } from "../../ui/bytes.ts";
 import { Card } from "../../ui/card.tsx";
 import { List } from "../../ui/list.tsx";
 import { EmptyState, Trouble } from "../../ui/state.tsx";
@@ -19,14 +20,6 @@ const sources: Readonly<Record<FileSource, string>> = {
   [FileSource.DOWNLOAD]: "Downloaded by a page",
   [FileSource.CAPTURE]: "Captured",
 };
-
-/** Returns a number of bytes in the largest unit below it. */
-export function bytesText(bytes: bigint): string {
-  const size = Number(bytes);
-  if (size < 1_000) return `${size} B`;
-  if (size < 1_000_000) return `${(size / 1_000).toFixed(1)} kB`;
-  return size < 1_000_000_000 ? `${(size / 1_000_000).toFixed(1)} MB` : `${(size / 1_000_000_000).toFixed(1)} GB`;
-}
 
 export function FilesTab({ sessionId: id }: { readonly sessionId: string }) {
   const input = useRef<HTMLInputElement>(null);

@@ -1,13 +1,10 @@
-import { Link } from "@tanstack/react-router";
 import { MonitorPlay, Plus } from "lucide-react";
 import { useState } from "react";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { useList } from "../../api/lists.ts";
 import { liveEvery } from "../../api/queries.ts";
-import { pagePaths } from "../../app/page-paths.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
-import { CopyIcon } from "../../ui/copy.tsx";
 import { List } from "../../ui/list.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Segments } from "../../ui/segments.tsx";
@@ -15,6 +12,7 @@ import { EmptyState } from "../../ui/state.tsx";
 import type { Column } from "../../ui/table.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { NewSession } from "./new-session.tsx";
+import { SessionLink } from "./session-link.tsx";
 import { reasonText, SessionBadge } from "./session-words.tsx";
 
 const filters = [
@@ -24,26 +22,6 @@ const filters = [
   ["ended", "Ended", SessionStatus.DESTROYED],
   ["failed", "Failed", SessionStatus.ERRORED],
 ] as const;
-
-/** Name of a session: its label `name`, else its id. */
-export function SessionLink({ session: { id, labels } }: { readonly session: Pick<Session, "id" | "labels"> }) {
-  return (
-    <span className="inline-flex max-w-full items-center gap-0.5">
-      <Link to={pagePaths.session} params={{ id }} className="min-w-0 truncate font-medium hover:underline">
-        {labels.name ?? (
-          <span className="font-mono text-xs">
-            {id.slice(0, 4)}…{id.slice(-8)}
-          </span>
-        )}
-      </Link>
-      <CopyIcon
-        text={id}
-        label="the id"
-        className="-my-1.5 hidden opacity-0 group-hover:opacity-100 focus-visible:opacity-100 sm:inline-flex"
-      />
-    </span>
-  );
-}
 
 const columns: readonly Column<Session>[] = [
   { title: "Session", cell: (session) => <SessionLink session={session} /> },

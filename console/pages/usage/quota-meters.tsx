@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { QuotaUsage } from "../../../src/gen/pilothouse/v1/account_pb.ts";
+import { bytesText } from "../../ui/bytes.ts";
 import { Meter } from "../../ui/meter.tsx";
-import { bytesText } from "../sessions/files-tab.tsx";
 
 const titles: Readonly<Record<string, string>> = {
   session_minutes: "Session minutes this month",

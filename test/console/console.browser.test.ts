@@ -1,0 +1,283 @@
+import { statSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Browser, BrowserContext, Page } from "playwright";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { reviewPage } from "../support/console-review.ts";
+import { LlmProvider } from "../support/llm-provider.ts";
+import { goodPassword } from "../support/people.ts";
+import { launchPlainBrowser } from "../support/plain-browser.ts";
+import { restClient } from "../support/rest.ts";
+import { type Service, startService } from "../support/service.ts";
+
+const desktop = { width: 1280, height: 800 };
+const phone = { width: 390, height: 844 };
+
+/** Pages of the navigation, with a text that each shows when loaded. */
+const pages: readonly (readonly [title: string, shown: string | RegExp])[] = [
+  ["Home", "Running now"],
+  ["Sessions", "Checkout test"],
+  ["Agents", "Read the welcome page"],
+  ["Recipes", "No recipes yet"],
+  ["Profiles", "No profiles yet"],
+  ["API keys", "nightly checks"],
+  ["Webhooks", "/hooks"],
+  ["Usage", "sessions:create"],
+  ["Team", "ada@example.com"],
+  ["Audit log", "api_key.create"],
+  ["Billing", "Plans"],
+  ["Settings", "Names"],
+];
+
+let service: Service;
+let browser: Browser;
+let receiver: Server;
+const provider = new LlmProvider();
+let context: BrowserContext;
+let page: Page;
+const faults: string[] = [];
+const received: string[] = [];
+
+/** Records errors of a page. */
+function watch(opened: Page): Page {
+  opened.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  opened.on("pageerror", (error) => faults.push(error.message));
+  return opened;
+}
+
+beforeAll(async () => {
+  receiver = createServer((request, response) => {
+    received.push(String(request.headers["x-service-event-type"]));
+    response.end("thanks");
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
+  const { port } = receiver.address() as AddressInfo;
+  await provider.start();
+  const env = { WEBHOOK_ALLOW: `127.0.0.1:${port}`, ...provider.env };
+  [service, browser] = await Promise.all([startService(env), launchPlainBrowser()]);
+  context = await browser.newContext({ viewport: desktop, reducedMotion: "reduce" });
+  page = watch(await context.newPage());
+}, 120_000);
+afterAll(async () => {
+  receiver?.close();
+  await provider[Symbol.asyncDispose]();
+  await browser?.close();
+  await service?.stop();
+}, 60_000);
+
+const button = (name: string | RegExp) => page.getByRole("button", { name, exact: typeof name === "string" });
+const open = (title: string) => page.getByRole("navigation").getByRole("link", { name: title, exact: true }).click();
+
+test("the printed link makes the owner, once", async () => {
+  const [link = ""] = /http\S+\/console\/first-run#\S+/.exec(service.output()) ?? [];
+  await page.goto(link);
+  await page.getByLabel("Your name").fill("Ada Lovelace");
+  expect(page.url()).not.toContain("#");
+  await page.getByLabel("E-mail address").fill("ada@example.com");
+  await page.getByLabel("Password").fill("password12");
+  await button("Become the owner").click();
+  await page.getByRole("alert").filter({ hasText: "guess" }).waitFor();
+  await page.getByLabel("Password").fill(goodPassword);
+  await button("Become the owner").click();
+  await page.getByRole("heading", { name: "Hello, Ada" }).waitFor();
+  // The refused password is an error of the console.
+  faults.length = 0;
+
+  const other = await context.newPage();
+  await other.goto(link);
+  await other.getByLabel("Your name").fill("Eve");
+  await other.getByLabel("E-mail address").fill("eve@example.com");
+  await other.getByLabel("Password").fill(goodPassword);
+  await other.getByRole("button", { name: "Become the owner" }).click();
+  await other.getByRole("alert").filter({ hasText: "has an owner" }).waitFor();
+  await other.close();
+}, 60_000);
+
+test("the first page has at most 250 kB of compressed files", async () => {
+  await page.goto(`${new URL(page.url()).origin}/console/`);
+  await page.getByRole("heading", { name: "Hello, Ada" }).waitFor();
+  const loaded: string[] = await page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)");
+  const files = new Set(loaded.filter((name) => name.includes("/console/assets/")).map((name) => new URL(name).pathname));
+  const sizes = [...files].map((path) => statSync(`dist${path}.gz`).size);
+  expect(files.size).toBeGreaterThan(3);
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(250_000);
+}, 60_000);
+
+test("a person starts a session, watches it and takes control", async () => {
+  await open("Sessions");
+  await page.getByText("No sessions yet").waitFor();
+  await button("New session").first().click();
+  await page.getByLabel("Name").fill("Checkout test");
+  await button("Start").click();
+  const live = page.frameLocator("iframe");
+  await live.locator("canvas[data-sequence]").waitFor();
+  await live.getByRole("button", { name: "Take control" }).click();
+  await live.locator("#control-status").getByText("You have control").waitFor();
+  await page.getByText("At the moment").waitFor();
+  expect(await reviewPage(page, "session-desktop")).toEqual([]);
+  await page.getByRole("tab", { name: "Connect" }).click();
+  await button("Show the address and code").click();
+  await page.getByText("chromium.connectOverCDP").waitFor();
+  await page.getByRole("tab", { name: "Capture" }).click();
+  await button("Screenshot").click();
+  await page.getByRole("img", { name: "The captured page" }).waitFor();
+}, 60_000);
+
+test("a person creates an API key that works", async () => {
+  await open("API keys");
+  await button("New key").first().click();
+  await page.getByLabel("Name").fill("nightly checks");
+  await page.getByRole("radio", { name: "Read only" }).click();
+  await button("Create the key").click();
+  const key = (await page.getByRole("dialog").locator("code").textContent()) ?? "";
+  await button("Done").click();
+  const rest = restClient({ url: service.url, key });
+  expect(await rest("/v1/sessions")).toMatchObject({ status: 200 });
+  expect(await rest("/v1/sessions", {})).toMatchObject({ status: 403 });
+}, 60_000);
+
+test("a test event reaches an endpoint, and its answer is shown", async () => {
+  const { port } = receiver.address() as AddressInfo;
+  await open("Webhooks");
+  await button("New endpoint").first().click();
+  await page.getByLabel("Address").fill(`http://127.0.0.1:${port}/hooks`);
+  await button("Create the endpoint").click();
+  await page.getByText("whsec_").waitFor();
+  await button("Done").click();
+  await page.getByRole("link", { name: "/hooks" }).click();
+  await button("Send a test").click();
+  await page.getByRole("table", { name: "Deliveries" }).getByText("Delivered").waitFor();
+  await button("test.ping").click();
+  await page.getByRole("dialog").getByText("thanks").waitFor();
+  expect(await reviewPage(page, "delivery-desktop")).toEqual([]);
+  await page.keyboard.press("Escape");
+  expect(received).toEqual(["test.ping"]);
+}, 60_000);
+
+test("an agent does a task beside the live view, with its result as a table", async () => {
+  await open("Settings");
+  await page.getByRole("tab", { name: "Models" }).click();
+  await page.getByLabel("Key", { exact: true }).fill(provider.key);
+  await button("Save the key").click();
+  await button("Test").click();
+  await page.getByText("Works").waitFor();
+
+  const [, demo] = /\{"url":"(http[^"]+)"\}/.exec(service.output()) ?? [];
+  provider.say({ calls: [{ name: "navigate", input: { url: demo } }] }, { text: "The page welcomes everyone aboard." });
+  await open("Agents");
+  await button("New agent").first().click();
+  await page.getByLabel("Task").fill("Read the welcome page");
+  await button("Start").click();
+  const log = page.getByRole("log", { name: "Messages and steps" });
+  await log.getByText("The page welcomes everyone aboard.").waitFor();
+  await log.getByText("navigate").click();
+  await log.getByRole("img", { name: "The page before this step" }).waitFor();
+  await page.frameLocator("iframe").locator("canvas[data-sequence]").waitFor();
+  expect(await reviewPage(page, "agent-desktop")).toEqual([]);
+  await button("End").click();
+  await button("End the agent").click();
+  await page.getByText("The browser has ended").waitFor();
+}, 60_000);
+
+test.each([
+  ["desktop", desktop],
+  ["phone", phone],
+])(
+  "all pages are accessible and fit on %s, in both schemes",
+  async (name, size) => {
+    await page.setViewportSize(size);
+    const found: string[] = [];
+    for (const [title, shown] of pages) {
+      if (size === phone) await button("Open the navigation").click();
+      await open(title);
+      await page.getByRole("main").getByText(shown).first().waitFor();
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        found.push(...(await reviewPage(page, `${title.replaceAll(" ", "-").toLowerCase()}-${name}-${colorScheme}`)));
+      }
+    }
+    await page.setViewportSize(desktop);
+    expect(found).toEqual([]);
+  },
+  90_000,
+);
+
+test("the command palette opens pages and pasted ids", async () => {
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Page or id" }).fill("audit");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Audit log" }).waitFor();
+  const [session] = (await restClient(service)("/v1/sessions?status=live")).body.data;
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Page or id" }).fill(session.id);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Checkout test" }).waitFor();
+  await button("End").click();
+  await button("End the session").click();
+  await page.getByText("ended by its owner").waitFor();
+}, 60_000);
+
+/** Returns the link of the newest mail of a kind in the outbox. */
+async function mailLink(kind: string): Promise<string> {
+  const [outbox = ""] = /http\S+\/dev\/mail\?key=\S+/.exec(service.output()) ?? [];
+  const find = async (): Promise<string | undefined> => {
+    const { mails } = await (await fetch(outbox)).json();
+    const links: string[] = mails.flatMap((mail: { links: string[] }) => mail.links);
+    return links.find((link) => link.includes(`/auth/${kind}#`));
+  };
+  await expect.poll(find).toBeTruthy();
+  return (await find()) ?? "";
+}
+
+test("an invited person joins by the mail, verifies the address and logs in", async () => {
+  await open("Team");
+  await button("Invite").click();
+  await page.getByLabel("E-mail address").fill("grace@example.com");
+  await button("Send the invite").click();
+  const visitor = await browser.newContext();
+  const theirs = watch(await visitor.newPage());
+  await theirs.goto(await mailLink("invite"));
+  await theirs.getByLabel("Your name").fill("Grace");
+  await theirs.getByLabel("E-mail address").fill("grace@example.com");
+  await theirs.getByLabel("Password").fill(goodPassword);
+  expect(await reviewPage(theirs, "invite-desktop")).toEqual([]);
+  await theirs.getByRole("button", { name: "Sign up and join" }).click();
+  await theirs.getByText("We have sent a mail to grace@example.com").waitFor();
+  await theirs.goto(await mailLink("verify-email"));
+  await theirs.getByRole("button", { name: "Verify the address" }).click();
+  await theirs.getByRole("link", { name: "Log in" }).click();
+  await theirs.getByLabel("E-mail address").fill("grace@example.com");
+  await theirs.getByLabel("Password").fill(goodPassword);
+  expect(await reviewPage(theirs, "login-desktop")).toEqual([]);
+  await theirs.getByRole("button", { name: "Log in", exact: true }).click();
+  await theirs.getByRole("heading", { name: "Hello, Grace" }).waitFor();
+  await visitor.close();
+}, 60_000);
+
+test("five tabs wake after the expiry, and the login continues in all", async () => {
+  const tabs = await Promise.all(Array.from({ length: 5 }, () => context.newPage()));
+  for (const tab of tabs) {
+    await tab.clock.install();
+    await tab.goto(`${new URL(page.url()).origin}/console/`);
+    await tab.getByRole("heading", { name: "Hello, Ada" }).waitFor();
+  }
+  await Promise.all(tabs.map((tab) => tab.clock.fastForward(16 * 60_000)));
+  for (const tab of tabs) {
+    await tab.getByRole("navigation").getByRole("link", { name: "Team" }).click();
+    await tab.getByText("grace@example.com").waitFor();
+  }
+  await Promise.all(tabs.map((tab) => tab.close()));
+  await page.reload();
+  await page.getByRole("heading", { name: "Team" }).waitFor();
+}, 60_000);
+
+test("logging out ends the login in all tabs", async () => {
+  await page
+    .getByRole("button", { name: "ada@example.com" })
+    .or(button(/Ada Lovelace/))
+    .click();
+  await page.getByRole("menuitem", { name: "Log out" }).click();
+  await page.getByRole("heading", { name: "Log in" }).waitFor();
+  // The browser reports the renewal without a login as an error.
+  expect(faults.filter((fault) => !fault.includes("401"))).toEqual([]);
+}, 60_000);
