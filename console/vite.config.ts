@@ -48,7 +48,8 @@ export default defineConfig({
     rolldownOptions: {
       onLog(level, log, handle) {
         // Libraries mark modules for server rendering, which does not concern a bundle for browsers.
-        if (log.code !== "MODULE_LEVEL_DIRECTIVE") handle(level, log);
+        // The time of plugins depends on the load of the machine.
+        if (log.code !== "MODULE_LEVEL_DIRECTIVE" && log.code !== "PLUGIN_TIMINGS") handle(level, log);
       },
     },
   },

@@ -7,7 +7,11 @@ import { CopyIcon } from "../../ui/copy.tsx";
 export function SessionLink({ session: { id, labels } }: { readonly session: Pick<Session, "id" | "labels"> }) {
   return (
     <span className="inline-flex max-w-full items-center gap-0.5">
-      <Link to={pagePaths.session} params={{ id }} className="min-w-0 truncate font-medium hover:underline">
+      <Link
+        to={pagePaths.session}
+        params={{ id }}
+        className="line-clamp-2 min-w-0 font-medium break-words hover:underline"
+      >
         {labels.name ?? (
           <span className="font-mono text-xs">
             {id.slice(0, 4)}…{id.slice(-8)}
