@@ -5,8 +5,8 @@ import { Visitor } from "@swc/core/Visitor.js";
 import { cruise, type ICruiseResult } from "dependency-cruiser";
 import extractOptions from "dependency-cruiser/config-utl/extract-depcruise-options";
 
-const folders = ["src", "gateway", "workers", "console", "sdk/typescript/src", "sdk/cli/src", "test", "tools"].filter((folder) =>
-  existsSync(folder),
+const folders = ["src", "gateway", "workers", "console", "sdk/typescript/src", "sdk/cli/src", "test", "tools"].filter(
+  (folder) => existsSync(folder),
 );
 
 interface UsingDeclaration {

@@ -97,7 +97,9 @@ test("the first page has at most 250 kB of compressed files", async () => {
   await page.goto(`${new URL(page.url()).origin}/console/`);
   await page.getByRole("heading", { name: "Hello, Ada" }).waitFor();
   const loaded: string[] = await page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)");
-  const files = new Set(loaded.filter((name) => name.includes("/console/assets/")).map((name) => new URL(name).pathname));
+  const files = new Set(
+    loaded.filter((name) => name.includes("/console/assets/")).map((name) => new URL(name).pathname),
+  );
   const sizes = [...files].map((path) => statSync(`dist${path}.gz`).size);
   expect(files.size).toBeGreaterThan(3);
   expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(250_000);
