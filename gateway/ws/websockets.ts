@@ -129,12 +129,16 @@ export class WebSockets {
     const { socket } = request;
     response.detachSocket(socket);
     const { "x-session-id": sessionId } = call.responseHeaders;
-    // `handleUpgrade` writes the headers before it returns, so no other handshake is concerned.
-    if (sessionId !== undefined) server.once("headers", (headers) => headers.push(`X-Session-Id: ${sessionId}`));
+    const addHeader = (headers: string[]): void => {
+      if (sessionId !== undefined) headers.push(`X-Session-Id: ${sessionId}`);
+    };
+    server.once("headers", addHeader);
     server.handleUpgrade(request, socket, head, (client) => {
       // Added after the listeners that queue messages.
       boundMemory({ client, socket, call, waiting: serve(client), buffers: this.#transport.buffers });
     });
+    // `handleUpgrade` writes the headers before it returns, and none to a client that has left.
+    server.off("headers", addHeader);
   }
 
   /** Terminates clients that did not answer the last ping, and pings the others. */

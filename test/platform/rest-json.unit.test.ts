@@ -321,6 +321,11 @@ describe("writing REST JSON", () => {
       labels: {},
       locale: null,
       timezone: null,
+      allowed_domains: [],
+      block: null,
+      geolocation: null,
+      logs: null,
+      webdriver: false,
     });
   });
 

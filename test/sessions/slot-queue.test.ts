@@ -135,7 +135,7 @@ test("a fetch waits like a create", async () => {
   const fetched = running.sessions.fetch(call(), request);
   await reported(1);
   await end(id);
-  expect(await fetched).toMatchObject({ httpStatus: 200 });
+  expect(await fetched).toMatchObject({ title: "Example Domain" });
 });
 
 test.each([CreateSessionRequestSchema, FetchRequestSchema, ConnectOptionsSchema])(

@@ -324,6 +324,7 @@ export const unlogged: readonly string[] = [
   "SessionService.Capture",
   "SessionService.Observe",
   "SessionService.Read",
+  "SessionService.Fetch",
   "AgentInputService.SendInput",
   "AuthService.SignUp",
   "AuthService.RequestMagicLink",

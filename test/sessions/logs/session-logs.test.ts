@@ -233,6 +233,8 @@ describe("a worker", () => {
     });
     await other.start();
     expect(await other.storeLogs(own)).toBe(0);
+    // Later sessions are not placed on it.
+    await other.heartbeat({ draining: true });
     other.die();
     expect(await worker.storeLogs({ ...own, placementEpoch: 2n })).toBe(0);
     expect(await worker.storeLogs({ ...own, data: randomBytes(64 * 1024 + 1) })).toBe(0);
