@@ -10,7 +10,7 @@ export class Allowance {
 
   /** Consumes `amount` and returns the milliseconds to wait before the next use. `now` is in milliseconds. */
   use(amount: number, now: number): number {
-    const regained = ((now - this.#at) * this.#perSecond) / 1_000;
+    const regained = (Math.max(0, now - this.#at) * this.#perSecond) / 1_000;
     this.#at = now;
     this.#used = Math.max(0, this.#used - regained) + amount;
     return Math.max(0, ((this.#used - this.#perSecond) * 1_000) / this.#perSecond);
