@@ -53,7 +53,7 @@ async function followPlaces(url: string, key: string) {
       const frames = text.split("\n\n");
       text = frames.pop() ?? "";
       for (const frame of frames) {
-        const notice = frame.startsWith("data: ") ? JSON.parse(frame.slice("data: ".length)) : {};
+        const notice = JSON.parse(/^data: (.*)$/m.exec(frame)?.[1] ?? "{}");
         if (notice.change === "queued") all.push(notice);
       }
     }
