@@ -47,11 +47,11 @@ export function Shell() {
 /** Opens the login page when the login has ended, also in another tab. */
 function useLeaveWhenOut(): void {
   const navigate = useNavigate();
-  const { href } = useLocation();
+  const { href, pathname } = useLocation();
   const status = useSyncExternalStore(loginStore.subscribe, loginStore.status);
   useEffect(() => {
-    if (status === "out") void navigate({ to: pagePaths.logIn, search: { to: href } });
-  }, [status, navigate, href]);
+    if (status === "out" && pathname !== pagePaths.logIn) void navigate({ to: pagePaths.logIn, search: { to: href } });
+  }, [status, navigate, href, pathname]);
 }
 
 function Content() {

@@ -20,11 +20,12 @@ const requestCount = 600;
 /** Additional requests to an operation that has not both failed and succeeded yet. */
 const requestsAfter = 300;
 /**
- * Operations that need seconds, a kept agent session, control, a viewer, an LLM, an incident mail, a card or a currency
- * rate. They are tested in test/sessions, test/agents/sessions, test/live, test/agents/llm, test/status and test/billing.
+ * Operations that need seconds, a step-up, session ids in the query, a kept agent session, control, a viewer, an LLM, an
+ * incident mail, a card or a currency rate. They are tested in test/sessions, test/profiles, test/agents/sessions,
+ * test/live, test/agents/llm, test/status and test/billing.
  */
 const needsCompany =
-  /AgentSession(Mode|Over|Back)?$|^(fetchSession|sendInput|sendMessage|cancelTurn|getTranscript|getTurn|getStepScreenshot|createMediaToken|getGuiControlKey|getByokLlmKey|testByokLlmKey|uploadLive|downloadLive|unsubscribeStatus(OneClick)?|createBillingPortalSession|[a-z]+CryptoOrder[A-Za-z]*)$/;
+  /AgentSession(Mode|Over|Back)?$|^(fetchSession|watchSessionThumbnails|putProfileStorageState|sendInput|sendMessage|cancelTurn|getTranscript|getTurn|getStepScreenshot|createMediaToken|getGuiControlKey|getByokLlmKey|testByokLlmKey|uploadLive|downloadLive|unsubscribeStatus(OneClick)?|createBillingPortalSession|[a-z]+CryptoOrder[A-Za-z]*)$/;
 // Commands of a session are queued, so more concurrency would only add waiting.
 const atATime = 4;
 
@@ -98,7 +99,7 @@ async function tidy({ operation }: RandomRequest, { status, text }: Answered): P
 }
 
 test(`random requests (SEED=${seed}) only return responses described by the OpenAPI document`, {
-  timeout: 120_000,
+  timeout: 180_000,
 }, async () => {
   const document: OpenApiDocument = (await rest("/v1/openapi.json")).body;
   const described = new Described(document);

@@ -13,6 +13,9 @@ export async function reviewPage(page: Page, name: string): Promise<string[]> {
     await mkdir(pictures, { recursive: true });
     await page.screenshot({ path: join(pictures, `${name}.png`) });
   }
+  // A change of the colour scheme reaches the page with a frame, and is over when it says so.
+  await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
+  await page.locator("html:not([data-switching])").waitFor();
   // Evaluated over CDP, because the page's policy blocks script elements.
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<axe.AxeResults>("axe.run(document, { iframes: false })");

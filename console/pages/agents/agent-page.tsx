@@ -3,6 +3,8 @@ import { useParams } from "@tanstack/react-router";
 import { CircleStop, MonitorOff } from "lucide-react";
 import { type AgentSession, AgentSessionService } from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
 import { AgentTurnService } from "../../../src/gen/pilothouse/v1/agent_turn_pb.ts";
+import { SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { problemOf } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { useWatch } from "../../api/watch.ts";
 import { Button } from "../../ui/button.tsx";
@@ -17,15 +19,18 @@ import { Chat } from "./chat.tsx";
 export function AgentPage() {
   const { id } = useParams({ from: "/inside/agents/$id" });
   const agent = useQuery(AgentSessionService.method.get, { id });
-  const isLive = agent.data !== undefined && isRunning(agent.data.status);
+  // The API refuses an ended agent session. The page keeps what it has read of it.
+  const hasEnded =
+    agent.data !== undefined && agent.error !== null && problemOf(agent.error).slug === "session-destroyed";
+  const isLive = !hasEnded && agent.data !== undefined && isRunning(agent.data.status);
   useWatch(
     AgentSessionService.method.watch,
     { id },
     { isEnabled: isLive, changes: [AgentSessionService, AgentTurnService] },
   );
   return (
-    <Loaded query={agent} lines={8}>
-      {(data) => <Agent agent={data} />}
+    <Loaded query={hasEnded ? { ...agent, error: null } : agent} lines={8}>
+      {(data) => <Agent agent={hasEnded ? { ...data, status: SessionStatus.DESTROYED } : data} />}
     </Loaded>
   );
 }

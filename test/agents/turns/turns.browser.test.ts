@@ -863,7 +863,7 @@ test("`pilothouse run` prints the steps of a turn, a link to watch it, and the a
   const { key, url } = scene.service;
   const env = { PILOTHOUSE_API_KEY: key, PILOTHOUSE_URL: url };
   const { code, stdout, stderr } = await runInProcess(["run", "Look."], env, { isTerminal: true });
-  expect([code, stdout]).toEqual([0, "It is plain.\n"]);
+  expect([code, stdout], stderr).toEqual([0, "It is plain.\n"]);
   expect(stderr.trimEnd().split("\n")).toEqual([
     expect.stringMatching(/at http:.+\/live#/),
     "user: Look.",

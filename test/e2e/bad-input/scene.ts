@@ -38,7 +38,8 @@ export const endpoints: readonly Endpoint[] = builtServices.flatMap(({ methods }
     ({ route, method, rules: { scope, public: isPublic, loginOnly: isForPeople, formBody: takesForm } }) => {
       if (!route) return [];
       const { verb, template: path, hasBody, hasHead, rawBody } = route;
-      const body = hasBody && { body: requestExample(method.input, new Set(["id"])) };
+      const inPath = new Set([...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name));
+      const body = hasBody && { body: requestExample(method.input, inPath) };
       const takesRaw = rawBody !== undefined;
       return [{ verb, path, scope, isPublic, isForPeople, takesForm, takesRaw, hasHead, ...body }];
     },

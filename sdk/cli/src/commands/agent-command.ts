@@ -37,7 +37,9 @@ export const agentCommand: Command = {
     const [id, schema] = [values.text("session"), values.text("schema")];
     const model = values.text("model") ?? env.LLM_MODEL;
     const { sessions, agents } = client();
-    const session = id === undefined ? await sessions.create({}, { signal }) : await sessions.get(id, { signal });
+    // Agents drive sessions of this runtime.
+    const request = { runtime: "chromium" } as const;
+    const session = id === undefined ? await sessions.create(request, { signal }) : await sessions.get(id, { signal });
     try {
       output.progress(`Watch it, and take control, at ${await session.liveUrl({ control: true }, { signal })}`);
       const result = await agents.run(positionals.join(" "), {
