@@ -17,7 +17,9 @@ let provider: LlmProvider;
 let scene: OwnLendScene;
 beforeAll(async () => {
   provider = await new LlmProvider().start();
-  scene = await startLendScene({ ...provider.env, WEBHOOK_ALLOW: "127.0.0.1" }, startCommand.trim().split(" "));
+  // Each pasted example leaves a session.
+  const env = { ...provider.env, WEBHOOK_ALLOW: "127.0.0.1", WORKER_SLOTS: "20" };
+  scene = await startLendScene(env, startCommand.trim().split(" "));
 }, 120_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
@@ -124,6 +126,8 @@ test("every block of the README and the examples is tested", () => {
     "One request on each protocol",
     "A session",
     "A page in one call",
+    "Session options",
+    "A profile from Playwright",
     "Files",
     "A person",
     "An agent",
