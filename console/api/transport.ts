@@ -10,7 +10,7 @@ const isPublic = ({ service, method }: UnaryRequest | StreamRequest): boolean =>
   method.name === "GetCurrentLegal" ||
   ["ConfirmEmailChange", "UndoEmailChange", "RestoreAccount"].includes(method.name);
 
-/** Longest rate limit that a request waits for by itself. */
+/** Longest `Retry-After` after which a request is retried automatically, in seconds. */
 const patienceSeconds = 60;
 
 /** Resolves with true if the request may succeed now. */

@@ -12,7 +12,7 @@ import { toast } from "../ui/toast.tsx";
 import { type ColorScheme, chooseScheme, chosenScheme } from "./color-scheme.ts";
 import { pagePaths } from "./page-paths.ts";
 
-/** Who is logged in, to which account, and what concerns this browser. */
+/** Menu of the logged-in user: switches the account and the colour scheme, and logs out. */
 export function AccountMenu() {
   const { data: me } = useMe();
   const [scheme, setScheme] = useState(chosenScheme);

@@ -9,7 +9,7 @@ import { TextField, textOf } from "../ui/field.tsx";
 import { Form } from "../ui/form.tsx";
 import { Trouble } from "../ui/state.tsx";
 
-/** What requests wait for: a code, the terms, or a rate limit. */
+/** Dialogs and notices of waiting requests: step-up, terms, rate limit, no network. */
 export function Interruptions() {
   const current = useSyncExternalStore(interruptionStore.subscribe, interruptionStore.current);
   return (

@@ -26,7 +26,7 @@ function useCopy(text: string): { isCopied: boolean; copy: () => void } {
 
 interface CopyProps {
   readonly text: string;
-  /** What is copied. */
+  /** Name of the copied text, such as "key". */
   readonly label: string;
 }
 

@@ -11,7 +11,7 @@ export interface Column<T> {
 }
 
 interface TableProps<T> {
-  /** What the rows are, for screen readers. */
+  /** Accessible name of the table. */
   readonly label: string;
   readonly rows: readonly T[];
   readonly columns: readonly Column<T>[];

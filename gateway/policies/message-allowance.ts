@@ -5,7 +5,7 @@ import type { GatewayCall } from "../gateway-call.ts";
 
 /**
  * Limits of all messages that a gateway parses for an account, per second and as a burst. Parsing takes up to 20 ms of
- * the event loop per MiB, so an account can occupy at most a tenth of it.
+ * the event loop per MiB, so the long messages of an account occupy at most a tenth of it.
  */
 const ofAccount = { messages: 2_000, bytes: 4 * 2 ** 20 };
 

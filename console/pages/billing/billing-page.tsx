@@ -22,7 +22,7 @@ import { CryptoCheckout } from "./crypto-checkout.tsx";
 import { CryptoOrders } from "./crypto-orders.tsx";
 import { moneyText, tierName } from "./tier-words.ts";
 
-/** What the tiers that are sold include. */
+/** Tiers on sale and their limits. */
 const plans = [
   {
     tier: Tier.PERSONAL,

@@ -19,7 +19,7 @@ import { takeLinkToken } from "./link-token.ts";
 const linkClass = "font-medium text-accent-text hover:underline";
 const passwordHint = "10 characters or more, and hard to guess";
 
-/** Fields of a person who is new. */
+/** Form fields for a new user: name, address and password. */
 export function NewPersonFields({ problem }: { readonly problem: ApiProblem | undefined }) {
   return (
     <>

@@ -132,7 +132,7 @@ interface FirstStepsProps {
   readonly onStart: () => void;
 }
 
-/** What a new account does first. Disappears when done. */
+/** Checklist for a new account. Hidden when all steps are done. */
 function FirstSteps({ hasSession, hasKey, onStart }: FirstStepsProps) {
   if (hasSession && hasKey) return null;
   const steps = [

@@ -10,7 +10,7 @@ import { Loaded } from "../../ui/state.tsx";
 import { Ago, DateOf, durationText } from "../../ui/time.tsx";
 import { isRunning, reasonText } from "./session-words.tsx";
 
-/** What is fixed about a session. */
+/** Properties of a session that its create request determines, and its times. */
 export function SessionFacts({ session }: { readonly session: Session }) {
   const { archetype, runtime, viewport, profileId, proxy, labels, status } = session;
   const { createdAt, liveAt, endedAt, expiresAt, endedReason, idleTimeoutSeconds, locale, timezone } = session;

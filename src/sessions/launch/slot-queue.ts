@@ -96,7 +96,7 @@ export function createSlotQueue({ db, bus, clock, log }: SlotQueueParts): SlotQu
     },
     async leave({ accountId, id }) {
       queues.get(accountId)?.places.delete(id);
-      // If PostgreSQL is away, the place expires by itself.
+      // If PostgreSQL is unreachable, the place expires.
       await leaveQueue(db, id).catch((error: unknown) => log.debug({ err: error }, "failed to leave slot queue"));
       bus.publish("slot-freed", accountId);
     },
