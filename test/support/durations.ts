@@ -194,6 +194,7 @@ export const durations: readonly DurationRow[] = [
   ["workers/driver/observe/press-listeners.ts", "slowMs", "100", "short"],
   ["workers/session/thumbnail-feed.ts", "times.gap", "2_000", "live/thumbnails.browser.test.ts"],
   ["workers/session/thumbnail-feed.ts", "times.picture", "200", "short"],
+  ["workers/session/thumbnail-feed.ts", "times.settle", "500", "pause"],
   ["src/sessions/control/control-heartbeats.ts", "renewEvery", "5_000", "platform/waits.system.test.ts"],
   ["src/sessions/feature.ts", "sweepEvery", "600_000", "period"],
   ["src/sessions/launch/proxy-validation.ts", "times.check", "10_000", "sessions/waits.system.test.ts"],

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { CdpSession } from "../cdp/cdp-session.ts";
 import type { PageRegistry } from "./page-registry.ts";
 
@@ -26,14 +27,17 @@ export class PaintWatch {
     return this.#painted.promise;
   }
 
-  /** Forgets earlier paints. Call it right after a picture was taken. */
-  async rearm(): Promise<void> {
+  /**
+   * Forgets earlier paints and those of the next `settleMs` milliseconds. Call it right after a picture was taken. To
+   * take a picture and to watch both make a page paint once.
+   */
+  async rearm(settleMs: number): Promise<void> {
     this.#painted = Promise.withResolvers();
     const session = this.#shown;
     if (!session) return;
     this.#follow(session);
-    // The response follows the events of what the page had yet to paint.
     await session.send("LayerTree.enable").catch(() => undefined);
+    if (settleMs > 0) await setTimeout(settleMs);
     this.#armed = session;
     if (session !== this.#shown) this.#notice();
   }

@@ -8,8 +8,11 @@ import type { ThumbnailPicture } from "../driver/observe/thumbnail.ts";
 import type { PageRegistry } from "../pages/page-registry.ts";
 import { PaintWatch } from "../pages/paint-watch.ts";
 
-/** Milliseconds. `gap`: between pictures. `picture`: to take one; a page that needs longer is busy. */
-const times = { gap: 2_000, picture: 200 };
+/**
+ * Milliseconds. `gap`: between pictures. `picture`: to take one; a page that needs longer is busy. `settle`: until the
+ * page has painted what the picture and the watch made it paint.
+ */
+const times = { gap: 2_000, picture: 200, settle: 500 };
 
 export interface ThumbnailFeedParts {
   /** Identifier of the session. */
@@ -76,26 +79,27 @@ export class ThumbnailFeed {
     try {
       while (!signal.aborted) {
         const taking = this.#parts.take();
-        const isTaken = this.#publish(await within(taking, times.picture, undefined), signal);
+        const taken = this.#publish(await within(taking, times.picture, undefined), signal);
         // A late picture is dropped. The next picture waits until it is done.
         await Promise.race([taking.catch(() => undefined), stopped]);
-        if (isTaken) await paints.rearm();
+        // After a picture that showed nothing new, the first paints have no other cause than the picture.
+        if (taken) await paints.rearm(taken === "same" ? times.settle : 0);
         await setTimeout(times.gap, undefined, { signal });
-        if (isTaken) await Promise.race([paints.painted, stopped]);
+        if (taken) await Promise.race([paints.painted, stopped]);
       }
     } finally {
       paints.close();
     }
   }
 
-  /** Sends a picture to all readers if it differs from the last one. Returns whether there is a picture. */
-  #publish(picture: ThumbnailPicture | undefined, signal: AbortSignal): boolean {
-    if (!picture || signal.aborted) return false;
+  /** Sends a picture to all readers if it differs from the last one. Undefined if there is no picture. */
+  #publish(picture: ThumbnailPicture | undefined, signal: AbortSignal): "new" | "same" | undefined {
+    if (!picture || signal.aborted) return undefined;
     const { data, width, height } = picture;
-    if (this.#last && data.equals(this.#last.data)) return true;
+    if (this.#last && data.equals(this.#last.data)) return "same";
     const size = { contentType: "image/jpeg", width, height };
     this.#last = create(ThumbnailSchema, { sessionId: this.#parts.id, ...size, capturedAt: timestampNow(), data });
     for (const reader of this.#readers) reader.pushOver(this.#last);
-    return true;
+    return "new";
   }
 }
