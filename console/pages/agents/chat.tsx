@@ -29,10 +29,10 @@ export function Chat({ agent }: { readonly agent: AgentSession }) {
     { id, turnId: lastTurnId ?? "" },
     { enabled: lastTurnId !== undefined },
   );
-  const { hasMore, isLoadingMore, loadMore } = transcript;
+  const { error, hasMore, isLoadingMore, loadMore } = transcript;
   useEffect(() => {
-    if (hasMore && !isLoadingMore) loadMore();
-  }, [hasMore, isLoadingMore, loadMore]);
+    if (hasMore && !isLoadingMore && !error) loadMore();
+  }, [error, hasMore, isLoadingMore, loadMore]);
   return (
     <section
       aria-label="Conversation"
