@@ -7,14 +7,16 @@ import {
   type ConnectRequest,
   type SessionService,
 } from "../../gen/pilothouse/v1/session_pb.ts";
-import type { Call } from "../../kernel/call.ts";
+import { makeAttempt } from "../../jobs/idempotency/request-attempt.ts";
+import type { AuditLog, Call } from "../../kernel/call.ts";
 import type { ServiceImplementation, StreamRelay } from "../../kernel/registry.ts";
 import { type Bus, nextMessage } from "../../platform/bus.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
+import type { Ids } from "../../platform/ids.ts";
+import type { Database } from "../../platform/postgres/database.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
-import { callerOf } from "../commands/session-caller.ts";
-import { makerOf, type SessionMakerParts } from "../launch/session-maker.ts";
+import { callerOf, type SessionMaker } from "../commands/session-caller.ts";
 import type { Sessions } from "../sessions.ts";
 import { assertOptions, hashOptions, toCreateRequest, writeQuery } from "./connect-options.ts";
 import { insertTicket, ticketOpensFor, ticketText, useTicket } from "./tickets.ts";
@@ -26,7 +28,10 @@ import { insertTicket, ticketOpensFor, ticketText, useTicket } from "./tickets.t
  */
 const times = { slot: 10_000, name: 2_000, poll: 100 };
 
-export interface ConnectParts extends SessionMakerParts {
+export interface ConnectParts {
+  readonly db: Database;
+  readonly ids: Ids;
+  readonly audit: AuditLog;
   readonly bus: Bus;
   readonly clock: Clock;
   readonly sessions: Sessions;
@@ -170,4 +175,14 @@ async function* relay(
 
 function jsonBody(json: object): HttpBody {
   return create(HttpBodySchema, { contentType: "application/json", data: Buffer.from(JSON.stringify(json)) });
+}
+
+/** Returns the maker of a session that is only a part of its call. A retry of the call creates another session. */
+function makerOf({ db, ids, audit }: ConnectParts, call: Call): SessionMaker {
+  return {
+    ...callerOf(call),
+    ...makeAttempt(db, { ids, resumes: false }),
+    charge: () => call.charge(),
+    audit: (tx, entry) => void audit.append(tx, { ...entry, action: "session.create", call }),
+  };
 }
