@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { chromium } from "playwright";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
@@ -51,6 +53,27 @@ test("saves and reads a URL without a session that stays", async () => {
   expect(chunk.subarray(1, 4).toString()).toBe("PNG");
   const listed = await readCli(["sessions"], env);
   expect(listed.filter((session) => session.url === url)).toEqual([]);
+});
+
+test("prints the log of a session, and follows it until the session ends", async () => {
+  const url = scene.site.url("/not-found");
+  const [{ id }] = await readCli(["open", url], env);
+  const following = createInterface(startCli(["logs", "-f", id], env).stdout);
+  const ended = once(following, "close");
+  const lines: string[] = [];
+  following.on("line", (line) => void lines.push(line));
+  await once(following, "line");
+  const first = { id: "1", type: "request", url, http_status: 404 };
+  const [listed] = await readCli(["logs", id], env);
+  expect(listed).toMatchObject(first);
+  const shown = await runInProcess(["logs", id], env, { isTerminal: true });
+  expect(shown.stdout).toMatch(new RegExp(`^\\d{4}-\\S+Z request Document GET ${url} 404 \\d+ ms$`, "m"));
+  await readCli(["end", id], env);
+  await ended;
+  const stored = await readCli(["logs", id], env);
+  expect(stored.map(({ type }) => type)).toContain("navigation");
+  expect(lines.map((line) => JSON.parse(line))).toEqual(stored);
+  expect(await readCli(["logs", id, "--follow"], env)).toEqual(stored);
 });
 
 test("writes for people on a terminal", async () => {

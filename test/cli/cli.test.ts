@@ -18,6 +18,7 @@ afterAll(() => gateway?.[Symbol.asyncDispose]());
 test.each([
   [["--help"], /^ {2}open URL +opens a URL/m],
   [["shot", "--help"], /^ {2}--full-page +the whole page/m],
+  [["logs", "--help"], /^ {2}-f, --follow +continue with new entries/m],
   [["open", "-h"], /--runtime NAME +browser: chromium, headless-shell/],
 ])("describes itself with %j", async (args, pattern) => {
   const { code, stdout, stderr } = await runCli(args, {});
@@ -37,6 +38,8 @@ test.each<[readonly string[], number, Readonly<Record<string, string>>, object]>
   [["sessions"], 3, { PILOTHOUSE_API_KEY: "phk_wrong" }, { error: "invalid-key", request_id: expect.any(String) }],
   [["listen", "--forward", "http://127.0.0.1:1/"], 3, { PILOTHOUSE_API_KEY: "phk_wrong" }, { error: "invalid-key" }],
   [["read", "ses_01jd2z5r1v7k9m3q8t4w6x0y2b"], 4, {}, { error: "not-found" }],
+  [["logs", "ses_01jd2z5r1v7k9m3q8t4w6x0y2b"], 4, {}, { error: "not-found" }],
+  [["logs", "-f", "ses_01jd2z5r1v7k9m3q8t4w6x0y2b"], 4, {}, { error: "not-found" }],
   [["sessions"], 7, { PILOTHOUSE_URL: "http://127.0.0.1:10" }, { error: "connection" }],
 ])("%j fails with %i and one line with the reason", async (args, code, other, problem) => {
   const run = await runCli(args, { ...env, ...other });

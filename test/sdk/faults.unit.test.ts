@@ -147,6 +147,18 @@ test("resumes a broken stream after its last event, without loss or repetition",
   expect(resumed).toEqual([undefined, "evt_2", "evt_2", "evt_3", "evt_3"]);
 });
 
+test("ends a resumed log if the session has ended, whether by status or in the stream", async () => {
+  const problem = '{"type":"http://x/errors/session-destroyed","title":"t","status":410}';
+  for (const end of [fails(410, "session-destroyed"), streams([`event: error\ndata: ${problem}\n\n`])]) {
+    await using server = await startMisbehaving(streams([frame("1", "navigation"), frame("2", "crash")]), end);
+    const types: string[] = [];
+    for await (const { type } of clientOf(server).sessions.logs("ses_1")) types.push(type);
+    expect(types).toEqual(["navigation", "crash"]);
+    expect(server.received.map(({ headers }) => headers["last-event-id"])).toEqual([undefined, "2"]);
+    expect(server.received[0]?.line).toBe("GET /v1/sessions/ses_1/logs/stream");
+  }
+});
+
 test("throws the final problem of a stream", async () => {
   const problem = '{"type":"http://x/errors/revoked-key","title":"t","status":401}';
   const { server, session } = await openOn(streams([`event: error\ndata: ${problem}\n\n`]));

@@ -156,6 +156,15 @@ except pilothouse.errors.ConflictError as error:
     expect(resumed).toEqual([undefined, "evt_2", "evt_2", "evt_3", "evt_3"]);
   });
 
+  test("ends a resumed log if the session has ended", async () => {
+    const problem = '{"type":"http://x/errors/session-destroyed","title":"t","status":410}';
+    const end = streams([`event: error\ndata: ${problem}\n\n`]);
+    await using server = await startMisbehaving(streams([frame("1", "navigation"), frame("2", "crash")]), end);
+    const program = 'show([entry["type"] async for entry in client.sessions.logs("ses_1")])';
+    expect(await python.runProgram(half, server.url, program)).toEqual([["navigation", "crash"]]);
+    expect(server.received.map(({ headers }) => headers["last-event-id"])).toEqual([undefined, "2"]);
+  });
+
   test("raises the final problem of a stream", async () => {
     const problem = '{"type":"http://x/errors/revoked-key","title":"t","status":401}';
     await using server = await startMisbehaving(created, streams([`event: error\ndata: ${problem}\n\n`]));

@@ -78,6 +78,7 @@ async for event in session.events():
     await session.end()
     await session.end()
 show(types[-1])
+show([entry["type"] async for entry in client.sessions.logs(session.id)][0])
 try:
     await session.state()
 except PilothouseError as error:
@@ -106,6 +107,7 @@ describe.each(halves)("the %s half", (half) => {
       "http",
       true,
       "session.completed",
+      "navigation",
       ["session-destroyed", 410, "SessionDestroyedError"],
       [200, "str"],
     ]);

@@ -3,6 +3,7 @@ import { keysCommand, recipesCommand } from "./commands/account-commands.ts";
 import { agentCommand } from "./commands/agent-command.ts";
 import { listenCommand } from "./commands/listen-command.ts";
 import { loginCommand } from "./commands/login-command.ts";
+import { logsCommand } from "./commands/logs-command.ts";
 import { mcpCommand } from "./commands/mcp-command.ts";
 import { pdfCommand, readCommand, shotCommand } from "./commands/page-commands.ts";
 import { cdpCommand, endCommand, openCommand, sessionsCommand } from "./commands/session-commands.ts";
@@ -31,6 +32,7 @@ export const commands: Readonly<Record<string, Command>> = {
   run: agentCommand,
   recipes: recipesCommand,
   cdp: cdpCommand,
+  logs: logsCommand,
   listen: listenCommand,
   keys: keysCommand,
   login: loginCommand,

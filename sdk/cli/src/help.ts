@@ -28,9 +28,9 @@ The service is at PILOTHOUSE_URL (default http://localhost:8080). The key is PIL
 
 /** Returns the help of a command. */
 export function describeCommand(name: string, { positionals, summary, options = {} }: Command): string {
-  const rows = Object.entries({ ...options, ...commonOptions }).map(([option, { value, help, choices }]) => {
+  const rows = Object.entries({ ...options, ...commonOptions }).map(([option, { value, help, choices, short }]) => {
     const text = choices ? `${help}: ${choices.join(", ")}` : help;
-    return [`--${option}${value ? ` ${value}` : ""}`, text] as const;
+    return [`${short ? `-${short}, ` : ""}--${option}${value ? ` ${value}` : ""}`, text] as const;
   });
   return `pilothouse ${name} ${positionals}\n\nThe command ${summary}.\n\n${align(rows)}`;
 }

@@ -3,6 +3,12 @@ import type { Problem, ServiceEvent } from "./gen/schema.ts";
 import { delay, retryDelay } from "./retries.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
+/** Item of a stream. Its type may end the stream. */
+interface StreamItem {
+  readonly id?: string;
+  readonly type: string;
+}
+
 /** Options of a stream of events. */
 export interface EventOptions extends Pick<CallOptions, "signal"> {
   /** Starts after this event. Default: from now on. */
@@ -15,7 +21,7 @@ export interface EventOptions extends Pick<CallOptions, "signal"> {
 interface StreamSource {
   readonly transport: Transport;
   readonly path: string;
-  /** Types after which the service ends the stream. */
+  /** Types of items after which the service ends the stream. */
   readonly last: ReadonlySet<string>;
 }
 
@@ -27,18 +33,22 @@ const maxFruitless = 8;
 const maxLine = 4 * 2 ** 20;
 
 /**
- * Connects to a stream of events, and returns its events. Reconnects after the last received event if the connection
- * breaks, so that no event is lost or repeated. Ends after the terminal event.
+ * Connects to a stream of events or log entries, and returns its items. Reconnects after the last received item if the
+ * connection breaks, so that none is lost or repeated. Ends after a terminal item, or if the session has ended.
  */
-export async function openEvents(
+export async function openEvents<Item extends StreamItem = ServiceEvent>(
   source: StreamSource,
   options: EventOptions = {},
-): Promise<AsyncGenerator<ServiceEvent>> {
-  const connection = await connect(source, options.afterEventId, options);
+): Promise<AsyncGenerator<Item>> {
+  const connection = await connect<Item>(source, options.afterEventId, options);
   return follow(source, options, connection);
 }
 
-async function* follow(source: StreamSource, options: EventOptions, first: Connection): AsyncGenerator<ServiceEvent> {
+async function* follow<Item extends StreamItem>(
+  source: StreamSource,
+  options: EventOptions,
+  first: Connection<Item>,
+): AsyncGenerator<Item> {
   const { signal } = options;
   let connection = first;
   let lastId = options.afterEventId;
@@ -54,6 +64,7 @@ async function* follow(source: StreamSource, options: EventOptions, first: Conne
       }
     } catch (error) {
       signal?.throwIfAborted();
+      if (connection !== first && isEnd(error)) return;
       if (retryDelay(error, 0) === undefined) throw error;
     } finally {
       connection.close();
@@ -64,23 +75,27 @@ async function* follow(source: StreamSource, options: EventOptions, first: Conne
     try {
       connection = await connect(source, lastId, options);
     } catch (error) {
-      // The session ended, and its terminal event was received or preceded the stream.
-      if (error instanceof PilothouseError && error.slug === "session-destroyed") return;
+      if (isEnd(error)) return;
       throw error;
     }
   }
 }
 
-interface Connection {
-  readonly events: AsyncIterable<ServiceEvent>;
+/** Returns whether a connection after the first failed because the session ended, so that all its items were received. */
+function isEnd(error: unknown): boolean {
+  return error instanceof PilothouseError && error.slug === "session-destroyed";
+}
+
+interface Connection<Item> {
+  readonly events: AsyncIterable<Item>;
   close(): void;
 }
 
-async function connect(
+async function connect<Item>(
   { transport, path }: StreamSource,
   lastId: string | undefined,
   { signal, silenceMs = defaultSilenceMs }: EventOptions,
-): Promise<Connection> {
+): Promise<Connection<Item>> {
   const controller = new AbortController();
   const both = signal ? AbortSignal.any([controller.signal, signal]) : controller.signal;
   const headers = { accept: "text/event-stream", ...(lastId !== undefined && { "last-event-id": lastId }) };
@@ -92,16 +107,16 @@ async function connect(
 }
 
 /** Reads the events of a response. Throws the problem of an `error` event. */
-async function* readEvents(
+async function* readEvents<Item>(
   response: Response,
   controller: AbortController,
   silenceMs: number,
-): AsyncGenerator<ServiceEvent> {
+): AsyncGenerator<Item> {
   for await (const { type, data } of readFrames(readLines(response, controller, silenceMs))) {
     const parsed: unknown = JSON.parse(data);
     // The service writes problems and events in the shapes of its document.
     if (type === "error") throw problemError(parsed as Problem, response);
-    yield parsed as ServiceEvent;
+    yield parsed as Item;
   }
 }
 

@@ -1,4 +1,5 @@
-import type { CreateSessionRequest, Session, SessionStatus } from "./gen/schema.ts";
+import { type EventOptions, openEvents } from "./event-stream.ts";
+import type { CreateSessionRequest, Session, SessionLogEntry, SessionStatus } from "./gen/schema.ts";
 import { paginate } from "./pagination.ts";
 import { BrowserSession } from "./session.ts";
 import type { CallOptions, Transport } from "./transport.ts";
@@ -11,6 +12,9 @@ export interface SessionQuery {
   /** Size of a page. Default: 20. */
   readonly limit?: number;
 }
+
+/** The stream of a log ends with its session, after an entry of any type. */
+const lastEntries: ReadonlySet<string> = new Set();
 
 /** Browser sessions of the account. */
 export class Sessions {
@@ -37,5 +41,14 @@ export class Sessions {
     for await (const data of paginate<Session>(this.#transport, "/v1/sessions", { ...query }, options)) {
       yield new BrowserSession(this.#transport, data);
     }
+  }
+
+  /**
+   * Iterates over the log of a session, from its first entry or after one, and then over new entries until the session
+   * ends. Logs of ended sessions are kept for 7 days. Reconnects after the last received entry if the connection breaks.
+   */
+  async *logs(id: string, options?: EventOptions): AsyncGenerator<SessionLogEntry, void> {
+    const path = `/v1/sessions/${encodeURIComponent(id)}/logs/stream`;
+    yield* await openEvents<SessionLogEntry>({ transport: this.#transport, path, last: lastEntries }, options);
   }
 }

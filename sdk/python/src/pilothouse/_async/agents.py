@@ -77,6 +77,7 @@ class AsyncAgents:
             headers = {} if task.llm_key is None else {"x-byok-llm-api-key": task.llm_key}
             started = await self._transport.json("POST", f"{path}/message", body, headers=headers)
             turn_id = started["turn_id"]
+            event: ServiceEvent
             async for event in events:
                 if event["type"] == "agent_session.turn_ended" and event["data"]["turn"]["turn_id"] == turn_id:
                     return event["data"]["turn"]

@@ -3,13 +3,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import httpx
 
 from .._async_runtime import sleep
 from .._errors import PilothouseConnectionError, PilothouseError, create_error, slug_of
-from .._gen.models import ServiceEvent
 from .._retries import retry_delay
 from .._sse import EventParser
 from .transport import AsyncTransport
@@ -28,16 +27,17 @@ class StreamSource:
     """Types after which the service ends the stream."""
 
 
-async def open_events(source: StreamSource, after_event_id: str | None = None) -> AsyncGenerator[ServiceEvent]:
+async def open_events(source: StreamSource, after_event_id: str | None = None) -> AsyncGenerator[Any]:
     """
-    Connects to a stream of events, and returns its events. Reconnects after the last received event if the connection
-    breaks, so that no event is lost or repeated. Ends after the terminal event.
+    Connects to a stream of events or log entries, and returns its items. Reconnects after the last received item if the
+    connection breaks, so that none is lost or repeated. Ends after a terminal item, or if the session has ended.
     """
     connection = await _connect(source, after_event_id)
     return _follow(source, connection, after_event_id)
 
 
-async def _follow(source: StreamSource, response: httpx.Response, last_id: str | None) -> AsyncGenerator[ServiceEvent]:
+async def _follow(source: StreamSource, first: httpx.Response, last_id: str | None) -> AsyncGenerator[Any]:
+    response = first
     fruitless = 0
     while True:
         try:
@@ -50,6 +50,8 @@ async def _follow(source: StreamSource, response: httpx.Response, last_id: str |
                 if event["type"] in source.last:
                     return
         except (PilothouseConnectionError, PilothouseError) as error:
+            if response is not first and _is_end(error):
+                return
             if retry_delay(error, 0) is None:
                 raise
         finally:
@@ -61,10 +63,14 @@ async def _follow(source: StreamSource, response: httpx.Response, last_id: str |
         try:
             response = await _connect(source, last_id)
         except PilothouseError as error:
-            # The session ended, and its terminal event was received or preceded the stream.
-            if error.slug == "session-destroyed":
+            if _is_end(error):
                 return
             raise
+
+
+def _is_end(error: Exception) -> bool:
+    """Returns whether a connection after the first failed because the session ended: all its items were received."""
+    return isinstance(error, PilothouseError) and error.slug == "session-destroyed"
 
 
 async def _connect(source: StreamSource, last_id: str | None) -> httpx.Response:
@@ -73,7 +79,7 @@ async def _connect(source: StreamSource, last_id: str | None) -> httpx.Response:
     return await source.transport.open("GET", source.path, None, {"max_retries": _MAX_FRUITLESS}, headers=headers)
 
 
-async def _read_events(response: httpx.Response) -> AsyncGenerator[ServiceEvent]:
+async def _read_events(response: httpx.Response) -> AsyncGenerator[Any]:
     """Reads the events of a response. Raises the problem of an `error` event."""
     parser = EventParser()
     try:
@@ -82,7 +88,7 @@ async def _read_events(response: httpx.Response) -> AsyncGenerator[ServiceEvent]
                 parsed = json.loads(data)
                 if kind == "error":
                     raise _problem_error(parsed, response)
-                yield cast(ServiceEvent, parsed)
+                yield parsed
     except httpx.HTTPError as error:
         raise PilothouseConnectionError(f"the stream broke: {error}") from error
 
