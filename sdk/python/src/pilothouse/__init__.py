@@ -1,5 +1,7 @@
 """Client of Pilothouse, a remote browser that programs, agents and people can share."""
 
+from pkgutil import extend_path
+
 from . import errors, types, webhooks
 from ._agents import AgentResult, AgentRunError, PersonRequest
 from ._async.agents import AsyncAgents
@@ -14,6 +16,9 @@ from ._sync.client import Pilothouse
 from ._sync.files import SessionFiles
 from ._sync.session import BrowserSession
 from ._sync.sessions import Sessions
+
+# protoc generates modules below `pilothouse.v1` from the contract. They can be imported beside this package.
+__path__ = extend_path(__path__, __name__)
 
 __all__ = [
     "AgentResult",
