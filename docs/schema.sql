@@ -108,6 +108,7 @@ CREATE TABLE worker_leases (
   lease_until timestamp with time zone NOT NULL,
   heard_at timestamp with time zone,
   lost_at timestamp with time zone,
+  drain_incarnation bigint,
   CONSTRAINT worker_leases_worker_id_fkey FOREIGN KEY (worker_id) REFERENCES workers(id) ON DELETE CASCADE,
   CONSTRAINT worker_leases_pkey PRIMARY KEY (worker_id)
 );

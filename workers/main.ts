@@ -34,16 +34,24 @@ async function main(): Promise<void> {
       .finally(() => process.exit());
   };
   const hurry = new AbortController();
-  let draining: Promise<void> | undefined;
-  const drain = (signal: NodeJS.Signals): void => {
-    // A second signal aborts the drain.
-    if (draining) hurry.abort();
-    draining ??= (worker?.drain(config.drainSeconds * 1_000, hurry.signal) ?? Promise.resolve()).then(() =>
-      stop(signal, 0),
-    );
+  let isDraining = false;
+  const drain = async (why: NodeJS.Signals | WorkerFate): Promise<void> => {
+    if (isDraining) return;
+    isDraining = true;
+    log.info({ why, drain_seconds: config.drainSeconds }, "the worker drains");
+    await worker?.drain(config.drainSeconds * 1_000, hurry.signal);
+    stop(why, 0);
   };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => drain(signal));
+  let signalled = false;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    // A second signal aborts the drain. The first does not, if the operator requested the drain before.
+    if (signalled) hurry.abort();
+    signalled = true;
+    void drain(signal);
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => onSignal(signal));
   const onFate = (fate: WorkerFate): void => {
+    if (fate === "drain requested") return void drain(fate);
     // A standalone worker retries. An embedded worker without a gateway is no longer needed.
     if (fate === "superseded" || config.embedded) stop(fate, 0, SessionEndedReason.WORKER_LOST);
   };

@@ -1,4 +1,4 @@
-import { type Expression, type SqlBool, sql } from "kysely";
+import { type Expression, type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 
 /** Address and credentials to call a worker. */
@@ -93,27 +93,30 @@ export interface LeaseRenewal {
   readonly launchesFail: boolean;
 }
 
+/** Whether an operator asked this incarnation to drain. */
+export const drainRequested: RawBuilder<boolean> = sql<boolean>`coalesce(drain_incarnation = incarnation, false)`;
+
 /**
- * Renews a lease. Returns false if the worker has restarted since. The lease of a lost worker is renewed too, but its
- * sessions have ended. Only short statements of the control process (registrations, sweeps) lock the row.
+ * Renews a lease, and returns whether the worker must drain. Returns undefined if the worker has restarted since. The
+ * lease of a lost worker is renewed too, but its sessions have ended. Only short statements (registrations, sweeps,
+ * requests to drain) lock the row.
  */
-export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<boolean> {
+export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<{ drain: boolean } | undefined> {
   const { id, incarnation, draining, closedBy, launchesFail } = renewal;
-  const row = await db.sql
+  return db.sql
     .updateTable("worker_leases")
     .set({
       lease_until: inMilliseconds(leaseMs),
       heard_at: inMilliseconds(0),
-      draining,
+      draining: sql<boolean>`${draining} or ${drainRequested}`,
       closed_by: closedBy || null,
       launches_fail: launchesFail,
       lost_at: null,
     })
     .where("worker_id", "=", id)
     .where("incarnation", "=", String(incarnation))
-    .returning("worker_id")
+    .returning(drainRequested.as("drain"))
     .executeTakeFirst();
-  return row !== undefined;
 }
 
 /**
@@ -180,7 +183,7 @@ export async function releaseAllSlots(tx: Tx, workerId: string): Promise<void> {
     .execute();
 }
 
-const isAlive: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > app_now()`;
+export const holdsLease: Expression<SqlBool> = sql<SqlBool>`lost_at is null and lease_until > app_now()`;
 
 /** Condition for new sessions: the worker is neither draining nor closed by resource pressure. */
 const takesSessions: Expression<SqlBool> = sql<SqlBool>`not draining and closed_by is null`;
@@ -193,7 +196,7 @@ export async function findCandidates(db: Queryable) {
     .select(["id", "runtimes", "slots", "launches_fail"])
     .select(sql<boolean>`${takesSessions}`.as("open"))
     .select(heldSlots)
-    .where(isAlive)
+    .where(holdsLease)
     .orderBy(sql`${heldCount} / slots::float`)
     .orderBy("id")
     .execute();
@@ -204,7 +207,7 @@ const heldCount = sql<number>`(
   (select count(*)::int from sessions where sessions.worker_id = workers.id and slot_held)
   + (select count(distinct browser_id)::int from fetches where fetches.worker_id = workers.id and lapses_at > app_now())
 )`;
-const heldSlots = heldCount.as("held");
+export const heldSlots = heldCount.as("held");
 
 export async function findWorker(db: Queryable, id: string): Promise<WorkerAddress | undefined> {
   const row = await db.sql
@@ -226,7 +229,7 @@ export async function lockCandidate(tx: Tx, id: string) {
     .select(heldSlots)
     .where("id", "=", id)
     .where(takesSessions)
-    .where(isAlive)
+    .where(holdsLease)
     .executeTakeFirst();
 }
 
@@ -293,7 +296,7 @@ export async function countSlots(db: Queryable): Promise<{ held: number; free: n
     .select(sql<number>`coalesce(sum(${heldCount}), 0)::int`.as("held"))
     .select(sql<number>`coalesce(sum(${left}) filter (where ${takesSessions}), 0)::int`.as("free"))
     .select(sql<number>`coalesce(sum(${left}) filter (where not (${takesSessions})), 0)::int`.as("closed"))
-    .where(isAlive)
+    .where(holdsLease)
     .executeTakeFirstOrThrow();
   return row;
 }
@@ -305,7 +308,7 @@ export async function countLaunchers(db: Queryable): Promise<{ workers: number; 
     .select(sql<number>`count(*)::int`.as("workers"))
     .select(sql<number>`(count(*) filter (where launches_fail))::int`.as("failing"))
     .select(sql<boolean>`exists (select from workers)`.as("hasBegun"))
-    .where(isAlive)
+    .where(holdsLease)
     .where("draining", "=", false)
     .executeTakeFirstOrThrow();
 }

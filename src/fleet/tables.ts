@@ -35,6 +35,8 @@ export interface WorkerLeasesTable {
   heard_at: Date | null;
   /** Time at which the lease was found expired and the sessions were ended. */
   lost_at: Date | null;
+  /** Incarnation that an operator asked to drain. A restarted worker, a later incarnation, accepts sessions again. */
+  drain_incarnation: Generated<BigInteger | null>;
 }
 
 /** Single row with the time of the last sweep by any gateway. */
@@ -81,4 +83,5 @@ export const fleetMigrations: Migrations = {
     // A time in the distant past makes the first sweep renew every lease instead of ending sessions.
     "insert into lease_sweep (swept_at) values ('epoch')",
   ],
+  "160-worker-drain": ["alter table worker_leases add column drain_incarnation bigint"],
 };

@@ -155,16 +155,19 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     return { id: row?.id ?? ids.next("wrk"), secretHash: hashSecret(newSecret), newSecret, incarnation, restarted };
   }
 
-  async function renew(caller: Caller, request: HeartbeatRequest): Promise<void> {
+  /** Renews the lease of a worker, and returns whether the worker must drain. */
+  async function renew(caller: Caller, request: HeartbeatRequest): Promise<boolean> {
     const { id } = caller;
     const { incarnation, draining, closedBy, launchesFail, sessions } = request;
     const isFirst = caller.incarnation !== incarnation;
-    if (!(await renewLease(db, { id, incarnation, draining, closedBy, launchesFail }))) throw superseded();
+    const renewed = await renewLease(db, { id, incarnation, draining, closedBy, launchesFail });
+    if (!renewed) throw superseded();
     const held = sessions.map(({ sessionId }) => sessionId);
     const freed = await releaseSlots(db, { id, incarnation }, held);
     // Wakes session creates that wait for a slot.
     if (freed > 0 || isFirst) bus.publish("capacity", "");
     caller.incarnation = incarnation;
+    return renewed.drain;
   }
 
   const superseded = () =>
@@ -187,10 +190,10 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
 
   async function take(caller: Caller, request: HeartbeatRequest): Promise<HeartbeatResponse> {
     try {
-      await renew(caller, request);
+      const drain = await renew(caller, request);
       const unwanted = await keeper.unwanted(caller.id, request.sessions);
       const settledProfiles = await keeper.settledProfiles(caller.id, request.profiles);
-      return create(HeartbeatResponseSchema, { unwanted, settledProfiles });
+      return create(HeartbeatResponseSchema, { unwanted, settledProfiles, drain });
     } catch (error) {
       if (isDatabaseAway(error)) return create(HeartbeatResponseSchema);
       throw error;

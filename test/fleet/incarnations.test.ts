@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => running[Symbol.asyncDispose]());
 
 /** Calls as the first process of the worker. */
-async function asFirstStart(call: () => Promise<void>): Promise<void> {
+async function asFirstStart(call: () => Promise<unknown>): Promise<void> {
   const { incarnation } = worker;
   worker.incarnation = incarnation - 1n;
   await call().finally(() => {

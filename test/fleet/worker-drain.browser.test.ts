@@ -8,6 +8,7 @@ import {
   GetSessionStateRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
+import { admin } from "../support/admin.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
 
@@ -29,8 +30,15 @@ interface Scene {
   endedAt(): Promise<number>;
 }
 
-/** Starts a worker with one session and sends it SIGTERM. */
-async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Promise<Scene> {
+const listWorkers = async ({ databaseUrl }: SessionsApp) =>
+  (await admin({ DATABASE_URL: databaseUrl }, "workers")).split("\n").map((line) => JSON.parse(line));
+
+/** Starts a worker with one session and drains it by SIGTERM, or by the operator's command. */
+async function drainOne(
+  drainSeconds: number,
+  stack: AsyncDisposableStack,
+  by: "SIGTERM" | "operator" = "SIGTERM",
+): Promise<Scene> {
   const running = stack.use(await startSessionsApp({ QUEUE_MS: "0" }));
   const worker = stack.use(startWorkerProcess(running.app, { DRAIN_SECONDS: String(drainSeconds) }));
   const { sessions, app } = running;
@@ -44,7 +52,9 @@ async function drainOne(drainSeconds: number, stack: AsyncDisposableStack): Prom
   await expect.poll(() => tryOnce().catch(() => ""), { timeout: patience }).not.toBe("");
   // By the database clock, which timestamps the rows.
   const { rows } = await sql<{ now: Date }>`select now()`.execute(app.db.sql);
-  worker.signal("SIGTERM");
+  const [listed] = await listWorkers(running);
+  if (by === "operator") await admin({ DATABASE_URL: running.databaseUrl }, "drain", listed.id);
+  else worker.signal("SIGTERM");
   const drains = async () =>
     (await app.db.sql.selectFrom("worker_leases").select("draining").executeTakeFirst())?.draining;
   await expect.poll(drains, { timeout: patience, interval: 20 }).toBe(true);
@@ -98,6 +108,19 @@ test("a worker that drains ends at once on a second signal", async () => {
   await using stack = new AsyncDisposableStack();
   const { worker, row } = await drainOne(600, stack);
   worker.signal("SIGINT");
+  expect(await worker.ended).toBe(0);
+  expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
+}, 120_000);
+
+test("a worker that the operator drains keeps its session on SIGTERM, and ends with its last session", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { running, worker, create: begin, state, destroy, row } = await drainOne(600, stack, "operator");
+  await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
+  await expect.poll(() => worker.output(), { timeout: patience }).toContain("drain requested");
+  expect(await listWorkers(running)).toMatchObject([{ state: "draining", slots: 4, held: 1 }]);
+  worker.signal("SIGTERM");
+  await state();
+  await destroy();
   expect(await worker.ended).toBe(0);
   expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
 }, 120_000);

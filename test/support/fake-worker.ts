@@ -8,6 +8,7 @@ import {
   type EndedSessionLogSchema,
   FileListSchema,
   HeartbeatRequestSchema,
+  type HeartbeatResponse,
   InputProgressSchema,
   Isolation,
   PutFileAnswerSchema,
@@ -128,22 +129,18 @@ export class FakeWorker {
     this.incarnation = answer.incarnation;
   }
 
-  /** Sends a heartbeat and ends the sessions that the control process does not want. */
-  async heartbeat(changes: MessageInitShape<typeof HeartbeatRequestSchema> = {}): Promise<void> {
+  /** Sends a heartbeat and ends the sessions that the control process does not want. Returns the response. */
+  async heartbeat(changes: MessageInitShape<typeof HeartbeatRequestSchema> = {}): Promise<HeartbeatResponse> {
     const sessions = [...this.held].map(([sessionId, placementEpoch]) => ({ sessionId, placementEpoch }));
     const profiles = [...this.shelved].map(([sessionId, profile]) => ({ sessionId, ...profile }));
     const { incarnation, launchesFail } = this;
     const told = { incarnation, launchesFail, sessions, profiles };
     const request = create(HeartbeatRequestSchema, { ...told, ...changes });
     const options = { metadata: this.metadata(), timeoutMs: 2_000 };
-    const { unwanted, settledProfiles } = await callUnary(
-      this.#control,
-      ControlService.method.heartbeat,
-      request,
-      options,
-    );
-    for (const { sessionId } of unwanted) this.held.delete(sessionId);
-    for (const { sessionId } of settledProfiles) this.shelved.delete(sessionId);
+    const answer = await callUnary(this.#control, ControlService.method.heartbeat, request, options);
+    for (const { sessionId } of answer.unwanted) this.held.delete(sessionId);
+    for (const { sessionId } of answer.settledProfiles) this.shelved.delete(sessionId);
+    return answer;
   }
 
   async report(...events: MessageInitShape<typeof WorkerEventSchema>[]): Promise<void> {

@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { insertAccount } from "../../src/accounts/store.ts";
 import { type App, type AppOptions, createApp } from "../../src/app/app.ts";
 import type { SessionService } from "../../src/gen/pilothouse/v1/session_pb.ts";
@@ -9,7 +10,7 @@ import type { Call, MethodAttempt, Principal } from "../../src/kernel/call.ts";
 import type { ServiceImplementation } from "../../src/kernel/registry.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { createSessionService } from "../../src/sessions/service.ts";
-import { createSharedDatabase, makeDataDirectory, silentLog } from "./database.ts";
+import { createSharedDatabase, databaseUrl, makeDataDirectory, silentLog } from "./database.ts";
 import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
 import { createTestClock } from "./test-clock.ts";
 
@@ -19,6 +20,8 @@ const token = "a token of the tests alone";
 export interface SessionsApp extends AsyncDisposable {
   readonly app: App;
   readonly sessions: ServiceImplementation<typeof SessionService>;
+  /** URL of the database, for commands of the operator. */
+  readonly databaseUrl: string;
   worker(options?: Partial<FakeWorkerOptions>): Promise<FakeWorker>;
   /** Creates an account of a tier and returns a factory of its calls. */
   caller(tier?: string): Promise<(changes?: Partial<Call>) => Call>;
@@ -48,6 +51,7 @@ export async function startSessionsApp(
   return {
     app,
     sessions,
+    databaseUrl: config.databaseUrl ?? database?.url ?? databaseUrl(join(directory, "postgres", "run")),
     pass: clock.advance,
     async worker(options = {}) {
       const control = config.embedded ? `unix:${directory}/fleet.sock` : `127.0.0.1:${app.fleet?.port}`;

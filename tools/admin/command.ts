@@ -10,6 +10,8 @@ export interface AdminCommand {
   readonly help: string;
   /** Names of the options; each takes a value. */
   readonly options: readonly string[];
+  /** Name of the value that the command requires before or after its options. */
+  readonly argument?: string;
   /** Runs the command and returns its output. Throws StartRefused for invalid options. */
   run(given: Given, env: Environment): Promise<string>;
 }

@@ -14,6 +14,7 @@ import { endOverride, setOverride } from "./override.ts";
 import { publishTerms } from "./publish-terms.ts";
 import { removeMfa } from "./remove-mfa.ts";
 import { setTier } from "./set-tier.ts";
+import { drainWorker, listAllWorkers } from "./workers.ts";
 
 const commands: Readonly<Record<string, AdminCommand>> = {
   "create-key": createKey,
@@ -33,6 +34,8 @@ const commands: Readonly<Record<string, AdminCommand>> = {
   refund,
   return: returnMoney,
   extend,
+  workers: listAllWorkers,
+  drain: drainWorker,
   migrate: migrateDatabase,
   "copy-database": copyEmbedded,
 };
@@ -56,9 +59,14 @@ async function answer([first = "--help", ...others]: readonly string[], env: Env
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (!command)
     throw new StartRefused(`expected a command (${Object.keys(commands).join(", ")}), got ${name}; see --help`);
-  const { values } = parseArgs({ args, options: parserOptions(command) });
+  const { argument } = command;
+  const { values, positionals } = parseArgs({ args, options: parserOptions(command), allowPositionals: !!argument });
   if (values.help) return usage(command.help);
-  return command.run(Object.fromEntries(Object.entries(values).map(([option, value]) => [option, String(value)])), env);
+  const [subject, ...rest] = positionals;
+  if (argument && (!subject || rest.length > 0))
+    throw new StartRefused(`expected one ${argument}, got ${positionals.length}; see --help`);
+  const given = Object.fromEntries(Object.entries(values).map(([option, value]) => [option, String(value)]));
+  return command.run(argument ? { ...given, [argument]: subject } : given, env);
 }
 
 /** Output streams of a command. */

@@ -32,9 +32,10 @@ export interface WorkerDescription {
 
 /**
  * Why a worker must stop. `lease lost`: no heartbeat was accepted for a lease, and the sessions were ended.
- * `superseded`: another process runs under the same identity.
+ * `superseded`: another process runs under the same identity. `drain requested`: by the operator; running sessions
+ * continue.
  */
-export type WorkerFate = "lease lost" | "superseded";
+export type WorkerFate = "lease lost" | "superseded" | "drain requested";
 
 export interface FleetLinkOptions {
   readonly control: ControlCaller;
@@ -169,7 +170,7 @@ export class FleetLink {
 
   /** Sends a heartbeat. Resolves to true if a control process accepted the heartbeat. */
   async #heartbeat(): Promise<boolean> {
-    const { sessions, profiles, log } = this.#options;
+    const { sessions, profiles, log, onFate } = this.#options;
     const waiting = (await profiles?.pending()) ?? [];
     const held = sessions.held.map(({ sessionId, placementEpoch }) => ({ sessionId, placementEpoch }));
     const sentAt = performance.now();
@@ -192,6 +193,7 @@ export class FleetLink {
       sessions.destroy(placement);
     }
     for (const placement of answer.settledProfiles) await profiles?.drop(placement);
+    if (answer.drain && !sessions.isDraining) onFate("drain requested");
     return true;
   }
 
