@@ -109,6 +109,7 @@ CREATE TABLE worker_leases (
   heard_at timestamp with time zone,
   lost_at timestamp with time zone,
   drain_incarnation bigint,
+  has_left boolean NOT NULL DEFAULT false,
   CONSTRAINT worker_leases_worker_id_fkey FOREIGN KEY (worker_id) REFERENCES workers(id) ON DELETE CASCADE,
   CONSTRAINT worker_leases_pkey PRIMARY KEY (worker_id)
 );

@@ -8,7 +8,7 @@ interface ListedWorker {
   /** Address for gateways: `host:port`, or `unix:/path`. */
   readonly address: string;
   /** `closed`: under resource pressure. `failing`: browsers do not launch. `silent`: no heartbeat within the lease. */
-  readonly state: "ready" | "closed" | "failing" | "draining" | "silent" | "lost";
+  readonly state: "ready" | "closed" | "failing" | "draining" | "silent" | "lost" | "left";
   readonly slots: number;
   /** Slots in use. */
   readonly held: number;
@@ -16,14 +16,16 @@ interface ListedWorker {
   readonly heard_at: Date | null;
 }
 
-/** Lists the workers that run, and those that were lost within the last day, the oldest first. */
+/** Lists the workers that run, and those that left or were lost within the last day, the oldest first. */
 export async function listWorkers(db: Queryable): Promise<ListedWorker[]> {
   return db.sql
     .selectFrom("workers")
     .innerJoin("worker_leases", "worker_id", "id")
     .select(["id", "address"])
     .select(
-      sql<ListedWorker["state"]>`case when lost_at is not null then 'lost' when not (${holdsLease}) then 'silent'
+      sql<
+        ListedWorker["state"]
+      >`case when has_left and lost_at is not null then 'left' when lost_at is not null then 'lost' when not (${holdsLease}) then 'silent'
         when draining then 'draining' when closed_by is not null then 'closed' when launches_fail then 'failing'
         else 'ready' end`.as("state"),
     )
@@ -37,7 +39,7 @@ export async function listWorkers(db: Queryable): Promise<ListedWorker[]> {
 
 /**
  * Stops placements on a worker, whose next heartbeat is answered by the request to drain. Returns false if the worker
- * is unknown, lost, or was already asked.
+ * is unknown, gone, or was already asked.
  */
 export async function requestDrain(db: Queryable, id: string): Promise<boolean> {
   const row = await db.sql

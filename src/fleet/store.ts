@@ -71,6 +71,7 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
     closed_by: null,
     launches_fail: false,
     lost_at: null,
+    has_left: false,
   };
   await tx.sql
     .insertInto("worker_leases")
@@ -91,6 +92,8 @@ export interface LeaseRenewal {
   /** Empty while the worker accepts sessions. */
   readonly closedBy: string;
   readonly launchesFail: boolean;
+  /** Ends the lease instead, without counting the worker as lost. */
+  readonly leaving: boolean;
 }
 
 /** Whether an operator asked this incarnation to drain. */
@@ -102,16 +105,17 @@ export const drainRequested: RawBuilder<boolean> = sql<boolean>`coalesce(drain_i
  * requests to drain) lock the row.
  */
 export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<{ drain: boolean } | undefined> {
-  const { id, incarnation, draining, closedBy, launchesFail } = renewal;
+  const { id, incarnation, draining, closedBy, launchesFail, leaving } = renewal;
   return db.sql
     .updateTable("worker_leases")
     .set({
-      lease_until: inMilliseconds(leaseMs),
+      lease_until: inMilliseconds(leaving ? 0 : leaseMs),
       heard_at: inMilliseconds(0),
       draining: sql<boolean>`${draining} or ${drainRequested}`,
       closed_by: closedBy || null,
       launches_fail: launchesFail,
-      lost_at: null,
+      lost_at: leaving ? inMilliseconds(0) : null,
+      has_left: leaving,
     })
     .where("worker_id", "=", id)
     .where("incarnation", "=", String(incarnation))

@@ -33,10 +33,12 @@ export interface WorkerLeasesTable {
   lease_until: Stamp;
   /** Time of the last accepted heartbeat. */
   heard_at: Date | null;
-  /** Time at which the lease was found expired and the sessions were ended. */
+  /** Time at which the lease was found expired and the sessions were ended, or at which the worker left. */
   lost_at: Date | null;
   /** Incarnation that an operator asked to drain. A restarted worker, a later incarnation, accepts sessions again. */
   drain_incarnation: Generated<BigInteger | null>;
+  /** Whether `lost_at` is the time of an orderly exit. */
+  has_left: Generated<boolean>;
 }
 
 /** Single row with the time of the last sweep by any gateway. */
@@ -84,4 +86,5 @@ export const fleetMigrations: Migrations = {
     "insert into lease_sweep (swept_at) values ('epoch')",
   ],
   "160-worker-drain": ["alter table worker_leases add column drain_incarnation bigint"],
+  "161-worker-leave": ["alter table worker_leases add column has_left boolean not null default false"],
 };

@@ -158,15 +158,16 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
   /** Renews the lease of a worker, and returns whether the worker must drain. */
   async function renew(caller: Caller, request: HeartbeatRequest): Promise<boolean> {
     const { id } = caller;
-    const { incarnation, draining, closedBy, launchesFail, sessions } = request;
+    const { incarnation, draining, closedBy, launchesFail, leaving, sessions } = request;
     const isFirst = caller.incarnation !== incarnation;
-    const renewed = await renewLease(db, { id, incarnation, draining, closedBy, launchesFail });
+    const renewed = await renewLease(db, { id, incarnation, draining, closedBy, launchesFail, leaving });
     if (!renewed) throw superseded();
     const held = sessions.map(({ sessionId }) => sessionId);
     const freed = await releaseSlots(db, { id, incarnation }, held);
     // Wakes session creates that wait for a slot.
     if (freed > 0 || isFirst) bus.publish("capacity", "");
     caller.incarnation = incarnation;
+    if (leaving) log.info({ worker_id: id, incarnation: Number(incarnation) }, "worker left");
     return renewed.drain;
   }
 

@@ -59,6 +59,28 @@ test("drains a worker once: placement avoids the worker, and its next heartbeat 
   expect(await list()).toMatchObject([{ id: worker.id, state: "ready" }]);
 });
 
+const lostWorkers = async ({ app }: SessionsApp) =>
+  (await app.metrics.getSingleMetric("pilothouse_workers_lost_total")?.get())?.values[0]?.value;
+
+test("a worker that leaves is not counted as lost, and another process start is ready again", async () => {
+  await using running = await startSessionsApp({ QUEUE_MS: "0" });
+  const { operate, list } = operatorOf(running);
+  const worker = await running.worker();
+  worker.fallSilent();
+  await worker.heartbeat({ draining: true, leaving: true });
+  expect(await list()).toMatchObject([{ id: worker.id, state: "left" }]);
+  expect((await operate("drain", worker.id)).stderr).toMatch(/has left already/);
+  const sweptAt = async () =>
+    Number((await running.app.db.sql.selectFrom("lease_sweep").select("swept_at").executeTakeFirstOrThrow()).swept_at);
+  const leftAt = await sweptAt();
+  running.pass(1_000);
+  await expect.poll(sweptAt, { timeout: 20_000 }).toBeGreaterThan(leftAt);
+  expect(await lostWorkers(running)).toBe(0);
+  await worker.register({ bootId: "again" });
+  await worker.heartbeat();
+  expect(await list()).toMatchObject([{ id: worker.id, state: "ready" }]);
+});
+
 test("refuses to drain a lost worker, and the embedded one", async () => {
   await using running = await startSessionsApp();
   const { operate, list } = operatorOf(running);
@@ -67,6 +89,7 @@ test("refuses to drain a lost worker, and the embedded one", async () => {
   const lease = { lease_until: new Date(0) };
   await running.app.db.sql.updateTable("worker_leases").set(lease).execute();
   await expect.poll(list, { timeout: 20_000 }).toMatchObject([{ id: worker.id, state: "lost" }]);
+  expect(await lostWorkers(running)).toBe(1);
   expect((await operate("drain", worker.id)).stderr).toMatch(/is lost already/);
   const embedded = await runAdminHere({ DATA_DIR: running.app.config.dataDir }, "drain", worker.id);
   expect([embedded.status, embedded.stderr]).toEqual([1, expect.stringMatching(/drain is for separate workers/)]);

@@ -122,5 +122,6 @@ test("a worker that the operator drains keeps its session on SIGTERM, and ends w
   await state();
   await destroy();
   expect(await worker.ended).toBe(0);
+  expect(await listWorkers(running)).toMatchObject([{ state: "left", held: 0 }]);
   expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
 }, 120_000);

@@ -6,7 +6,7 @@ import { asOperator } from "./operator.ts";
 export const listAllWorkers: AdminCommand = {
   help: `workers
 
-  prints the running workers, and those that were lost within the last day, a line of JSON each`,
+  prints the running workers, and those that left or were lost within the last day, a line of JSON each`,
   options: [],
   run: (_given, env) =>
     asOperator(env, async ({ db }) => (await listWorkers(db)).map((worker) => JSON.stringify(worker)).join("\n")),
@@ -26,7 +26,7 @@ export const drainWorker: AdminCommand = {
       if (await requestDrain(db, id)) return `${id} accepts no new sessions, and exits after its last one.`;
       const worker = (await listWorkers(db)).find((listed) => listed.id === id);
       if (!worker) throw new StartRefused(`there is no worker ${id}: \`npm run admin -- workers\` prints all`);
-      throw new StartRefused(`worker ${id} is ${worker.state} already`);
+      throw new StartRefused(`worker ${id} ${worker.state === "left" ? "has" : "is"} ${worker.state} already`);
     });
   },
 };

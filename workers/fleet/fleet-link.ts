@@ -112,9 +112,13 @@ export class FleetLink {
     }
   }
 
+  /** Stops heartbeats and ends the lease, so that the worker is not counted as lost. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
+    await this.ask(ControlService.method.heartbeat, (incarnation) =>
+      create(HeartbeatRequestSchema, { incarnation, draining: true, leaving: true }),
+    );
     await this.#options.control.close();
   }
 
