@@ -28,6 +28,7 @@ import { createLimits } from "../limits/limits.ts";
 import { createRedisBuckets } from "../limits/redis-buckets.ts";
 import { createRedisStreamSlots } from "../limits/redis-stream-slots.ts";
 import { createStreamSlots } from "../limits/stream-slots.ts";
+import { readTiersFile } from "../limits/tiers-file.ts";
 import { createMailer } from "../mail/mailer.ts";
 import { type Bus, createLocalBus } from "../platform/bus.ts";
 import { type Clock, systemClock } from "../platform/clock.ts";
@@ -152,7 +153,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     log,
     registry: metrics,
   });
-  const limits = createLimits(clock);
+  const limits = createLimits(clock, readTiersFile(config.tiersFile));
   const idempotency = createIdempotency({ db, ids, sealer, clock, log });
   const jobQueues = createJobQueues({ bus, clock });
   const sender = createSender({ config, clock, ...(options.resolve && { resolve: options.resolve }) });

@@ -28,20 +28,26 @@ function isNumber(limit: string): limit is keyof typeof numbers {
   return Object.hasOwn(numbers, limit);
 }
 
-/** Returns a tier with an override applied. Ignores limits that only a later release knows. */
-function overridden(tier: Tier, { limit, value, refillPerMinute = 0 }: Override): Tier {
+/** Returns a tier with a limit replaced. Ignores limits that only a later release knows. */
+export function withLimit(
+  tier: Tier,
+  { limit, value, refillPerMinute = 0 }: Pick<Override, "limit" | "value" | "refillPerMinute">,
+): Tier {
   if (isNumber(limit)) return { ...tier, [numbers[limit]]: value };
   if (!isBucketName(limit)) return tier;
   return { ...tier, buckets: { ...tier.buckets, [limit]: { capacity: value, refillPerSecond: refillPerMinute / 60 } } };
 }
 
-export function createLimits(clock: Clock): Limits {
+/** Creates the limits of accounts. `changed` are tiers with limits that the operator has replaced. */
+export function createLimits(clock: Clock, changed: ReadonlyMap<string, Tier> = new Map()): Limits {
+  const find = (name: string): Tier | undefined => changed.get(name) ?? tiers.find(name);
+
   const inForce = ({ overrides }: Entitlement): readonly Override[] =>
     overrides.length === 0 ? overrides : overrides.filter(({ expiresAt }) => Date.parse(expiresAt) > clock.now());
 
   // A tier of a later release has the limits of the free one here.
   const of = (account: Entitlement): Tier =>
-    inForce(account).reduce(overridden, tiers.find(account.tier) ?? tiers.get("free"));
+    inForce(account).reduce(withLimit, find(account.tier) ?? find("free") ?? tiers.get("free"));
 
   return {
     of,

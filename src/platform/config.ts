@@ -100,6 +100,8 @@ export interface Config {
   /** Recipient of mails that need a person's attention, such as an underpaid order. */
   readonly operatorEmail: string | undefined;
   readonly signup: "open" | "closed";
+  /** JSON file with limits of tiers that replace the built-in ones. */
+  readonly tiersFile: string | undefined;
   readonly prices: Prices;
   /** Processor of card payments. */
   readonly stripe: StripeConfig | undefined;
@@ -289,6 +291,7 @@ export function readConfig(
     bundledLlm: readBundledLlm(read),
     secretsKeys: readSecretsKeys(read, servesClients),
     ...readMail(read, servesClients),
+    tiersFile: read.text("TIERS_FILE"),
     prices: readPrices(read),
     stripe: readStripe(read),
     btcPay: readBtcPay(read),
