@@ -2,6 +2,7 @@ import { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { ConfigError } from "../src/platform/environment.ts";
 import { keepRunning } from "../src/platform/last-resort.ts";
 import { createLog } from "../src/platform/log.ts";
+import { processIdentity } from "../src/platform/release.ts";
 import { readWorkerConfig } from "./base/config.ts";
 import { threadsFor } from "./egress/resolver.ts";
 import type { WorkerFate } from "./fleet/fleet-link.ts";
@@ -25,7 +26,7 @@ async function main(): Promise<void> {
   let stopping: Promise<void> | undefined;
   const stop = (why: string, status: number, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void => {
     if (stopping) return;
-    log.info({ why }, "the worker ends");
+    log.info({ ...processIdentity("worker"), why }, "the worker ends");
     process.exitCode = status;
     setTimeout(() => process.exit(exitFailed), stopMs).unref();
     // Waits until the worker has started: stopping a partial start would leave directories of isolation slots behind.
@@ -38,7 +39,7 @@ async function main(): Promise<void> {
   const drain = async (why: NodeJS.Signals | WorkerFate): Promise<void> => {
     if (isDraining) return;
     isDraining = true;
-    log.info({ why, drain_seconds: config.drainSeconds }, "the worker drains");
+    log.info({ ...processIdentity("worker"), why, drain_seconds: config.drainSeconds }, "the worker drains");
     await worker?.drain(config.drainSeconds * 1_000, hurry.signal);
     stop(why, 0);
   };

@@ -8,7 +8,7 @@ import type { Environment } from "../src/platform/environment.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import { describeWeakness } from "../src/platform/isolation.ts";
 import type { Log } from "../src/platform/log.ts";
-import { releaseVersion } from "../src/platform/release.ts";
+import { processIdentity } from "../src/platform/release.ts";
 import type { WorkerConfig } from "./base/config.ts";
 import { Reports } from "./base/reports.ts";
 import { probeRuntimes } from "./base/runtimes.ts";
@@ -81,7 +81,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const sender = new ReportSender(ground.reports, link);
   sender.start();
   log.info(
-    { release: releaseVersion, slots: config.slots, runtimes: [...runtimes.keys()], isolation, browserSandbox },
+    { ...processIdentity("worker"), slots: config.slots, runtimes: [...runtimes.keys()], isolation, browserSandbox },
     "the worker has started",
   );
   return {

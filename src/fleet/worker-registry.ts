@@ -256,8 +256,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
         return admitted;
       });
       const { id, incarnation } = admission;
-      const { slots, release } = request;
-      log.info({ worker_id: id, incarnation: Number(incarnation), slots, release }, "worker registered");
+      const { address, slots, release } = request;
+      log.info({ worker_id: id, incarnation: Number(incarnation), address, slots, release }, "worker registered");
       const identity = { workerId: id, workerSecret: admission.newSecret, incarnation };
       return create(RegisterResponseSchema, { ...identity, leaseMs, storesLogs: keeper.storeLogs !== undefined });
     },

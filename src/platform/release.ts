@@ -1,8 +1,16 @@
+import { hostname } from "node:os";
 import { Gauge, type Registry } from "prom-client";
 import packageJson from "../../package.json" with { type: "json" };
 
 /** Version of this release, such as `0.2.0`. */
 export const releaseVersion: string = packageJson.version;
+
+/** Returns the fields by which the start and end of a process are found in the logs of a deployment. */
+export const processIdentity = (role: "supervisor" | "control" | "gateway" | "worker") => ({
+  role,
+  release: releaseVersion,
+  host: hostname(),
+});
 
 /** Registers `pilothouse_build_info`, whose labels are the versions of a process. */
 export function addBuildInfo(registry: Registry): void {

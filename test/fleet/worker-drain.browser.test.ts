@@ -1,4 +1,5 @@
 import { readdir } from "node:fs/promises";
+import { hostname } from "node:os";
 import { create } from "@bufbuild/protobuf";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
@@ -8,6 +9,7 @@ import {
   GetSessionStateRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
+import { releaseVersion } from "../../src/platform/release.ts";
 import { admin } from "../support/admin.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
@@ -123,5 +125,19 @@ test("a worker that the operator drains keeps its session on SIGTERM, and ends w
   await destroy();
   expect(await worker.ended).toBe(0);
   expect(await listWorkers(running)).toMatchObject([{ state: "left", held: 0 }]);
+  const lines = worker
+    .output()
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line));
+  const identity = { role: "worker", release: releaseVersion, host: hostname() };
+  const expected = [
+    { msg: "the worker has started" },
+    { msg: "registered with a control process" },
+    { msg: "the worker drains", why: "drain requested", drain_seconds: 600 },
+    { msg: "the worker ends", why: "drain requested" },
+  ];
+  const all = expected.map((line) => expect.objectContaining({ ...identity, ...line }));
+  expect(lines).toEqual(expect.arrayContaining(all));
   expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
 }, 120_000);

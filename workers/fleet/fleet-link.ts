@@ -11,7 +11,7 @@ import { SessionEndedReason } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
 import { fleetMetadata } from "../../src/platform/grpc/fleet-metadata.ts";
 import { statusToFailure } from "../../src/platform/grpc/grpc-failure.ts";
-import { releaseVersion } from "../../src/platform/release.ts";
+import { processIdentity, releaseVersion } from "../../src/platform/release.ts";
 import type { Log } from "../base/log.ts";
 import type { ProfileStore } from "../profiles/profile-store.ts";
 import type { SessionTable } from "../session/session-table.ts";
@@ -166,7 +166,10 @@ export class FleetLink {
     if (workerSecret === undefined) throw new Error("expected a worker secret from the control process, got none");
     this.#identity = { workerId, workerSecret };
     await identityFile.write(this.#identity);
-    log.info({ workerId, incarnation: Number(incarnation) }, "registered with a control process");
+    log.info(
+      { ...processIdentity("worker"), workerId, incarnation: Number(incarnation) },
+      "registered with a control process",
+    );
     this.#leaseMs = leaseMs;
     this.#acceptedAt = performance.now();
     this.#lease = { incarnation, storesLogs };
