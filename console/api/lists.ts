@@ -23,16 +23,10 @@ export interface ListResult<R> {
   loadMore(): void;
 }
 
-interface ListOptions {
-  /** Milliseconds between reads while the page is visible. Default: only when the page opens or something changes. */
-  readonly every?: number | undefined;
-}
-
 /** Rows of a list method, which has `limit` and `cursor`. */
 export function useList<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   input: MessageInitShape<I>,
-  { every }: ListOptions = {},
 ): ListResult<RowOf<O>> {
   const transport = useTransport();
   const query = useInfiniteQuery({
@@ -44,7 +38,6 @@ export function useList<I extends DescMessage, O extends DescMessage>(
       return (await callUnaryMethod(transport, method, request, { signal })) as unknown as ListPage<RowOf<O>>;
     },
     getNextPageParam: ({ hasMore, nextCursor }) => (hasMore ? nextCursor : undefined),
-    refetchInterval: every ?? false,
   });
   return {
     data: query.data?.pages.flatMap(({ data }) => data),

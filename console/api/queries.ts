@@ -3,9 +3,6 @@ import { createConnectQueryKey, useMutation } from "@connectrpc/connect-query";
 import { QueryClient, useQueryClient } from "@tanstack/react-query";
 import { problemOf } from "./problem.ts";
 
-/** Polling interval of lists and states that change on the server, in milliseconds. Hidden pages do not poll. */
-export const liveEvery = 4_000;
-
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {

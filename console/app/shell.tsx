@@ -2,6 +2,8 @@ import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { Menu as MenuIcon, Search, X } from "lucide-react";
 import { Dialog } from "radix-ui";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useAccountWatch } from "../api/account-watch.ts";
+import { useMe } from "../api/me.ts";
 import { livesInTab, loginStore } from "../api/session-login.ts";
 import { IconButton } from "../ui/button.tsx";
 import { AccountMenu } from "./account-menu.tsx";
@@ -15,6 +17,7 @@ import { pagePaths } from "./page-paths.ts";
 export function Shell() {
   const [isSearching, setSearching] = useState(false);
   useLeaveWhenOut();
+  useAccountWatch(useMe().data?.account?.id);
   useEffect(() => {
     const open = (event: KeyboardEvent): void => {
       if (event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey)) return;

@@ -207,6 +207,30 @@ test.each([
   90_000,
 );
 
+test("a session of a program appears on the home page, which sends no requests while nothing changes", async () => {
+  const tab = watch(await context.newPage());
+  await tab.clock.install();
+  const requests: string[] = [];
+  tab.on("request", (request) => requests.push(new URL(request.url()).pathname));
+  await tab.goto(`${new URL(page.url()).origin}/console/`);
+  const running = tab.getByRole("main").getByRole("listitem");
+  await running.filter({ hasText: "Checkout test" }).waitFor();
+  // The first read, and that of the resync.
+  await expect.poll(() => requests.filter((path) => path.endsWith(".SessionService/List")).length).toBe(2);
+  requests.length = 0;
+  await tab.clock.fastForward(60_000);
+  // A request that a timer had started would be before this one.
+  await tab.evaluate("fetch('/console/').then(() => undefined)");
+  expect(requests).toEqual(["/console/"]);
+
+  const rest = restClient(service);
+  const { body } = await rest("/v1/sessions", { labels: { name: "From a program" } });
+  await running.filter({ hasText: "From a program" }).waitFor();
+  await rest(`/v1/sessions/${body.id}`, undefined, { method: "DELETE" });
+  await running.filter({ hasText: "From a program" }).waitFor({ state: "detached" });
+  await tab.close();
+}, 60_000);
+
 test("the command palette opens pages and pasted ids", async () => {
   await page.keyboard.press("Control+k");
   await page.getByRole("combobox", { name: "Page or id" }).fill("audit");

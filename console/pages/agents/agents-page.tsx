@@ -3,7 +3,6 @@ import { Bot, Plus } from "lucide-react";
 import { useState } from "react";
 import { type AgentSession, AgentSessionService } from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
 import { useList } from "../../api/lists.ts";
-import { liveEvery } from "../../api/queries.ts";
 import { pagePaths } from "../../app/page-paths.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -17,7 +16,7 @@ import { NewAgent } from "./new-agent.tsx";
 
 export function AgentsPage() {
   const [isMaking, setMaking] = useState(false);
-  const list = useList(AgentSessionService.method.list, {}, { every: liveEvery });
+  const list = useList(AgentSessionService.method.list, {});
   const make = (
     <Button kind="primary" onClick={() => setMaking(true)}>
       <Plus size={15} aria-hidden="true" />

@@ -6,7 +6,6 @@ import { type Session, SessionService, SessionStatus } from "../../../src/gen/pi
 import { useList } from "../../api/lists.ts";
 import { useMe } from "../../api/me.ts";
 import { problemOf } from "../../api/problem.ts";
-import { liveEvery } from "../../api/queries.ts";
 import { pagePaths } from "../../app/page-paths.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
@@ -25,7 +24,7 @@ const shownFailures = 3;
 export function HomePage() {
   const [isMaking, setMaking] = useState(false);
   const me = useMe();
-  const sessions = useList(SessionService.method.list, {}, { every: liveEvery });
+  const sessions = useList(SessionService.method.list, {});
   const keys = useList(ApiKeyService.method.list, {});
   const all = sessions.data ?? [];
   const running = all.filter(({ status }) => isRunning(status));

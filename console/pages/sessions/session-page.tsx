@@ -4,7 +4,7 @@ import { CircleStop, History } from "lucide-react";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { useList } from "../../api/lists.ts";
 import { problemOf } from "../../api/problem.ts";
-import { liveEvery, useChange } from "../../api/queries.ts";
+import { useChange } from "../../api/queries.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import { Id } from "../../ui/copy.tsx";
@@ -26,7 +26,6 @@ export function SessionPage() {
     SessionService.method.get,
     { id },
     {
-      refetchInterval: ({ state }) => (state.error ? false : liveEvery),
       retry: (count, error) => count < 2 && ["offline", "internal"].includes(problemOf(error).slug),
     },
   );

@@ -2,7 +2,6 @@ import { MonitorPlay, Plus } from "lucide-react";
 import { useState } from "react";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { useList } from "../../api/lists.ts";
-import { liveEvery } from "../../api/queries.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import { List } from "../../ui/list.tsx";
@@ -43,7 +42,7 @@ export function SessionsPage() {
   const [filter, setFilter] = useState<(typeof filters)[number][0]>("all");
   const [isMaking, setMaking] = useState(false);
   const [, , status] = filters.find(([id]) => id === filter) ?? filters[0];
-  const list = useList(SessionService.method.list, status === undefined ? {} : { status }, { every: liveEvery });
+  const list = useList(SessionService.method.list, status === undefined ? {} : { status });
   const make = (
     <Button kind="primary" onClick={() => setMaking(true)}>
       <Plus size={15} aria-hidden="true" />

@@ -7,7 +7,7 @@ import {
   WebhookService,
 } from "../../../src/gen/pilothouse/v1/webhook_pb.ts";
 import { useList } from "../../api/lists.ts";
-import { liveEvery, useChange } from "../../api/queries.ts";
+import { useChange } from "../../api/queries.ts";
 import { StateBadge, type States } from "../../ui/badge.tsx";
 import { Actions, Button } from "../../ui/button.tsx";
 import { Card, Properties, Property } from "../../ui/card.tsx";
@@ -32,7 +32,7 @@ interface DeliveryLogProps {
 
 export function DeliveryLog({ endpointId: id, actions }: DeliveryLogProps) {
   const [openId, setOpenId] = useState<string>();
-  const list = useList(WebhookService.method.listDeliveries, { id }, { every: liveEvery });
+  const list = useList(WebhookService.method.listDeliveries, { id });
   const open = list.data?.find((delivery) => delivery.id === openId);
   return (
     <Card title="Deliveries" actions={actions} isFlush>

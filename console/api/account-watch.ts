@@ -1,0 +1,129 @@
+import { createAsyncIterable } from "@connectrpc/connect/protocol";
+import { useTransport } from "@connectrpc/connect-query";
+import { type Query, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { AccountResource, AccountService } from "../../src/gen/pilothouse/v1/account_pb.ts";
+
+/** Milliseconds in which several notices cause one read. */
+const gatherMs = 250;
+
+/** Milliseconds before a lost stream is opened again, doubled with each failure. */
+const firstPauseMs = 1_000;
+const longestPauseMs = 60_000;
+
+/** Names of services whose queries show a resource. The services themselves are loaded by the pages that use them. */
+const readers: Readonly<Record<AccountResource, readonly string[]>> = {
+  [AccountResource.UNSPECIFIED]: [],
+  [AccountResource.SESSION]: ["SessionService"],
+  [AccountResource.AGENT_SESSION]: ["AgentSessionService"],
+  [AccountResource.TURN]: ["AgentSessionService", "AgentTurnService"],
+  [AccountResource.WEBHOOK]: ["WebhookService"],
+  [AccountResource.DELIVERY]: ["WebhookService"],
+  [AccountResource.API_KEY]: ["ApiKeyService"],
+  [AccountResource.MEMBER]: ["TeamService"],
+  [AccountResource.INVITE]: ["TeamService"],
+  [AccountResource.PROFILE]: ["ProfileService"],
+  [AccountResource.RECIPE]: ["RecipeService"],
+  [AccountResource.USAGE]: ["AccountService"],
+};
+
+const subscribe = (listener: () => void): (() => void) => {
+  document.addEventListener("visibilitychange", listener);
+  return () => document.removeEventListener("visibilitychange", listener);
+};
+
+function useIsVisible(): boolean {
+  const [isVisible, setVisible] = useState(!document.hidden);
+  useEffect(() => subscribe(() => setVisible(!document.hidden)), []);
+  return isVisible;
+}
+
+/** Returns the name of a query's service, without its package. */
+function serviceOf({ queryKey }: Query): string | undefined {
+  const [, key] = queryKey as readonly [unknown, { readonly serviceName?: string }?];
+  return key?.serviceName?.split(".").at(-1);
+}
+
+/**
+ * Follows the changes of an account while the page is visible, and reads the queries again that show them. One tab of the
+ * browser has the stream, because browsers open at most six HTTP/1.1 connections to a host. Other tabs get its notices.
+ */
+export function useAccountWatch(accountId: string | undefined): void {
+  const transport = useTransport();
+  const client = useQueryClient();
+  const isVisible = useIsVisible();
+  useEffect(() => {
+    if (!isVisible || accountId === undefined) return;
+    const stopped = new AbortController();
+    const { signal } = stopped;
+    const changed = new Set<string>();
+    // Notices before this time are lost to a tab that was hidden.
+    let mustReadAll = true;
+    let isReading = false;
+    // Reads do not overlap, because each read of a query cancels the one before.
+    const read = async (): Promise<void> => {
+      if (isReading) return;
+      isReading = true;
+      while (!signal.aborted && (mustReadAll || changed.size > 0)) {
+        await pause(gatherMs, signal);
+        const [isAll, names] = [mustReadAll, new Set(changed)];
+        mustReadAll = false;
+        changed.clear();
+        // The error of a query, such as that of an ended session, stays until the next resync.
+        const isConcerned = (query: Query): boolean =>
+          isAll || (query.state.status !== "error" && names.has(serviceOf(query) ?? ""));
+        await client.invalidateQueries({ predicate: isConcerned });
+      }
+      isReading = false;
+    };
+    const receive = (resource: AccountResource): void => {
+      if (resource === AccountResource.UNSPECIFIED) mustReadAll = true;
+      for (const name of readers[resource] ?? []) changed.add(name);
+      void read();
+    };
+    const run = async (): Promise<void> => {
+      for (let pauseMs = firstPauseMs; !signal.aborted; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+        try {
+          const { watch } = AccountService.method;
+          const { message } = await transport.stream(watch, signal, undefined, undefined, createAsyncIterable([{}]));
+          for await (const notice of message) {
+            if (signal.aborted) return;
+            pauseMs = firstPauseMs;
+            receive(notice.resource);
+            channel.postMessage(notice.resource);
+          }
+        } catch {
+          // The next stream begins with a resync.
+        }
+        await pause(pauseMs * (0.5 + Math.random() / 2), signal);
+      }
+    };
+    const name = `account-watch:${accountId}`;
+    const channel = new BroadcastChannel(name);
+    channel.onmessage = ({ data }: MessageEvent<AccountResource>) => receive(data);
+    void read();
+    // Browsers have no locks on plain http, except on loopback names.
+    if (isSecureContext) navigator.locks.request(name, { signal }, run).catch(() => undefined);
+    else void run();
+    return () => {
+      stopped.abort();
+      channel.close();
+    };
+  }, [accountId, isVisible, transport, client]);
+}
+
+/** Resolves after a time, or when the signal is aborted. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      { once: true },
+    );
+    if (signal.aborted) resolve();
+  });
+}
