@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ordinaryHosts, ordinaryPages } from "../support/ordinary-pages.ts";
 import { resolveToLoopback, VendorSite, vendorSiteFlags } from "../support/vendor-site.ts";
-import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
+import { WorkerUnderTest } from "../support/worker-under-test.ts";
 
 /** The worker checks pages with a vendor's scripts for 4.5 s. */
 const lookedAtMs = 6_000;
@@ -16,7 +16,6 @@ const opener = `<!DOCTYPE html><title>Opener</title><button onclick="for (const 
 
 let site: VendorSite;
 let worker: WorkerUnderTest;
-let session: DrivenSession;
 
 beforeAll(async () => {
   const pages = entries.map(({ path, html }) => [path, { html }] as const);
@@ -25,7 +24,6 @@ beforeAll(async () => {
     browserFlags: vendorSiteFlags,
     resolve: resolveToLoopback,
   });
-  session = await worker.open();
 });
 
 afterAll(async () => {
@@ -39,15 +37,17 @@ function mistaken(): unknown[] {
   return seen.map(({ challenge, url }) => [challenge, entries.find(({ path }) => url?.endsWith(path))?.title]);
 }
 
-test("detects no bot check on 50 ordinary pages", async () => {
+test.concurrent("detects no bot check on 50 ordinary pages", async () => {
   expect(entries).toHaveLength(50);
+  const session = await worker.open();
   for (const { path } of entries) {
     await session.navigate({ url: site.url(path) });
     expect(mistaken()).toEqual([]);
   }
 }, 60_000);
 
-test("detects no bot check on an open page with a vendor's frames and scripts", async () => {
+test.concurrent("detects no bot check on an open page with a vendor's frames and scripts", async () => {
+  const session = await worker.open();
   await session.navigate({ url: site.url("/opener") });
   await session.interact({ action: { case: "tap", value: { selector: "button" } } });
   const never = { case: "text" as const, value: { text: "nothing says this" } };
