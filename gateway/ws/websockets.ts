@@ -71,7 +71,7 @@ export class WebSockets {
     this.#relayMetrics = createRelayMetrics(registry);
     this.#next = next;
     this.#routes = services.flatMap(({ methods }) => methods.filter((served) => pathOf(served) !== "").map(routeOf));
-    this.#pings = setInterval(() => this.#ping(), pingMs);
+    this.#pings = setInterval(() => this.#ping(), pingMs).unref();
   }
 
   /** Handles an upgrade request that the request filter has admitted: accepts the WebSocket or sends a problem document. */
