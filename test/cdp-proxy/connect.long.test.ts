@@ -22,7 +22,7 @@ test("a session ends 30 s after the last connection broke", async () => {
   const find = async () => (await doomed.rest(`/v1/sessions?limit=1`)).body.data[0];
   const brokeAt = Date.now();
   client.socket.terminate();
-  await expect.poll(async () => (await find()).status, { timeout: 60_000, interval: 500 }).toBe("completed");
+  await expect.poll(async () => (await find()).status, { timeout: 60_000, interval: 500 }).toBe("destroyed");
   const { id, ended_reason, ended_at } = await find();
   expect([id, ended_reason]).toEqual([client.sessionId, "destroyed"]);
   const lasted = Date.parse(ended_at) - brokeAt;
