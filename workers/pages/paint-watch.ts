@@ -28,8 +28,8 @@ export class PaintWatch {
   }
 
   /**
-   * Forgets earlier paints and those of the next `settleMs` milliseconds. Call it right after a picture was taken. To
-   * take a picture and to watch both make a page paint once.
+   * Forgets earlier paints and those of the next `settleMs` milliseconds. Call it right after a picture was taken. The
+   * picture and the start of the watch each make a page paint once.
    */
   async rearm(settleMs: number): Promise<void> {
     this.#painted = Promise.withResolvers();

@@ -82,7 +82,7 @@ export class ThumbnailFeed {
         const taken = this.#publish(await within(taking, times.picture, undefined), signal);
         // A late picture is dropped. The next picture waits until it is done.
         await Promise.race([taking.catch(() => undefined), stopped]);
-        // After a picture that showed nothing new, the first paints have no other cause than the picture.
+        // After a picture that showed nothing new, its own paints are ignored, or it would cause the next one.
         if (taken) await paints.rearm(taken === "same" ? times.settle : 0);
         await setTimeout(times.gap, undefined, { signal });
         if (taken) await Promise.race([paints.painted, stopped]);
