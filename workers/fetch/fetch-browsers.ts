@@ -160,7 +160,15 @@ export class FetchBrowsers implements SpareBrowsers {
     const { relay, downloadStore: downloads, hasTouch, viewport, files, fileChoosers, storage: directory } = browser;
     const { showRemedy } = this.#options;
     const secrets = new VariableStore().use([]);
-    const page = { sessionPage: pages.active, pages, challengeWatch, refs: new RefRegistry(), secrets };
+    // The first page of the browser stays blank.
+    const page = {
+      sessionPage: pages.active,
+      converter: browser.pages.active,
+      pages,
+      challengeWatch,
+      refs: new RefRegistry(),
+      secrets,
+    };
     return {
       ...page,
       progress,

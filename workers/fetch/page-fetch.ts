@@ -20,6 +20,7 @@ import { Captured, type RawCapture } from "../driver/capture/captured.ts";
 import { snapshotDom } from "../driver/capture/dom-snapshot.ts";
 import { printPdf } from "../driver/capture/pdf.ts";
 import { takeScreenshot } from "../driver/capture/screenshot.ts";
+import type { MarkdownScene } from "../driver/observe/markdown.ts";
 import type { ObserveScene } from "../driver/observe/observe.ts";
 import { readPage } from "../driver/observe/read-page.ts";
 import { CommandProgress } from "../pages/progress.ts";
@@ -37,7 +38,7 @@ const maxText = 1024 * 1024;
 const maxSearched = 8 * 1024 * 1024;
 const maxBinary = 16 * 1024 * 1024;
 
-export interface FetchScene extends ObserveScene, NavigateScene {
+export interface FetchScene extends ObserveScene, NavigateScene, MarkdownScene {
   readonly challengeWatch: ChallengeWatch;
   /** Directory for large captures. */
   readonly directory: string;

@@ -1,6 +1,8 @@
 import { markdownScript } from "../../../src/gen/injected/markdown-script.ts";
 import { fail } from "../../../src/platform/errors.ts";
-import { type ElementScene, evaluateInWorld, type FrameSession } from "../elements/page-world.ts";
+import { CommandProgress } from "../../pages/progress.ts";
+import type { SessionPage } from "../../pages/session-page.ts";
+import { callPage, type ElementScene, evaluateInWorld, type FrameSession, mainFrame } from "../elements/page-world.ts";
 
 interface Content {
   /** HTML without scripts, forms and names. */
@@ -19,12 +21,44 @@ const shares = { extraction: 0.5, whole: 0.9 };
 /** Name of the converter in a document's world, which pages cannot read. */
 const home = JSON.stringify(crypto.randomUUID());
 
+/** Maximum milliseconds in a page that converts for others. */
+const elsewhereMs = 2_000;
+
+export interface MarkdownScene extends ElementScene {
+  /** Blank page that converts first, so that not every page has to compile the converter. */
+  readonly converter?: SessionPage | undefined;
+}
+
 /** Converts HTML to Markdown in the world of a frame's script, which loads the converter first. */
-export async function convertToMarkdown(
+export async function convertToMarkdown(scene: MarkdownScene, frame: FrameSession, content: Content): Promise<string> {
+  const markdown = (await convertElsewhere(scene, content)) ?? (await convertIn(scene, frame, content));
+  if (markdown !== undefined) return markdown;
+  const detail = "the page is too large to be converted within the timeout: observe it, and read parts by ref";
+  throw fail("session-timeout", {}, { detail });
+}
+
+/** Converts in the converter's page. Returns undefined if there is none, if it fails or if it takes too long. */
+async function convertElsewhere({ converter, progress: whole }: MarkdownScene, content: Content) {
+  if (!converter) return undefined;
+  using progress = new CommandProgress(Math.min(elsewhereMs, whole.remaining() / 2), [whole.signal]);
+  const scene = { sessionPage: converter, progress };
+  const frame = mainFrame(scene);
+  try {
+    // Loads the script.
+    await callPage(scene, frame, "title");
+    return await convertIn(scene, frame, content);
+  } catch (thrown) {
+    if (whole.signal.aborted) throw thrown;
+    return undefined;
+  }
+}
+
+/** Converts in a frame. Returns undefined if the time does not suffice. */
+async function convertIn(
   scene: ElementScene,
   frame: FrameSession,
   { html, url, isPart }: Content,
-): Promise<string> {
+): Promise<string | undefined> {
   const { progress } = scene;
   const evaluate = (expression: string, share: number) =>
     evaluateInWorld(scene, frame, expression, Math.max(1, share * progress.remaining()));
@@ -35,6 +69,5 @@ export async function convertToMarkdown(
     const markdown = await evaluate(`globalThis[${home}].toMarkdown(...${args})`, share);
     if (typeof markdown === "string") return markdown;
   }
-  const detail = "the page is too large to be converted within the timeout: observe it, and read parts by ref";
-  throw fail("session-timeout", {}, { detail });
+  return undefined;
 }

@@ -11,7 +11,7 @@ import { wholeFrame } from "../elements/aim.ts";
 import { callForObject, callPage, childFrame, type FrameSession, mainFrame } from "../elements/page-world.ts";
 import { frameHeldBy, reachElement } from "../elements/reach.ts";
 import { findClosedRoots } from "./closed-roots.ts";
-import { convertToMarkdown } from "./markdown.ts";
+import { convertToMarkdown, type MarkdownScene } from "./markdown.ts";
 
 /** Default size of a part in bytes. */
 const usualBytes = 24_576;
@@ -30,7 +30,7 @@ const writtenAtOnce = 65_536;
 
 /** State of reading one page. */
 interface Reading {
-  readonly scene: Scene;
+  readonly scene: Scene & MarkdownScene;
   readonly mask: TextMask | undefined;
   /** Marks frames, and names them in each document. The page cannot read the token. */
   readonly token: string;
@@ -39,7 +39,7 @@ interface Reading {
 }
 
 /** Returns a part of the page's text, or of an element's text, as Markdown. */
-export async function readPage(scene: Scene, request: ReadRequest): Promise<ReadResponse> {
+export async function readPage(scene: Scene & MarkdownScene, request: ReadRequest): Promise<ReadResponse> {
   const { sessionPage, refs, secrets } = scene;
   const { ref, offset = 0, maxBytes = usualBytes } = request;
   if (sessionPage.isCrashed) throw crashedFailure();
