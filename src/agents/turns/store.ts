@@ -87,13 +87,24 @@ export async function insertSummary(tx: Tx, summary: SealedMessage & { readonly 
   await insert.onConflict((conflict) => conflict.doNothing()).execute();
 }
 
-/** Records the start of a tool call. Returns the earlier identifier if the call had started before. */
-export async function beginAction(tx: Tx, turnId: string, callId: string, id: string): Promise<string> {
-  const begun = tx.sql.selectFrom("agent_actions").select("id").where("turn_id", "=", turnId);
-  const known = await begun.where("call_id", "=", callId).executeTakeFirst();
-  if (known) return known.id;
-  await tx.sql.insertInto("agent_actions").values({ id, turn_id: turnId, call_id: callId }).execute();
-  return id;
+/** Thrown if the turn has ended. */
+export class TurnOver extends Error {
+  constructor() {
+    super("the turn has ended");
+  }
+}
+
+/**
+ * Records the start of a tool call. Returns its identifier, which is the earlier one if the call had started before.
+ * Throws `TurnOver` if the turn has ended.
+ */
+export async function beginAction(db: Queryable, turnId: string, callId: string, id: string): Promise<string> {
+  const turn = sql`select ${id}, id, ${callId} from agent_turns where id = ${turnId} and ended_at is null`;
+  const { rows } = await sql<{ id: string }>`insert into agent_actions (id, turn_id, call_id) ${turn}
+    on conflict (turn_id, call_id) do update set call_id = excluded.call_id returning id`.execute(db.sql);
+  const [begun] = rows;
+  if (!begun) throw new TurnOver();
+  return begun.id;
 }
 
 /** Returns whether the action belongs to the agent session. */

@@ -177,12 +177,8 @@ async function act(
   call: ToolCall & { readonly action: Action; readonly shown: JsonObject },
 ): Promise<TurnRow> {
   const { ids, events, clock, config } = parts;
-  let stepId = "";
-  await run.write(async (tx, locked) => {
-    // A resumed step keeps its identifier, so the session does not run it twice.
-    stepId = await beginAction(tx, turn.id, call.id, ids.next("evt"));
-    return locked;
-  });
+  // A resumed step keeps its identifier, so the session does not run it twice.
+  const stepId = await beginAction(parts.db, turn.id, call.id, ids.next("evt"));
   const begunAt = performance.now();
   const addActionEntry = (tx: Tx, of: TurnRow, durationMs: number, failure: Failure | undefined) => {
     const error = failure && toProblem(failure, config.errorsBase, turn.id);

@@ -5,6 +5,7 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { promptVersion, systemPrompt } from "../prompts/system-prompt.ts";
 import { toolsFor } from "../prompts/tools.ts";
 import { callModel, charge, type ModelResponse } from "./model-call.ts";
+import type { ModelConversation } from "./model-conversation.ts";
 import { hasOpenCalls, noteMessage, sealMessage, withPicturesApart } from "./model-messages.ts";
 import { hasWaitingMessages, insertMessage, type TurnRow, takeWaitingMessages, updateTurn } from "./store.ts";
 import { summarizeOldPart } from "./summary.ts";
@@ -14,9 +15,15 @@ import { noteMisfit } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 
 /** Asks the model for the next step and commits its response. */
-export async function askInTurn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
+export async function askInTurn(
+  parts: TurnParts,
+  turn: TurnRow,
+  run: Run,
+  known: ModelConversation,
+  epoch: string,
+): Promise<TurnRow> {
   const begun = await begin(parts, turn, run, epoch);
-  const conversation = await run.conversation();
+  const conversation = begun === turn ? known : await run.conversation();
   const old = conversation.oldPart();
   if (old) {
     const summarized = await summarizeOldPart(parts, begun, run, conversation, old);

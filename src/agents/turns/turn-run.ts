@@ -16,6 +16,7 @@ import {
   readAgent,
   readMessages,
   readSummaries,
+  TurnOver,
   type TurnRow,
   updateTurn,
 } from "./store.ts";
@@ -27,9 +28,6 @@ import { afterWait } from "./turn-message.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
 import { askInTurn } from "./turn-question.ts";
 
-/** Thrown if the turn has ended. */
-class TurnOver extends Error {}
-
 /** Milliseconds between checks while a turn waits for a person. */
 const pollEvery = 500;
 
@@ -38,8 +36,11 @@ export function createTurnRunner(parts: TurnParts) {
   const { db, bus, sealer } = parts;
 
   async function makeRun(turn: TurnRow, signal: AbortSignal, header: string | undefined): Promise<Run> {
-    const principal = { accountId: turn.account_id, ...(await findEntitlement(db, turn.account_id)) };
-    const agent = await readAgent(db, turn.agent_session_id);
+    const [entitlement, agent] = await Promise.all([
+      findEntitlement(db, turn.account_id),
+      readAgent(db, turn.agent_session_id),
+    ]);
+    const principal = { accountId: turn.account_id, ...entitlement };
     const variables = openVariables(sealer, turn.account_id, agent.variables);
     let conversation = new ModelConversation();
     let mark = performance.now();
@@ -60,7 +61,7 @@ export function createTurnRunner(parts: TurnParts) {
       write: (run) =>
         db.transaction(async (tx) => {
           const locked = await lockTurn(tx, turn.id);
-          if (!locked) throw new TurnOver("the turn has ended");
+          if (!locked) throw new TurnOver();
           return run(tx, locked);
         }),
       async conversation() {
@@ -163,7 +164,7 @@ export function createTurnRunner(parts: TurnParts) {
     if (recipe && !recipe.isBroken && limit !== "seconds")
       return takeRecipeStep(parts, turn, run, control.control_epoch, recipe);
     if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });
-    return askInTurn(parts, turn, run, control.control_epoch);
+    return askInTurn(parts, turn, run, conversation, control.control_epoch);
   }
 
   return async (turnId: string, signal: AbortSignal, header?: string): Promise<void> => {
@@ -171,7 +172,7 @@ export function createTurnRunner(parts: TurnParts) {
     const unsubscribe = bus.subscribe("turn-changed", (id) => {
       if (id !== turnId) return;
       const check = async () => {
-        if ((await findTurn(db, turnId))?.ended_at !== null) over.abort(new TurnOver("the turn has ended"));
+        if ((await findTurn(db, turnId))?.ended_at !== null) over.abort(new TurnOver());
       };
       // If this check fails, the next step notices the end.
       check().catch(() => undefined);

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import { ensureSecretsFile, type SecretsKey } from "./secrets-keys.ts";
 
 /** Owner and purpose of a secret. A sealed secret opens only with the same context. */
@@ -37,6 +37,14 @@ export interface SealerOptions {
   readonly file: string | undefined;
 }
 
+/** A key of SECRETS_KEYS. A cipher takes a key object four times faster than bytes. */
+interface SealingKey {
+  readonly id: string;
+  readonly secret: KeyObject;
+}
+
+const toSealingKey = ({ id, secret }: SecretsKey): SealingKey => ({ id, secret: createSecretKey(secret) });
+
 const cipher = "aes-256-gcm";
 const format = 1;
 const nonceBytes = 12;
@@ -46,12 +54,12 @@ const keyBytes = 32;
 /** Returns the length of a sealed data key: format, id length, id, nonce, sealed key, tag. */
 const headerBytes = (idBytes: number): number => 2 + idBytes + nonceBytes + keyBytes + tagBytes;
 
-function encrypt(key: Buffer, nonce: Buffer, plain: Uint8Array, associated: Buffer): Buffer {
+function encrypt(key: Buffer | KeyObject, nonce: Buffer, plain: Uint8Array, associated: Buffer): Buffer {
   const stream = createCipheriv(cipher, key, nonce).setAAD(associated);
   return Buffer.concat([stream.update(plain), stream.final(), stream.getAuthTag()]);
 }
 
-function decrypt(key: Buffer, nonce: Uint8Array, sealed: Uint8Array, associated: Buffer): Buffer {
+function decrypt(key: Buffer | KeyObject, nonce: Uint8Array, sealed: Uint8Array, associated: Buffer): Buffer {
   const end = sealed.length - tagBytes;
   if (end < 0) throw new Error("the sealed secret is truncated");
   const options = { authTagLength: tagBytes };
@@ -80,7 +88,7 @@ function toDataKey(key: Buffer, context: SecretContext): DataKey {
   };
 }
 
-function wrap({ id, secret }: SecretsKey, key: Buffer, context: SecretContext): Buffer {
+function wrap({ id, secret }: SealingKey, key: Buffer, context: SecretContext): Buffer {
   const name = Buffer.from(id);
   const nonce = randomBytes(nonceBytes);
   const head = Buffer.from([format, name.length]);
@@ -88,7 +96,7 @@ function wrap({ id, secret }: SecretsKey, key: Buffer, context: SecretContext): 
 }
 
 /** Opens a sealed data key. Also returns its length in bytes. */
-function unwrap(keys: readonly SecretsKey[], sealed: Buffer, context: SecretContext) {
+function unwrap(keys: readonly SealingKey[], sealed: Buffer, context: SecretContext) {
   const idBytes = sealed[1] ?? 0;
   const length = headerBytes(idBytes);
   if (sealed[0] !== format || sealed.length < length)
@@ -103,9 +111,9 @@ function unwrap(keys: readonly SecretsKey[], sealed: Buffer, context: SecretCont
 
 /** Creates the sealer. Its keys are available after `start`. */
 export function createSealer({ keys: given, file }: SealerOptions): Sealer {
-  let keys = given;
+  let keys = given.map(toSealingKey);
 
-  function newest(): SecretsKey {
+  function newest(): SealingKey {
     const [key] = keys;
     if (!key) throw new Error("the sealer has no key before its start");
     return key;
@@ -118,7 +126,7 @@ export function createSealer({ keys: given, file }: SealerOptions): Sealer {
 
   return {
     async start() {
-      if (keys.length === 0 && file !== undefined) keys = await ensureSecretsFile(file);
+      if (keys.length === 0 && file !== undefined) keys = (await ensureSecretsFile(file)).map(toSealingKey);
     },
     stop: () => undefined,
     seal(plain, context) {
