@@ -5,6 +5,7 @@ import { createMetrics } from "../src/platform/metrics.ts";
 import type { Happening } from "./base/reports.ts";
 import { pipeTotals } from "./cdp/pipe-bounds.ts";
 import { cdpProxyTotals } from "./cdp-proxy/cdp-proxy-totals.ts";
+import type { FetchBrowsers } from "./fetch/fetch-browsers.ts";
 import type { SlotPool } from "./isolation/slot-pool.ts";
 import type { BrowserPool } from "./pool/browser-pool.ts";
 import type { PressureWatch } from "./pressure/pressure-watch.ts";
@@ -32,18 +33,27 @@ export interface WorkerMetrics {
 interface Measured {
   sessions(): SessionTable;
   browsers(): BrowserPool;
+  fetches?(): FetchBrowsers;
   readonly slots: SlotPool;
   readonly profiles?: ProfileStore;
   readonly isolation: IsolationConfig;
 }
 
-export function createWorkerMetrics({ sessions, browsers, slots, profiles, isolation }: Measured): WorkerMetrics {
+export function createWorkerMetrics({
+  sessions,
+  browsers,
+  fetches,
+  slots,
+  profiles,
+  isolation,
+}: Measured): WorkerMetrics {
   const registry = createMetrics();
   const registers = [registry];
   gauge(registry, "pilothouse_worker_sessions", "Sessions that the worker has.", () => sessions().running.length);
   gauge(registry, "pilothouse_worker_slots", "Sessions that the worker can have.", () => slots.size);
   gauge(registry, "pilothouse_worker_free_slots", "Sessions that could begin now.", () => sessions().free);
   gauge(registry, "pilothouse_worker_warm_browsers", "Browsers that wait for a session.", () => browsers().warm);
+  if (fetches) gauge(registry, "pilothouse_worker_fetches", "Fetches that are running.", () => fetches().running);
   gauge(registry, "pilothouse_worker_queued_commands", "Commands that wait for their turn.", () => sessions().queued);
   gauge(registry, "pilothouse_worker_cdp_clients", "CDP clients that are connected.", () => cdpProxyTotals.clients);
   if (profiles) {

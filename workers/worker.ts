@@ -155,6 +155,7 @@ function makeSessions(
   const metrics = createWorkerMetrics({
     sessions: () => sessions,
     browsers: () => browsers,
+    fetches: () => fetches,
     slots,
     profiles,
     isolation: config,

@@ -74,6 +74,11 @@ export class FetchBrowsers implements SpareBrowsers {
     return this.#busy.size;
   }
 
+  /** Number of fetches that are running. */
+  get running(): number {
+    return this.#running.size;
+  }
+
   /** Number of slots that `giveUp` can free. */
   get spare(): number {
     return this.#kept.size + this.#disposing.size;

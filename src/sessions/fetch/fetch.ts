@@ -186,11 +186,12 @@ export function createFetch(parts: FetchParts): FetchPage {
           isQueued = true;
           if (clock.monotonic() >= until) throw attempt.refusal;
           await slotQueue.wait({ accountId, id, limit: attempt.limit, until, signal });
-        } else if (attempt === "full") {
+        } else {
           deadline ??= clock.monotonic() + parts.queueMs;
-          const isOver = except !== undefined || clock.monotonic() >= deadline;
+          const isFull = attempt === "full";
+          const isOver = clock.monotonic() >= deadline || (isFull && except !== undefined);
           if (isOver) throw noCapacity("no worker has a free slot: try again in a moment");
-          await nextMessage(bus, "capacity", times.poll, signal);
+          if (isFull) await nextMessage(bus, "capacity", times.poll, signal);
         }
         signal.throwIfAborted();
       }
