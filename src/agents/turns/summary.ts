@@ -3,6 +3,7 @@ import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import { summaryPrompt } from "../prompts/side-prompts.ts";
 import { callModel, charge } from "./model-call.ts";
 import type { ModelConversation, OldPart } from "./model-conversation.ts";
+import { textOfOutput } from "./model-messages.ts";
 import { insertSummary, type TurnRow } from "./store.ts";
 import { endLockedTurn } from "./turn-end.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
@@ -15,8 +16,19 @@ const contextOf = (accountId: string) => ({ accountId, purpose: "agent-summary" 
 export const openSummary = (sealer: Sealer, accountId: string, sealed: Buffer): string =>
   sealer.open(sealed, contextOf(accountId)).toString();
 
-const lineOf = ({ role, content }: ModelMessage): string =>
-  `${role}: ${typeof content === "string" ? content : JSON.stringify(content)}`.slice(0, longest.message);
+function lineOf({ role, content }: ModelMessage): string {
+  const text = typeof content === "string" ? content : content.map(partText).join(" ");
+  return `${role}: ${text}`.slice(0, longest.message);
+}
+
+type Part = Exclude<ModelMessage["content"], string>[number];
+
+/** Text of a part of a message. Pictures and what a provider notes for itself have none. */
+function partText(part: Part): string {
+  if (part.type === "text") return part.text;
+  if (part.type === "tool-call") return `${part.toolName} ${JSON.stringify(part.input)}`;
+  return part.type === "tool-result" ? textOfOutput(part.output) : "";
+}
 
 /** Asks the model to summarise the older part of the conversation, and commits the summary. Returns the changed turn. */
 export async function summarizeOldPart(

@@ -42,6 +42,8 @@ test("a turn of 300 steps repeats its requests between foldings, with bounded ca
   await scene.rest("/v1/account/me/byok-llm-key", key, { method: "PUT" });
   provider.script = async (asked) => {
     provider.asked.length = 0;
+    // A summary of the older part is no step.
+    if (asked.body.tools === undefined) return { text: "All the same so far." };
     const index = sent.push(sentBy(asked)) - 1;
     if ([20, 70, 250, 299].includes(index)) cpu.set(index, ownCpu());
     if (index === 0) return call("navigate", { url: scene.site.url("/wordy.html") });
