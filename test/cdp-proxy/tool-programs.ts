@@ -76,7 +76,7 @@ async def main():
     llm = ChatOpenAI(model="gpt-4.1", base_url=os.environ["LLM"], api_key="good-key", frequency_penalty=None)
     browser = Browser(cdp_url=os.environ["ADDRESS"])
     task = f"Open {os.environ['PAGE']} and greet Ada. Return the title of the page."
-    history = await Agent(task=task, llm=llm, browser=browser, use_vision=False).run(max_steps=5)
+    history = await Agent(task=task, llm=llm, browser=browser, use_vision=False).run(max_steps=8)
     print(history.final_result())
     await browser.stop()
 
