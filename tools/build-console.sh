@@ -4,6 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 mkdir -p dist
 work=$(mktemp -d dist/console.XXXXXX)
+chmod 755 "$work"
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 

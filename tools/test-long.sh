@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 need_tools
 need_sdk
 # shellcheck disable=SC2034
-test_servers="podman:podman runc:runc maven:mvn default-jdk-headless:javac"
+test_servers="podman:podman runc:runc mmdebstrap:mmdebstrap maven:mvn default-jdk-headless:javac"
 need_test_servers
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
