@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, test } from "vitest";
 import type { FixtureSite } from "../support/fixture-site.ts";
-import { browserCases, hostileCases } from "../support/hostile-cases.ts";
+import { hostileCases } from "../support/hostile-cases.ts";
 import { runHostileCase } from "../support/hostile-runner.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 import { restDriver } from "../support/rest-driver.ts";
 import { runtimes } from "../support/runtimes.ts";
 import { borrowService, type WarmService } from "../support/warm-service.ts";
 
-// headless-shell and chromium share one engine, so most cases run in only one of them.
+// The runtimes share one engine. They differ in dialogs, permissions, tabs, downloads and error pages.
 const cases = runtimes.includes("chromium")
   ? { chromium: hostileCases }
-  : { "headless-shell": hostileCases, chromium: browserCases };
+  : { "headless-shell": hostileCases, chromium: hostileCases.filter(({ inBothRuntimes }) => inBothRuntimes) };
 
 let site: FixtureSite;
 let service: WarmService | undefined;

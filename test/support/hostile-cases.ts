@@ -20,6 +20,7 @@ const pages: readonly HostileCase[] = [
   },
   {
     name: "activates a page opened by a target=_blank link and reaches the other page by its id",
+    inBothRuntimes: true,
     steps: [
       go("/popups.html"),
       tap("#blank"),
@@ -51,6 +52,7 @@ const pages: readonly HostileCase[] = [
   },
   {
     name: "closes a page that closes itself on a tap, but keeps the last page",
+    inBothRuntimes: true,
     steps: [
       go("/popups.html"),
       tap("#open-self"),
@@ -81,6 +83,7 @@ const interrupted: readonly HostileCase[] = [
   },
   {
     name: "stores a download by a link that opens a tab, and returns to the page",
+    inBothRuntimes: true,
     steps: [
       go("/popups.html"),
       tap("#download-blank"),
@@ -90,6 +93,7 @@ const interrupted: readonly HostileCase[] = [
   },
   {
     name: "returns no status for a navigation that becomes a download",
+    inBothRuntimes: true,
     steps: [
       go("/plain.html"),
       go("/download", { answer: { url: "/plain.html", title: "Plain", http_status: undefined } }),
@@ -109,6 +113,7 @@ const interrupted: readonly HostileCase[] = [
   {
     // The browser's error page may appear after the next navigation has started.
     name: "fails endless redirects repeatedly",
+    inBothRuntimes: true,
     steps: Array.from({ length: 10 }, () => [
       go("/redirect-loop", { problem: { slug: "driver-error", extensions: { net_error: "ERR_TOO_MANY_REDIRECTS" } } }),
       goesOn,
@@ -180,8 +185,12 @@ const renderers: readonly HostileCase[] = [
   },
 ];
 
-/** Browser-specific behaviour: dialogs, permissions, tabs, downloads and error pages. */
-export const browserCases: readonly HostileCase[] = [...dialogCases, ...pages, ...interrupted];
-
 /** Behaviour of pages that a session must survive. Each case runs in its own session. */
-export const hostileCases: readonly HostileCase[] = [...browserCases, ...loads, ...renderers, ...elementCases];
+export const hostileCases: readonly HostileCase[] = [
+  ...dialogCases,
+  ...pages,
+  ...interrupted,
+  ...loads,
+  ...renderers,
+  ...elementCases,
+];

@@ -22,6 +22,7 @@ export const dialogCases: readonly HostileCase[] = [
   },
   {
     name: "dismisses a prompt",
+    inBothRuntimes: true,
     steps: [
       go("/dialogs.html"),
       tap("#prompt", titled("prompt null")),
@@ -31,6 +32,7 @@ export const dialogCases: readonly HostileCase[] = [
   },
   {
     name: "leaves a page that asks to stay",
+    inBothRuntimes: true,
     steps: [
       go("/dialogs.html"),
       tap("#leave", titled("armed")),
@@ -57,6 +59,7 @@ export const dialogCases: readonly HostileCase[] = [
   },
   {
     name: "shows the page of a 401 in a new tab",
+    inBothRuntimes: true,
     steps: [
       go("/dialogs.html"),
       tap("#auth-blank"),
@@ -79,12 +82,19 @@ export const dialogCases: readonly HostileCase[] = [
       goesOn,
     ],
   },
-  ...["notify", "where", "camera", "clipboard"].map((button) => ({
-    name: `denies a permission: ${button}`,
-    steps: [go("/dialogs.html"), tap(`#${button}`), untilTitle("not granted"), goesOn],
-  })),
+  {
+    name: "denies permissions: notifications, location, camera and clipboard",
+    inBothRuntimes: true,
+    steps: ["#notify", "#where", "#camera", "#clipboard"].flatMap((button) => [
+      go("/dialogs.html"),
+      tap(button),
+      untilTitle("not granted"),
+      goesOn,
+    ]),
+  },
   {
     name: "cancels a file chooser",
+    inBothRuntimes: true,
     steps: [
       go("/dialogs.html"),
       tap("#file", titled("file asked")),

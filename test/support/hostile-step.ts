@@ -21,6 +21,8 @@ export interface Step extends Expectation {
 /** Difficult behaviour of a page, with a client's steps and their expected responses. */
 export interface HostileCase {
   readonly name: string;
+  /** Represents a behaviour that runtimes implement differently, so that every test run has it in all of them. */
+  readonly inBothRuntimes?: true;
   readonly session?: Json;
   readonly steps: readonly Step[];
 }
