@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContext, Page } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { reviewPage } from "../support/console-review.ts";
+import { colourRules, reviewPage } from "../support/console-review.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
 import { goodPassword } from "../support/people.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
@@ -196,10 +196,11 @@ test.each([
       if (size === phone) await button("Open the navigation").click();
       await open(title);
       await page.getByRole("main").getByText(shown).first().waitFor();
-      for (const colorScheme of ["light", "dark"] as const) {
-        await page.emulateMedia({ colorScheme });
-        found.push(...(await reviewPage(page, `${title.replaceAll(" ", "-").toLowerCase()}-${name}-${colorScheme}`)));
-      }
+      const view = `${title.replaceAll(" ", "-").toLowerCase()}-${name}`;
+      await page.emulateMedia({ colorScheme: "light" });
+      found.push(...(await reviewPage(page, `${view}-light`)));
+      await page.emulateMedia({ colorScheme: "dark" });
+      found.push(...(await reviewPage(page, `${view}-dark`, colourRules)));
     }
     await page.setViewportSize(desktop);
     expect(found).toEqual([]);

@@ -7,18 +7,26 @@ import type { Page } from "playwright";
 /** Directory of the pictures, for manual review. */
 const pictures = join(tmpdir(), "pilothouse-console");
 
-/** Returns what axe finds on a page, and whether the page scrolls to the side. Takes a picture if `PICTURES` is set. */
-export async function reviewPage(page: Page, name: string): Promise<string[]> {
+/** Rules of axe whose result depends on the colour scheme. */
+export const colourRules: readonly string[] = ["color-contrast", "link-in-text-block"];
+
+/**
+ * Returns what axe finds on a page, and whether the page scrolls to the side. Takes a picture if `PICTURES` is set.
+ * `rules` limits axe to some rules.
+ */
+export async function reviewPage(page: Page, name: string, rules?: readonly string[]): Promise<string[]> {
   if (process.env.PICTURES !== undefined) {
     await mkdir(pictures, { recursive: true });
     await page.screenshot({ path: join(pictures, `${name}.png`) });
   }
-  // A change of the colour scheme reaches the page with a frame, and is over when it says so.
+  // The page adopts a change of the colour scheme some frames later, and says when that is over.
+  const scheme = await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'");
+  await page.locator(`html[data-scheme="${scheme}"]:not([data-switching])`).waitFor();
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
-  await page.locator("html:not([data-switching])").waitFor();
-  // Evaluated over CDP, because the page's policy blocks script elements.
-  await page.evaluate(axe.source);
-  const { violations } = await page.evaluate<axe.AxeResults>("axe.run(document, { iframes: false })");
+  // Evaluated over CDP, because the page's policy blocks script elements. The views of the console share a document.
+  if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe.source);
+  const options = { iframes: false, ...(rules && { runOnly: rules }) };
+  const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
   const found = violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${name}: ${id} ${html}`));
   const isWide = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
   return isWide ? [...found, `${name}: scrolls to the side`] : found;
