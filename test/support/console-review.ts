@@ -19,7 +19,7 @@ export async function reviewPage(page: Page, name: string, rules?: readonly stri
     await mkdir(pictures, { recursive: true });
     await page.screenshot({ path: join(pictures, `${name}.png`) });
   }
-  // The page adopts a change of the colour scheme some frames later, and says when that is over.
+  // The page adopts a change of the colour scheme some frames later.
   const scheme = await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'");
   await page.locator(`html[data-scheme="${scheme}"]:not([data-switching])`).waitFor();
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
