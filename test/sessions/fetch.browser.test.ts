@@ -46,9 +46,9 @@ test("fetch returns all formats of a page in one call, without a session", async
 });
 
 /** Checks that fetch answers in time with the reason why a page is not complete. */
-async function expectIncomplete(path: string, reason: RegExp): Promise<void> {
+async function expectIncomplete(path: string, reason: RegExp, timeoutMs = 8_000): Promise<void> {
   const beganAt = performance.now();
-  const { status, body } = await fetchPage(path, { timeout_ms: 8_000 });
+  const { status, body } = await fetchPage(path, { timeout_ms: timeoutMs });
   expect({ status, body }).toMatchObject({ status: 200, body: { complete: false } });
   expect(body.incomplete_reason).toMatch(reason);
   expect(performance.now() - beganAt).toBeLessThan(30_000);
@@ -75,7 +75,8 @@ test.concurrent.each([
 );
 
 test("fetch answers a huge page in time with the reason why it is not complete", () =>
-  expectIncomplete(scripted("document.body.textContent = 'word '.repeat(1_000_000)"), /markdown: .*too large/));
+  // The layout takes seconds on a busy machine.
+  expectIncomplete(scripted("document.body.textContent = 'word '.repeat(1_000_000)"), /markdown: .*too large/, 20_000));
 
 test("fetch answers dialogs of a page, and cuts a huge document", async () => {
   const script = "alert('one'); confirm('two'); prompt('three'); document.body.textContent = 'behind the dialogs'";
