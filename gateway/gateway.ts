@@ -67,6 +67,7 @@ export class Gateway {
   readonly #internal: InternalServer | undefined;
   readonly #mcp: McpHttpHandler;
   readonly #stopping = new AbortController();
+  readonly #shutdownDelayMs: number;
   #documents: Promise<Documents> | undefined;
   #serving = false;
 
@@ -74,6 +75,8 @@ export class Gateway {
     const { services = app.services, limits = timeLimits, isSupervised = false } = options;
     const { clock, config, ids, log, metrics } = app;
     const { host } = config;
+    // A supervised gateway is the only one, and a process with background jobs alone has no clients.
+    this.#shutdownDelayMs = isSupervised || config.role === "jobs" ? 0 : config.shutdownDelayMs;
     this.#app = app;
     this.#services = services;
     const buffers = new ClientBuffers({ budget: config.clientBufferBytes, clock, log, registry: metrics });
@@ -135,9 +138,11 @@ export class Gateway {
     this.#serving = true;
   }
 
-  /** Reports not ready, lets running calls finish for up to 30 s, and closes all ports. */
+  /** Reports not ready, serves for the shutdown delay, lets running calls finish for up to 30 s, and closes all ports. */
   async stop(): Promise<void> {
+    const wasServing = this.#serving;
     this.#serving = false;
+    if (wasServing) await this.#app.clock.sleep(this.#shutdownDelayMs);
     this.#dispatcher.stop();
     this.#webSockets.stop();
     this.#stopping.abort();

@@ -80,6 +80,8 @@ export interface Config {
   readonly liveKit: LiveKitConfig | undefined;
   /** Milliseconds that a session create waits for a slot. */
   readonly queueMs: number;
+  /** Milliseconds that a gateway keeps serving after SIGTERM while it reports not ready. */
+  readonly shutdownDelayMs: number;
   /** Maximum number of bytes held for clients: bodies, messages and unread responses. */
   readonly clientBufferBytes: number;
   /** `host:port` used to test customers' proxies before a session starts. */
@@ -283,6 +285,7 @@ export function readConfig(
     embedOrigins: read.list("EMBED_ORIGINS", "origins such as `https://app.example.com`", isOrigin),
     liveKit: readLiveKit(read),
     queueMs: read.integer("QUEUE_MS", { min: 0, max: 600_000, absent: 10_000 }),
+    shutdownDelayMs: read.integer("SHUTDOWN_DELAY", { min: 0, max: 600, absent: 0 }) * 1_000,
     clientBufferBytes: read.integer("CLIENT_BUFFER_MIB", { min: 1, max: 65_536, absent: 256 }) * 2 ** 20,
     proxyCheck: readProxyCheck(read, publicUrl),
     webhookAllow: read.list("WEBHOOK_ALLOW", "CIDRs and host:port", isAddressException),

@@ -64,6 +64,7 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["INTERNAL_PORT", "-1", /whole number/],
   ["FLEET_PORT", "1e3", /whole number/],
   ["QUEUE_MS", "10s", /whole number/],
+  ["SHUTDOWN_DELAY", "601", /whole number from 0 to 600/],
   ["CLIENT_BUFFER_MIB", "0", /whole number from 1/],
   ["WORKER_SLOTS", "0", /whole number from 1/],
   ["PUBLIC_URL", "ftp://x", /`http:\/\/` or `https:\/\/`/],
