@@ -98,8 +98,9 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
   };
 }
 
-function defaultSlots(cores = availableParallelism(), memory = totalmem()): number {
-  const carried = Math.min(cores * sessionsPerCore, Math.floor(memory / sessionBytes));
+function defaultSlots(): number {
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  const carried = Math.min(availableParallelism() * sessionsPerCore, Math.floor(memory / sessionBytes));
   return Math.min(Math.max(carried, 1), maxSlots);
 }
 
