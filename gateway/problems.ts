@@ -4,6 +4,8 @@ import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, type Failure, failFields } from "../src/platform/errors.ts";
 import type { Log } from "../src/platform/log.ts";
 import { problemJson, toProblem } from "../src/platform/problem.ts";
+import { renderProblem } from "./pages/error-page.ts";
+import { unscriptedHeaders } from "./pages/shell.ts";
 
 /** Converts errors into problem documents for HTTP clients, and logs internal errors. */
 export class Problems {
@@ -29,17 +31,24 @@ export class Problems {
     return problemJson(toProblem(failure, this.#errorsBase, requestId));
   }
 
-  /** Converts an error into the status, headers and body of a response. */
-  answer(thrown: unknown, requestId: string): { status: number; headers: Record<string, string>; body: string } {
+  /** Converts an error into the status, headers and body of a response: a problem document, or a page that shows it. */
+  answer(
+    thrown: unknown,
+    requestId: string,
+    isPage = false,
+  ): { status: number; headers: Record<string, string>; body: string } {
     const failure = this.failure(thrown, requestId);
+    const problem = toProblem(failure, this.#errorsBase, requestId);
     return {
       status: errorTable[failure.slug].status,
       headers: {
-        "content-type": "application/problem+json",
+        ...(isPage
+          ? { ...unscriptedHeaders, "cache-control": "no-store" }
+          : { "content-type": "application/problem+json" }),
         ...(failure.retryAfter !== undefined && { "retry-after": String(failure.retryAfter) }),
         ...(errorTable[failure.slug].status === 401 && { "www-authenticate": schemeFor(failure) }),
       },
-      body: `${JSON.stringify(this.document(failure, requestId))}\n`,
+      body: isPage ? renderProblem(problem) : `${JSON.stringify(problemJson(problem))}\n`,
     };
   }
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { CallDispatcher } from "./call-dispatcher.ts";
 import type { ClientBuffers } from "./client-buffers.ts";
 import { type GatewayCall, rateLimitHeaders } from "./gateway-call.ts";
+import { wantsPage } from "./pages/error-page.ts";
 import type { HeaderReader, Peer, ResolvePeer } from "./peer.ts";
 import type { Problems } from "./problems.ts";
 import type { SlowBodies } from "./slow-bodies.ts";
@@ -47,7 +48,7 @@ export function answerHeaders(
   return { ...headers, ...rateLimitHeaders(dispatcher.peekAddress(peer.clientAddress)) };
 }
 
-/** Sends a problem in response to an HTTP request. */
+/** Sends a problem in response to an HTTP request, to browsers as a page. */
 export function refuse(
   transport: TransportParts,
   request: IncomingMessage,
@@ -56,7 +57,7 @@ export function refuse(
   call?: GatewayCall,
 ): void {
   const peer = peerOf(request, transport);
-  const { status, headers, body } = transport.problems.answer(thrown, peer.requestId);
+  const { status, headers, body } = transport.problems.answer(thrown, peer.requestId, wantsPage(request));
   const length = String(Buffer.byteLength(body));
   response
     .writeHead(status, { ...headers, ...answerHeaders(transport, peer, call), "content-length": length })

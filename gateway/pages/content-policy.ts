@@ -14,7 +14,7 @@ interface Allowances {
 
 /**
  * Returns headers that allow a page only its own inline style and script (CSP Level 3), and the given additional
- * resources.
+ * resources. An empty script allows none.
  */
 export function pageHeadersFor(
   style: string,
@@ -24,7 +24,7 @@ export function pageHeadersFor(
   const policy = [
     "default-src 'none'",
     `style-src '${hashOf(style)}'`,
-    `script-src '${hashOf(script)}'${scripts === undefined ? "" : ` ${scripts}`}`,
+    `script-src ${script === "" ? "'none'" : `'${hashOf(script)}'`}${scripts === undefined ? "" : ` ${scripts}`}`,
     "base-uri 'none'",
     `form-action ${forms}`,
     `frame-ancestors ${embedders.join(" ") || "'none'"}`,

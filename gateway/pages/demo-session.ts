@@ -1,4 +1,6 @@
 import type { FastifyInstance } from "fastify";
+import { renderProblem, wantsPage } from "./error-page.ts";
+import { unscriptedHeaders } from "./shell.ts";
 
 /** Options of the demo session. */
 export interface DemoSession {
@@ -27,7 +29,7 @@ export function mountDemoSession(fastify: FastifyInstance, { demoUrl, key, linkS
     return { isDone: answer.statusCode < 300, answer };
   }
 
-  fastify.get(path, async (_, reply) => {
+  fastify.get(path, async (request, reply) => {
     let last = session === undefined ? undefined : await post(`${session}/view-links`, link);
     if (!last?.isDone) {
       last = await post("/v1/sessions", { idle_timeout_seconds: 1_800, labels: { made_by: "demo" } });
@@ -38,6 +40,8 @@ export function mountDemoSession(fastify: FastifyInstance, { demoUrl, key, linkS
       }
     }
     const { answer, isDone } = last;
+    if (!isDone && wantsPage(request.raw))
+      return reply.code(answer.statusCode).headers(unscriptedHeaders).send(renderProblem(answer.json()));
     if (!isDone) return reply.code(answer.statusCode).headers(answer.headers).send(answer.body);
     reply.headers({ "cache-control": "no-store", "referrer-policy": "no-referrer" });
     return reply.redirect(answer.json().url, 303);

@@ -20,7 +20,7 @@ for (const pre of document.querySelectorAll("pre")) {
 interface Own {
   /** Style in addition to the common one. */
   readonly style: string;
-  /** Script in place of the script that copies examples. */
+  /** Script in place of the script that copies examples; "" for none. */
   readonly script: string;
 }
 
@@ -28,6 +28,12 @@ const plain: Own = { style: "", script };
 
 /** Headers of pages with the common style and script. */
 export const pageHeaders = pageHeadersFor(style, script);
+
+/** Style and script of a page without a script. */
+export const unscripted: Own = { style: "", script: "" };
+
+/** Headers of pages with the common style and no script. */
+export const unscriptedHeaders = pageHeadersFor(style, "");
 
 /** Renders a page around its body. */
 export function page(title: string, body: Insert, own = plain): string {
@@ -42,8 +48,11 @@ export function page(title: string, body: Insert, own = plain): string {
 </head>
 <body>
 ${body}
-<script>${new Html(own.script)}</script>
-</body>
+${
+  own.script !== "" &&
+  html`<script>${new Html(own.script)}</script>
+`
+}</body>
 </html>
 `.markup;
 }

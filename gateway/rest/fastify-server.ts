@@ -5,8 +5,8 @@ import { sleep } from "../../src/platform/bounded-wait.ts";
 import { asFailure, fail, failFields } from "../../src/platform/errors.ts";
 import { rateLimitHeaders } from "../gateway-call.ts";
 import { longestPublicBody } from "../message-size.ts";
-import { renderNowhere } from "../pages/error-page.ts";
-import { pageHeaders } from "../pages/shell.ts";
+import { renderNowhere, wantsPage } from "../pages/error-page.ts";
+import { unscriptedHeaders } from "../pages/shell.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
 import { drainRest, lingerMs } from "../slow-bodies.ts";
 import { answerHeaders, peerOf, refuse, type TransportParts } from "../transport-parts.ts";
@@ -50,8 +50,8 @@ export function createRestServer(
     if (isTooLarge) await discardRest(request.raw);
     const thrown = isTooLarge ? bodyTooLarge(request.routeOptions.bodyLimit) : error;
     if (request.call) await transport.dispatcher.refuse(request.call, thrown);
-    if (request.is404 && asFailure(thrown).slug === "not-found" && wantsPage(request))
-      return reply.code(404).headers(pageHeaders).send(renderNowhere(request.url));
+    if (request.is404 && asFailure(thrown).slug === "not-found" && wantsPage(request.raw))
+      return reply.code(404).headers(unscriptedHeaders).send(renderNowhere(request.url, request.id));
     return sendProblem(thrown, request, reply, transport);
   });
   // Runs before the body is read, because Fastify has its own rules for bodies of unknown methods.
@@ -65,10 +65,6 @@ export function createRestServer(
   });
   return app;
 }
-
-/** Returns whether the request is a page load by a browser. */
-const wantsPage = ({ method, headers }: FastifyRequest): boolean =>
-  (method === "GET" || method === "HEAD") && headers.accept?.includes("text/html") === true;
 
 /** First requests of protocols that clients expect below `/connect`. */
 const unservedProtocols = [
@@ -123,7 +119,7 @@ function sendProblem(
   reply: FastifyReply,
   { problems }: TransportParts,
 ): FastifyReply {
-  const { status, headers, body } = problems.answer(error, request.id);
+  const { status, headers, body } = problems.answer(error, request.id, wantsPage(request.raw));
   // Sent as bytes, because Fastify adds a charset to JSON text, and problem+json has no charset (RFC 9457).
   return reply.code(status).headers(headers).send(Buffer.from(body));
 }

@@ -1,6 +1,7 @@
 import { type ClientHttp2Session, connect } from "node:http2";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
+import { html } from "../../src/platform/html.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 
 let gateway: PeopleGateway;
@@ -95,5 +96,41 @@ test("an unknown path returns a page to browsers and a problem to others, and th
   expect(await open("/v1/<b>")).toEqual(nowhere);
   const plain = await get("/nowhere");
   expect([plain.status, plain.headers.get("content-type")]).toEqual([404, "application/problem+json"]);
+  expect((await fetch(`${gateway.url}/nowhere`, { method: "HEAD", headers })).status).toBe(404);
   expect(await open("/favicon.ico")).toEqual([200, "image/svg+xml", expect.stringMatching(/^<svg /)]);
+});
+
+test("a problem is a page without script for browsers and JSON for programs", async () => {
+  const ask = async (headers: Record<string, string>, path = "/v1/sessions?page_size=<b>") => {
+    const response = await fetch(`${gateway.url}${path}`, { headers: { "x-forwarded-for": address, ...headers } });
+    return { response, text: await response.text() };
+  };
+  const browser = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+  const shown = await ask(browser);
+  const { detail, title, type } = JSON.parse((await ask({})).text);
+  const requestId = shown.response.headers.get("x-request-id");
+  expect([shown.response.status, shown.response.headers.get("content-type")]).toEqual([
+    401,
+    "text/html; charset=utf-8",
+  ]);
+  expect(shown.response.headers.get("content-security-policy")).toMatch(
+    /^default-src 'none'; style-src 'sha256-\S+'; script-src 'none'; .*frame-ancestors 'none'$/,
+  );
+  expect(shown.response.headers.get("www-authenticate")).toBe("Bearer");
+  for (const part of [`<h1>${title}</h1>`, html`${detail}`.markup, requestId, `href="${type}"`, 'href="/docs"'])
+    expect(shown.text).toContain(part);
+  expect(shown.text).not.toContain("<script");
+  const programs = [
+    { accept: "application/json, text/html" },
+    { ...browser, authorization: "Bearer x" },
+    { accept: "*/*" },
+  ];
+  for (const headers of programs)
+    expect((await ask(headers)).response.headers.get("content-type")).toBe("application/problem+json");
+  const escaped = await ask(browser, "/v1/%zz<b>");
+  expect([escaped.response.status, escaped.response.headers.get("content-type")]).toEqual([
+    400,
+    "text/html; charset=utf-8",
+  ]);
+  expect(escaped.text).not.toContain("<b>");
 });
