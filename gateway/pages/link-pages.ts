@@ -38,8 +38,8 @@ const actions: readonly LinkAction[] = [
 
 const ownStyle = `
 .single form { margin: 1.6rem 0; max-width: 24rem; }
-.single form button { padding: .65rem 1.3rem; font: inherit; font-weight: 600; color: var(--paper);
-  background: var(--link); border: none; border-radius: 8px; cursor: pointer; }
+.single form button { padding: .65rem 1.3rem; font: inherit; font-weight: 600; color: var(--on-button);
+  background: var(--button); border: none; border-radius: 8px; cursor: pointer; }
 .single form button:disabled { opacity: .55; cursor: default; }
 .single button:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 .single > p:last-of-type { margin-top: 1.6rem; }

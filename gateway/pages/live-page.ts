@@ -33,7 +33,7 @@ button, #address, #question :is(#question-text, select) { min-height: 2.1rem; pa
 button { cursor: pointer; }
 button:hover:enabled { background: var(--code); }
 button:disabled { color: var(--soft); cursor: default; }
-#control-button { font-weight: 600; color: var(--paper); background: var(--link); border-color: var(--link); }
+#control-button { font-weight: 600; color: var(--on-button); background: var(--button); border-color: var(--button); }
 #control-button:hover { filter: brightness(1.08); }
 [data-is-controlled=true] #control-button { color: var(--ink); background: var(--paper); border-color: var(--ink); }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }

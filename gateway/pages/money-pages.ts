@@ -9,8 +9,8 @@ import { style } from "./style.ts";
 
 const ownStyle = `
 .single form { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.6rem 0; }
-.single form button { padding: .65rem 1.3rem; font: inherit; font-weight: 600; color: var(--paper);
-  background: var(--link); border: none; border-radius: 8px; cursor: pointer; }
+.single form button { padding: .65rem 1.3rem; font: inherit; font-weight: 600; color: var(--on-button);
+  background: var(--button); border: none; border-radius: 8px; cursor: pointer; }
 .single form button:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 `;
 

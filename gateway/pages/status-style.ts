@@ -1,8 +1,8 @@
 /** Style of the status page. Each colour is accompanied by a word. */
 export const statusStyle = `
-:root { --ok: #1a7f4b; --slow: #b7791f; --some: #c2570c; --out: #b3261e; --work: #1859c9; --none: #d5d9e1; }
+:root { --ok: #16794a; --slow: #b7791f; --some: #c2570c; --out: #c0292b; --work: #3b5bdb; --none: #cdd2da; }
 @media (prefers-color-scheme: dark) {
-  :root { --ok: #56c78a; --slow: #e0b04e; --some: #f0883e; --out: #ff8a80; --work: #7db0ff; --none: #2f3747; }
+  :root { --ok: #57d08f; --slow: #f0b34a; --some: #f0883e; --out: #ff8583; --work: #91a7ff; --none: #353d4a; }
 }
 .single { max-width: 52rem; padding: 3rem 1.5rem 1rem; }
 .subscribe { padding-top: 0; padding-bottom: 4rem; }
@@ -28,8 +28,8 @@ rect { fill: var(--tone); }
 form { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }
 label { flex: 1 1 100%; font-size: 13.5px; color: var(--soft); }
 input { flex: 1 1 14rem; min-width: 0; max-width: 24rem; padding: .6rem .8rem; font: inherit; font-size: 16px; color: inherit;
-  background: var(--paper); border: 1px solid var(--soft); border-radius: 8px; }
-form button { padding: .65rem 1.3rem; font: inherit; font-weight: 600; color: var(--paper); background: var(--link); border: none;
+  background: var(--shade); border: 1px solid var(--soft); border-radius: 8px; }
+form button { padding: .65rem 1.3rem; font: inherit; font-weight: 600; color: var(--on-button); background: var(--button); border: none;
   border-radius: 8px; cursor: pointer; }
 form button:disabled { opacity: .55; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }

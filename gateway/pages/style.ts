@@ -1,26 +1,31 @@
-/** Stylesheet of the service's pages. */
+const fonts = `"Inter", ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif`;
+const codeFonts = `ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo, Consolas, monospace`;
+
+/** Stylesheet of the service's pages, in the colours and fonts of the console. */
 export const style = `
 :root {
-  --paper: #ffffff; --shade: #f5f6f8; --line: #e1e4ea; --ink: #1c2330; --soft: #5a6577; --link: #1859c9;
-  --code: #eef0f4; --get: #1a7f4b; --post: #1859c9; --patch: #8f5a00; --delete: #b3261e; --ws: #6b3fb8;
+  --paper: #f7f8fa; --shade: #ffffff; --line: #e3e6eb; --ink: #14171f; --soft: #4d5667; --link: #2f4bc4;
+  --button: #3b5bdb; --on-button: #ffffff;
+  --code: #eef0f4; --get: #16794a; --post: #2f4bc4; --patch: #8f5a00; --delete: #c0292b; --ws: #6b3fb8;
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --paper: #12161d; --shade: #181d26; --line: #2a3140; --ink: #e4e8ef; --soft: #98a3b5; --link: #7db0ff;
-    --code: #1f2632; --get: #56c78a; --post: #7db0ff; --patch: #e0aa4e; --delete: #ff8a80; --ws: #bf9bff;
+    --paper: #0b0d11; --shade: #111419; --line: #222831; --ink: #eceff4; --soft: #a9b2c1; --link: #91a7ff;
+    --button: #4263eb; --on-button: #ffffff;
+    --code: #1b2029; --get: #57d08f; --post: #91a7ff; --patch: #f0b34a; --delete: #ff8583; --ws: #bf9bff;
   }
 }
 * { box-sizing: border-box; }
 html { scroll-padding-top: 1rem; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.55 system-ui, sans-serif; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.55 ${fonts}; }
 a { color: var(--link); text-decoration: none; }
 a:hover { text-decoration: underline; }
-code, pre { font: 13px/1.5 ui-monospace, "SF Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace; }
+code, pre { font: 13px/1.5 ${codeFonts}; }
 code { background: var(--code); border-radius: 4px; padding: .1em .3em; overflow-wrap: anywhere; }
 pre { margin: .5rem 0; padding: .8rem 1rem; background: var(--shade); border: 1px solid var(--line);
   border-radius: 8px; white-space: pre-wrap; overflow-wrap: anywhere; }
 pre code { background: none; padding: 0; }
-pre button { float: right; margin: -.3rem -.5rem 0 .5rem; padding: .1rem .5rem; font: 12px system-ui, sans-serif;
+pre button { float: right; margin: -.3rem -.5rem 0 .5rem; padding: .1rem .5rem; font: 12px ${fonts};
   color: var(--soft); background: var(--paper); border: 1px solid var(--line); border-radius: 5px; cursor: pointer; }
 pre button:hover { color: var(--ink); }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .8rem; }
@@ -40,7 +45,7 @@ nav li a:hover { background: var(--code); text-decoration: none; }
 nav .verb { flex: 0 0 3.1rem; font-size: 10.5px; text-align: right; }
 main { padding: 2rem 2.5rem 6rem; max-width: 1500px; }
 main > p, main > ul, .intro { max-width: 46rem; }
-.verb { font: 600 12px ui-monospace, "DejaVu Sans Mono", monospace; }
+.verb { font: 600 12px ${codeFonts}; }
 .get { color: var(--get); } .post { color: var(--post); } .put, .patch { color: var(--patch); }
 .delete { color: var(--delete); } .ws { color: var(--ws); }
 .operation { padding: 1.8rem 0; border-top: 1px solid var(--line); display: grid; gap: 0 2.5rem;
@@ -76,5 +81,6 @@ details > table td, details > table th { padding-left: .8rem; }
   nav { position: static; height: auto; border-right: none; border-bottom: 1px solid var(--line); }
   main { padding: 1.5rem 1rem 4rem; }
   th { width: 8.5rem; }
+  .single { padding: 2rem 1rem; }
 }
 `;

@@ -5,26 +5,28 @@ import { isOptional } from "./preferences.ts";
 /** Style sheet of every mail. Mails are also readable without it. */
 export const mailStyle = `
 :root { color-scheme: light dark; }
-body { margin: 0; padding: 2rem 1rem; background: #f3f5f9; color: #1c2330; font: 16px/1.55 system-ui, -apple-system, sans-serif; }
-main { max-width: 32rem; margin: 0 auto; padding: 1.8rem 2rem; background: #ffffff; border-radius: 12px; }
-.name { margin: 0 0 1.4rem; color: #5a6577; font-size: .9rem; }
+body { margin: 0; padding: 2rem 1rem; background: #f7f8fa; color: #14171f;
+  font: 16px/1.55 "Inter", ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
+main { max-width: 32rem; margin: 0 auto; padding: 1.8rem 2rem; background: #ffffff; border: 1px solid #e3e6eb;
+  border-radius: 12px; }
+.name { margin: 0 0 1.4rem; color: #4d5667; font-size: .9rem; }
 h1 { margin: 0 0 1.2rem; font-size: 1.35rem; line-height: 1.3; }
 p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 .act { margin: 1.6rem 0; }
-.act a { display: inline-block; padding: .7rem 1.3rem; background: #1859c9; color: #ffffff; border-radius: 8px;
+.act a { display: inline-block; padding: .7rem 1.3rem; background: #3b5bdb; color: #ffffff; border-radius: 8px;
   font-weight: 600; text-decoration: none; }
-.soft { color: #5a6577; font-size: .875rem; }
+.soft { color: #4d5667; font-size: .875rem; }
 .foot a { color: inherit; }
-.foot { max-width: 32rem; margin: 1.2rem auto 0; padding: 0 2rem; color: #5a6577; font-size: .8rem; }
+.foot { max-width: 32rem; margin: 1.2rem auto 0; padding: 0 2rem; color: #4d5667; font-size: .8rem; }
 @media (prefers-color-scheme: dark) {
-  body { background: #12161d; color: #e4e8ef; }
-  main { background: #1a202b; }
-  .act a { background: #7db0ff; color: #10203b; }
-  .name, .soft, .foot { color: #98a3b5; }
+  body { background: #0b0d11; color: #eceff4; }
+  main { background: #111419; border-color: #222831; }
+  .act a { background: #4263eb; }
+  .name, .soft, .foot { color: #a9b2c1; }
 }
 @media (max-width: 30rem) {
   body { padding: 0; }
-  main { padding: 1.4rem 1.2rem; border-radius: 0; }
+  main { padding: 1.4rem 1.2rem; border-width: 0 0 1px; border-radius: 0; }
   .foot { padding: 0 1.2rem 1.2rem; }
 }
 `;

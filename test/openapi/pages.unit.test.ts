@@ -1,8 +1,11 @@
+import { readFile } from "node:fs/promises";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startDemo } from "../../gateway/pages/demo.ts";
 import { renderDocs } from "../../gateway/pages/docs-page.ts";
 import { errorsPathOf, mountPages } from "../../gateway/pages/pages.ts";
+import { style } from "../../gateway/pages/style.ts";
+import { mailStyle } from "../../src/mail/mail-text.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
 import { html } from "../../src/platform/html.ts";
 import { allServices, builtServices, describeServices } from "../../tools/described-services.ts";
@@ -61,6 +64,22 @@ describe("the service's own documents", () => {
       /^default-src 'none'; style-src 'sha256-\S+'; script-src 'sha256-\S+';/,
     );
     expect(body).not.toMatch(/<(link|img|iframe|script src|style src)\b|@import|url\(/);
+  });
+
+  test.each([
+    ["light", /:root \{([^}]+)\}/],
+    ["dark", /(?:"dark"\]|:root) \{([^}]+)\}/],
+  ])("have the %s colours of the console", async (scheme, block) => {
+    const consoleStyle = await readFile(new URL("../../console/style.css", import.meta.url), "utf8");
+    const partOf = (css: string, mark: string) => css.slice(scheme === "dark" ? css.indexOf(mark) : 0);
+    const coloursOf = (css: string): readonly string[] => block.exec(css)?.[1]?.match(/#[0-9a-f]{6}/g) ?? [];
+    const known = coloursOf(partOf(consoleStyle, '[data-scheme="dark"] {'));
+    expect(known.length).toBeGreaterThan(10);
+    const own = coloursOf(partOf(style, "prefers-color-scheme: dark"));
+    // The console has no colour for WebSocket operations.
+    expect(own.filter((colour) => !known.includes(colour))).toEqual([scheme === "dark" ? "#bf9bff" : "#6b3fb8"]);
+    const consoleFonts = /--font-sans: (.+);/.exec(consoleStyle)?.[1];
+    for (const css of [style, mailStyle]) expect(css).toContain(consoleFonts);
   });
 
   test.each(Object.entries(errorTable))("explain %s at its type URI", async (slug, { status, title }) => {
