@@ -6,7 +6,18 @@ import { isLoopback } from "../../src/platform/loopback.ts";
 import { hashSecret, matchesHash } from "../../src/platform/secrets/secrets.ts";
 import { forwardingHeaders, plainAddress } from "../peer.ts";
 import { pageHeadersFor } from "./content-policy.ts";
-import { page, pageHeaders } from "./shell.ts";
+import { page, unscripted, unscriptedHeaders } from "./shell.ts";
+import { style } from "./style.ts";
+
+const ownStyle = `
+.mails { margin: 1.2rem 0; padding: 0; list-style: none; }
+.mails li { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .1rem 1rem; padding: .7rem 0;
+  border-top: 1px solid var(--line); color: var(--soft); font-size: 13px; }
+.mails a { flex: 1 1 100%; padding: .2rem 0; font-size: 15px; font-weight: 600; }
+.mails :is(a, span) { min-width: 0; overflow-wrap: anywhere; }
+`;
+
+const listHeaders = pageHeadersFor(style + ownStyle, "");
 
 /** Returns the path of the outbox. */
 export const outboxPath = (key: string): string => `/dev/mail?key=${key}`;
@@ -29,7 +40,7 @@ export async function mountOutbox(fastify: FastifyInstance, outbox: MailOutbox):
     const mails = await outbox.list();
     reply.header("cache-control", "no-store");
     if (!request.headers.accept?.includes("text/html")) return { mails: mails.map(toJson) };
-    return reply.headers(pageHeaders).send(listPage(mails, outbox.key));
+    return reply.headers(listHeaders).send(listPage(mails, outbox.key));
   });
 
   fastify.get<Query & { Params: { id: string } }>("/dev/mail/:id", async (request, reply) => {
@@ -42,8 +53,11 @@ export async function mountOutbox(fastify: FastifyInstance, outbox: MailOutbox):
 /** Responds with 404 and a page that explains how to open the outbox. */
 function refuse(reply: FastifyReply): FastifyReply {
   const body = html`<main class="single"><p class="status">HTTP 404</p><h1>Nothing here</h1>
-<p>To read the mails, open the link that the service printed at its start, on the same machine.</p></main>`;
-  return reply.code(404).headers(pageHeaders).send(page("Nothing here", body));
+<p>To read the e-mails, open the link that the service printed at its last start, on the same machine.</p></main>`;
+  return reply
+    .code(404)
+    .headers(unscriptedHeaders)
+    .send(page("Nothing here", body, unscripted));
 }
 
 function toJson({ id, to, subject, kind, writtenAt, text, html: body, button }: OutboxMail) {
@@ -52,15 +66,16 @@ function toJson({ id, to, subject, kind, writtenAt, text, html: body, button }: 
 }
 
 function listPage(mails: readonly OutboxMail[], key: string): string {
-  const rows = mails.map(
-    ({ id, to, subject, writtenAt }): Html => html`<tr>
-<th scope="row"><a href="/dev/mail/${id}?key=${key}">${subject}</a></th>
-<td>${to}</td><td><time datetime="${writtenAt.toISOString()}">${writtenAt.toISOString().slice(0, 19).replace("T", " ")}</time></td></tr>`,
+  const items = mails.map(
+    ({ id, to, subject, writtenAt }): Html => html`<li><a href="/dev/mail/${id}?key=${key}">${subject}</a>
+<span>${to}</span> <time datetime="${writtenAt.toISOString()}">${writtenAt.toISOString().slice(0, 19).replace("T", " ")} UTC</time></li>
+`,
   );
   return page(
-    "Mails of this service",
-    html`<main class="single"><h1>Mails of this service</h1>
-<p>Without <code>SMTP_URL</code> mails are not sent. The latest ones are here, also as JSON for programs.</p>
-${mails.length === 0 ? html`<p>There are none yet.</p>` : html`<table>${rows}</table>`}</main>`,
+    "E-mails of this service",
+    html`<main class="single"><h1>E-mails of this service</h1>
+<p>This service sends no e-mails, because <code>SMTP_URL</code> is not set. The latest ones are here, also as JSON for programs.</p>
+${mails.length === 0 ? html`<p>There are no e-mails yet.</p>` : html`<ul class="mails">${items}</ul>`}</main>`,
+    { style: ownStyle, script: "" },
   );
 }

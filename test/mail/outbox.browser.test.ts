@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { freshEmail } from "../support/people.ts";
+import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 
@@ -29,6 +30,19 @@ test("the printed link shows the mails of a service without SMTP_URL", async () 
   const mail = await fetch(new URL(path, service.url));
   expect(await mail.text()).toContain("Hello Ada,");
   expect(mail.headers.get("content-security-policy")).toContain("default-src 'none'");
+});
+
+test.each([320, 390, 768, 1280])("the list of mails fits a screen that is %d px wide", async (width) => {
+  const rest = restClient({ url: service.url, key: "" });
+  const email = `a-rather-long-name-of-a-person-${freshEmail()}`;
+  await rest("/v1/auth/signup", { email, password: "correct horse battery staple", name: "Ada" });
+  await using browser = await launchPlainBrowser();
+  const page = await browser.newPage({ viewport: { width, height: 800 } });
+  await page.goto(outbox.href);
+  const first = page.getByRole("listitem").filter({ hasText: email });
+  const link = await first.getByRole("link", { name: "Verify your e-mail address" }).boundingBox();
+  expect(link?.height).toBeLessThan(40);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
 });
 
 test.each([
