@@ -3,9 +3,9 @@ import type { Mailer } from "../mail/mailer.ts";
 import type { Client } from "./logins/client.ts";
 
 const signedUpAgain =
-  "Several sign-ups used this address, and some may not be yours. The page asks you to choose a password.";
+  "This address was used to sign up more than once, perhaps not by you each time. The page asks you to choose a password.";
 
-const revokesKeys = "If you do not recognise a key, revoke all of them: the link works once, within 72 hours.";
+const revokesKeys = "If you do not recognise a key, revoke all of them with the link. It works once, within 72 hours.";
 
 /** Mails about signing up and logging in. */
 export interface AuthMails {
@@ -28,13 +28,13 @@ export interface AuthMails {
 export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
   const security = (user: Recipient, mail: Pick<Mail, "subject" | "lines" | "button">) =>
     mailTo(user, { ...mail, kind: "security" });
-  const notYou = "If it was not you, ignore this mail: nothing happens without the link.";
+  const notYou = "If it was not you, ignore this e-mail. Nothing changes unless the link is used.";
   return {
     verification: (user, token) =>
       security(user, {
         subject: "Verify your e-mail address",
         lines: [
-          "Somebody signed up to Pilothouse with this address. The link verifies the address, and works for 24 hours.",
+          "Someone signed up for Pilothouse with this address. Verify the address with the link within 24 hours.",
           ...(user.pending_contested ? [signedUpAgain] : []),
           notYou,
         ],
@@ -42,14 +42,17 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
       }),
     magicLink: (user, token) =>
       security(user, {
-        subject: "Your link to log in",
-        lines: ["The link logs you in to Pilothouse. It works once, within 15 minutes.", notYou],
+        subject: "Your login link",
+        lines: ["Log in to Pilothouse with the link. It works once, within 15 minutes.", notYou],
         button: { label: "Log in", url: link("magic-link", token) },
       }),
     passwordReset: (user, token) =>
       security(user, {
         subject: "Set a new password",
-        lines: ["The link sets a new password and ends all your logins. It works once, within 30 minutes.", notYou],
+        lines: [
+          "Set a new password with the link. It works once, within 30 minutes. A new password ends all your logins.",
+          notYou,
+        ],
         button: { label: "Set a new password", url: link("password-reset", token) },
       }),
     passwordChanged: (user, keys, token) =>
@@ -57,7 +60,7 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
         subject: "Your password was changed",
         lines: [
           "Your password was changed, and your other logins have ended.",
-          "If it was not you, request a link to set a new password now.",
+          "If it was not you, set a new password now: choose 'Forgot the password?' where you log in.",
           ...(keys.length > 0 ? ["These API keys, which you created, stay valid:", ...keys, revokesKeys] : []),
         ],
         ...(keys.length > 0 && { button: { label: "Revoke the keys", url: link("keys", token) } }),
@@ -66,25 +69,25 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
       security(user, {
         subject: "A login from a new device",
         lines: [
-          `Somebody logged in with ${family} from ${address}, which you have not used before.`,
-          "If it was not you, set a new password: that ends all logins.",
+          `Someone logged in as you with ${family} from ${address}, for the first time.`,
+          "If it was not you, set a new password now: that ends all logins.",
         ],
       }),
     emailChange: (user, token) =>
       security(user, {
         subject: "Confirm your new e-mail address",
         lines: [
-          "Somebody asked to log in to Pilothouse with this address. The link confirms the address, and works for 24 hours.",
+          "A Pilothouse user wants to log in with this address. Confirm the address with the link within 24 hours.",
           notYou,
         ],
         button: { label: "Confirm the address", url: link("email-change", token) },
       }),
     emailTaken: (user) =>
       security(user, {
-        subject: "Somebody wanted your e-mail address",
+        subject: "Someone tried to use your e-mail address",
         lines: [
-          "Another Pilothouse user asked to log in with this address. The address is yours, so nothing has changed.",
-          "If that was you: log in with this address, or request a link to set a new password.",
+          "Another Pilothouse user wanted to log in with this address. The address is yours, so nothing has changed.",
+          "If it was you, log in with this address. If you forgot the password, set a new one.",
         ],
       }),
     emailChanged: (user, newEmail, token) =>
@@ -92,7 +95,7 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
         subject: "Your e-mail address was changed",
         lines: [
           `You now log in with the address ${newEmail} instead of this one.`,
-          "If it was not you, undo it: the link works for 72 hours. That ends all logins and removes the password.",
+          "If it was not you, undo the change with the link within 72 hours. That ends all logins and removes the password.",
         ],
         button: { label: "Undo the change", url: link("undo-email-change", token) },
       }),
@@ -101,7 +104,7 @@ export function createAuthMails({ link }: Pick<Mailer, "link">): AuthMails {
         subject: "Your e-mail address is yours again",
         lines: [
           "The change of your address was undone. All logins have ended, and the old password no longer works.",
-          "The link sets a new password. It works once, within 30 minutes; after that, request a new link.",
+          "Set a new password with the link. It works once, within 30 minutes. After that, request a new link.",
         ],
         button: { label: "Set a new password", url: link("password-reset", token) },
       }),

@@ -36,7 +36,7 @@ export async function mailManagers(
 ): Promise<void> {
   if (!canMail) return;
   const { name } = await findAccount(tx, accountId);
-  const about = [`This is about the account ${name}.`, ...lines];
+  const about = [`This e-mail is about the account ${name}.`, ...lines];
   for (const manager of await listManagers(tx, accountId))
     await mailer.send(tx, mailTo(manager, { kind: "account", subject, lines: about }));
 }

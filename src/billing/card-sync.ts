@@ -89,7 +89,7 @@ const isSame = (left: SubscriptionRow, right: SubscriptionRow): boolean =>
 /** Mail subjects for a subscription that became active, by previous status. */
 const activeSubjects: Readonly<Partial<Record<Status, string>>> = {
   past_due: "We have received your payment",
-  cancelling: "Your subscription goes on",
+  cancelling: "Your subscription continues",
 };
 
 /** Mail about a change of a subscription; undefined if there is nothing to report. */
@@ -100,7 +100,7 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
     if (now.tier !== before.tier)
       return {
         subject: "Your subscription has changed",
-        lines: [`Your tier is ${tier} now. It costs ${cost} and is paid until ${until}.`],
+        lines: [`Your plan is now ${tier}. It costs ${cost} and is paid until ${until}.`],
       };
     if (now.period_ends_at <= before.period_ends_at) return undefined;
     const lines = [`We have received your payment of ${cost} for ${tier}. The subscription is paid until ${until}.`];
@@ -111,12 +111,12 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
       return {
         subject: "A payment has failed",
         lines: [
-          `The card was declined for ${tier}, ${cost}. We try it again. You keep the tier for 14 days.`,
-          "Open the billing portal to use another card.",
+          `Your card was declined for ${tier}, ${cost}. We will try again. You keep ${tier} for 14 days.`,
+          "To use another card, open Billing in the console.",
         ],
       };
     case "ended":
-      return before && { subject: "Your subscription has ended", lines: [`The subscription to ${tier} has ended.`] };
+      return before && { subject: "Your subscription has ended", lines: [`Your subscription to ${tier} has ended.`] };
     case "cancelling":
       return {
         subject: "Your subscription will end",
@@ -125,7 +125,7 @@ function newsOf(before: SubscriptionRow | undefined, now: SubscriptionRow): Mone
     case "active":
       return {
         subject: (before && activeSubjects[before.status]) ?? "You have subscribed",
-        lines: [`${tier} costs ${cost}, and is paid until ${until}.`],
+        lines: [`${tier} costs ${cost} and is paid until ${until}.`],
       };
   }
 }

@@ -103,7 +103,7 @@ const irregularWords: Readonly<Record<Irregularity, string>> = {
 };
 
 const orderText = ({ id, tier, months, amount_cents, currency }: OrderRow): string =>
-  `The order ${id} was for ${tierText(tier)}, ${counted(months, "month")}, at ${moneyText(amount_cents, currency)}.`;
+  `Order ${id} was for ${tierText(tier)}, ${counted(months, "month")}, at ${moneyText(amount_cents, currency)}.`;
 
 /** Creates the order transitions and the job kind that polls the processor. */
 export function createOrders(parts: OrderSyncParts): Orders {
@@ -150,7 +150,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
     });
     await events.append(tx, { accountId, subject: id }, CryptoOrderPaidEventSchema, data);
     // The mail has no link: a browser would open the receipt without an API key.
-    const receipt = `Its receipt has the number ${order.receipt_number}; the API serves it as JSON, text and PDF.`;
+    const receipt = `To get receipt ${order.receipt_number}, open Billing in the console.`;
     const lines = [orderText(order), `It was paid on ${dayText(paidAt)}. ${receipt}`];
     await notify(tx, accountId, { subject: "Your order is paid", lines });
   }
@@ -240,7 +240,7 @@ export function createOrders(parts: OrderSyncParts): Orders {
       const lines = [
         orderText(row),
         irregularWords[irregularity],
-        `${paid} ${coin.toUpperCase()} was received. We will look at it.`,
+        `${paid} ${coin.toUpperCase()} was received. We will review the payment.`,
       ];
       await notify(tx, accountId, { subject: "A payment needs review", lines });
       await notifyOperator(tx, row, irregularity);

@@ -22,7 +22,7 @@ export function deletionMail(
   const way =
     url === undefined
       ? `An owner can restore it until ${day} UTC.`
-      : `You can restore it with the link until ${day} UTC. Afterwards its data is deleted permanently.`;
+      : `You can restore it with the link until ${day} UTC. After that, its data is deleted permanently.`;
   return mailTo(userOf(member), {
     kind: "security",
     subject: "Your account was deleted",

@@ -43,8 +43,8 @@ export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedTas
     const day = effectiveAt.toISOString().slice(0, 10);
     const mail = {
       kind: "security",
-      subject: "Our terms change",
-      lines: [`New terms come into force on ${day}. From then on they have to be accepted.`],
+      subject: "Our terms are changing",
+      lines: [`New terms take effect on ${day}. From then on, you have to accept them to use Pilothouse.`],
       button: { label: "Read the terms", url },
     } as const;
     for (const owner of await listOwners(tx)) await mailer.send(tx, mailTo(owner, mail));

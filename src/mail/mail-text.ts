@@ -34,9 +34,7 @@ p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 /** States to whom and why the mail was sent. */
 function footOf({ to, kind }: Mail, publicUrl: string): string {
   const sent = `Sent to ${to} by Pilothouse at ${new URL(publicUrl).host}.`;
-  return unlinked(
-    isOptional(kind) ? `${sent} You can turn off e-mails of this kind in your e-mail preferences.` : sent,
-  );
+  return unlinked(isOptional(kind) ? `${sent} You can turn off these e-mails in the settings of the console.` : sent);
 }
 
 export function textOf(mail: Mail, publicUrl: string): string {

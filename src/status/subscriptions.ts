@@ -90,8 +90,8 @@ export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
           kind: "status",
           subject: "Confirm your subscription to status updates",
           lines: [
-            "Someone has subscribed this address to e-mails about incidents. The link confirms the subscription. It works for 24 hours.",
-            "If it was not you, ignore this mail: you are only subscribed if you follow the link.",
+            "Someone asked for e-mails about incidents to this address. Confirm the subscription with the link within 24 hours.",
+            "If it was not you, ignore this e-mail. You get no more e-mails unless the link is used.",
           ],
           button: { label: "Subscribe", url: mailer.link("status/confirm", token) },
         });

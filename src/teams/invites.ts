@@ -129,9 +129,9 @@ export function createInvites({ ids, clock, mailer, audit }: InvitesParts): Invi
         subject: "You are invited to a team",
         lines: [
           `${by.name} invites you to join the account ${name} on Pilothouse as ${role === "admin" ? "an admin" : "a member"}.`,
-          "The link is only for you, and works for 7 days. If you did not expect this invite, ignore this mail.",
+          "The link is only for you and works for 7 days. If you did not expect this invitation, ignore this e-mail.",
         ],
-        button: { label: "Join", url: mailer.link("invite", token) },
+        button: { label: "Join the team", url: mailer.link("invite", token) },
       });
       return row;
     },

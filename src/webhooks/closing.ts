@@ -72,8 +72,8 @@ export function createFailingWatch({ db, clock, jobQueues, mailer, audit }: Clos
     const { name: accountName } = await findAccount(tx, accountId);
     const subject = "A webhook was deactivated";
     const lines = [
-      `The webhook ${url} of the account ${accountName} has failed for 5 days. It was deactivated, and receives no more events.`,
-      "Failed deliveries are kept for 30 days. Activate the webhook again, then replay them.",
+      `The webhook ${url} of the account ${accountName} has failed for 5 days. It was deactivated and receives no more events.`,
+      "To use it again, open Webhooks in the console. Failed deliveries are kept for 30 days, so that you can send them again.",
     ];
     for (const manager of await listManagers(tx, accountId))
       await mailer.send(tx, mailTo(manager, { kind: "webhook_failures", subject, lines }));

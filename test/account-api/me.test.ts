@@ -130,7 +130,7 @@ test("mails follow the preferences, except security mails", async () => {
   await get(updateEmailPreferences, owner.accessToken, { team_activity: false });
   await join(owner);
   await get(AuthService.method.requestMagicLink, undefined, { email: owner.email });
-  expect(await nextSubject()).toBe("Your link to log in");
+  expect(await nextSubject()).toBe("Your login link");
 });
 
 test("owners and admins receive a mail about an exhausted quota unless their preferences exclude it", async () => {
@@ -144,6 +144,6 @@ test("owners and admins receive a mail about an exhausted quota unless their pre
   expect(text).toContain("Engines has used 100 % of its monthly session minutes");
   await get(AuthService.method.requestMagicLink, undefined, { email: admin.email });
   const subjects = () => gateway.mailbox.waiting(admin.email).map(({ subject }) => subject);
-  await expect.poll(subjects, { timeout: 20_000 }).toContain("Your link to log in");
+  await expect.poll(subjects, { timeout: 20_000 }).toContain("Your login link");
   expect(subjects().filter((subject) => subject.includes("quota"))).toEqual([]);
 });

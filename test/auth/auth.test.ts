@@ -366,5 +366,5 @@ test("a login from a new device sends a mail unless it is the first login", asyn
   expect(subject).toBe("A login from a new device");
   expect(text).toContain("Firefox on Linux");
   await gateway.call("REST", requestMagicLink, { email: person.email });
-  expect((await gateway.mailbox.next(person.email)).subject).toBe("Your link to log in");
+  expect((await gateway.mailbox.next(person.email)).subject).toBe("Your login link");
 });

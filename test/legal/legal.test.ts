@@ -36,7 +36,7 @@ test("owners receive a mail about each revision", async () => {
   for (const [index, transport] of transportNames.entries()) await publish(revisionOf(transport), 14.01 * (index + 1));
   gateway.pass(5_000);
   for (const _transport of transportNames)
-    expect((await gateway.mailbox.next(ada.email)).subject).toBe("Our terms change");
+    expect((await gateway.mailbox.next(ada.email)).subject).toBe("Our terms are changing");
 });
 
 // Each revision takes effect as the test's clock advances.

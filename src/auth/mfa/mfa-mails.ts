@@ -1,13 +1,13 @@
 import { type Mail, mailTo, type Recipient } from "../../mail/mail.ts";
 
 const changes = {
-  enrolled: ["A second factor was added", "An authenticator app was added to your login."],
+  enrolled: ["An authenticator app was added", "An authenticator app was added to your login."],
   removing: [
-    "Your second factor will be removed",
-    "We were asked to remove the lost authenticator app from your login. It will be removed in 24 hours.",
-    "If it was not you, log in and enter a code of the app or a recovery code: that cancels the removal.",
+    "Your authenticator app will be removed",
+    "Someone asked to remove the lost authenticator app from your login. It will be removed in 24 hours.",
+    "If it was not you, log in with a code of the app or a recovery code: that cancels the removal.",
   ],
-  removed: ["Your second factor was removed", "The authenticator app was removed from your login."],
+  removed: ["Your authenticator app was removed", "The authenticator app was removed from your login."],
   recovered: ["A recovery code was used", "A recovery code was used in place of your authenticator app."],
 } as const satisfies Record<string, readonly [subject: string, sentence: string, advice?: string]>;
 

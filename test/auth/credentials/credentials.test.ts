@@ -124,7 +124,7 @@ test("an address change to a user's address has the same answer, and notifies th
   const ask = (email: string) => call(requestEmailChange, { email, password: person.password }, person.accessToken);
   expect((await ask(other.email)).answer).toEqual({ email: other.email, valid_seconds: 86_400 });
   const told = await gateway.mailbox.next(other.email);
-  expect([told.subject, told.links]).toEqual(["Somebody wanted your e-mail address", []]);
+  expect([told.subject, told.links]).toEqual(["Someone tried to use your e-mail address", []]);
   expect((await ask(person.email)).answer).toMatchObject({ errors: [{ field: "email" }] });
 });
 

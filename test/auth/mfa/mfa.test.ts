@@ -34,7 +34,7 @@ async function enrol(transport: TransportName = "REST", person?: Person): Promis
   const codeAt = authenticatorOf(answer.otpauth_url);
   const usedCode = codeAt(gateway.now());
   const confirmed = await gateway.call(transport, confirmTotp, { code: usedCode }, { token });
-  expect((await gateway.mailbox.next(rest.email)).subject).toBe("A second factor was added");
+  expect((await gateway.mailbox.next(rest.email)).subject).toBe("An authenticator app was added");
   return { ...rest, password, accessToken: token, codeAt, usedCode, recoveryCodes: confirmed.answer.recovery_codes };
 }
 
@@ -181,13 +181,13 @@ test("the operator removes a lost second factor a day after a mail, unless it is
   };
   for (const { email } of [loser, keeper]) await gateway.admin("remove-mfa", "--user", email);
   gateway.pass(5_000);
-  for (const { email } of [loser, keeper]) await mailAbout(email, "Your second factor will be removed");
+  for (const { email } of [loser, keeper]) await mailAbout(email, "Your authenticator app will be removed");
   expect((await asLogin(loser)).isEnrolled).toBe(true);
   const { token } = await asLogin(keeper);
   const code = keeper.codeAt(gateway.now() + codeStep);
   expect((await gateway.call("REST", stepUp, { code }, { token })).slug).toBe("");
   gateway.pass(day);
-  await mailAbout(loser.email, "Your second factor was removed");
+  await mailAbout(loser.email, "Your authenticator app was removed");
   const after = await asLogin(loser);
   expect([after.isEnrolled ?? false, (await asLogin(keeper)).isEnrolled]).toEqual([false, true]);
   const { data } = (await restClient({ url: gateway.url, key: after.token })("/v1/account/audit-log")).body;
