@@ -1,15 +1,12 @@
 import { createAsyncIterable } from "@connectrpc/connect/protocol";
 import { useTransport } from "@connectrpc/connect-query";
 import { type Query, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect } from "react";
 import { AccountResource, AccountService } from "../../src/gen/pilothouse/v1/account_pb.ts";
+import { keepOpen, pause, useIsVisible } from "./stream.ts";
 
 /** Milliseconds in which several notices cause one read. */
 const gatherMs = 250;
-
-/** Milliseconds before a lost stream is opened again, doubled with each failure. */
-const firstPauseMs = 1_000;
-const longestPauseMs = 60_000;
 
 /** Names of services whose queries show a resource. The services themselves are loaded by the pages that use them. */
 const readers: Readonly<Record<AccountResource, readonly string[]>> = {
@@ -26,17 +23,6 @@ const readers: Readonly<Record<AccountResource, readonly string[]>> = {
   [AccountResource.RECIPE]: ["RecipeService"],
   [AccountResource.USAGE]: ["AccountService"],
 };
-
-const subscribe = (listener: () => void): (() => void) => {
-  document.addEventListener("visibilitychange", listener);
-  return () => document.removeEventListener("visibilitychange", listener);
-};
-
-function useIsVisible(): boolean {
-  const [isVisible, setVisible] = useState(!document.hidden);
-  useEffect(() => subscribe(() => setVisible(!document.hidden)), []);
-  return isVisible;
-}
 
 /** Returns the name of a query's service, without its package. */
 function serviceOf({ queryKey }: Query): string | undefined {
@@ -81,23 +67,17 @@ export function useAccountWatch(accountId: string | undefined): void {
       for (const name of readers[resource] ?? []) changed.add(name);
       void read();
     };
-    const run = async (): Promise<void> => {
-      for (let pauseMs = firstPauseMs; !signal.aborted; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-        try {
-          const { watch } = AccountService.method;
-          const { message } = await transport.stream(watch, signal, undefined, undefined, createAsyncIterable([{}]));
-          for await (const notice of message) {
-            if (signal.aborted) return;
-            pauseMs = firstPauseMs;
-            receive(notice.resource);
-            channel.postMessage(notice.resource);
-          }
-        } catch {
-          // The next stream begins with a resync.
+    const run = (): Promise<void> =>
+      keepOpen(signal, async (onReceived) => {
+        const { watch } = AccountService.method;
+        const { message } = await transport.stream(watch, signal, undefined, undefined, createAsyncIterable([{}]));
+        for await (const notice of message) {
+          if (signal.aborted) return;
+          onReceived();
+          receive(notice.resource);
+          channel.postMessage(notice.resource);
         }
-        await pause(pauseMs * (0.5 + Math.random() / 2), signal);
-      }
-    };
+      });
     const name = `account-watch:${accountId}`;
     const channel = new BroadcastChannel(name);
     channel.onmessage = ({ data }: MessageEvent<AccountResource>) => receive(data);
@@ -110,20 +90,4 @@ export function useAccountWatch(accountId: string | undefined): void {
       channel.close();
     };
   }, [accountId, isVisible, transport, client]);
-}
-
-/** Resolves after a time, or when the signal is aborted. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-    if (signal.aborted) resolve();
-  });
 }

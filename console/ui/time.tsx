@@ -26,6 +26,7 @@ let timer: ReturnType<typeof setInterval> | undefined;
 
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" });
 
 const units = [
@@ -61,6 +62,17 @@ export function DateOf({ at, none = "-" }: AgoProps) {
   if (!at) return <span className="text-faint">{none}</span>;
   const ms = timestampMs(at);
   return <time dateTime={new Date(ms).toISOString()}>{day.format(ms)}</time>;
+}
+
+/** The time of day, with the full time as its title. */
+export function ClockTime({ at }: Pick<AgoProps, "at">) {
+  if (!at) return null;
+  const ms = timestampMs(at);
+  return (
+    <time dateTime={new Date(ms).toISOString()} title={full.format(ms)} className="whitespace-nowrap tabular-nums">
+      {clock.format(ms)}
+    </time>
+  );
 }
 
 /** Returns a duration such as `1 h 5 min`. */

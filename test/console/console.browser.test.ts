@@ -128,6 +128,42 @@ test("a person starts a session, watches it and takes control", async () => {
   await page.getByRole("img", { name: "The captured page" }).waitFor();
 }, 60_000);
 
+test("a session's page shows its events as they happen, and its log", async () => {
+  const rest = restClient(service);
+  const [, demo = ""] = /\{"url":"(http[^"]+)"\}/.exec(service.output()) ?? [];
+  const navigate = () => rest(`/v1/sessions/${page.url().split("/").at(-1)}/navigate`, { url: demo });
+  await page.getByRole("tab", { name: "Events" }).click();
+  const events = page.getByRole("list", { name: "Events" });
+  await page.frameLocator("iframe").getByRole("button", { name: "Hand back" }).click();
+  // The stream opens after the tab.
+  await expect
+    .poll(async () => (await navigate()).status === 200 && (await events.getByText("page_navigated").count()) > 0)
+    .toBe(true);
+  expect(await reviewPage(page, "session-events-desktop")).toEqual([]);
+
+  await page.getByRole("tab", { name: "Log" }).click();
+  const entries = page.getByRole("list", { name: "Log entries" }).getByText("navigation");
+  await entries.first().waitFor();
+  const before = await entries.count();
+  await navigate();
+  expect(await entries.count()).toBe(before);
+  await button("Refresh").click();
+  await expect.poll(() => entries.count()).toBe(before + 1);
+  for (const [name, size] of [
+    ["desktop", desktop],
+    ["phone", phone],
+  ] as const) {
+    await page.setViewportSize(size);
+    await entries.last().scrollIntoViewIfNeeded();
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await reviewPage(page, `session-log-${name}-${colorScheme}`)).toEqual([]);
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize(desktop);
+}, 60_000);
+
 test("a person creates an API key that works", async () => {
   await open("API keys");
   await button("New key").first().click();

@@ -28,7 +28,7 @@ export function LiveView({ sessionId, className }: { readonly sessionId: string;
         { signal },
       ),
     // A link that is read again would load the view again.
-    staleTime: Number.POSITIVE_INFINITY,
+    staleTime: "static",
     gcTime: linkSeconds * 500,
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,

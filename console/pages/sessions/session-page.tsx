@@ -14,10 +14,12 @@ import { EmptyState, ErrorState, Loaded, Loading } from "../../ui/state.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { CaptureTab } from "./capture-tab.tsx";
 import { ConnectTab } from "./connect-tab.tsx";
+import { EventsTab } from "./events-tab.tsx";
 import { SessionFacts, StateTab } from "./facts-tab.tsx";
 import { FilesTab } from "./files-tab.tsx";
 import { LinksTab } from "./links-tab.tsx";
 import { LiveView } from "./live-view.tsx";
+import { LogTab } from "./log-tab.tsx";
 import { isRunning, SessionBadge } from "./session-words.tsx";
 
 export function SessionPage() {
@@ -84,6 +86,8 @@ function RunningSession({ session }: { readonly session: Session }) {
           { id: "links", title: "View links", content: () => <LinksTab sessionId={id} /> },
           { id: "files", title: "Files", content: () => <FilesTab sessionId={id} /> },
           { id: "capture", title: "Capture", content: () => <CaptureTab sessionId={id} /> },
+          { id: "events", title: "Events", content: () => <EventsTab sessionId={id} /> },
+          { id: "log", title: "Log", content: () => <LogTab sessionId={id} isRunning /> },
         ]}
       />
     </Page>
@@ -118,6 +122,7 @@ function SessionRecord({ session }: { readonly session: Session }) {
       <Card title="About the session">
         <SessionFacts session={session} />
       </Card>
+      <LogTab sessionId={session.id} isRunning={false} />
     </Page>
   );
 }
