@@ -113,6 +113,8 @@ test("a person starts a session, watches it and takes control", async () => {
   await page.getByText("No sessions yet").waitFor();
   await button("New session").first().click();
   await page.getByLabel("Name").fill("Checkout test");
+  await button("More options").click();
+  await page.getByLabel("Minutes").fill("15");
   await button("Start").click();
   const live = page.frameLocator("iframe");
   await live.locator("canvas[data-sequence]").waitFor();
@@ -162,6 +164,19 @@ test("a session's page shows its events as they happen, and its log", async () =
   }
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize(desktop);
+}, 60_000);
+
+test("a person extends a session", async () => {
+  const path = `/v1/sessions/${page.url().split("/").at(-1)}`;
+  const read = async () => Date.parse((await restClient(service)(path)).body.expires_at);
+  const before = await read();
+  await button("Extend").click();
+  await page.getByLabel("Longer by").selectOption("10 min");
+  expect(await reviewPage(page, "extend-desktop")).toEqual([]);
+  await button("Extend the session").click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  // Lifetimes are whole seconds.
+  expect(Math.abs((await read()) - before - 600_000)).toBeLessThanOrEqual(1_000);
 }, 60_000);
 
 test("a person creates an API key that works", async () => {

@@ -15,6 +15,7 @@ import { Tabs } from "../../ui/tabs.tsx";
 import { CaptureTab } from "./capture-tab.tsx";
 import { ConnectTab } from "./connect-tab.tsx";
 import { EventsTab } from "./events-tab.tsx";
+import { ExtendSession } from "./extend-session.tsx";
 import { SessionFacts, StateTab } from "./facts-tab.tsx";
 import { FilesTab } from "./files-tab.tsx";
 import { LinksTab } from "./links-tab.tsx";
@@ -70,7 +71,17 @@ function RunningSession({ session }: { readonly session: Session }) {
     </Confirm>
   );
   return (
-    <Page title={titleOf(session)} heading={<Heading session={session} />} about={<Id value={id} />} actions={end}>
+    <Page
+      title={titleOf(session)}
+      heading={<Heading session={session} />}
+      about={<Id value={id} />}
+      actions={
+        <>
+          {session.liveAt && <ExtendSession session={session} />}
+          {end}
+        </>
+      }
+    >
       {status === SessionStatus.PROVISIONING ? (
         <Card>
           <Loading />
