@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { Check, MonitorPlay, Plus } from "lucide-react";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { ApiKeyService } from "../../../src/gen/pilothouse/v1/api_key_pb.ts";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { useList } from "../../api/lists.ts";
@@ -13,10 +13,13 @@ import { classes } from "../../ui/classes.ts";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState, ErrorState, Loaded, Loading } from "../../ui/state.tsx";
 import { Ago } from "../../ui/time.tsx";
-import { NewSession } from "../sessions/new-session.tsx";
 import { SessionLink } from "../sessions/session-link.tsx";
 import { isRunning, reasonText, SessionBadge } from "../sessions/session-words.tsx";
+import { Thumbnail, useThumbnails } from "../sessions/thumbnails.tsx";
 import { QuotaMeters } from "../usage/quota-meters.tsx";
+
+/** Loaded when it opens, to keep the first page small. */
+const NewSession = lazy(async () => ({ default: (await import("../sessions/new-session.tsx")).NewSession }));
 
 /** Failed sessions that are shown. */
 const shownFailures = 3;
@@ -88,12 +91,13 @@ export function HomePage() {
       >
         <Loaded query={me}>{({ account }) => <QuotaMeters quotas={account?.quotas ?? []} />}</Loaded>
       </Card>
-      {isMaking && <NewSession onClose={() => setMaking(false)} />}
+      <Suspense fallback={null}>{isMaking && <NewSession onClose={() => setMaking(false)} />}</Suspense>
     </Page>
   );
 }
 
 function RunningSessions({ sessions }: { readonly sessions: readonly Session[] }) {
+  const thumbnails = useThumbnails(sessions);
   if (sessions.length === 0) {
     return (
       <EmptyState icon={MonitorPlay} title="No browser runs">
@@ -110,7 +114,8 @@ function RunningSessions({ sessions }: { readonly sessions: readonly Session[] }
             params={{ id }}
             className="block rounded-lg border border-line p-3.5 transition-colors hover:border-line-strong hover:bg-hover"
           >
-            <span className="flex items-center justify-between gap-2">
+            <Thumbnail url={thumbnails.get(id)} />
+            <span className="mt-3 flex items-center justify-between gap-2">
               <span className="min-w-0 truncate text-sm font-medium">{labels.name ?? `…${id.slice(-8)}`}</span>
               <SessionBadge status={status} />
             </span>

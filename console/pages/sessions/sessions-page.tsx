@@ -12,7 +12,8 @@ import type { Column } from "../../ui/table.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { NewSession } from "./new-session.tsx";
 import { SessionLink } from "./session-link.tsx";
-import { reasonText, SessionBadge } from "./session-words.tsx";
+import { isRunning, reasonText, SessionBadge } from "./session-words.tsx";
+import { Thumbnail, type ThumbnailUrls, useThumbnails } from "./thumbnails.tsx";
 
 const filters = [
   ["all", "All", undefined],
@@ -22,8 +23,20 @@ const filters = [
   ["failed", "Failed", SessionStatus.ERRORED],
 ] as const;
 
-const columns: readonly Column<Session>[] = [
-  { title: "Session", cell: (session) => <SessionLink session={session} /> },
+const columnsWith = (thumbnails: ThumbnailUrls): readonly Column<Session>[] => [
+  {
+    title: "Session",
+    cell: (session) => (
+      <span className="flex min-w-0 items-center gap-3">
+        {isRunning(session.status) && (
+          <span className="w-20 shrink-0">
+            <Thumbnail url={thumbnails.get(session.id)} />
+          </span>
+        )}
+        <SessionLink session={session} />
+      </span>
+    ),
+  },
   {
     title: "Status",
     cell: ({ status, endedReason, pauseReason }) => (
@@ -43,6 +56,7 @@ export function SessionsPage() {
   const [isMaking, setMaking] = useState(false);
   const [, , status] = filters.find(([id]) => id === filter) ?? filters[0];
   const list = useList(SessionService.method.list, status === undefined ? {} : { status });
+  const thumbnails = useThumbnails(list.data ?? []);
   const make = (
     <Button kind="primary" onClick={() => setMaking(true)}>
       <Plus size={15} aria-hidden="true" />
@@ -61,7 +75,7 @@ export function SessionsPage() {
         <List
           list={list}
           label="Sessions"
-          columns={columns}
+          columns={columnsWith(thumbnails)}
           keyOf={({ id }) => id}
           empty={
             <EmptyState
