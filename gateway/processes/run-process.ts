@@ -1,6 +1,6 @@
 import type { Part } from "../../src/platform/lifetime.ts";
 import type { Log } from "../../src/platform/log.ts";
-import { releaseVersion } from "../../src/platform/release.ts";
+import { processIdentity } from "../../src/platform/release.ts";
 import { onStopSignals } from "./stop-signals.ts";
 
 /** Identity of a process in its log. */
@@ -18,11 +18,21 @@ export async function runProcess(
   running: Required<Part>,
   proven = async (): Promise<void> => {},
 ): Promise<boolean> {
-  log.info({ role, release: releaseVersion, node: process.version }, "the process starts");
+  const identity = processIdentity(role);
+  log.info({ ...identity, node: process.version }, "the process starts");
   let stopping: Promise<void> | undefined;
+  async function stopInOrder(): Promise<void> {
+    log.info(identity, "the process stops");
+    try {
+      await running.stop();
+      log.info(identity, "the process has stopped");
+    } finally {
+      // An open channel to the supervisor would keep the process alive.
+      process.channel?.unref();
+    }
+  }
   const stop = (): Promise<void> => {
-    // An open channel to the supervisor would keep the process alive.
-    stopping ??= Promise.resolve(running.stop()).finally(() => process.channel?.unref());
+    stopping ??= stopInOrder();
     return stopping;
   };
   onStopSignals(
