@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FetchFormat } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { plainDevice } from "../../workers/pages/device/device.ts";
 import { type FetchScene, startFetchScene } from "../support/fetch-scene.ts";
@@ -31,6 +31,19 @@ test("fetches of one browser run at once, and the browser is kept for other fetc
   expect(scene.taken).toBe(1);
   await scene.fetchBy("b3", "other");
   expect([scene.taken, scene.fetches.spare]).toEqual([2, 2]);
+});
+
+test("pages become Markdown though the page that converts for their browser hangs", async () => {
+  const take = vi.spyOn(scene.pool, "take");
+  const readAs = async (browserId: string) =>
+    (await scene.fetchBy(browserId, "one", { formats: [FetchFormat.MARKDOWN] })).markdown;
+  const markdown = await readAs("b1");
+  const browser = await take.mock.results[0]?.value;
+  browser.pages.active.cdp.send("Runtime.evaluate", { expression: "for (;;);" }).catch(() => undefined);
+  expect([markdown, await readAs("b2"), await readAs("b3")]).toEqual(
+    Array(3).fill(expect.stringMatching(/^# How tides/)),
+  );
+  expect(scene.taken).toBe(1);
 });
 
 test("a kept browser gives its slot to a session", async () => {

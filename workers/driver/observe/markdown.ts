@@ -13,16 +13,16 @@ interface Content {
 }
 
 /**
- * Shares of the remaining time: for the attempt that extracts the main content, and for the attempt that converts all.
- * The rest is left for the report that the time did not suffice.
+ * Shares of the remaining time: for another page that converts, for the attempt that extracts the main content, and for
+ * the attempt that converts all. The rest is left for the report that the time did not suffice.
  */
-const shares = { extraction: 0.5, whole: 0.9 };
+const shares = { elsewhere: 0.25, extraction: 0.5, whole: 0.9 };
 
 /** Name of the converter in a document's world, which pages cannot read. */
 const home = JSON.stringify(crypto.randomUUID());
 
-/** Maximum milliseconds in a page that converts for others. */
-const elsewhereMs = 2_000;
+/** Pages that failed to convert for others. */
+const failed = new WeakSet<SessionPage>();
 
 export interface MarkdownScene extends ElementScene {
   /** Blank page that converts first, so that not every page has to compile the converter. */
@@ -39,8 +39,8 @@ export async function convertToMarkdown(scene: MarkdownScene, frame: FrameSessio
 
 /** Converts in the converter's page. Returns undefined if there is none, if it fails or if it takes too long. */
 async function convertElsewhere({ converter, progress: whole }: MarkdownScene, content: Content) {
-  if (!converter) return undefined;
-  using progress = new CommandProgress(Math.min(elsewhereMs, whole.remaining() / 2), [whole.signal]);
+  if (!converter || failed.has(converter)) return undefined;
+  using progress = new CommandProgress(Math.ceil(shares.elsewhere * whole.remaining()), [whole.signal]);
   const scene = { sessionPage: converter, progress };
   const frame = mainFrame(scene);
   try {
@@ -49,6 +49,7 @@ async function convertElsewhere({ converter, progress: whole }: MarkdownScene, c
     return await convertIn(scene, frame, content);
   } catch (thrown) {
     if (whole.signal.aborted) throw thrown;
+    failed.add(converter);
     return undefined;
   }
 }
