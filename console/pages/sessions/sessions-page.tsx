@@ -29,7 +29,7 @@ const columnsWith = (thumbnails: ThumbnailUrls): readonly Column<Session>[] => [
     cell: (session) => (
       <span className="flex min-w-0 items-center gap-3">
         {isRunning(session.status) && (
-          <span className="w-20 shrink-0">
+          <span className="hidden w-20 shrink-0 sm:block">
             <Thumbnail url={thumbnails.get(session.id)} />
           </span>
         )}
