@@ -1,6 +1,6 @@
 import type { DescMessage, DescMethodServerStreaming, DescService, MessageInitShape } from "@bufbuild/protobuf";
 import { useQueryClient } from "@tanstack/react-query";
-import { useRef } from "react";
+import { useEffect, useRef } from "react";
 import { keyOf } from "./queries.ts";
 import { useStream } from "./stream.ts";
 
@@ -27,5 +27,6 @@ export function useWatch<I extends DescMessage, O extends DescMessage>(
       for (const service of changes) void client.invalidateQueries({ queryKey: keyOf(service) });
     }, gatherMs);
   };
+  useEffect(() => () => clearTimeout(timer.current), []);
   useStream(method, { id: isEnabled ? input.id : undefined, request: () => input, onMessage: readAgain });
 }

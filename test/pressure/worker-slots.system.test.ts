@@ -8,12 +8,9 @@ const readSlots = `
   console.log(readWorkerConfig(env).slots);
 `;
 
-test.skipIf(process.getuid?.() !== 0)(
-  "the default of WORKER_SLOTS follows the memory limit of the worker's cgroup",
-  () => {
-    using cgroup = new MemoryCgroup(3 * 1024 ** 3);
-    const join = `echo $$ > ${cgroup.directory}/cgroup.procs; exec "$0" --input-type=module -e "$1"`;
-    const slots = execFileSync("sh", ["-c", join, process.execPath, readSlots], { encoding: "utf8" });
-    expect(slots.trim()).toBe("3");
-  },
-);
+test("the default of WORKER_SLOTS follows the memory limit of the worker's cgroup", () => {
+  using cgroup = new MemoryCgroup(3 * 1024 ** 3);
+  const join = `echo $$ > ${cgroup.directory}/cgroup.procs; exec "$0" --input-type=module -e "$1"`;
+  const slots = execFileSync("sh", ["-c", join, process.execPath, readSlots], { encoding: "utf8" });
+  expect(slots.trim()).toBe("3");
+});

@@ -20,7 +20,12 @@ export function useThumbnails(sessions: readonly Session[]): ThumbnailUrls {
     id: sessionId.length === 0 ? undefined : sessionId.join(),
     request: () => ({ sessionId }),
     onMessage: ({ sessionId: id, contentType, data }) => {
-      URL.revokeObjectURL(held.current.get(id) ?? "");
+      // Releases the picture that is replaced, and those of sessions that have ended.
+      for (const [other, url] of held.current) {
+        if (other !== id && sessionId.includes(other)) continue;
+        URL.revokeObjectURL(url);
+        held.current.delete(other);
+      }
       held.current.set(id, URL.createObjectURL(new Blob([new Uint8Array(data)], { type: contentType })));
       setUrls(new Map(held.current));
     },
