@@ -32,16 +32,14 @@ export async function addEntry(
   at: Date,
 ): Promise<void> {
   const entry = create(TranscriptEntrySchema, { id, ...said, createdAt: timestampFromDate(at) });
-  await tx.sql
-    .insertInto("transcript_entries")
-    .values({
-      id,
-      agent_session_id: agentSessionId,
-      turn_id: said.turnId ?? null,
-      created_at: at,
-      entry: JSON.stringify(toJson(TranscriptEntrySchema, entry)),
-    })
-    .execute();
+  const row = {
+    id,
+    agent_session_id: agentSessionId,
+    turn_id: said.turnId ?? null,
+    created_at: at,
+    entry: JSON.stringify(toJson(TranscriptEntrySchema, entry)),
+  };
+  tx.send(tx.sql.insertInto("transcript_entries").values(row));
   const event = create(AgentSessionTranscriptEntryAddedEventSchema, { agentSessionId, entry });
   await events.append(tx, { accountId, subject: sessionId }, AgentSessionTranscriptEntryAddedEventSchema, event);
 }

@@ -29,4 +29,4 @@ export { elementOf } from "./page-refs.ts";
 export { scrollElement, scrolled, settled } from "./page-scroll.ts";
 export { chooseLabels, chooseOptions } from "./page-select.ts";
 export { hitAt, keepClosed, title } from "./page-visibility.ts";
-export { quiet, waitForElement, waitForText } from "./page-wait.ts";
+export { quiet, viewState, waitForElement, waitForText } from "./page-wait.ts";

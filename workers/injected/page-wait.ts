@@ -134,3 +134,8 @@ export async function quiet({ quietMs, timeoutMs }: { quietMs: number; timeoutMs
     await new Promise((resolve) => setTimeout(resolve, left));
   }
 }
+
+/** Returns the time of the last document change and the scroll position. Undefined until changes are watched. */
+export function viewState(): readonly number[] | undefined {
+  return changedAt === undefined ? undefined : [changedAt, scrollX, scrollY, innerWidth, innerHeight];
+}

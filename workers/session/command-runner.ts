@@ -38,7 +38,7 @@ import type { ChallengePause } from "./challenge-pause.ts";
 import { inDoubt, isCut, type SessionControl } from "./client-control.ts";
 import type { CommandQueue, QueuedKind } from "./command-queue.ts";
 import type { IdleClock } from "./idle-clock.ts";
-import { StepPictureCache } from "./step-picture-cache.ts";
+import { pictureMs, StepPictureCache, takePictureAhead } from "./step-picture-cache.ts";
 
 /** Default timeouts in milliseconds. */
 const navigateMs = 30_000;
@@ -307,11 +307,13 @@ export class CommandRunner {
         await progress.race(sessionPage.tab.ready);
         const scene = this.#sceneOf(sessionPage, progress, context);
         if (context.stepId) await this.#stepPictures.take(context.stepId, scene);
+        else this.#stepPictures.dropAhead();
         progress.signal.throwIfAborted();
         const beganAt = performance.now();
         const { page = sessionPage, title: givenTitle, ...extra } = await raceSignal(work(scene), progress.signal);
         const durationMs = Math.round(performance.now() - beganAt);
         const [title] = await Promise.all([givenTitle ?? page.title(), challengeWatch.afterCommand(kind, page)]);
+        if (context.stepId && extra.observation) this.#takePictureAhead(context);
         return { ...extra, pageId: page.id, url: page.address, title, durationMs };
       } catch (thrown) {
         if (asFailure(thrown).slug === "session-timeout") sessionPage.isSuspect = true;
@@ -319,6 +321,16 @@ export class CommandRunner {
           kind === "navigate" || (kind === "interact" && (tally.sent > sentBefore || !command.isByHand));
         throw isCut(thrown, taken) && mayHaveReached ? inDoubt(taken) : this.#onPage(sessionPage, thrown);
       }
+    });
+  }
+
+  /** Takes the screenshot before the next step of a turn once the running command is done. */
+  #takePictureAhead(context: CommandContext): void {
+    this.#stepPictures.takeAhead(async () => {
+      using progress = new CommandProgress(pictureMs, [this.#ended]);
+      const scene = this.#sceneOf(this.#browser.pages.active, progress, context);
+      // A capture must not show the covers.
+      return await this.#queue.capture(progress.signal, () => takePictureAhead(scene));
     });
   }
 

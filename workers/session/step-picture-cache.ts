@@ -1,23 +1,52 @@
 import { within } from "../../src/platform/deadline.ts";
 import type { Scene } from "../driver/actions/scene.ts";
+import { callIfKnown, mainFrame } from "../driver/elements/page-world.ts";
 import { takeModelPicture } from "../driver/observe/model-picture.ts";
+import { inputOf } from "../input/page-input.ts";
 
 /** Maximum bytes of screenshots per session, about a hundred. */
 const capacity = 8 * 2 ** 20;
 
 /** Milliseconds that a step waits for its screenshot. */
-const patience = 1_000;
+export const pictureMs = 1_000;
+
+/** A screenshot for the next step, and the state of the page that it shows. */
+interface PictureAhead {
+  readonly data: Buffer;
+  readonly state: string;
+}
 
 /** Screenshots taken before the most recent steps of turns. */
 export class StepPictureCache {
   readonly #pictures = new Map<string, Buffer>();
   #bytes = 0;
+  #ahead: Promise<PictureAhead | undefined> = Promise.resolve(undefined);
 
-  /** Takes the screenshot before a step. Continues without a screenshot if the page does not answer in time. */
+  /**
+   * Stores the screenshot before a step: the one taken ahead, unless the page has changed since. Continues without a
+   * screenshot if the page does not answer in time.
+   */
   async take(stepId: string, scene: Scene): Promise<void> {
-    if (scene.sessionPage.isCrashed) return;
-    const taken = await within(takeModelPicture(scene), patience, undefined);
+    const { sessionPage } = scene;
+    if (sessionPage.isCrashed) return;
+    const taken = await within(this.#takeAheadOrNow(scene), pictureMs, undefined);
     if (taken) this.keep(stepId, taken.data);
+  }
+
+  /** Takes the screenshot before the next step by `take`, while the model chooses that step. */
+  takeAhead(take: () => Promise<PictureAhead | undefined>): void {
+    this.#ahead = take().catch(() => undefined);
+  }
+
+  /** Drops the screenshot taken ahead. */
+  dropAhead(): void {
+    this.#ahead = Promise.resolve(undefined);
+  }
+
+  async #takeAheadOrNow(scene: Scene) {
+    const ahead = await this.#ahead;
+    this.dropAhead();
+    return ahead && ahead.state === (await readState(scene)) ? ahead : takeModelPicture(scene);
   }
 
   /** Stores a screenshot and evicts the oldest screenshots above the limit. */
@@ -35,4 +64,19 @@ export class StepPictureCache {
   find(stepId: string): Buffer | undefined {
     return this.#pictures.get(stepId);
   }
+}
+
+/** Takes the screenshot of a page for a later step. */
+export async function takePictureAhead(scene: Scene): Promise<PictureAhead | undefined> {
+  const state = await readState(scene);
+  const taken = state === undefined ? undefined : await takeModelPicture(scene);
+  return state !== undefined && taken ? { data: taken.data, state } : undefined;
+}
+
+/** Reads what a page's picture depends on, except for animations and child frames. Undefined if it is unknown. */
+async function readState(scene: Scene): Promise<string | undefined> {
+  const { sessionPage } = scene;
+  const { id, tab, cdp } = sessionPage;
+  const view = await callIfKnown(scene, mainFrame(scene), "viewState");
+  return view && JSON.stringify([id, tab.committed, inputOf(cdp).tally.sent, view]);
 }

@@ -47,6 +47,8 @@ const foldedPage = "<page removed: an older observation, no longer valid>";
  * derives the same requests.
  */
 export class ModelConversation {
+  /** Whether messages wait for the next step. */
+  hasWaiting = false;
   #entries: Entry[] = [];
   #tokens = 0;
   #position = 0;

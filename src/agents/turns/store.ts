@@ -1,5 +1,5 @@
 import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
-import type { Database, Queryable, Tx } from "../../platform/postgres/database.ts";
+import type { Database, NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { AgentTurnsTable } from "./tables.ts";
 
 export type TurnRow = Selectable<AgentTurnsTable>;
@@ -52,12 +52,18 @@ export function insertMessage(tx: Tx, { agentSessionId, turnId, sealed }: Sealed
   tx.send(tx.sql.insertInto("agent_messages").values(row));
 }
 
-/** Appends the waiting messages to the conversation, in their order. */
-export async function takeWaitingMessages(tx: Tx, agentSessionId: string): Promise<void> {
-  await sql`update agent_messages set position = ${nextPosition(agentSessionId)} - 1 + waiting.place
+const takeStatement: NamedStatement = {
+  name: "take-waiting-messages",
+  text: `update agent_messages set position = waiting.place
+    + (select coalesce(max(position), 0) from agent_messages where agent_session_id = $1)
     from (select id, row_number() over (order by id) as place from agent_messages
-      where agent_session_id = ${agentSessionId} and position is null) as waiting
-    where agent_messages.id = waiting.id`.execute(tx.sql);
+      where agent_session_id = $1 and position is null) as waiting
+    where agent_messages.id = waiting.id`,
+};
+
+/** Appends the waiting messages to the conversation, in their order. */
+export function takeWaitingMessages(tx: Tx, agentSessionId: string): void {
+  tx.sendNamed(takeStatement, [agentSessionId]);
 }
 
 /** Returns whether messages wait for the model's next step. */
@@ -66,11 +72,14 @@ export async function hasWaitingMessages(db: Queryable, agentSessionId: string):
   return (await waiting.where("position", "is", null).limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Reads the messages of a conversation after a position, without waiting messages. New messages are only appended. */
+/** Reads the messages of a conversation after a position, and then waiting messages. New messages are only appended. */
 export function readMessages(db: Queryable, agentSessionId: string, after: number) {
   const messages = db.sql.selectFrom("agent_messages").select(["position", "sealed"]);
-  const found = messages.where("agent_session_id", "=", agentSessionId).where("position", ">", after);
-  return found.orderBy("position").$narrowType<{ position: number }>().execute();
+  const found = messages.where("agent_session_id", "=", agentSessionId);
+  return found
+    .where((where) => where.or([where("position", ">", after), where("position", "is", null)]))
+    .orderBy("position")
+    .execute();
 }
 
 /** Reads the summaries of a conversation. */

@@ -9,10 +9,16 @@ import type { ModelConversation } from "./model-conversation.ts";
 import { hasOpenCalls, noteMessage, sealMessage, withPicturesApart } from "./model-messages.ts";
 import { hasWaitingMessages, insertMessage, type TurnRow, takeWaitingMessages, updateTurn } from "./store.ts";
 import { summarizeOldPart } from "./summary.ts";
-import { describePageOrFailure } from "./tool-call.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
+
+/** The scene of a step as read before it. */
+interface SceneOfStep {
+  readonly epoch: string;
+  /** Description of the page, if the step needs it. */
+  readonly page: Promise<string> | undefined;
+}
 
 /** Asks the model for the next step and commits its response. */
 export async function askInTurn(
@@ -20,9 +26,9 @@ export async function askInTurn(
   turn: TurnRow,
   run: Run,
   known: ModelConversation,
-  epoch: string,
+  scene: SceneOfStep,
 ): Promise<TurnRow> {
-  const begun = await begin(parts, turn, run, epoch);
+  const begun = isUnderWay(turn) && !known.hasWaiting ? turn : await begin(parts, turn, scene, run);
   const conversation = begun === turn ? known : await run.conversation();
   const old = conversation.oldPart();
   if (old) {
@@ -44,19 +50,18 @@ export async function askInTurn(
 }
 
 /** Adds waiting messages to the conversation, before the first step also the open page, and marks the turn as running. */
-async function begin(parts: TurnParts, turn: TurnRow, run: Run, epoch: string): Promise<TurnRow> {
-  // In most steps there is nothing to add or to change.
-  if (isUnderWay(turn) && !(await hasWaitingMessages(parts.db, turn.agent_session_id))) return turn;
-  // The note about a failed recipe step contains the page.
-  const isFirst = turn.prompt_version === null && turn.recipe === null;
-  const page = isFirst ? await describePageOrFailure(run) : "";
+async function begin(parts: TurnParts, turn: TurnRow, scene: SceneOfStep, run: Run): Promise<TurnRow> {
+  const page = await scene.page;
   return run.write(async (tx, locked) => {
-    await takeWaitingMessages(tx, turn.agent_session_id);
-    if (isFirst) addNote(parts, tx, turn, `The page is now:\n${page}`);
-    const started = await startTurn(parts, tx, locked, epoch);
+    takeWaitingMessages(tx, turn.agent_session_id);
+    if (page !== undefined) addNote(parts, tx, turn, `The page is now:\n${page}`);
+    const started = await startTurn(parts, tx, locked, scene.epoch);
     return started.prompt_version === null ? updateTurn(tx, turn.id, { prompt_version: promptVersion }) : started;
   });
 }
+
+/** Whether the step begins with the open page. The note about a failed recipe step contains the page. */
+export const needsPage = (turn: TurnRow): boolean => turn.status === "queued" && turn.recipe === null;
 
 const isUnderWay = (turn: TurnRow): boolean =>
   turn.status === "running" && turn.reason === null && turn.control_epoch !== null && turn.prompt_version !== null;

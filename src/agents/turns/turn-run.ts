@@ -21,12 +21,12 @@ import {
   updateTurn,
 } from "./store.ts";
 import { openSummary } from "./summary.ts";
-import { doCall } from "./tool-call.ts";
+import { describePageOrFailure, doCall } from "./tool-call.ts";
 import { limitReached } from "./turn-columns.ts";
 import { endLockedTurn, type TurnEnd } from "./turn-end.ts";
 import { afterWait } from "./turn-message.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
-import { askInTurn } from "./turn-question.ts";
+import { askInTurn, needsPage } from "./turn-question.ts";
 
 /** Milliseconds between checks while a turn waits for a person. */
 const pollEvery = 500;
@@ -71,7 +71,9 @@ export function createTurnRunner(parts: TurnParts) {
         const summaries = position === 0 ? await readSummaries(db, turn.agent_session_id) : [];
         for (const each of summaries)
           conversation.addSummary(each.position, openSummary(sealer, turn.account_id, each.sealed));
-        for (const row of rows) conversation.add(row.position, openMessage(sealer, turn.account_id, row.sealed));
+        conversation.hasWaiting = rows.some((row) => row.position === null);
+        for (const row of rows)
+          if (row.position !== null) conversation.add(row.position, openMessage(sealer, turn.account_id, row.sealed));
         return conversation;
       },
       forget() {
@@ -150,11 +152,14 @@ export function createTurnRunner(parts: TurnParts) {
 
   /** Runs one step, and returns the turn as changed by the step. */
   async function step(turn: TurnRow, run: Run): Promise<TurnRow | undefined> {
-    const control = await findControl(db, turn.session_id, turn.account_id);
+    // The page is observed while the rows are read.
+    const page = needsPage(turn) ? describePageOrFailure(run) : undefined;
+    page?.catch(() => undefined);
+    const controlRead = findControl(db, turn.session_id, turn.account_id);
+    const [control, conversation] = await Promise.all([controlRead, run.conversation()]);
     if (!control || isEnded(control.status)) return end(run, endOfSession(control?.ended_reason));
     const beside = await besidePerson(turn, run, control);
     if (beside !== "go on") return beside;
-    const conversation = await run.conversation();
     const [call, ...rest] = conversation.pending;
     if (call?.name === "resume_recipe") return resumeRecipe(parts, run, call, rest);
     if (call) return doCall(parts, turn, run, conversation, call);
@@ -164,7 +169,7 @@ export function createTurnRunner(parts: TurnParts) {
     if (recipe && !recipe.isBroken && limit !== "seconds")
       return takeRecipeStep(parts, turn, run, control.control_epoch, recipe);
     if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });
-    return askInTurn(parts, turn, run, conversation, control.control_epoch);
+    return askInTurn(parts, turn, run, conversation, { epoch: control.control_epoch, page });
   }
 
   return async (turnId: string, signal: AbortSignal, header?: string): Promise<void> => {

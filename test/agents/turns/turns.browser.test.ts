@@ -217,6 +217,20 @@ test("the tool refuses unknown fields of an action, and names the action when th
   });
 }, 60_000);
 
+/** A plain page that shows noise, which makes a large JPEG, when the request for a change is answered. */
+const noisyPage = `<!DOCTYPE html><title>Plain</title><link rel="icon" href="data:,"><body style="margin: 0"><script>
+  fetch("/change").then(() => {
+    const canvas = document.createElement("canvas");
+    const pen = canvas.getContext("2d");
+    for (let at = 0; at < 300 * 150; at += 1) {
+      pen.fillStyle = "#" + (at * 7919 % 4096).toString(16).padStart(3, "0");
+      pen.fillRect(at % 300, at / 300, 1, 1);
+    }
+    document.body.append(canvas);
+    return fetch("/changed");
+  });
+</script>`;
+
 /** A foreign site that records what reaches it, by TCP and UDP. */
 async function startForeignSite() {
   const received: string[] = [];
@@ -794,6 +808,47 @@ test("pictures of a model or a step show no secret, wherever it was typed", asyn
   // Other texts are visible.
   for (const [index, shown] of (pictures.get("XXXXXXXX") ?? []).entries())
     expect(shown).not.toBe(pictures.get("MMMMMMMM")?.[index]);
+}, 60_000);
+
+test("the picture of a step shows what the page has become while the model chose the step", async () => {
+  await storeKey("anthropic");
+  const change = Promise.withResolvers<void>();
+  const changed = Promise.withResolvers<void>();
+  const server = createServer(async (request, response) => {
+    if (request.url === "/change") await change.promise;
+    if (request.url === "/changed") changed.resolve();
+    response.end(request.url === "/" ? noisyPage : "");
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  try {
+    await withAgent(async ({ message, entries }) => {
+      const tap = act({ kind: "tap", x: 5, y: 5 });
+      say(
+        call("navigate", { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }),
+        tap,
+        tap,
+        async () => {
+          change.resolve();
+          await changed.promise;
+          return tap;
+        },
+        { text: "Tapped." },
+      );
+      expect((await message("Tap.")).body).toMatchObject({ status: "done", steps: 5 });
+      const steps = (await entries()).filter(({ content }) => content.name === "act");
+      const headers = { authorization: `Bearer ${scene.service.key}` };
+      const sizes = steps.map(async ({ content }) => {
+        const shot = await fetch(scene.service.url + content.screenshot_path, { headers });
+        return (await shot.bytes()).length;
+      });
+      const [first = 0, second, last] = await Promise.all(sizes);
+      expect(second).toBe(first);
+      expect(last).toBeGreaterThan(2 * first);
+    });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
 }, 60_000);
 
 test("a model that obeys a hostile page cannot type a secret into another origin, whatever has the focus", async () => {

@@ -98,7 +98,9 @@ export function callForObject<Name extends keyof PageScript>(
 }
 
 /** Calls a function of our script if the document already has the script. Returns undefined if not. */
-export async function callIfKnown<Name extends "release" | "title" | "coverFields" | "uncoverFields" | "markedBoxes">(
+export async function callIfKnown<
+  Name extends "release" | "title" | "coverFields" | "uncoverFields" | "markedBoxes" | "viewState",
+>(
   { progress }: Pick<ElementScene, "progress">,
   frame: FrameSession,
   name: Name,
