@@ -15,15 +15,24 @@ END
   exit 1
 }
 
+# A worker without WORKER_ADDRESS is reached by the address of its container.
+own_address() {
+  address=$(hostname -i) && echo "${address%% *}:${WORKER_LISTEN##*:}"
+}
+
 command=${1:-}
 [ $# -eq 0 ] || shift
 case $command in
   start) need_namespaces && exec node gateway/main.ts "$@" ;;
   gateway) exec node gateway/main.ts "$@" ;;
   control) ROLE=control exec node gateway/main.ts "$@" ;;
-  worker) exec node workers/main.ts "$@" ;;
+  worker)
+    [ -z "${WORKER_LISTEN:-}" ] || export WORKER_ADDRESS="${WORKER_ADDRESS:-$(own_address)}"
+    exec node workers/main.ts "$@"
+    ;;
   admin) exec node tools/admin.ts "$@" ;;
+  env) exec node deploy/env.ts ;;
   seccomp) exec cat deploy/seccomp.json ;;
 esac
-echo "pilothouse: expected start, gateway, control, worker, admin or seccomp, got \"$command\"" >&2
+echo "pilothouse: expected start, gateway, control, worker, admin, env or seccomp, got \"$command\"" >&2
 exit 2

@@ -1,55 +1,27 @@
-import { execFile, spawnSync } from "node:child_process";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { makeDataDirectory } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
+import { buildImage, hasPodman, limits, podman } from "../support/podman.ts";
 
-const run = promisify(execFile);
-
-const hasPodman = spawnSync("podman", ["--version"]).status === 0;
-if (!hasPodman) {
-  const reason = "podman is missing, so the images are not tested: install it (apt-get install podman runc)";
-  if (process.env.CI) throw new Error(reason);
-  console.warn(reason);
-}
-
-/** Base that tools/image-base.sh makes, because tests reach no container registry. */
-const base = "localhost/pilothouse-base:bookworm";
+const canRun = hasPodman("the images are");
 
 /** Image to test. IMAGE names an existing one; otherwise the image is built. */
-const image = process.env.IMAGE ?? "localhost/pilothouse-test:all";
-
-/** Certificates of the machine, for package registries behind its own certificate authority. */
-const certificates = "/etc/ssl/certs/ca-certificates.crt";
-
-const settings = ["--runtime", "runc", "--cgroup-manager", "cgroupfs"];
-
-async function podman(...words: string[]): Promise<string> {
-  const { stdout } = await run("podman", [...settings, ...words], { maxBuffer: 64 * 1024 * 1024 });
-  return stdout.trim();
-}
-
-/** At most the limits of a machine that is itself a container. */
-const limits = ["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096", "--shm-size", "2g"];
+let image = process.env.IMAGE ?? "";
 
 beforeAll(async () => {
-  if (!hasPodman || process.env.IMAGE) return;
-  await run("sh", ["tools/image-base.sh"]);
-  const options = ["--network", "host", "--volume", `${certificates}:${certificates}:ro`];
-  const values = [`BASE=${base}`, "BROWSERS=chromium-headless-shell"].flatMap((value) => ["--build-arg", value]);
-  const file = ["--file", "deploy/Dockerfile", "--target", "all", "--tag", image];
-  await podman("build", ...limits, ...options, ...values, ...file, ".");
+  if (!canRun || image !== "") return;
+  image = await buildImage("deploy/Dockerfile", ".", "all", "BROWSERS=chromium-headless-shell");
 }, 1_800_000);
 
-test.runIf(hasPodman)("the image without its profile exits with the commands to run", { timeout: 60_000 }, async () => {
+test.runIf(canRun)("the image without its profile exits with the commands to run", { timeout: 60_000 }, async () => {
   const docker = ["--security-opt", "seccomp=/usr/share/containers/seccomp.json", "--cap-drop", "all"];
   const started = podman("run", "--rm", ...limits, ...docker, "--network", "none", image);
   await expect(started).rejects.toThrow(/docker run --rm IMAGE seccomp > pilothouse-seccomp.json\n {2}docker run /);
 });
 
-test.runIf(hasPodman)("the image with its profile creates a session", { timeout: 180_000 }, async () => {
+test.runIf(canRun)("the image with its profile creates a session", { timeout: 180_000 }, async () => {
   const directory = await makeDataDirectory();
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const profile = join(directory, "seccomp.json");
