@@ -308,3 +308,16 @@ test("the deletion of an account deletes its logs in all partitions, and no othe
   const left = await db.sql.selectFrom("session_logs").select("session_id").orderBy("session_id").execute();
   expect(left.map(({ session_id }) => session_id).sort()).toEqual([others, "ses_other"].sort());
 });
+
+test("a partition is created while a dump reads the logs", async () => {
+  const { db } = gateway.app;
+  const day = dayOf(gateway.now(), 2);
+  await db.transaction(async (dump) => {
+    await sql`lock table session_logs in access share mode`.execute(dump.sql);
+    await createPartition(db, day);
+    await createPartition(db, day);
+  });
+  const row = { session_id: "ses_later", account_id: "acc_other", stored_on: day, bytes: 1, data: Buffer.alloc(1) };
+  await db.sql.insertInto("session_logs").values(row).execute();
+  await expect(db.sql.insertInto("session_logs").values(row).execute()).rejects.toThrow(/session_logs_\d{8}_pkey/);
+});
