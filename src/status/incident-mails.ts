@@ -97,10 +97,10 @@ export function createIncidentMails(parts: IncidentMailsParts): {
     if (last && subscribers.length === batch)
       tx.send(own.mailing.set({ after_id: last.id }).where("id", "=", mailingId));
     else tx.send(own.done.where("id", "=", mailingId));
-    for (const { email, end_token: sealed } of subscribers) {
-      const token = endTokenOf(sealer, sealed);
+    for (const subscriber of subscribers) {
+      const token = await endTokenOf(tx, sealer, subscriber);
       await mailer.send(tx, {
-        to: email,
+        to: subscriber.email,
         kind: "status",
         subject: mailing.subject,
         lines: mailing.lines,

@@ -8,7 +8,7 @@ import { type Failure, fail } from "../platform/errors.ts";
 import { type Ids, randomText } from "../platform/ids.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
-import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import { isKeyLost, type Sealer } from "../platform/secrets/secrets-sealer.ts";
 
 export interface Subscription {
   readonly email: string;
@@ -54,8 +54,26 @@ const invalid = (what: string): Failure => fail("invalid-auth-token", {}, { deta
 const noConfirmation = "expected the token of a confirmation link from the last 24 hours: subscribe again";
 const noSubscription = "expected the token of an unsubscribe link: follow the link in a status mail";
 
-/** Returns the token that ends a subscription. */
-export const endTokenOf = (sealer: Sealer, sealed: Buffer): string => sealer.open(sealed, sealing).toString();
+/**
+ * Returns the token that ends a subscription. Replaces a token that cannot be decrypted, because a mail must have a link
+ * to unsubscribe; links in earlier mails then no longer work.
+ */
+export async function endTokenOf(tx: Tx, sealer: Sealer, { id, end_token: sealed }: SealedEnd): Promise<string> {
+  try {
+    return sealer.open(sealed, sealing).toString();
+  } catch (error) {
+    if (!isKeyLost(error)) throw error;
+    const token = randomText(tokenLength);
+    const changes = { end_hash: hashSecret(token), end_token: sealer.seal(Buffer.from(token), sealing) };
+    await tx.sql.updateTable("status_subscribers").set(changes).where("id", "=", id).execute();
+    return token;
+  }
+}
+
+interface SealedEnd {
+  readonly id: string;
+  readonly end_token: Buffer;
+}
 
 export function createSubscriptions(parts: SubscriptionsParts): Subscriptions {
   const { db, clock, ids, throttles, mailer, sealer } = parts;

@@ -49,10 +49,12 @@ function obstacleTo({ active, data }: DeliveryToSend): string | undefined {
 const nothing: Settlement = { write: () => undefined };
 
 export function createDeliveries({ db, clock, sealer, sender, notices }: DeliveriesParts): JobKind<DeliveryJob> {
-  function send(delivery: Sendable, signal: AbortSignal): Promise<DeliveryResponse> {
+  async function send(delivery: Sendable, signal: AbortSignal): Promise<DeliveryResponse> {
     const { url, event_id: id, event_type: type, event_created_at: createdAt, data } = delivery;
     const body = writeEnvelope({ id, type, createdAt, data });
-    const secrets = openSecrets(sealer, delivery, clock.now());
+    const now = clock.now();
+    const secrets = openSecrets(sealer, delivery, now);
+    if (secrets.length === 0) return { startedAt: new Date(now), durationMs: 0, error: "secret_unreadable" };
     return sender.send({ url, secrets, event: { id, type, createdAt, body } }, signal);
   }
 

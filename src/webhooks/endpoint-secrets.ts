@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import { isKeyLost, type Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { secretMark } from "./webhook-signature.ts";
 
 /** Bytes of a secret after its prefix: 32 characters of base64. */
@@ -33,9 +33,24 @@ export interface SealedSecrets {
   readonly grace_expires_at: Date | null;
 }
 
-/** Decrypts the secrets that sign at a time, newest first. */
+/**
+ * Decrypts the secrets that sign at a time, newest first. Omits a secret whose key is lost; without the newest, returns
+ * none, so that a rotation is what makes deliveries possible again.
+ */
 export function openSecrets(sealer: Sealer, row: SealedSecrets, now: number): string[] {
   const isGrace = row.grace_expires_at !== null && row.grace_expires_at.getTime() > now;
-  const sealed = row.prev_secret && isGrace ? [row.secret, row.prev_secret] : [row.secret];
-  return sealed.map((secret) => sealer.open(secret, contextOf(row.account_id)).toString());
+  const newest = openSecret(sealer, row.account_id, row.secret);
+  if (newest === undefined) return [];
+  const previous = row.prev_secret && isGrace ? openSecret(sealer, row.account_id, row.prev_secret) : undefined;
+  return previous === undefined ? [newest] : [newest, previous];
+}
+
+/** Returns undefined if the key that encrypted the secret is lost. */
+function openSecret(sealer: Sealer, accountId: string, sealed: Buffer): string | undefined {
+  try {
+    return sealer.open(sealed, contextOf(accountId)).toString();
+  } catch (error) {
+    if (isKeyLost(error)) return undefined;
+    throw error;
+  }
 }

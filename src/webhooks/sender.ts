@@ -32,7 +32,7 @@ export interface DeliveryResponse {
   /** First 200 bytes of the response body, as text without NUL and invalid UTF-8. */
   readonly body?: string;
   /** Why there was no complete response. */
-  readonly error?: FetchFaultReason;
+  readonly error?: FetchFaultReason | "secret_unreadable";
 }
 
 /** Sends events to endpoints, whose URLs are untrusted. */

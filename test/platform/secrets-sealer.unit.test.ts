@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { parseSecretsKeys, type SecretsKey } from "../../src/platform/secrets/secrets-keys.ts";
-import { createSealer, type Sealer } from "../../src/platform/secrets/secrets-sealer.ts";
+import { createSealer, isKeyLost, type Sealer } from "../../src/platform/secrets/secrets-sealer.ts";
 
 const key = (id: string): SecretsKey => ({ id, secret: randomBytes(32) });
 const sealerOf = (...keys: SecretsKey[]): Sealer => createSealer({ keys, file: undefined });
@@ -41,8 +41,30 @@ test("reseals by the newest key, which makes the old key unnecessary", () => {
   const rewrapped = both.rewrap(sealed, context);
   expect(rewrapped && sealerOf(next).open(rewrapped, context)).toEqual(plain);
   expect(rewrapped && both.rewrap(rewrapped, context)).toBeUndefined();
-  expect(() => sealerOf(next).open(sealed, context)).toThrow("SECRETS_KEYS lacks the key old");
+  expect(() => sealerOf(next).open(sealed, context)).toThrow("restore its SECRETS_KEYS");
 });
+
+test("names a lost or replaced key in the log and not to clients", () => {
+  const sealed = sealerOf(key("old")).seal(plain, context);
+  for (const [other, message] of [
+    [key("next"), "SECRETS_KEYS lacks the key old of a stored secret"],
+    [key("old"), "the key old of SECRETS_KEYS does not decrypt a stored secret of that key"],
+  ] as const) {
+    const failure = catchOf(() => sealerOf(other).open(sealed, context));
+    expect(isKeyLost(failure)).toBe(true);
+    expect(failure).toMatchObject({ slug: "internal", cause: { message } });
+    expect(String(failure)).not.toContain("old");
+  }
+  expect(isKeyLost(catchOf(() => sealerOf(key("old")).open(Buffer.alloc(9), context)))).toBe(false);
+});
+
+function catchOf(run: () => unknown): unknown {
+  try {
+    return run();
+  } catch (error) {
+    return error;
+  }
+}
 
 test("seals a secret in parts that cannot be omitted, repeated or reordered", () => {
   const sealer = sealerOf(key("one"));

@@ -117,7 +117,7 @@ function visionOf(provider: StoredProvider, key: LlmKeyRow | undefined): boolean
 const isFor = (key: LlmKeyRow, provider: StoredProvider | undefined): boolean =>
   provider === undefined || provider === key.provider;
 
-/** Returns the credential of a started turn; undefined if the account no longer has a credential. */
+/** Returns the credential of a started turn; undefined if it was deleted or can no longer be decrypted. */
 export async function credentialOf(
   db: Queryable,
   { sealer, config }: PayerParts,

@@ -17,6 +17,7 @@ import { type Failure, fail, failFields } from "../../platform/errors.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import { openLlmKey, sealLlmKey } from "./credentials.ts";
+import type { KeyTest } from "./key-test.ts";
 import { capOf, toLlmKeyMessage, toSettingsMessage, toStoredProvider } from "./llm-message.ts";
 import type { Models } from "./models.ts";
 import {
@@ -68,6 +69,13 @@ function readChanges(request: UpdateBundledLlmSettingsRequest, now: Date): Parti
   };
 }
 
+/** Result of the test of a key that cannot be decrypted. */
+const unreadableKey: KeyTest = {
+  model: undefined,
+  durationMs: 0,
+  fault: { kind: "wrong_key", message: "the stored key can no longer be decrypted: store it again" },
+};
+
 export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplementation<typeof LlmSettingsService> {
   const { db, clock, sealer, models, config } = parts;
 
@@ -111,7 +119,10 @@ export function createLlmSettingsService(parts: LlmSettingsParts): ServiceImplem
     const row = await findKey(call);
     // Loading the model libraries takes about 200 ms, which must not delay startup.
     const { testKey } = await import("./key-test.ts");
-    const { model, durationMs, fault } = await testKey(models, openLlmKey(sealer, row), row.model, call.signal);
+    const credential = openLlmKey(sealer, row);
+    const { model, durationMs, fault } = credential
+      ? await testKey(models, credential, row.model, call.signal)
+      : unreadableKey;
     await noteTest(db, row, new Date(clock.now()), !fault);
     return create(TestByokLlmKeyResponseSchema, {
       ok: !fault,

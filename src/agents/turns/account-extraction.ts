@@ -34,6 +34,8 @@ export type ExtractForAccount = (
 
 class TimeOver extends Error {}
 
+const keyGone = "the stored LLM key was deleted or can no longer be decrypted: store a key";
+
 const wrongKey = (message: string) =>
   fail("byok-llm-required", {}, { detail: `the provider refuses the key: ${message}; store or send another` });
 
@@ -42,7 +44,7 @@ export function createAccountExtraction(parts: AccountExtractionParts): ExtractF
   return async ({ accountId, header, model: named, milliseconds, signal }, extraction, { from, read }) => {
     const payer = await choosePayer(db, parts, { accountId, named, header });
     const credential = await credentialOf(db, parts, payer, accountId, header);
-    if (!credential) throw wrongKey("it was deleted meanwhile");
+    if (!credential) throw fail("byok-llm-required", {}, { detail: keyGone });
     const price = payer.source === "bundled" ? config.bundledLlm?.price : undefined;
     using deadline = new Deadline(milliseconds, () => new TimeOver("the time of the call is over"), [signal]);
 

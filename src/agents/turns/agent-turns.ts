@@ -2,10 +2,11 @@ import { addEntry } from "../../events/transcript.ts";
 import { TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
 import type { JobQueues } from "../../jobs/job-queues.ts";
 import { defineJob, type JobKind } from "../../kernel/job-kind.ts";
-import { fail } from "../../platform/errors.ts";
+import { asFailure, fail } from "../../platform/errors.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import type { RepeatedTask } from "../../platform/repeated-job.ts";
+import { isKeyLost } from "../../platform/secrets/secrets-sealer.ts";
 import type { NewRecipeTurn } from "../sessions/creation.ts";
 import type { AgentSessionRow } from "../sessions/store.ts";
 import { sealPlan } from "./recipe-plan.ts";
@@ -50,7 +51,12 @@ const sweepEvery = 1_000;
 
 const firstStep: RecipeProgress = { step: 0, attempt: 0, isBroken: false };
 
-const failed: TurnEnd = { status: "failed", reason: "internal", failure: fail("internal") };
+/** Names the cause only if the operator can remove it. */
+const failedBy = (error: unknown): TurnEnd => ({
+  status: "failed",
+  reason: "internal",
+  failure: isKeyLost(error) ? asFailure(error) : fail("internal"),
+});
 
 const keyLost: TurnEnd = {
   status: "failed",
@@ -77,7 +83,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
       } catch (error) {
         if (signal.aborted || attempt <= schedule.length) throw error;
         log.error({ err: error, turn_id: data.turnId }, "failed to run agent turn");
-        await endTurn(parts, data.turnId, failed);
+        await endTurn(parts, data.turnId, failedBy(error));
       }
     },
   });
@@ -90,7 +96,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
       await run(turnId, new AbortController().signal, header);
     } catch (error) {
       log.error({ err: error, turn_id: turnId }, "failed to run agent turn");
-      await endTurn(parts, turnId, failed).catch(() => undefined);
+      await endTurn(parts, turnId, failedBy(error)).catch(() => undefined);
     } finally {
       end();
     }

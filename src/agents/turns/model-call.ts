@@ -40,7 +40,10 @@ const withoutCredential: TurnEnd = {
   failure: fail(
     "byok-llm-required",
     {},
-    { detail: "the LLM key of the turn was deleted: store another, and send the message again" },
+    {
+      detail:
+        "the LLM key of the turn was deleted or can no longer be decrypted: store a key, and send the message again",
+    },
   ),
 };
 

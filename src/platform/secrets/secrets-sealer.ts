@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
+import { Failure, fail } from "../errors.ts";
 import { ensureSecretsFile, type SecretsKey } from "./secrets-keys.ts";
 
 /** Owner and purpose of a secret. A sealed secret opens only with the same context. */
@@ -23,10 +24,13 @@ export interface Sealer {
   start(): Promise<void>;
   stop(): void;
   seal(plain: Uint8Array, context: SecretContext): Buffer;
+  /** Throws `internal` if SECRETS_KEYS lacks the key, see `isKeyLost`. */
   open(sealed: Uint8Array, context: SecretContext): Buffer;
   /** Creates a data key for a secret in parts, and its sealed form to store. */
   makeDataKey(context: SecretContext): { readonly dataKey: DataKey; readonly sealed: Buffer };
   openDataKey(sealed: Uint8Array, context: SecretContext): DataKey;
+  /** Returns a sealed data key of each key, by the key's id. */
+  sealByEach(context: SecretContext): ReadonlyMap<string, Buffer>;
   /** Reseals a secret or data key by the newest key. Returns undefined if the newest key already seals it. */
   rewrap(sealed: Uint8Array, context: SecretContext): Buffer | undefined;
 }
@@ -67,6 +71,19 @@ function decrypt(key: Buffer | KeyObject, nonce: Uint8Array, sealed: Uint8Array,
   return Buffer.concat([stream.update(sealed.subarray(0, end)), stream.final()]);
 }
 
+/** Cause of the failure to open a secret whose key SECRETS_KEYS lacks. */
+class KeyLost extends Error {}
+
+function keyLost(message: string, cause?: unknown): Failure {
+  const detail = "encrypted data cannot be read: the operator of the service must restore its SECRETS_KEYS";
+  return fail("internal", {}, { detail, cause: new KeyLost(message, { cause }) });
+}
+
+/** Returns whether a secret could not be opened because SECRETS_KEYS lacks its key. */
+export function isKeyLost(thrown: unknown): boolean {
+  return thrown instanceof Failure && thrown.cause instanceof KeyLost;
+}
+
 /** Encoded as JSON, so that different contexts never have equal encodings. */
 function associatedData(keyId: string, { accountId, purpose }: SecretContext): Buffer {
   return Buffer.from(JSON.stringify([keyId, accountId, purpose]));
@@ -103,10 +120,14 @@ function unwrap(keys: readonly SealingKey[], sealed: Buffer, context: SecretCont
     throw new Error("expected a sealed secret, got an unknown format");
   const keyId = sealed.subarray(2, 2 + idBytes).toString();
   const found = keys.find(({ id }) => id === keyId);
-  if (!found) throw new Error(`SECRETS_KEYS lacks the key ${keyId} of a sealed secret`);
+  if (!found) throw keyLost(`SECRETS_KEYS lacks the key ${keyId} of a stored secret`);
   const nonce = sealed.subarray(2 + idBytes, 2 + idBytes + nonceBytes);
   const wrapped = sealed.subarray(2 + idBytes + nonceBytes, length);
-  return { keyId, length, key: decrypt(found.secret, nonce, wrapped, associatedData(keyId, context)) };
+  try {
+    return { keyId, length, key: decrypt(found.secret, nonce, wrapped, associatedData(keyId, context)) };
+  } catch (error) {
+    throw keyLost(`the key ${keyId} of SECRETS_KEYS does not decrypt a stored secret of that key`, error);
+  }
 }
 
 /** Creates the sealer. Its keys are available after `start`. */
@@ -139,6 +160,7 @@ export function createSealer({ keys: given, file }: SealerOptions): Sealer {
       return toDataKey(key, context).openPart(0, true, bytes.subarray(length));
     },
     makeDataKey: make,
+    sealByEach: (context) => new Map(keys.map((key) => [key.id, wrap(key, randomBytes(keyBytes), context)])),
     openDataKey: (sealed, context) => toDataKey(unwrap(keys, Buffer.from(sealed), context).key, context),
     rewrap(sealed, context) {
       const bytes = Buffer.from(sealed);
