@@ -1049,6 +1049,13 @@ CREATE TABLE session_log_usage (
   CONSTRAINT session_log_usage_pkey PRIMARY KEY (account_id, stored_on)
 );
 
+CREATE TABLE secrets_keys (
+  id text NOT NULL,
+  proof bytea NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT app_now(),
+  CONSTRAINT secrets_keys_pkey PRIMARY KEY (id)
+);
+
 CREATE SEQUENCE event_numbers;
 
 CREATE OR REPLACE FUNCTION app_now()

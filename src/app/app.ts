@@ -43,6 +43,7 @@ import { createDatabaseServer, databaseTarget, openStorage } from "../platform/p
 import { createRedis } from "../platform/redis/redis.ts";
 import { createRedisBus } from "../platform/redis/redis-bus.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
+import { checkSecretsKeys } from "../platform/secrets/known-keys.ts";
 import { createSealer } from "../platform/secrets/secrets-sealer.ts";
 import { createProfiles } from "../profiles/profiles.ts";
 import { createSessionRoutes } from "../sessions/commands/session-routes.ts";
@@ -271,6 +272,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       ...shared.parts,
       firstKey,
       sealer,
+      { start: () => checkSecretsKeys({ db, log }, sealer) },
       bearers,
       apiKeys,
       idempotency,

@@ -3,14 +3,14 @@ import type { Registry } from "prom-client";
 import { createEventLog, type EventLog } from "../events/event-log.ts";
 import { bundledWorkerProgram, createFleet, type Fleet, type FleetParts } from "../fleet/fleet.ts";
 import type { Bus } from "../platform/bus.ts";
-import { type Clock, systemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { createIds } from "../platform/ids.ts";
 import { createLifetime, type Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
-import type { Database } from "../platform/postgres/database.ts";
 import { databaseTarget, openStorage } from "../platform/postgres/storage.ts";
-import { createSealer } from "../platform/secrets/secrets-sealer.ts";
+import { checkSecretsKeys } from "../platform/secrets/known-keys.ts";
+import { createSealer, type Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { createProfileMetrics } from "../profiles/profile-metrics.ts";
 import { createProfileUses, type ProfileUses } from "../profiles/profile-uses.ts";
 import { createSessionLogStore, type SessionLogStore } from "../sessions/logs/session-log-store.ts";
@@ -67,11 +67,14 @@ export function createControlPlane({ config, log, metrics, bus, busPart = {} }: 
   const { db } = storage;
   const base = { config, db, bus, ids, clock, log, metrics };
   const events = createEventLog(base);
+  const sealer = createLogSealer(config, log);
+  // On one machine, the gateway checks the key file, which it creates.
+  const keyCheck: Part = sealer && !config.embedded ? { start: () => checkSecretsKeys(base, sealer) } : {};
   const uses = createProfileUses({ ...base, events, metrics: createProfileMetrics(metrics) });
   const fleet = createSessionFleet({
     ...base,
     events,
-    sessionLogStore: createLogStore(base),
+    sessionLogStore: sealer && createSessionLogStore({ ...base, sealer }),
     uses,
     sessionMetrics: createSessionMetrics(metrics),
     workerProgram: workerProgramOf(config),
@@ -79,25 +82,15 @@ export function createControlPlane({ config, log, metrics, bus, busPart = {} }: 
   });
   return {
     fleet,
-    ...createLifetime([storage.part, busPart, fleet], log),
+    ...createLifetime([storage.part, busPart, keyCheck, fleet], log),
     isReady: storage.isReady,
   };
 }
 
-/** Creates the store of session logs, or returns undefined without keys to seal them. */
-function createLogStore({ config, db, clock, log }: LogStoreParts): SessionLogStore | undefined {
-  const { embedded, secretsKeys: keys, dataDir } = config;
-  if (!embedded && keys.length === 0) {
-    log.warn({}, "SECRETS_KEYS is not set: logs of ended sessions are not stored");
-    return undefined;
-  }
-  const sealer = createSealer({ keys, file: embedded ? join(dataDir, "secrets-key") : undefined });
-  return createSessionLogStore({ db, clock, log, sealer });
-}
-
-interface LogStoreParts {
-  readonly config: Config;
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly log: Log;
+/** Creates the sealer of session logs. Returns undefined without keys. */
+function createLogSealer({ embedded, secretsKeys: keys, dataDir }: Config, log: Log): Sealer | undefined {
+  if (embedded || keys.length > 0)
+    return createSealer({ keys, file: embedded ? join(dataDir, "secrets-key") : undefined });
+  log.warn({}, "SECRETS_KEYS is not set: logs of ended sessions are not stored");
+  return undefined;
 }

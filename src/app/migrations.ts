@@ -23,6 +23,7 @@ import { limitsMigrations } from "../limits/tables.ts";
 import { mailMigrations } from "../mail/tables.ts";
 import { appNowMigrations } from "../platform/postgres/app-now.ts";
 import type { Migrations } from "../platform/postgres/schema.ts";
+import { secretsMigrations } from "../platform/secrets/known-keys.ts";
 import { profileMigrations } from "../profiles/tables.ts";
 import { fetchMigrations } from "../sessions/fetch/tables.ts";
 import { fileLinkMigrations } from "../sessions/files/tables.ts";
@@ -36,6 +37,7 @@ import { webhookMigrations } from "../webhooks/tables.ts";
 /** Migrations of all folders with tables. Separate from the features, which the control process does not load. */
 const lists: readonly Migrations[] = [
   appNowMigrations,
+  secretsMigrations,
   accountMigrations,
   keyMigrations,
   oauthMigrations,

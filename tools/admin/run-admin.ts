@@ -13,6 +13,7 @@ import { extend, listMoney, refund, returnMoney } from "./money.ts";
 import { endOverride, setOverride } from "./override.ts";
 import { publishTerms } from "./publish-terms.ts";
 import { removeMfa } from "./remove-mfa.ts";
+import { secretsKeys } from "./secrets-keys.ts";
 import { setTier } from "./set-tier.ts";
 import { drainWorker, listAllWorkers } from "./workers.ts";
 
@@ -36,6 +37,7 @@ const commands: Readonly<Record<string, AdminCommand>> = {
   extend,
   workers: listAllWorkers,
   drain: drainWorker,
+  "secrets-keys": secretsKeys,
   migrate: migrateDatabase,
   "copy-database": copyEmbedded,
 };
