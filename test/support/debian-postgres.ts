@@ -23,31 +23,39 @@ async function findPrograms(): Promise<string> {
   return `/usr/lib/postgresql/${Math.max(...releases.map(Number))}/bin`;
 }
 
-/** The server refuses to run as root. */
-const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+/** User of the servers and their programs: PostgreSQL refuses to run as root. */
+export const postgresUser = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** Creates a cluster and starts its server on a unix socket only. */
-export async function startDebianPostgres(): Promise<DebianPostgres> {
+export interface DebianPostgresOptions {
+  /** Settings of the server, such as `archive_mode=on`. */
+  readonly settings?: readonly string[];
+  /** Writes the cluster into an empty directory, in place of a new cluster. */
+  readonly restore?: (data: string) => Promise<unknown>;
+}
+
+/** Starts a server on a unix socket only, by default with a new cluster. */
+export async function startDebianPostgres(options: DebianPostgresOptions = {}): Promise<DebianPostgres> {
   const programs = await findPrograms();
   const home = await mkdtemp(join(tmpdir(), "pilothouse-debian-"));
   await chmod(home, 0o711);
-  if (user.uid !== undefined) await chown(home, user.uid, user.gid);
+  if (postgresUser.uid !== undefined) await chown(home, postgresUser.uid, postgresUser.gid);
   const data = join(home, "data");
-  const spawned = { ...user, cwd: home };
-  await run(
-    join(programs, "initdb"),
-    ["-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync"],
-    spawned,
-  );
-  const settings = ["-c", "listen_addresses=", "-c", `unix_socket_directories=${home}`, "-c", "fsync=off"];
+  const spawned = { ...postgresUser, cwd: home };
+  if (options.restore) await options.restore(data);
+  else {
+    const created = ["-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "--wal-segsize=1"];
+    await run(join(programs, "initdb"), created, spawned);
+  }
+  const all = ["listen_addresses=", `unix_socket_directories=${home}`, "fsync=off", ...(options.settings ?? [])];
+  const settings = all.flatMap((setting) => ["-c", setting]);
   const server = spawn(join(programs, "postgres"), ["-D", data, ...settings], { ...spawned, stdio: "ignore" });
   const client = async (program: string, ...args: readonly string[]) => {
-    const options = { ...spawned, maxBuffer: 64 * 1_024 * 1_024 };
-    return (await run(join(programs, program), ["-h", home, "-U", "postgres", ...args], options)).stdout;
+    const limits = { ...spawned, maxBuffer: 64 * 1_024 * 1_024 };
+    return (await run(join(programs, program), ["-h", home, "-U", "postgres", ...args], limits)).stdout;
   };
   const answers = () =>
-    client("pg_isready").then(
-      () => true,
+    client("psql", "-Atc", "select pg_is_in_recovery()", "postgres").then(
+      (isInRecovery) => isInRecovery.trim() === "f",
       () => false,
     );
   if (!(await waitUntil(answers, { timeout: 30_000, every: 50 }))) throw new Error("PostgreSQL did not start");

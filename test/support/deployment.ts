@@ -8,6 +8,7 @@ import { forgetful, makeClusterDirectory, silentLog } from "./database.ts";
 import { DeployedProcess } from "./deployed-process.ts";
 import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
 import { freePorts } from "./free-port.ts";
+import { descendantsOf, isStillThere } from "./process-list.ts";
 import { RedisServer } from "./redis-server.ts";
 import { type Rest, restClient } from "./rest.ts";
 import { testSecretsKeys } from "./secrets-keys.ts";
@@ -22,6 +23,8 @@ export interface DeploymentOptions {
   /** Extra environment of all gateways and of all workers. */
   readonly gatewayEnv?: Record<string, string>;
   readonly workerEnv?: Record<string, string>;
+  /** URL of a database server that the test starts and stops. By default the deployment has its own. */
+  readonly databaseUrl?: string;
   /** Checkouts that the processes of a kind run, if they do not run this one. */
   readonly roots?: { readonly control?: string; readonly gateway?: string; readonly worker?: string };
 }
@@ -54,11 +57,13 @@ export class Deployment implements AsyncDisposable {
   readonly gateways: DeployedGateway[] = [];
   readonly workers: DeployedWorker[] = [];
   readonly dataDir: string;
+  readonly databaseUrl: string;
   key = "";
   readonly #fakeWorkers: FakeWorker[] = [];
 
-  private constructor(dataDir: string, redis: RedisServer, postgres: PostgresServer) {
+  private constructor(dataDir: string, redis: RedisServer, postgres: PostgresServer, databaseUrl = postgres.url) {
     this.dataDir = dataDir;
+    this.databaseUrl = databaseUrl;
     this.redis = redis;
     this.postgres = postgres;
   }
@@ -67,8 +72,9 @@ export class Deployment implements AsyncDisposable {
   static async start(options: DeploymentOptions = {}): Promise<Deployment> {
     const dataDir = await makeClusterDirectory();
     const postgres = new PostgresServer(dataDir);
-    const [redis] = await Promise.all([RedisServer.start(), postgres.start()]);
-    const deployment = new Deployment(dataDir, redis, postgres);
+    const { databaseUrl } = options;
+    const [redis] = await Promise.all([RedisServer.start(), databaseUrl ? undefined : postgres.start()]);
+    const deployment = new Deployment(dataDir, redis, postgres, databaseUrl);
     try {
       await deployment.#startProcesses(options);
       return deployment;
@@ -98,7 +104,7 @@ export class Deployment implements AsyncDisposable {
 
   /** Environment that a process needs to reach the shared servers. */
   get sharedEnv(): Record<string, string> {
-    const servers = { DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url };
+    const servers = { DATABASE_URL: this.databaseUrl, REDIS_URL: this.redis.url };
     return { ...servers, SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" };
   }
 
@@ -109,7 +115,7 @@ export class Deployment implements AsyncDisposable {
 
   /** Runs an operator command and returns its output. */
   async admin(...args: readonly string[]): Promise<string> {
-    return admin({ DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url }, ...args);
+    return admin({ DATABASE_URL: this.databaseUrl, REDIS_URL: this.redis.url }, ...args);
   }
 
   /** Starts a worker without browsers that calls one of the control processes. */
@@ -125,6 +131,14 @@ export class Deployment implements AsyncDisposable {
     for (const worker of this.#fakeWorkers) worker.die();
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await Promise.all([...this.gateways, ...this.controls].map((each) => each.stop()));
+  }
+
+  /** Kills all processes with SIGKILL, also browsers, as the loss of the machine does. */
+  async kill(): Promise<void> {
+    const all = [...this.workers, ...this.gateways, ...this.controls];
+    const descendants = all.flatMap(({ pid }) => (pid === undefined ? [] : descendantsOf(pid)));
+    await Promise.all([...all, this.redis].map((each) => each.kill()));
+    for (const each of descendants) if (isStillThere(each)) process.kill(each.pid, "SIGKILL");
   }
 
   /** Ends all processes in any state and deletes the data. */
