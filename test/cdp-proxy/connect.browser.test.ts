@@ -144,8 +144,9 @@ test("a client on Free connects again right after closing until the bucket of se
   expect(await ended(rest)).toBe("destroyed");
 });
 
-test("25 connections on Free leave nothing behind", async () => {
-  await connectOften(scene.service, 25);
+test("connections on Free leave nothing behind, however they are closed", async () => {
+  // Each way to close is used three times. connect.long.test.ts connects 200 times.
+  await connectOften(scene.service, 9);
 }, 180_000);
 
 test("a client that connects by name right after closing gets a new session", async () => {

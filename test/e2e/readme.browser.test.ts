@@ -38,6 +38,7 @@ function blocksBelow(page: typeof readme, heading: string): string[] {
           .replaceAll("/var/lib/pilothouse", scene.service.dataDir)
           .replaceAll("https://example.com/hooks", "http://127.0.0.1:1025/hooks")
           .replaceAll("https://example.com/", scene.site.url("/popups.html"))
+          .replaceAll("--max-time 5", "--max-time 2")
           .replace("LLM_KEY=sk-ant-...", "LLM_KEY=good-key-x7Qa")
       : [],
   );

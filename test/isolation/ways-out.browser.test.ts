@@ -31,7 +31,7 @@ const guards = runtimes.flatMap((runtime) =>
   ["namespace", "flags", "client"].map((guard) => [runtime, guard] as const),
 );
 
-test.each(runtimes.includes("chromium") ? guards : [...guards, ["chromium", "namespace"] as const])(
+test.each(guards)(
   "a page of %s behind %s reaches allowed addresses and no forbidden one",
   options,
   async (runtime, guard) => {

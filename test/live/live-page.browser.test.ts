@@ -4,6 +4,7 @@ import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { sees, sightsOf } from "../support/live-sights.ts";
 import { openLink, says } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
+import { runtimes } from "../support/runtimes.ts";
 
 let scene: LendScene;
 let browser: Browser;
@@ -21,7 +22,7 @@ async function makeLink(session: string, request: object = {}): Promise<{ id: st
   return body;
 }
 
-test.each(["headless-shell", "chromium"])(
+test.each(runtimes)(
   "two viewers of %s see its page, another tab, another origin, another size and a page after a crash",
   async (runtime) => {
     const { pageOf, navigate, showAll } = sightsOf(scene);

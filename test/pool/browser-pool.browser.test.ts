@@ -48,6 +48,7 @@ describe("a pool of browsers", () => {
       runtimes: majors.keys(),
       log,
       max: 8,
+      tick: 200,
       isOpen: () => isOpen,
       onReady: (how) => ready.push(how),
       ...options,

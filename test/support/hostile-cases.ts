@@ -114,7 +114,7 @@ const interrupted: readonly HostileCase[] = [
     // The browser's error page may appear after the next navigation has started.
     name: "fails endless redirects repeatedly",
     inBothRuntimes: true,
-    steps: Array.from({ length: 10 }, () => [
+    steps: Array.from({ length: 5 }, () => [
       go("/redirect-loop", { problem: { slug: "driver-error", extensions: { net_error: "ERR_TOO_MANY_REDIRECTS" } } }),
       goesOn,
     ]).flat(),

@@ -56,6 +56,8 @@ export interface BrowserPoolOptions {
   readonly mediaServer?: MediaServer | undefined;
   readonly log: Log;
   readonly spares?: SpareBrowsers | undefined;
+  /** Milliseconds between adjustments to demand. Default: `tickMs`. */
+  readonly tick?: number;
   /** Returns whether the worker accepts sessions. If not, no browser is kept warm. */
   isOpen(): boolean;
   /** Called with how each session got its browser and how long that took. */
@@ -132,7 +134,7 @@ export class BrowserPool {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.#fit(), tickMs);
+    this.#timer ??= setInterval(() => this.#fit(), this.#options.tick ?? tickMs);
     this.#fit();
   }
 
