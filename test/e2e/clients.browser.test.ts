@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe } from "vitest";
-import { FixtureSite } from "../support/fixture-site.ts";
+import type { FixtureSite } from "../support/fixture-site.ts";
 import { restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import { borrowService, type WarmService } from "../support/warm-service.ts";
 import { type OtherOrigin, startOtherOrigin } from "./support/other-origin.ts";
 import { connectTests } from "./transports/connect.ts";
 import { curlTests } from "./transports/curl.ts";
@@ -11,15 +11,16 @@ import { reflectionTests } from "./transports/reflection.ts";
 import type { Scene } from "./transports/scene.ts";
 import { sseTests } from "./transports/sse.ts";
 
-let service: Service | undefined;
+let service: WarmService | undefined;
 let site: FixtureSite | undefined;
 let page: OtherOrigin | undefined;
 let sessionId: string | undefined;
+let welcome = "";
 
 beforeAll(async () => {
-  site = await new FixtureSite().start();
-  page = await startOtherOrigin();
-  service = await startService({ CORS_ORIGINS: page.permitted, EGRESS_ALLOW: site.host });
+  const borrowed = await borrowService();
+  ({ service, site, welcome } = borrowed);
+  page = await startOtherOrigin(borrowed.permittedPort);
   const created = await restClient(service)("/v1/sessions", {});
   sessionId = created.body.id;
 });
@@ -31,7 +32,7 @@ afterAll(async () => {
 
 function scene(): Scene {
   if (!service || !site || !page || !sessionId) throw new Error("the scene is not set up");
-  return { service, site, page, sessionId };
+  return { service, site, page, sessionId, welcome };
 }
 
 describe("curl", () => curlTests(scene));

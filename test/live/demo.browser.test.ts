@@ -1,22 +1,24 @@
 import type { Browser } from "playwright";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import { type Borrowed, borrowService } from "../support/warm-service.ts";
 
-let service: Service;
+let borrowed: Borrowed;
 let browser: Browser;
 beforeAll(async () => {
-  [service, browser] = await Promise.all([startService(), launchPlainBrowser()]);
+  [borrowed, browser] = await Promise.all([borrowService(), launchPlainBrowser()]);
 }, 120_000);
 afterAll(async () => {
   await browser?.close();
-  await service?.stop();
+  await borrowed?.service.stop();
+  await borrowed?.site.stop();
 }, 60_000);
 
 test("the link that a start prints leads to a session to watch and control, the same on each visit", async () => {
-  const [path] = /\/try\/\S+/.exec(service.output()) ?? [];
+  const { service, welcome, developerKey: key } = borrowed;
+  const [path] = /\/try\/\S+/.exec(welcome) ?? [];
   if (!path) throw new Error("no link is printed");
   const { page, faults } = await openLink(browser, `${service.url}${path}`);
   await says(page, "title", "Pilothouse demo");
@@ -28,7 +30,9 @@ test("the link that a start prints leads to a session to watch and control, the 
   await page.keyboard.type("Ada");
   const { page: again } = await openLink(browser, `${service.url}${path}`);
   await says(again, "viewers", "2 watching");
-  const { body } = await restClient(service)("/v1/sessions?status=live");
+  const rest = restClient({ url: service.url, key });
+  const { body } = await rest("/v1/sessions?status=live");
+  onTestFinished(async () => void (await rest(`/v1/sessions/${body.data[0].id}`, undefined, { method: "DELETE" })));
   expect(body.data).toHaveLength(1);
   expect((await fetch(`${service.url}/try/something-else`)).status).toBe(404);
   expect(faults).toEqual([]);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
 import { doTask, refOf } from "./journey.ts";
 import { legacy, modern } from "./mcp-post.ts";
@@ -10,8 +10,9 @@ let scene: LendScene;
 let client: SdkClient;
 const connections = Object.entries(connectBy);
 beforeAll(async () => {
-  provider = await new LlmProvider().start();
-  scene = await startLendScene({ ...provider.env, EGRESS_ALLOW: "127.0.0.0/8" });
+  const borrowed = await borrowLendScene();
+  scene = borrowed;
+  provider = await new LlmProvider().start(borrowed.llmPort);
   const stored = { provider: "anthropic", api_key: "good-key-x7Qa" };
   await scene.rest("/v1/account/me/byok-llm-key", stored, { method: "PUT" });
   const [[, connect]] = connections as [(typeof connections)[number]];

@@ -32,9 +32,9 @@ export async function startLendScene(
 }
 
 /** Starts a scene with the service that files of this vitest worker share. */
-export async function borrowLendScene(): Promise<LendScene & Pick<Borrowed, "ports">> {
-  const { service, site, ports } = await borrowService();
-  return { ...sceneOf(service, site), ports };
+export async function borrowLendScene(): Promise<LendScene & Pick<Borrowed, "ports" | "llmPort">> {
+  const { service, site, ports, llmPort } = await borrowService();
+  return { ...sceneOf(service, site), ports, llmPort };
 }
 
 function sceneOf(service: WarmService, site: FixtureSite): LendScene {

@@ -50,6 +50,12 @@ export type ScriptedStep = Said | ((asked: Asked) => Said | Promise<Said>);
 const goodKey = /^(good|sk|AIza)-/;
 const unknownModel = /^unknown/;
 
+/** Returns environment variables that point a gateway to one server instead of the providers. */
+export function llmEnvOf(origin: string): Record<string, string> {
+  const addresses = [`anthropic=${origin}/v1`, `openai=${origin}/v1`, `google=${origin}/v1beta`];
+  return { LLM_ALLOW: new URL(origin).host, LLM_ADDRESSES: addresses.join(",") };
+}
+
 /**
  * Server that implements the APIs of Anthropic (`/v1/messages`), OpenAI (`/v1/responses`, `/v1/chat/completions`) and
  * Google (`/v1beta/models/...`, `/v1/models/...`) with scripted answers. Like the providers, it refuses unknown keys
@@ -85,8 +91,8 @@ export class LlmProvider implements AsyncDisposable {
     };
   }
 
-  async start(): Promise<this> {
-    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+  async start(port = 0): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(port, "127.0.0.1", resolve));
     return this;
   }
 
@@ -96,9 +102,7 @@ export class LlmProvider implements AsyncDisposable {
 
   /** Environment variables that point a gateway to this server instead of the providers. */
   get env(): Record<string, string> {
-    const { origin } = this;
-    const addresses = [`anthropic=${origin}/v1`, `openai=${origin}/v1`, `google=${origin}/v1beta`];
-    return { LLM_ALLOW: new URL(origin).host, LLM_ADDRESSES: addresses.join(",") };
+    return llmEnvOf(this.origin);
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -15,8 +15,17 @@ declare module "vitest" {
 export interface WarmServices {
   /** Directory with a file for each running service. */
   readonly directory: string;
-  /** Ports of the sites that a service's pages may reach, by the vitest worker that runs the files. */
-  readonly sitePorts: readonly SitePorts[];
+  /** Ports of what a service reaches, by the vitest worker that runs the files. */
+  readonly outsidePorts: readonly OutsidePorts[];
+}
+
+/** Ports of servers that a file may start for the service. */
+export interface OutsidePorts {
+  readonly sites: SitePorts;
+  /** Port of the LLM provider. */
+  readonly llm: number;
+  /** Port of the site in CORS_ORIGINS. */
+  readonly permitted: number;
 }
 
 /** Ports of the fixture site and of the file's own sites. */
@@ -32,9 +41,11 @@ export interface NotedService {
 /** Reserves ports for the services, which the first file that needs one starts. Ends the services after the run. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), "warm-"));
-  const workers = Array.from({ length: project.config.maxWorkers }, () => freePorts("fixtures", "one", "other"));
-  const sitePorts = (await Promise.all(workers)).map(({ fixtures, one, other }) => [fixtures, one, other] as const);
-  project.provide("warmServices", { directory, sitePorts });
+  const workers = Array.from({ length: project.config.maxWorkers }, async () => {
+    const { fixtures, one, other, ...ports } = await freePorts("fixtures", "one", "other", "llm", "permitted");
+    return { sites: [fixtures, one, other] as const, ...ports };
+  });
+  project.provide("warmServices", { directory, outsidePorts: await Promise.all(workers) });
   return async () => {
     await Promise.all((await readdir(directory)).map((name) => end(join(directory, name))));
     await rm(directory, { recursive: true, force: true });

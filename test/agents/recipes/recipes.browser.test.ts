@@ -1,22 +1,21 @@
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
-import { type LendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
+import { admin } from "../../support/admin.ts";
+import { borrowLendScene, type LendScene } from "../../support/cdp-proxy-scene.ts";
 import { LlmProvider, type Said, type ScriptedStep } from "../../support/llm-provider.ts";
-import { type Mailbox, startMailbox } from "../../support/mailbox.ts";
-import { signUp } from "../../support/people.ts";
-import type { Answer } from "../../support/rest.ts";
+import { type Answer, restClient } from "../../support/rest.ts";
 import { smallRecipe } from "../../support/small-recipe.ts";
 
 let provider: LlmProvider;
-let mailbox: Mailbox;
 let scene: LendScene;
 beforeAll(async () => {
-  [provider, mailbox] = await Promise.all([new LlmProvider().start(), startMailbox()]);
-  scene = await startLendScene({ ...provider.env, SMTP_URL: mailbox.url, SIGNUP: "open" });
+  const borrowed = await borrowLendScene();
+  scene = borrowed;
+  provider = await new LlmProvider().start(borrowed.llmPort);
 }, 120_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
-  await mailbox?.[Symbol.asyncDispose]();
   await provider?.[Symbol.asyncDispose]();
 }, 60_000);
 beforeEach(() => provider.begin());
@@ -323,19 +322,19 @@ test("a model repairs a step, and the recipe continues with the next one", async
 
 test("a model that gives up ends the recipe, and a model may retry a step", async () => {
   await storeKey();
-  const steps = [interact({ kind: "tap", selector: "#go" }, { timeout_ms: 4_000 })];
+  const stepsWith = (timeout_ms: number) => [interact({ kind: "tap", selector: "#go" }, { timeout_ms })];
   say(call("navigate", { url: scene.site.url("/form.html") }), {
     calls: [
       { name: "resume_recipe", input: { next_step: 1 } },
       { name: "done", input: { text: "That is all." } },
     ],
   });
-  await withRun({ steps }, async ({ turn, entries }) => {
+  await withRun({ steps: stepsWith(3_000) }, async ({ turn, entries }) => {
     expect(await turn()).toMatchObject({ status: "done" });
     expect((await entries()).at(-1).content).toMatchObject({ name: "interact", arguments: { selector: "#go" } });
   });
   say(call("done", { text: "There is no such button." }));
-  await withRun({ steps }, async ({ turn }) => {
+  await withRun({ steps: stepsWith(200) }, async ({ turn }) => {
     const gaveUp = await turn();
     expect(gaveUp).toMatchObject({ status: "failed", reason: "recipe_step_failed", text: "There is no such button." });
     expect(gaveUp.error.type).toMatch(/driver-error$/);
@@ -403,8 +402,9 @@ test("a run rejects parameters that do not fit the recipe, and a recipe of anoth
   );
   expect(await attempt({ recipe_parameters: { a: "x" } })).toEqual(refusal("recipe_parameters: needs recipe_id"));
   expect(await attempt({ recipe_id: "rcp_1" })).toEqual([404, "not-found"]);
-  const stranger = await signUp(scene.service.url, mailbox);
-  const { id } = (await stranger.rest("/v1/recipes", smallRecipe)).body;
+  const { url, databaseUrl } = scene.service;
+  const key = await admin({ DATABASE_URL: databaseUrl }, "create-key", "--account", randomUUID(), "--tier", "free");
+  const { id } = (await restClient({ url, key })("/v1/recipes", smallRecipe)).body;
   expect(await attempt({ recipe_id: id })).toEqual([404, "not-found"]);
   expect((await scene.rest("/v1/sessions?status=live")).body.data).toEqual([]);
 }, 60_000);

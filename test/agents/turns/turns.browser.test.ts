@@ -2,19 +2,18 @@ import { createHash } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { runInProcess } from "../../cli/program.ts";
-import { type LendScene, startLendScene } from "../../support/cdp-proxy-scene.ts";
+import { borrowLendScene, type LendScene } from "../../support/cdp-proxy-scene.ts";
 import { login } from "../../support/fixture-site.ts";
 import { type Asked, LlmProvider, type Said, type ScriptedStep } from "../../support/llm-provider.ts";
 
 let provider: LlmProvider;
-let scene: LendScene;
+let scene: Awaited<ReturnType<typeof borrowLendScene>>;
 beforeAll(async () => {
-  provider = await new LlmProvider().start();
-  scene = await startLendScene({ ...provider.env, EGRESS_ALLOW: "127.0.0.0/8" });
+  scene = await borrowLendScene();
+  provider = await new LlmProvider().start(scene.llmPort);
 }, 120_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
@@ -239,8 +238,8 @@ async function startForeignSite() {
     response.end("<title>Foreign</title><label>Note <input></label>");
   });
   server.on("connection", () => void received.push("connection"));
-  await once(server.listen(0, "127.0.0.2"), "listening");
-  const { port } = server.address() as AddressInfo;
+  const [port] = scene.ports;
+  await once(server.listen(port, "127.0.0.2"), "listening");
   const udp = createSocket("udp4", () => void received.push("datagram"));
   udp.bind(port, "127.0.0.2");
   await once(udp, "listening");

@@ -10,9 +10,7 @@ import { launchPlainBrowser } from "../../support/plain-browser.ts";
 
 /** Two origins other than the service's, with pages in Chromium. */
 export interface OtherOrigin extends AsyncDisposable {
-  /** Origin listed in CORS_ORIGINS. */
-  readonly permitted: string;
-  /** Opens the client page at the permitted origin or at an unlisted one. */
+  /** Opens the client page at the origin in CORS_ORIGINS or at an unlisted one. */
   open(origin: "permitted" | "foreign"): Promise<Page>;
 }
 
@@ -35,8 +33,8 @@ async function bundle(directory: string): Promise<string> {
   return readFile(join(directory, "client.js"), "utf8");
 }
 
-/** Bundles the page's client, serves it on loopback, and starts a browser. */
-export async function startOtherOrigin(): Promise<OtherOrigin> {
+/** Bundles the page's client, serves it on a port whose `localhost` origin is permitted, and starts a browser. */
+export async function startOtherOrigin(port: number): Promise<OtherOrigin> {
   const directory = await mkdtemp(join(tmpdir(), "pilothouse-page-"));
   const script = await bundle(directory);
   const server = createServer((request, response) => {
@@ -45,14 +43,11 @@ export async function startOtherOrigin(): Promise<OtherOrigin> {
     response.end(
       isScript ? script : `<!doctype html><title>Client</title><script type="module" src="client.js"></script>`,
     );
-  }).listen(0, "127.0.0.1");
+  }).listen(port, "127.0.0.1");
   await once(server, "listening");
-  const address = server.address();
-  const port = typeof address === "object" && address ? address.port : 0;
   const browser = await launchPlainBrowser();
   const origins = { permitted: `http://localhost:${port}`, foreign: `http://127.0.0.1:${port}` };
   return {
-    permitted: origins.permitted,
     async open(origin) {
       const page = await browser.newPage();
       await page.goto(origins[origin]);

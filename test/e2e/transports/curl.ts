@@ -20,11 +20,11 @@ function pastedLines(printed: string): string {
 /** Calls of curl to the REST API. */
 export function curlTests(scene: GetScene): void {
   test("the printed lines work when pasted into a shell", async () => {
-    const { service } = scene();
+    const { welcome } = scene();
     const directory = await mkdtemp(join(tmpdir(), "pilothouse-curl-"));
     try {
       // Otherwise bash reads the machine's startup files, since its stdin is a socket here.
-      const args = ["--norc", "-euo", "pipefail", "-c", pastedLines(service.output())];
+      const args = ["--norc", "-euo", "pipefail", "-c", pastedLines(welcome)];
       const { stdout, stderr } = await run("bash", args, { cwd: directory, timeout: 60_000 });
       expect(stderr).toBe("");
       expect(stdout).toMatch(/^ses_[0-9a-z]{26}\n/);

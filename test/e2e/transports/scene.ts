@@ -1,9 +1,11 @@
 import type { FixtureSite } from "../../support/fixture-site.ts";
-import type { Service } from "../../support/service.ts";
+import type { WarmService } from "../../support/warm-service.ts";
 import type { OtherOrigin } from "../support/other-origin.ts";
 
 export interface Scene {
-  readonly service: Service;
+  readonly service: WarmService;
+  /** Lines that the service has printed. */
+  readonly welcome: string;
   /** Pages that sessions may load. */
   readonly site: FixtureSite;
   /** Page of an origin in CORS_ORIGINS, in a separate browser. */

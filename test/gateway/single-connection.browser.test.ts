@@ -3,15 +3,20 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Service, startService } from "../support/service.ts";
+import type { FixtureSite } from "../support/fixture-site.ts";
+import { borrowService, type WarmService } from "../support/warm-service.ts";
 
-let service: Service;
+let service: WarmService;
+let site: FixtureSite;
 let gatewayPid: number;
 beforeAll(async () => {
-  service = await startService();
+  ({ service, site } = await borrowService());
   gatewayPid = service.pidOf("gateway");
 });
-afterAll(() => service?.stop());
+afterAll(async () => {
+  await service?.stop();
+  await site?.stop();
+});
 
 /** Opens a connection, writes `bytes` in one segment, and closes the connection after `ms`. */
 async function send(to: string, bytes: Buffer | string, ms: number): Promise<string> {
