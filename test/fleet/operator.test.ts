@@ -62,6 +62,15 @@ test("drains a worker once: placement avoids the worker, and its next heartbeat 
 const lostWorkers = async ({ app }: SessionsApp) =>
   (await app.metrics.getSingleMetric("pilothouse_workers_lost_total")?.get())?.values[0]?.value;
 
+/** Lets the next sweep of leases run. */
+async function sweep({ app, pass }: SessionsApp): Promise<void> {
+  const swept = app.db.sql.selectFrom("lease_sweep").select("swept_at");
+  const sweptAt = async () => Number((await swept.executeTakeFirstOrThrow()).swept_at);
+  const before = await sweptAt();
+  pass(1_000);
+  await expect.poll(sweptAt, { timeout: 20_000 }).toBeGreaterThan(before);
+}
+
 test("a worker that leaves is not counted as lost, and another process start is ready again", async () => {
   await using running = await startSessionsApp({ QUEUE_MS: "0" });
   const { operate, list } = operatorOf(running);
@@ -70,11 +79,7 @@ test("a worker that leaves is not counted as lost, and another process start is 
   await worker.heartbeat({ draining: true, leaving: true });
   expect(await list()).toMatchObject([{ id: worker.id, state: "left" }]);
   expect((await operate("drain", worker.id)).stderr).toMatch(/has left already/);
-  const sweptAt = async () =>
-    Number((await running.app.db.sql.selectFrom("lease_sweep").select("swept_at").executeTakeFirstOrThrow()).swept_at);
-  const leftAt = await sweptAt();
-  running.pass(1_000);
-  await expect.poll(sweptAt, { timeout: 20_000 }).toBeGreaterThan(leftAt);
+  await sweep(running);
   expect(await lostWorkers(running)).toBe(0);
   await worker.register({ bootId: "again" });
   await worker.heartbeat();
@@ -86,8 +91,11 @@ test("refuses to drain a lost worker, and the embedded one", async () => {
   const { operate, list } = operatorOf(running);
   const worker = await running.worker();
   worker.die();
+  // The first sweep of a database renews all leases.
+  await sweep(running);
   const lease = { lease_until: new Date(0) };
   await running.app.db.sql.updateTable("worker_leases").set(lease).execute();
+  await sweep(running);
   await expect.poll(list, { timeout: 20_000 }).toMatchObject([{ id: worker.id, state: "lost" }]);
   expect(await lostWorkers(running)).toBe(1);
   expect((await operate("drain", worker.id)).stderr).toMatch(/is lost already/);

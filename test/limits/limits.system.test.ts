@@ -1,9 +1,13 @@
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
+import { slotQueueTests } from "../sessions/slot-queue-order.ts";
+import { shutdownDelayTest } from "../start/shutdown-delay.ts";
 import { silentLog } from "../support/database.ts";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 import { type Rest, restClient } from "../support/rest.ts";
+
+const delaySeconds = 4;
 
 let deployment: Deployment;
 let db: Database;
@@ -11,7 +15,8 @@ let one: DeployedGateway;
 let other: DeployedGateway;
 
 beforeAll(async () => {
-  deployment = await Deployment.start({ workers: 0 });
+  const gateways = [{}, { SHUTDOWN_DELAY: String(delaySeconds) }];
+  deployment = await Deployment.start({ workers: 0, gateways });
   db = openDatabase({ url: deployment.postgres.url }, silentLog, 2);
   [one, other] = [deployment.gateway(0), deployment.gateway(1)];
   await deployment.fakeWorker(0, { slots: 40 });
@@ -165,6 +170,11 @@ describe("session minutes", () => {
     ]);
   }, 90_000);
 });
+
+describe("the queue", () => slotQueueTests(() => deployment));
+
+// The last test, because it ends the gateway.
+describe("the end", () => shutdownDelayTest(delaySeconds, () => ({ gateway: other, key: deployment.key })));
 
 function span(from: string | undefined, to: string | undefined): number {
   return Date.parse(to ?? "") - Date.parse(from ?? "");

@@ -1,9 +1,10 @@
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { openDatabase } from "../../../src/platform/postgres/database.ts";
+import { controlHandleTests } from "../../live/control-handle.ts";
 import { BareClient } from "../../support/cdp-proxy-scene.ts";
 import { silentLog } from "../../support/database.ts";
 import { type DeployedGateway, Deployment } from "../../support/deployment.ts";
@@ -23,7 +24,7 @@ beforeAll(async () => {
   site = await InputSite.start();
   deployment = await Deployment.start({
     workers: 1,
-    slots: 4,
+    slots: 6,
     workerEnv: { EGRESS_ALLOW: site.host, CLOSE_AT_CPU: "100" },
   });
   one = deployment.gateway(0);
@@ -380,3 +381,5 @@ test("grants control to exactly one of several concurrent requests, and names th
 }, async () => {
   await race({ gateways: [one, other], agent, session, site, rounds: 25 });
 });
+
+describe("a viewer", () => controlHandleTests(() => ({ site, gateways: [one, other] })));
