@@ -95,6 +95,7 @@ CREATE TABLE workers (
   boot_id text NOT NULL,
   release text NOT NULL DEFAULT ''::text,
   registered_at timestamp with time zone NOT NULL DEFAULT app_now(),
+  pool text NOT NULL DEFAULT 'default'::text,
   CONSTRAINT workers_pkey PRIMARY KEY (id),
   CONSTRAINT workers_boot_id_key UNIQUE (boot_id)
 );
@@ -1055,6 +1056,14 @@ CREATE TABLE secrets_keys (
   created_at timestamp with time zone NOT NULL DEFAULT app_now(),
   CONSTRAINT secrets_keys_pkey PRIMARY KEY (id)
 );
+
+CREATE TABLE capacity_waits (
+  id text NOT NULL,
+  runtime text NOT NULL,
+  waits_until timestamp with time zone NOT NULL,
+  CONSTRAINT capacity_waits_pkey PRIMARY KEY (id)
+);
+CREATE INDEX capacity_waits_until ON capacity_waits USING btree (waits_until);
 
 CREATE SEQUENCE event_numbers;
 

@@ -22,6 +22,8 @@ import { drawForMessage, rateLimits, refundOwnBuckets } from "./policies/rate-li
 
 /** Passes calls of all transports through the policies to their methods. */
 export interface CallDispatcher {
+  /** Number of open streams, over all transports. */
+  readonly openStreams: number;
   /** Returns the bucket state of a client address, for responses that belong to no account. */
   peekAddress(clientAddress: string): BucketState;
   /** Draws a token of the caller's account or address for a request that reaches no method. */
@@ -151,6 +153,9 @@ export function createCallDispatcher(
   }
 
   return {
+    get openStreams() {
+      return streams.size;
+    },
     peekAddress: (address) => parts.addresses.peek(address),
     drawForNoMethod: (peer) => drawForNoMethod(peer, parts),
     identify: (peer, show) => identify(peer, parts, show),

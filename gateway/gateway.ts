@@ -111,7 +111,9 @@ export class Gateway {
         isAdmitted(request, response) && void this.#webSockets.upgrade(request, response, head),
       onClientError: refuseBroken(transport),
     });
-    const internal = { host, port: config.internalPort, isReady: () => this.isReady(), metrics };
+    const demandOf = async (name: string) =>
+      name === "gateway" ? { open_streams: this.#dispatcher.openStreams } : undefined;
+    const internal = { host, port: config.internalPort, isReady: () => this.isReady(), metrics, demandOf };
     this.#internal = isSupervised ? undefined : createInternalServer(internal);
   }
 

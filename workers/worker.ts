@@ -213,6 +213,7 @@ async function makeLink(options: WorkerOptions, ground: Ground, sessions: Sessio
       address: config.address,
       runtimes: [...runtimes.keys()],
       slots: config.slots,
+      pool: config.pool,
       isolation: config.isolation === "namespace" ? Isolation.NAMESPACE : Isolation.FLAGS,
       unsandboxed: config.browserSandbox === "off",
     }),

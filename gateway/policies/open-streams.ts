@@ -29,6 +29,8 @@ type Open = (noMoreRequests: AbortSignal) => AsyncIterable<Message>;
 
 /** Open streams of a gateway, of all transports. A stream ends when its bearer becomes invalid. */
 export interface OpenStreams {
+  /** Number of open streams. */
+  readonly size: number;
   /** Yields the messages of a stream. Throws the problem that a request would receive if the bearer becomes invalid. */
   run(call: GatewayCall, open: Open): AsyncGenerator<Message>;
   /**
@@ -133,6 +135,9 @@ export function createOpenStreams(parts: PolicyParts, registry: Registry): OpenS
   }
 
   return {
+    get size() {
+      return all.size;
+    },
     async *run(call, open) {
       const { rules, name } = call.served;
       const stream = { end: new AbortController(), noMoreRequests: new AbortController() };

@@ -21,8 +21,9 @@ export async function runControl(config: Config): Promise<void> {
   metrics.setDefaultLabels({ role: "control" });
   const shared = link ? { bus: link.bus } : await shareByRedis(config, log, metrics);
   const control = createControlPlane({ config, log, metrics, ...shared });
-  const { isReady, fleet } = control;
-  const internal = link ? {} : createInternalServer({ host: config.host, port: config.internalPort, isReady, metrics });
+  const { isReady, fleet, demandOf } = control;
+  const { host, internalPort: port } = config;
+  const internal = link ? {} : createInternalServer({ host, port, isReady, metrics, demandOf });
   const isRunning = await runProcess(
     { role: "control", log },
     createLifetime([control, internal], log),

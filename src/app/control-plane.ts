@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Registry } from "prom-client";
 import { createEventLog, type EventLog } from "../events/event-log.ts";
 import { bundledWorkerProgram, createFleet, type Fleet, type FleetParts } from "../fleet/fleet.ts";
+import { findPoolDemand, type PoolDemand } from "../fleet/pool-demand.ts";
 import type { Bus } from "../platform/bus.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
@@ -45,6 +46,8 @@ export interface ControlPlane {
   stop(): Promise<void>;
   /** Returns whether PostgreSQL responds. */
   isReady(): Promise<boolean>;
+  /** Returns the demand of a worker pool; undefined if no worker has registered with it. */
+  demandOf(pool: string): Promise<PoolDemand | undefined>;
 }
 
 /** Number of PostgreSQL connections: heartbeats and sweeps are short. */
@@ -84,6 +87,7 @@ export function createControlPlane({ config, log, metrics, bus, busPart = {} }: 
     fleet,
     ...createLifetime([storage.part, busPart, keyCheck, fleet], log),
     isReady: storage.isReady,
+    demandOf: (pool) => findPoolDemand(db, pool),
   };
 }
 

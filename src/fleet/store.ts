@@ -14,6 +14,7 @@ export interface WorkerRegistration {
   readonly address: string;
   readonly runtimes: readonly string[];
   readonly slots: number;
+  readonly pool: string;
   readonly isolation: string;
   readonly unsandboxed: boolean;
   readonly bootId: string;
@@ -53,6 +54,7 @@ export async function saveWorker(tx: Tx, worker: WorkerRegistration): Promise<vo
     address: worker.address,
     runtimes: [...worker.runtimes],
     slots: worker.slots,
+    pool: worker.pool,
     isolation: worker.isolation,
     unsandboxed: worker.unsandboxed,
     boot_id: worker.bootId,
@@ -207,7 +209,7 @@ export async function findCandidates(db: Queryable) {
 }
 
 /** Slots of sessions, and of browsers in which fetches run. */
-const heldCount = sql<number>`(
+export const heldCount = sql<number>`(
   (select count(*)::int from sessions where sessions.worker_id = workers.id and slot_held)
   + (select count(distinct browser_id)::int from fetches where fetches.worker_id = workers.id and lapses_at > app_now())
 )`;

@@ -8,6 +8,8 @@ export interface WorkersTable {
   address: string;
   runtimes: string[];
   slots: number;
+  /** Group of equal workers that an autoscaler resizes. */
+  pool: Generated<string>;
   /** `namespace`, or `flags` for browser flags only. */
   isolation: string;
   /** Whether browsers run without Chromium's sandbox. */
@@ -47,11 +49,21 @@ export interface LeaseSweepTable {
   swept_at: Date;
 }
 
+/** Creates and fetches that wait for a worker with a free slot. */
+export interface CapacityWaitsTable {
+  /** Id of the session or fetch. */
+  id: string;
+  runtime: string;
+  /** Renewed while the create waits. */
+  waits_until: Date;
+}
+
 declare module "../platform/postgres/schema.ts" {
   interface Schema {
     workers: WorkersTable;
     worker_leases: WorkerLeasesTable;
     lease_sweep: LeaseSweepTable;
+    capacity_waits: CapacityWaitsTable;
   }
 }
 
@@ -87,4 +99,14 @@ export const fleetMigrations: Migrations = {
   ],
   "160-worker-drain": ["alter table worker_leases add column drain_incarnation bigint"],
   "161-worker-leave": ["alter table worker_leases add column has_left boolean not null default false"],
+  "162-worker-pools": [
+    "alter table workers add column pool text not null default 'default'",
+    // Unlogged: a create without its row continues to wait, and autoscalers count it again within a second.
+    `create unlogged table capacity_waits (
+      id text primary key,
+      runtime text not null,
+      waits_until timestamptz not null
+    )`,
+    "create index capacity_waits_until on capacity_waits (waits_until)",
+  ],
 };

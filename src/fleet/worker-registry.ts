@@ -28,6 +28,7 @@ import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { isContention, isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { hashSecret, matchesHash } from "../platform/secrets/secrets.ts";
+import { defaultPool, isPoolName } from "../platform/worker-pool.ts";
 import type { SessionKeeper, WorkerIncarnation } from "./session-keeper.ts";
 import {
   findSecretHash,
@@ -105,7 +106,10 @@ const isolationNames: Readonly<Record<number, string>> = {
   [Isolation.FLAGS]: "flags",
 };
 
-function assertSound({ address, runtimes, slots, bootId }: RegisterRequest): void {
+function assertSound({ address, runtimes, slots, bootId, pool }: RegisterRequest): void {
+  if (pool !== "" && !isPoolName(pool)) {
+    throw fail("bad-request", {}, { detail: "expected a pool of at most 63 lower-case letters, digits and hyphens" });
+  }
   if (address === "" || runtimes.length === 0 || slots === 0 || bootId === "") {
     throw fail("bad-request", {}, { detail: "expected address, runtimes, slots and boot_id in a registration" });
   }
@@ -247,7 +251,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
         const { address, runtimes, slots, bootId, isolation, unsandboxed, release } = request;
         const isolationName = isolationNames[isolation] ?? "unknown";
         const described = { address, runtimes, slots, bootId, isolation: isolationName, unsandboxed, release };
-        await saveWorker(tx, { ...admitted, ...described });
+        const pool = request.pool || defaultPool;
+        await saveWorker(tx, { ...admitted, ...described, pool });
         if (admitted.restarted) {
           const end = { reason: "worker_lost", detail: "the worker was restarted" } as const;
           await keeper.endAllOf(tx, admitted.id, end);

@@ -1,3 +1,4 @@
+import { sweepCapacityWaits } from "../fleet/capacity-waits.ts";
 import { SessionService } from "../gen/pilothouse/v1/session_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import { cdpTokenBearers, sweepCdpTokens } from "./cdp/cdp-tokens.ts";
@@ -27,6 +28,7 @@ export const sessions = defineService({
         complaint: "failed to sweep lapsed fetches",
       },
       { run: () => sweepWaits(parts.db), every: sweepEvery, complaint: "failed to sweep the places of creates" },
+      { run: () => sweepCapacityWaits(parts.db), every: sweepEvery, complaint: "failed to sweep waits for capacity" },
     ],
   }),
 });

@@ -112,6 +112,7 @@ async function setUp(gateways: readonly string[]) {
         address: "127.0.0.1:1",
         runtimes: ["headless-shell"],
         slots: 3,
+        pool: "default",
         isolation: Isolation.FLAGS,
         unsandboxed: false,
       }),

@@ -62,6 +62,7 @@ export interface FakeWorkerOptions {
   readonly control: string;
   readonly token: string;
   readonly slots?: number;
+  readonly pool?: string;
   /** Methods that the worker does not have, as one of an earlier release. */
   readonly lacks?: readonly (keyof Handlers)[];
   readonly handlers?: Partial<Handlers>;
@@ -119,6 +120,7 @@ export class FakeWorker {
       address: `127.0.0.1:${this.#port}`,
       runtimes: ["headless-shell", "chromium"],
       slots: this.#options.slots ?? 4,
+      pool: this.#options.pool ?? "",
       isolation: Isolation.NAMESPACE,
       bootId: this.bootId,
       ...changes,

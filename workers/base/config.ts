@@ -7,6 +7,7 @@ import { type FleetTlsFiles, readFleetTls } from "../../src/platform/grpc/fleet-
 import { type IsolationConfig, readIsolation } from "../../src/platform/isolation.ts";
 import { type LogLevel, logLevels } from "../../src/platform/log.ts";
 import { isAddressException } from "../../src/platform/outgoing/address-rules.ts";
+import { defaultPool, isPoolName } from "../../src/platform/worker-pool.ts";
 import { readWorkerToken } from "../../src/platform/worker-token-file.ts";
 
 /** Memory planned per session: half of the session's limit. */
@@ -36,6 +37,8 @@ export interface WorkerConfig extends IsolationConfig {
   readonly address: string;
   readonly token: string;
   readonly slots: number;
+  /** Group of equal workers that an autoscaler resizes. */
+  readonly pool: string;
   /** Largest number of warm browsers per runtime. */
   readonly warmBrowsers: number;
   /** Addresses of the control processes. */
@@ -78,6 +81,7 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     address: readAddress(env, "WORKER_ADDRESS", listen),
     token: readWorkerToken(read, true),
     slots: read.integer("WORKER_SLOTS", { min: 1, max: maxSlots, absent: defaultSlots() }),
+    pool: readPool(read),
     // A warm headless shell uses 78 MB. On two cores, more than 8 do not shorten the start of sessions further.
     warmBrowsers: read.integer("WARM_BROWSERS", { min: 0, max: maxSlots, absent: 8 }),
     control,
@@ -96,6 +100,14 @@ export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -
     internal: internalPort < 0 ? undefined : { host: hostOf(listen), port: internalPort },
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
   };
+}
+
+/** Reads the pool, which is part of a path: a label of a host name. */
+function readPool(read: EnvironmentReader): string {
+  const pool = read.text("WORKER_POOL") ?? defaultPool;
+  if (!isPoolName(pool))
+    throw new ConfigError("WORKER_POOL", "accepts at most 63 lower-case letters, digits and inner hyphens");
+  return pool;
 }
 
 function defaultSlots(): number {

@@ -26,6 +26,7 @@ export interface WorkerDescription {
   readonly address: string;
   readonly runtimes: readonly string[];
   readonly slots: number;
+  readonly pool: string;
   readonly isolation: Isolation;
   readonly unsandboxed: boolean;
 }

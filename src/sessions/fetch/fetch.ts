@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { status } from "@grpc/grpc-js";
 import { lockAccount } from "../../accounts/store.ts";
+import { joinCapacityWaits, leaveCapacityWaits } from "../../fleet/capacity-waits.ts";
 import type { Channels } from "../../fleet/channels.ts";
 import { place } from "../../fleet/placement.ts";
 import {
@@ -158,6 +159,7 @@ export function createFetch(parts: FetchParts): FetchPage {
           ...(prefer !== undefined && { prefer }),
         });
         if (placement.kind === "not-integrated") throw notIntegrated(runtime);
+        if (placement.kind === "full") joinCapacityWaits(tx, { id, runtime });
         if (placement.kind !== "placed") return placement.kind;
         browser = { browserId: ids.next("fbr"), worker: placement.worker };
       }
@@ -177,6 +179,7 @@ export function createFetch(parts: FetchParts): FetchPage {
     const id = ids.next("fet");
     const until = clock.monotonic() + (order.request.waitForSlotMs ?? 0);
     let isQueued = false;
+    let isCounted = false;
     let deadline: number | undefined;
     try {
       for (;;) {
@@ -189,6 +192,7 @@ export function createFetch(parts: FetchParts): FetchPage {
         } else {
           deadline ??= clock.monotonic() + parts.queueMs;
           const isFull = attempt === "full";
+          isCounted ||= isFull;
           const isOver = clock.monotonic() >= deadline || (isFull && except !== undefined);
           if (isOver) throw noCapacity("no worker has a free slot: try again in a moment");
           if (isFull) await nextMessage(bus, "capacity", times.poll, signal);
@@ -197,6 +201,7 @@ export function createFetch(parts: FetchParts): FetchPage {
       }
     } finally {
       if (isQueued) await slotQueue.leave({ accountId, id });
+      if (isCounted) await leaveCapacityWaits(parts, id);
     }
   }
 

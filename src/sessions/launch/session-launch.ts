@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { toLogLevel, toStoredLogLevel } from "../../accounts/settings.ts";
 import { lockAccount } from "../../accounts/store.ts";
+import { joinCapacityWaits, leaveCapacityWaits } from "../../fleet/capacity-waits.ts";
 import type { Channels } from "../../fleet/channels.ts";
 import { place } from "../../fleet/placement.ts";
 import { findWorker, type WorkerAddress } from "../../fleet/store.ts";
@@ -12,6 +13,7 @@ import { asFailure, type Failure, fail } from "../../platform/errors.ts";
 import { fleetCommands, toCommand } from "../../platform/grpc/fleet-commands.ts";
 import { callUnary } from "../../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../../platform/grpc/grpc-failure.ts";
+import type { Log } from "../../platform/log.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { type ProfileReservation, profileInUse, reserveProfile } from "../../profiles/profile-reservation.ts";
 import type { Profiles } from "../../profiles/profiles.ts";
@@ -60,6 +62,7 @@ const times = {
 export interface SessionLaunchParts extends SessionEndParts {
   readonly slotQueue: SlotQueue;
   readonly clock: Clock;
+  readonly log: Log;
   readonly profiles: Profiles;
   readonly db: Database;
   readonly channels: Channels;
@@ -148,6 +151,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       if (profile?.kind === "saving") return profile;
       const placement = await place(tx, { runtime });
       if (placement.kind === "not-integrated") throw notIntegrated(runtime);
+      if (placement.kind === "full") joinCapacityWaits(tx, { id, runtime });
       if (placement.kind !== "placed") return placement.kind;
       const { viewport, timeoutSeconds } = plan;
       const logs = toStoredLogLevel(plan.request.logs) ?? account.session_logs;
@@ -174,6 +178,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const began = clock.monotonic();
     const until = began + (order.plan.request.waitForSlotMs ?? 0);
     let isQueued = false;
+    let isCounted = false;
     let waitedMs = 0;
     let deadline: number | undefined;
     try {
@@ -190,6 +195,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
           waitedMs = clock.monotonic() - began;
           continue;
         }
+        isCounted ||= attempt === "full";
         deadline ??= clock.monotonic() + parts.queueMs;
         if (clock.monotonic() >= deadline) {
           throw typeof attempt === "object"
@@ -201,6 +207,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
       }
     } finally {
       if (isQueued) await slotQueue.leave({ accountId, id });
+      if (isCounted) await leaveCapacityWaits(parts, id);
     }
   }
 
