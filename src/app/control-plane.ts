@@ -2,6 +2,8 @@ import { join } from "node:path";
 import type { Registry } from "prom-client";
 import { createEventLog, type EventLog } from "../events/event-log.ts";
 import { bundledWorkerProgram, createFleet, type Fleet, type FleetParts } from "../fleet/fleet.ts";
+import { accountDirectory } from "../fleet/kubernetes-api.ts";
+import { createPodCosts } from "../fleet/pod-costs.ts";
 import { findPoolDemand, type PoolDemand } from "../fleet/pool-demand.ts";
 import type { Bus } from "../platform/bus.ts";
 import { systemClock } from "../platform/clock.ts";
@@ -83,9 +85,11 @@ export function createControlPlane({ config, log, metrics, bus, busPart = {} }: 
     workerProgram: workerProgramOf(config),
     env: process.env,
   });
+  const access = config.workerPods && { ...config.workerPods, directory: accountDirectory };
+  const podCosts = access ? createPodCosts({ ...base, access, namespace: access.namespace }) : {};
   return {
     fleet,
-    ...createLifetime([storage.part, busPart, keyCheck, fleet], log),
+    ...createLifetime([storage.part, busPart, keyCheck, fleet, podCosts], log),
     isReady: storage.isReady,
     demandOf: (pool) => findPoolDemand(db, pool),
   };

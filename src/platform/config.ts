@@ -10,6 +10,7 @@ import { type LogLevel, logLevels } from "./log.ts";
 import { isAddressException, isNetwork, isPrivateName, parseTarget } from "./outgoing/address-rules.ts";
 import { parseSecretsKeys, type SecretsKey } from "./secrets/secrets-keys.ts";
 import { type Prices, readPrices } from "./tier-prices.ts";
+import { isPoolName } from "./worker-pool.ts";
 import { readWorkerToken } from "./worker-token-file.ts";
 
 /** Paths of a certificate and its key. */
@@ -69,6 +70,8 @@ export interface Config {
   readonly redisUrl: string | undefined;
   readonly role: ProcessRole;
   readonly workerToken: string | undefined;
+  /** Kubernetes: where to set the deletion cost of the workers' pods. */
+  readonly workerPods: WorkerPods | undefined;
   readonly tls: TlsFiles | undefined;
   readonly fleetTls: FleetTlsFiles | undefined;
   /** Addresses and CIDRs of proxies whose X-Forwarded-* headers are trusted. */
@@ -114,6 +117,13 @@ export interface Config {
   /** Confinement of browsers by the embedded worker. */
   readonly isolation: IsolationConfig;
   readonly logLevel: LogLevel;
+}
+
+/** Namespace of the workers' pods, and the API server of the cluster. */
+export interface WorkerPods {
+  readonly namespace: string;
+  readonly host: string;
+  readonly port: number;
 }
 
 /** Owner of the process, which tests replace. */
@@ -235,6 +245,16 @@ function readMail(
   return { smtpUrl, mailFrom: mailFrom ?? "Pilothouse <pilothouse@localhost>", operatorEmail, signup };
 }
 
+/** Reads where the workers' pods are. Kubernetes sets the address of its API server in each pod. */
+function readWorkerPods(read: EnvironmentReader): WorkerPods | undefined {
+  const namespace = read.text("WORKER_PODS");
+  if (namespace === undefined) return undefined;
+  const host = read.text("KUBERNETES_SERVICE_HOST");
+  if (!isPoolName(namespace) || host === undefined)
+    throw new ConfigError("WORKER_PODS", "accepts a namespace of Kubernetes, in a pod of the same cluster");
+  return { namespace, host, port: readPort(read, "KUBERNETES_SERVICE_PORT", 443) };
+}
+
 function readSlaTarget(read: EnvironmentReader): number {
   const text = read.text("SLA_TARGET") ?? "99.9";
   if (!/^(\d{1,2}(\.\d{1,3})?|100)$/.test(text))
@@ -278,6 +298,7 @@ export function readConfig(
     redisUrl,
     role,
     workerToken: readWorkerToken(read, !embedded && (redisUrl === undefined || role === "control")),
+    workerPods: readWorkerPods(read),
     tls,
     fleetTls: readFleetTls(read),
     trustedProxies: read.list("TRUSTED_PROXIES", "addresses and CIDRs", isNetwork),

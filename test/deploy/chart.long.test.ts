@@ -89,7 +89,8 @@ describe.runIf(go !== undefined)("the Helm chart", { timeout: 300_000 }, () => {
     }
     expect([...kinds].sort()).toEqual(
       `ConfigMap DaemonSet Deployment HTTPRoute HorizontalPodAutoscaler Ingress Job Namespace NetworkPolicy
-       PodDisruptionBudget ScaledObject Secret Service ServiceMonitor StatefulSet`.split(/\s+/),
+       PodDisruptionBudget Role RoleBinding ScaledObject Secret Service ServiceAccount ServiceMonitor StatefulSet
+       ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding`.split(/\s+/),
     );
     const [unknown] = faultsOf({
       ...(await renderChart({ values: trial }))[0],
@@ -103,10 +104,11 @@ describe.runIf(go !== undefined)("the Helm chart", { timeout: 300_000 }, () => {
     const pods = withPods(objects);
     expect(pods.length).toBe(7);
     for (const { object, pod } of pods) {
-      expect([object.metadata.name, pod.enableServiceLinks, pod.automountServiceAccountToken]).toEqual([
-        object.metadata.name,
+      const { name } = object.metadata;
+      expect([name, pod.enableServiceLinks, pod.automountServiceAccountToken]).toEqual([
+        name,
         false,
-        false,
+        name === "trial-pilothouse-control",
       ]);
       if (object.metadata.namespace === "browsers-seccomp") continue;
       expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
@@ -148,7 +150,9 @@ describe.runIf(go !== undefined)("the Helm chart", { timeout: 300_000 }, () => {
       embedded: false,
     });
     expect(gateway.secretsKeys).toHaveLength(1);
-    const control = readConfig({ ...read("Deployment", "control"), ROLE: "control" });
+    const ofPod = { ROLE: "control", KUBERNETES_SERVICE_HOST: "10.96.0.1" };
+    const control = readConfig({ ...read("Deployment", "control"), ...ofPod });
+    expect(control.workerPods).toMatchObject({ namespace: "browsers-workers", host: "10.96.0.1", port: 443 });
     const worker = readWorkerConfig(read("Deployment", "worker-default"));
     expect(worker).toMatchObject({
       pool: "default",
@@ -272,6 +276,21 @@ describe.runIf(go !== undefined)("the Helm chart", { timeout: 300_000 }, () => {
       { cidr: "::/0", except: ["fc00::/7", "fe80::/10", "2001:db8::/32"] },
     ]);
     expect(spec.egress[0].ports).toEqual([{ port: 8083 }]);
+  });
+
+  test("lets control processes set deletion costs of workers' pods, and nothing else", async () => {
+    const objects = await renderChart({ values: trial });
+    const { metadata, rules } = find(objects, "Role", "trial-pilothouse-pod-costs");
+    expect([metadata.namespace, rules]).toEqual([
+      "browsers-workers",
+      [{ apiGroups: [""], resources: ["pods"], verbs: ["get", "list", "patch"] }],
+    ]);
+    const { pod } = withPods(objects).find(({ object }) => object.metadata.name === "trial-pilothouse-control") ?? {};
+    const { subjects } = find(objects, "RoleBinding", "trial-pilothouse-pod-costs");
+    expect(subjects).toEqual([{ kind: "ServiceAccount", name: pod.serviceAccountName, namespace: "browsers" }]);
+    expect(pod.containers[0].env).toContainEqual({ name: "WORKER_PODS", value: "browsers-workers" });
+    const { matchConditions } = find(objects, "ValidatingAdmissionPolicy", "trial-pilothouse-pod-costs.browsers").spec;
+    expect(matchConditions[0].expression).toContain(`"system:serviceaccount:browsers:${pod.serviceAccountName}"`);
   });
 
   test("makes no Secret beside an existing one, which workers do not see", async () => {

@@ -46,7 +46,6 @@ imagePullSecrets:
 {{/* Fields of all pods. Variables of Services are off: a Service `fleet` would set FLEET_PORT. */}}
 {{- define "pilothouse.pod" -}}
 enableServiceLinks: false
-automountServiceAccountToken: false
 {{- include "pilothouse.pullSecrets" . }}
 securityContext:
   runAsNonRoot: true

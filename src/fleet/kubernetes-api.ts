@@ -1,0 +1,61 @@
+import { readFile } from "node:fs/promises";
+import { request } from "node:https";
+import { join } from "node:path";
+
+/** API server of the cluster, and the directory with the token of the pod's service account. */
+export interface ClusterAccess {
+  readonly host: string;
+  readonly port: number;
+  readonly directory: string;
+}
+
+/** Response of the API server other than a success. */
+export class KubernetesError extends Error {
+  override readonly name = "KubernetesError";
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(`the Kubernetes API responded ${status}: ${text.slice(0, 500)}`);
+    this.status = status;
+  }
+}
+
+/** Milliseconds for a whole request. */
+const patience = 5_000;
+
+/** Maximum number of bytes of a response: 500 pods of 32 KiB. */
+const mostBytes = 16 * 2 ** 20;
+
+/** Directory with the token and the certificate authority in each pod that has a service account. */
+export const accountDirectory = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/** Sends a request, and resolves with the JSON of the response. The token is read again, because clusters replace it. */
+export async function askKubernetes(
+  { host, port, directory }: ClusterAccess,
+  { method, path, patch }: { readonly method: "GET" | "PATCH"; readonly path: string; readonly patch?: object },
+): Promise<unknown> {
+  const [token, ca] = await Promise.all(["token", "ca.crt"].map((file) => readFile(join(directory, file), "utf8")));
+  const type = patch && { "content-type": "application/merge-patch+json" };
+  const headers = { authorization: `Bearer ${token?.trim()}`, accept: "application/json", ...type };
+  const signal = AbortSignal.timeout(patience);
+  const { status, text } = await new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const sent = request({ host, port, method, path, headers, signal, ...(ca !== undefined && { ca }) }, (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > mostBytes)
+          response.destroy(new Error(`expected at most ${mostBytes} bytes from the Kubernetes API`));
+        else chunks.push(chunk);
+      });
+      response.once("error", reject);
+      response.once("end", () =>
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8") }),
+      );
+    });
+    sent.once("error", reject);
+    sent.end(patch && JSON.stringify(patch));
+  });
+  if (status < 200 || status > 299) throw new KubernetesError(status, text);
+  return JSON.parse(text);
+}

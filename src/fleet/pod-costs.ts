@@ -1,0 +1,108 @@
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import type { Database } from "../platform/postgres/database.ts";
+import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
+import { askKubernetes, type ClusterAccess, KubernetesError } from "./kubernetes-api.ts";
+import { heldSlots, holdsLease } from "./store.ts";
+
+/** Annotation by which Kubernetes orders the pods of a Deployment that shrinks, the lowest cost first. */
+const annotation = "controller.kubernetes.io/pod-deletion-cost";
+
+/** Milliseconds between updates. Kubernetes asks for few writes. */
+const updateEvery = 10_000;
+
+/** Slots per step of the cost, so that a busy worker's pod is rarely written. */
+const step = 8;
+
+/** Pods per page of a list, and the number of pages. */
+const list = { size: 500, pages: 20 };
+
+export interface PodCostParts {
+  readonly access: ClusterAccess;
+  /** Namespace of the workers' pods. */
+  readonly namespace: string;
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Fields of a pod that this job reads. */
+interface Pod {
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly status?: { readonly podIP?: string };
+}
+
+interface PodList {
+  readonly items: readonly Pod[];
+  readonly metadata: { readonly continue?: string };
+}
+
+const hostOf = (address: string): string => address.replace(/:\d+$/, "").replace(/^\[(.+)\]$/, "$1");
+
+const costOf = (held: number): number => (held === 0 ? 0 : 1 + step * Math.floor(held / step));
+
+/**
+ * Creates the job that sets the deletion cost of workers' pods, so that a pool that shrinks loses idle workers first.
+ * Each control process runs it: pods are written only if their cost differs. Without the right to do so, nothing else
+ * changes.
+ */
+export function createPodCosts({ access, namespace, db, clock, log }: PodCostParts): RepeatedJob {
+  const path = `/api/v1/namespaces/${namespace}/pods`;
+  let isFailing = false;
+
+  async function findPods(): Promise<Pod[]> {
+    const pods: Pod[] = [];
+    let next = "";
+    for (let page = 0; page < list.pages; page += 1) {
+      const query = new URLSearchParams({
+        limit: String(list.size),
+        fieldSelector: "status.phase=Running",
+        continue: next,
+      });
+      // The API server validates its own responses.
+      const { items, metadata } = (await askKubernetes(access, { method: "GET", path: `${path}?${query}` })) as PodList;
+      pods.push(...items);
+      next = metadata.continue ?? "";
+      if (next === "") break;
+    }
+    return pods;
+  }
+
+  async function setCost({ metadata: { name } }: Pod, cost: string): Promise<void> {
+    try {
+      const patch = { metadata: { annotations: { [annotation]: cost } } };
+      await askKubernetes(access, { method: "PATCH", path: `${path}/${name}`, patch });
+    } catch (error) {
+      if (!(error instanceof KubernetesError && error.status === 404)) throw error;
+    }
+  }
+
+  async function update(): Promise<void> {
+    const pods = await findPods();
+    const workers = await db.sql
+      .selectFrom("workers")
+      .innerJoin("worker_leases", "worker_id", "id")
+      .select("address")
+      .select(heldSlots)
+      .where(holdsLease)
+      .execute();
+    const costs = new Map(workers.map(({ address, held }) => [hostOf(address), String(costOf(held))]));
+    for (const pod of pods) {
+      const cost = costs.get(pod.status?.podIP ?? "");
+      // Without the annotation the cost is 0.
+      if (cost !== undefined && cost !== (pod.metadata.annotations?.[annotation] ?? "0")) await setCost(pod, cost);
+    }
+  }
+
+  async function run(): Promise<void> {
+    try {
+      await update();
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) log.warn({ err: error, namespace }, "failed to set deletion costs of workers' pods");
+      isFailing = true;
+    }
+  }
+
+  return createRepeatedJob({ run, every: updateEvery, complaint: "failed to set deletion costs" }, { clock, log });
+}
