@@ -21,10 +21,10 @@ export class KubernetesError extends Error {
 }
 
 /** Milliseconds for a whole request. */
-const patience = 5_000;
+const patienceMs = 5_000;
 
 /** Maximum number of bytes of a response: 500 pods of 32 KiB. */
-const mostBytes = 16 * 2 ** 20;
+const maxBytes = 16 * 2 ** 20;
 
 /** Directory with the token and the certificate authority in each pod that has a service account. */
 export const accountDirectory = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -37,15 +37,14 @@ export async function askKubernetes(
   const [token, ca] = await Promise.all(["token", "ca.crt"].map((file) => readFile(join(directory, file), "utf8")));
   const type = patch && { "content-type": "application/merge-patch+json" };
   const headers = { authorization: `Bearer ${token?.trim()}`, accept: "application/json", ...type };
-  const signal = AbortSignal.timeout(patience);
+  const signal = AbortSignal.timeout(patienceMs);
   const { status, text } = await new Promise<{ status: number; text: string }>((resolve, reject) => {
     const sent = request({ host, port, method, path, headers, signal, ...(ca !== undefined && { ca }) }, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
       response.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > mostBytes)
-          response.destroy(new Error(`expected at most ${mostBytes} bytes from the Kubernetes API`));
+        if (bytes > maxBytes) response.destroy(new Error(`expected at most ${maxBytes} bytes from the Kubernetes API`));
         else chunks.push(chunk);
       });
       response.once("error", reject);

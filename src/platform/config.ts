@@ -8,6 +8,7 @@ import { type IsolationConfig, readIsolation } from "./isolation.ts";
 import { type BundledLlmConfig, type LlmAddresses, readBundledLlm, readLlmAddresses } from "./llm-config.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { isAddressException, isNetwork, isPrivateName, parseTarget } from "./outgoing/address-rules.ts";
+import { withSecretFiles } from "./secret-files.ts";
 import { parseSecretsKeys, type SecretsKey } from "./secrets/secrets-keys.ts";
 import { type Prices, readPrices } from "./tier-prices.ts";
 import { isPoolName } from "./worker-pool.ts";
@@ -264,9 +265,10 @@ function readSlaTarget(read: EnvironmentReader): number {
 
 /** Reads the configuration. Throws a ConfigError for the first invalid variable. */
 export function readConfig(
-  env: Environment,
+  given: Environment,
   owner: ProcessOwner = { uid: process.getuid?.() ?? -1, home: homedir() },
 ): Config {
+  const env = withSecretFiles(given);
   const read = readerOf(env);
   const databaseUrl = read.url("DATABASE_URL", ["postgres:", "postgresql:"]);
   const embedded = databaseUrl === undefined;

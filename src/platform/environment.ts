@@ -5,8 +5,8 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly variable: string;
 
-  constructor(variable: string, accepts: string) {
-    super(`${variable} ${accepts}`);
+  constructor(variable: string, accepts: string, options?: ErrorOptions) {
+    super(`${variable} ${accepts}`, options);
     this.variable = variable;
   }
 }

@@ -79,6 +79,7 @@ describe.runIf(go !== undefined)("the Helm chart", { timeout: 300_000 }, () => {
       { values: trial },
       { values: trial, isUpgrade: true, has: extensions },
       { values: existing, has: extensions },
+      { values: { ...existing, secrets: { existingSecret: "servers", asFiles: true } }, isUpgrade: true },
       { values: { ...existing, networkPolicy: { enabled: false }, seccomp: { install: false, profile: "own.json" } } },
     ];
     const kinds = new Set<string>();
@@ -308,6 +309,19 @@ describe.runIf(go !== undefined)("the Helm chart", { timeout: 300_000 }, () => {
       ["DATABASE_URL", "REDIS_URL", "SECRETS_KEYS", "WORKER_TOKEN"].map((key) => `servers ${key}`),
     );
     expect(secretsOf("gateway")).not.toContain("servers WORKER_TOKEN");
+  });
+
+  test("mounts secrets as files", async () => {
+    const secrets = { existingSecret: "servers", asFiles: true, optional: ["SMTP_URL"] };
+    const objects = await renderChart({ values: { ...existing, secrets } });
+    const { containers, volumes } = find(objects, "Deployment", "trial-pilothouse-gateway").spec.template.spec;
+    const [{ env, volumeMounts }] = containers;
+    const { mountPath } = volumeMounts.find(({ name }: { name: string }) => name === "secrets");
+    const { secret } = volumes.find(({ name }: { name: string }) => name === "secrets");
+    const names = ["DATABASE_URL", "REDIS_URL", "SECRETS_KEYS", "SMTP_URL"];
+    expect(secret).toEqual({ secretName: "servers", items: names.map((name) => ({ key: name, path: name })) });
+    for (const name of names) expect(env).toContainEqual({ name: `${name}_FILE`, value: `${mountPath}/${name}` });
+    expect(JSON.stringify(containers)).not.toContain("secretKeyRef");
   });
 
   test.for<[string, object, RegExp]>([

@@ -1,5 +1,6 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { createServer, type IncomingMessage } from "node:https";
+import type { IncomingMessage } from "node:http";
+import { createServer } from "node:https";
 import { json } from "node:stream/consumers";
 import { create } from "@bufbuild/protobuf";
 import { expect, onTestFinished, test } from "vitest";
@@ -69,7 +70,7 @@ async function setUp(addresses: readonly string[]) {
   onTestFinished(() => running[Symbol.asyncDispose]());
   const { state, access } = await startApiServer(addresses);
   const lines: string[] = [];
-  const log = { ...createLog("silent"), warn: (_fields: object, text: string) => void lines.push(text) };
+  const log = createLog("warn", { write: (line) => void lines.push(JSON.parse(line).msg) });
   const { db, clock } = running.app;
   return { running, state, lines, job: createPodCosts({ access, namespace: "browsers-workers", db, clock, log }) };
 }

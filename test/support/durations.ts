@@ -216,7 +216,7 @@ export const durations: readonly DurationRow[] = [
   ["src/sessions/logs/service.ts", "times.poll", "100", "short"],
   ["src/sessions/logs/service.ts", "times.underway", "5_000", "sessions/logs/session-logs.test.ts"],
   ["src/sessions/logs/store.ts", "dayMs", "86_400_000", "unit"],
-  ["src/fleet/kubernetes-api.ts", "patience", "5_000", "fleet/pod-costs.test.ts"],
+  ["src/fleet/kubernetes-api.ts", "patienceMs", "5_000", "fleet/pod-costs.test.ts"],
   ["src/fleet/pod-costs.ts", "updateEvery", "10_000", "period"],
   ["src/fleet/capacity-waits.ts", "heldFor", "3", "fleet/pool-demand.test.ts"],
   ["src/sessions/launch/slot-queue.ts", "renewEvery", "1_000", "period"],

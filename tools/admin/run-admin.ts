@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import type { Environment } from "../../src/platform/environment.ts";
+import { withSecretFiles } from "../../src/platform/secret-files.ts";
 import { StartRefused } from "../../src/platform/start-refused.ts";
 import { explain } from "../run-command.ts";
 import { type AdminCommand, parserOptions } from "./command.ts";
@@ -68,7 +69,7 @@ async function answer([first = "--help", ...others]: readonly string[], env: Env
   if (argument && (!subject || rest.length > 0))
     throw new StartRefused(`expected one ${argument}, got ${positionals.length}; see --help`);
   const given = Object.fromEntries(Object.entries(values).map(([option, value]) => [option, String(value)]));
-  return command.run(argument ? { ...given, [argument]: subject } : given, env);
+  return command.run(argument ? { ...given, [argument]: subject } : given, withSecretFiles(env));
 }
 
 /** Output streams of a command. */

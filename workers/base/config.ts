@@ -7,6 +7,7 @@ import { type FleetTlsFiles, readFleetTls } from "../../src/platform/grpc/fleet-
 import { type IsolationConfig, readIsolation } from "../../src/platform/isolation.ts";
 import { type LogLevel, logLevels } from "../../src/platform/log.ts";
 import { isAddressException } from "../../src/platform/outgoing/address-rules.ts";
+import { withSecretFiles } from "../../src/platform/secret-files.ts";
 import { defaultPool, isPoolName } from "../../src/platform/worker-pool.ts";
 import { readWorkerToken } from "../../src/platform/worker-token-file.ts";
 
@@ -63,7 +64,8 @@ export interface WorkerConfig extends IsolationConfig {
 }
 
 /** Reads the configuration. Throws a ConfigError for the first invalid variable. */
-export function readWorkerConfig(env: Environment, uid = process.getuid?.() ?? -1): WorkerConfig {
+export function readWorkerConfig(given: Environment, uid = process.getuid?.() ?? -1): WorkerConfig {
+  const env = withSecretFiles(given);
   const read = readerOf(env);
   if (read.text("GATEWAYS") !== undefined)
     throw new ConfigError("GATEWAYS", "is no longer supported: set CONTROL to the addresses of the control processes");

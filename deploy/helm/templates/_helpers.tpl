@@ -75,15 +75,34 @@ securityContext:
 {{- define "pilothouse.secretVariables" -}}
 {{- $root := index . 0 -}}
 {{- $secret := include "pilothouse.secret" $root -}}
-{{- range index . 1 }}
+{{- $optional := ternary $root.Values.secrets.optional list (index . 2) -}}
+{{- range concat (index . 1) $optional }}
+{{- if $root.Values.secrets.asFiles }}
+- { name: {{ . }}_FILE, value: /run/secrets/pilothouse/{{ . }} }
+{{- else }}
 - name: {{ . }}
-  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ . }} } }
+  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ . }}{{ if has . $optional }}, optional: true{{ end }} } }
 {{- end }}
-{{- if index . 2 }}
-{{- range $root.Values.secrets.optional }}
-- name: {{ . }}
-  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ . }}, optional: true } }
 {{- end }}
+{{- end }}
+
+{{/* Volume with the same secrets as files, and its mount. */}}
+{{- define "pilothouse.secretVolume" -}}
+{{- $root := index . 0 -}}
+{{- if $root.Values.secrets.asFiles }}
+- name: secrets
+  secret:
+    secretName: {{ include "pilothouse.secret" $root }}
+    items:
+      {{- range concat (index . 1) (ternary $root.Values.secrets.optional list (index . 2)) }}
+      - { key: {{ . }}, path: {{ . }} }
+      {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "pilothouse.secretMount" -}}
+{{- if .Values.secrets.asFiles }}
+- { name: secrets, mountPath: /run/secrets/pilothouse, readOnly: true }
 {{- end }}
 {{- end }}
 
