@@ -186,6 +186,7 @@ export class Gateway {
     await this.#mountDocuments();
     await this.#rest.ready();
     this.#transport.buffers.start();
+    this.#webSockets.start();
     await this.#grpc.start();
     await this.#port.start();
   }

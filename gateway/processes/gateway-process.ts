@@ -49,7 +49,9 @@ export async function runGateway(config: Config): Promise<void> {
   const demoListener = { stop: () => demo?.stop() };
   const preparing = {
     // The documents take 0.7 s of the event loop. They are built in parallel, before the ports open.
-    start: async () => void (await Promise.all([config.role !== "jobs" && gateway.prepareDocuments(), app.start()])),
+    async start(signal: AbortSignal) {
+      await Promise.all([config.role !== "jobs" && gateway.prepareDocuments(), app.start(signal)]);
+    },
     stop: () => app.stop(),
   };
   const running = createLifetime([demoListener, preparing, offering, gateway], app.log);

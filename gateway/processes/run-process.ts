@@ -1,4 +1,4 @@
-import type { Part } from "../../src/platform/lifetime.ts";
+import type { Lifetime } from "../../src/platform/lifetime.ts";
 import type { Log } from "../../src/platform/log.ts";
 import { processIdentity } from "../../src/platform/release.ts";
 import { onStopSignals } from "./stop-signals.ts";
@@ -15,7 +15,7 @@ interface RunningProcess {
  */
 export async function runProcess(
   { role, log }: RunningProcess,
-  running: Required<Part>,
+  running: Lifetime,
   proven = async (): Promise<void> => {},
 ): Promise<boolean> {
   const identity = processIdentity(role);
@@ -47,6 +47,8 @@ export async function runProcess(
     const wasAsked = stopping !== undefined;
     await stop();
     if (!wasAsked) throw error;
+    // A connection that is still being opened would keep the process alive.
+    process.exit();
   }
   return stopping === undefined;
 }

@@ -85,21 +85,32 @@ export async function runSupervisor(config: Config): Promise<void> {
     },
   });
   const children = {
-    start: async () => void (await Promise.all(processes.map((each) => each.start()))),
+    async start(signal: AbortSignal) {
+      const cancel = (): void => void children.stop();
+      signal.addEventListener("abort", cancel);
+      try {
+        await Promise.all(processes.map((each) => each.start()));
+      } finally {
+        signal.removeEventListener("abort", cancel);
+      }
+    },
     async stop() {
       await gateway.stop();
       await control.stop();
     },
   };
   const database = {
-    async start() {
-      await server.start?.();
+    async start(signal: AbortSignal) {
+      await server.start?.(signal);
       serverUp.resolve();
     },
     stop: () => server.stop?.(),
   };
   // The processes load their programs while PostgreSQL starts.
-  const loading = { start: () => void children.start().catch(() => undefined), stop: children.stop };
+  const loading = {
+    start: (signal: AbortSignal) => void children.start(signal).catch(() => undefined),
+    stop: children.stop,
+  };
   const isRunning = await runProcess(
     { role: "supervisor", log },
     createLifetime([createInstanceRecord(config), loading, database, children, internal], log),

@@ -62,7 +62,7 @@ export class WebSockets {
   readonly #cors: Cors;
   readonly #relayMetrics: RelayMetrics;
   readonly #next: HttpHandler;
-  readonly #pings: NodeJS.Timeout;
+  #pings: NodeJS.Timeout | undefined;
   #stopping = false;
 
   constructor(services: readonly ServedService[], { transport, cors, registry, next }: WebSocketParts) {
@@ -71,6 +71,10 @@ export class WebSockets {
     this.#relayMetrics = createRelayMetrics(registry);
     this.#next = next;
     this.#routes = services.flatMap(({ methods }) => methods.filter((served) => pathOf(served) !== "").map(routeOf));
+  }
+
+  /** Starts to ping the clients. */
+  start(): void {
     this.#pings = setInterval(() => this.#ping(), pingMs).unref();
   }
 

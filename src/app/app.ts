@@ -71,7 +71,7 @@ export interface App extends AppParts {
   readonly developerKey: string | undefined;
   /** Returns whether PostgreSQL responds. */
   isReady(): Promise<boolean>;
-  start(): Promise<void>;
+  start(signal?: AbortSignal): Promise<void>;
   stop(): Promise<void>;
 }
 

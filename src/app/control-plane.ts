@@ -44,7 +44,7 @@ export const workerProgramOf = ({ embedded }: Config): string | undefined =>
  */
 export interface ControlPlane {
   readonly fleet: Fleet;
-  start(): Promise<void>;
+  start(signal?: AbortSignal): Promise<void>;
   stop(): Promise<void>;
   /** Returns whether PostgreSQL responds. */
   isReady(): Promise<boolean>;

@@ -2,25 +2,34 @@ import type { Log } from "./log.ts";
 
 /** A part with a lifetime. */
 export interface Part {
-  start?(): void | Promise<void>;
+  /** A part that waits for others rejects when the signal aborts, because the start was cancelled. */
+  start?(signal?: AbortSignal): void | Promise<void>;
   stop?(): void | Promise<void>;
 }
 
+export interface Lifetime {
+  /** Starts the parts until the signal aborts or `stop` is called. */
+  start(signal?: AbortSignal): Promise<void>;
+  stop(): Promise<void>;
+}
+
 /** Starts parts in order, and stops started parts in reverse order. Repeated calls have no effect. */
-export function createLifetime(parts: readonly Part[], log: Log): { start(): Promise<void>; stop(): Promise<void> } {
+export function createLifetime(parts: readonly Part[], log: Log): Lifetime {
   const begun: Part[] = [];
+  const cancelling = new AbortController();
   let starting: Promise<void> | undefined;
   let stopping: Promise<void> | undefined;
 
-  async function startAll(): Promise<void> {
+  async function startAll(signal: AbortSignal): Promise<void> {
     for (const part of parts) {
-      if (stopping) throw new Error("the app was stopped during its start");
+      signal.throwIfAborted();
       begun.push(part);
-      await part.start?.();
+      await part.start?.(signal);
     }
   }
 
   async function stopAll(): Promise<void> {
+    cancelling.abort(new Error("the app was stopped during its start"));
     await starting?.catch(() => undefined);
     for (const part of begun.splice(0).reverse()) {
       try {
@@ -32,8 +41,9 @@ export function createLifetime(parts: readonly Part[], log: Log): { start(): Pro
   }
 
   return {
-    start: () => {
-      starting ??= startAll();
+    start: (signal) => {
+      const { signal: cancelled } = cancelling;
+      starting ??= startAll(signal ? AbortSignal.any([signal, cancelled]) : cancelled);
       return starting;
     },
     stop: () => {

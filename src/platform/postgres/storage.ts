@@ -1,7 +1,7 @@
 import { waitUntil } from "../bounded-wait.ts";
 import type { Config } from "../config.ts";
 import { makePassableDirectory } from "../data-directory.ts";
-import { unlessLate } from "../deadline.ts";
+import { raceSignal, unlessLate } from "../deadline.ts";
 import type { Part } from "../lifetime.ts";
 import type { Log } from "../log.ts";
 import { StartRefused } from "../start-refused.ts";
@@ -80,14 +80,16 @@ export function openStorage(
   { readying, poolSize = 20 }: StorageOptions,
 ): Storage {
   const db = openDatabase(target, log, poolSize);
+  let hasResponded = false;
   const part: Part = {
-    async start() {
-      await awaitReady(readying === "migrate" ? findAbsence : findMissingMigration);
+    async start(signal = new AbortController().signal) {
+      await awaitReady(readying === "migrate" ? findAbsence : findMissingMigration, signal);
+      hasResponded = true;
       if (readying === "migrate") await db.migrate(migrations);
     },
     async stop() {
-      // A stuck transaction must not block the shutdown.
-      await unlessLate(db.close(), times.close, () => undefined);
+      // A stuck transaction, or a server that accepts connections and does not respond, must not block the shutdown.
+      await unlessLate(db.close(), hasResponded ? times.close : 0, () => undefined);
     },
   };
 
@@ -103,16 +105,18 @@ export function openStorage(
       : `migration ${missing[0]} was not applied within ${times.ready / 1_000} s: start a control process without MIGRATE=off, or run \`npm run admin -- migrate\``;
   }
 
-  async function awaitReady(findObstacle: () => Promise<string | undefined>): Promise<void> {
+  async function awaitReady(findObstacle: () => Promise<string | undefined>, signal: AbortSignal): Promise<void> {
     let obstacle: string | undefined;
     const isClear = async (): Promise<boolean> => {
+      signal.throwIfAborted();
       obstacle = await findObstacle().catch((error: Error) => {
         if (error instanceof StartRefused) throw error;
         return `PostgreSQL cannot be used: ${error.message}`;
       });
       return obstacle === undefined;
     };
-    if (!(await waitUntil(isClear, { timeout: times.ready, every: times.poll }))) throw new StartRefused(obstacle);
+    const ready = waitUntil(isClear, { timeout: times.ready, every: times.poll });
+    if (!(await raceSignal(ready, signal))) throw new StartRefused(obstacle);
   }
 
   return {
