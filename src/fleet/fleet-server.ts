@@ -34,7 +34,7 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
     server,
     ControlService,
     {
-      register: (_call, request) => registry.register(request),
+      register: (call, request) => registry.register(call.metadata, request),
       heartbeat: (call, request) => registry.heartbeat(call.metadata, request),
       report: (call, request) => registry.report(call.metadata, request),
       storeLogs: (call, request) => registry.storeLogs(call.metadata, request),

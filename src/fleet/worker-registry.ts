@@ -52,7 +52,7 @@ const callerKept = 600_000;
 
 /** Handles registrations, heartbeats and reports of workers. */
 export interface WorkerRegistry {
-  register(request: RegisterRequest): Promise<RegisterResponse>;
+  register(metadata: Metadata, request: RegisterRequest): Promise<RegisterResponse>;
   heartbeat(metadata: Metadata, request: HeartbeatRequest): Promise<HeartbeatResponse>;
   report(metadata: Metadata, request: ReportRequest): Promise<ReportResponse>;
   storeLogs(metadata: Metadata, request: StoreLogsRequest): Promise<StoreLogsResponse>;
@@ -74,6 +74,8 @@ export interface WorkerRegistryParts {
 interface Caller {
   readonly id: string;
   readonly secretHash: Buffer;
+  /** Host of the worker, for the log. */
+  readonly host: string;
   /** Incarnation of the last stored heartbeat. */
   incarnation?: bigint;
   latest?: HeartbeatRequest;
@@ -125,6 +127,11 @@ function readText(metadata: Metadata, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
+/** Longest host name (RFC 1035). */
+const longestHost = 253;
+
+const readHost = (metadata: Metadata): string => readText(metadata, fleetMetadata.workerHost).slice(0, longestHost);
+
 export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry {
   const { db, bus, clock, ids, log, keeper } = parts;
   const tokenHash = hashSecret(parts.workerToken);
@@ -139,7 +146,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     if (known && matchesHash(secret, known.secretHash)) return known;
     const secretHash = await findSecretHash(db, id);
     if (!secretHash || !matchesHash(secret, secretHash)) throw fail("unauthorized", {}, { detail: "unknown worker" });
-    const caller: Caller = { id, secretHash };
+    const caller: Caller = { id, secretHash, host: readHost(metadata) };
     callers.set(id, caller);
     return caller;
   }
@@ -171,7 +178,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     // Wakes session creates that wait for a slot.
     if (freed > 0 || isFirst) bus.publish("capacity", "");
     caller.incarnation = incarnation;
-    if (leaving) log.info({ worker_id: id, incarnation: Number(incarnation) }, "worker left");
+    if (leaving) log.info({ worker_id: id, incarnation: Number(incarnation), host: caller.host }, "worker left");
     return renewed.drain;
   }
 
@@ -242,7 +249,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     get heartbeats() {
       return heartbeats;
     },
-    async register(request) {
+    async register(metadata, request) {
       if (!matchesHash(request.workerToken, tokenHash))
         throw fail("unauthorized", {}, { detail: "worker_token does not match WORKER_TOKEN of the control process" });
       assertSound(request);
@@ -262,7 +269,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       });
       const { id, incarnation } = admission;
       const { address, slots, release } = request;
-      log.info({ worker_id: id, incarnation: Number(incarnation), address, slots, release }, "worker registered");
+      const described = { host: readHost(metadata), address, slots, release };
+      log.info({ worker_id: id, incarnation: Number(incarnation), ...described }, "worker registered");
       const identity = { workerId: id, workerSecret: admission.newSecret, incarnation };
       return create(RegisterResponseSchema, { ...identity, leaseMs, storesLogs: keeper.storeLogs !== undefined });
     },

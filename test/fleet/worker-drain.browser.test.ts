@@ -8,6 +8,7 @@ import {
   DestroySessionRequestSchema,
   GetSessionStateRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { createLog } from "../../src/platform/log.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { releaseVersion } from "../../src/platform/release.ts";
 import { admin } from "../support/admin.ts";
@@ -21,6 +22,8 @@ interface Scene {
   readonly running: SessionsApp;
   readonly id: string;
   readonly worker: WorkerProcess;
+  /** Log lines of the control process. */
+  readonly controlLog: readonly unknown[];
   /** Time just before SIGTERM was sent. */
   readonly drainedAt: number;
   create(): Promise<{ id: string }>;
@@ -41,7 +44,9 @@ async function drainOne(
   stack: AsyncDisposableStack,
   by: "SIGTERM" | "operator" = "SIGTERM",
 ): Promise<Scene> {
-  const running = stack.use(await startSessionsApp({ QUEUE_MS: "0" }));
+  const controlLog: unknown[] = [];
+  const log = createLog("info", { write: (line) => controlLog.push(JSON.parse(line)) });
+  const running = stack.use(await startSessionsApp({ QUEUE_MS: "0" }, { log }));
   const worker = stack.use(startWorkerProcess(running.app, { DRAIN_SECONDS: String(drainSeconds) }));
   const { sessions, app } = running;
   const call = await running.caller();
@@ -64,6 +69,7 @@ async function drainOne(
     running,
     id,
     worker,
+    controlLog,
     drainedAt: Number(rows[0]?.now),
     create: begin,
     state: () => sessions.getState(call(), create(GetSessionStateRequestSchema, { id })),
@@ -116,7 +122,7 @@ test("a worker that drains ends at once on a second signal", async () => {
 
 test("a worker that the operator drains keeps its session on SIGTERM, and ends with its last session", async () => {
   await using stack = new AsyncDisposableStack();
-  const { running, worker, create: begin, state, destroy, row } = await drainOne(600, stack, "operator");
+  const { running, worker, controlLog, create: begin, state, destroy, row } = await drainOne(600, stack, "operator");
   await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
   await expect.poll(() => worker.output(), { timeout: patience }).toContain("drain requested");
   expect(await listWorkers(running)).toMatchObject([{ state: "draining", slots: 4, held: 1 }]);
@@ -139,5 +145,10 @@ test("a worker that the operator drains keeps its session on SIGTERM, and ends w
   ];
   const all = expected.map((line) => expect.objectContaining({ ...identity, ...line }));
   expect(lines).toEqual(expect.arrayContaining(all));
+  const [listed] = await listWorkers(running);
+  const known = ["worker registered", "worker left"].map((msg) =>
+    expect.objectContaining({ msg, worker_id: listed.id, host: hostname() }),
+  );
+  expect(controlLog).toEqual(expect.arrayContaining(known));
   expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
 }, 120_000);

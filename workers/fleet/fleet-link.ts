@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { Metadata } from "@grpc/grpc-js";
 import {
@@ -129,7 +130,7 @@ export class FleetLink {
     makeRequest: (incarnation: bigint) => MessageShape<I>,
   ): Promise<MessageShape<O> | undefined> {
     if (!this.#lease || !this.#identity) return undefined;
-    const metadata = new Metadata();
+    const metadata = describeHost();
     metadata.set(fleetMetadata.workerId, this.#identity.workerId);
     metadata.set(fleetMetadata.workerSecret, this.#identity.workerSecret);
     const request = makeRequest(this.#lease.incarnation);
@@ -161,7 +162,10 @@ export class FleetLink {
       release: releaseVersion,
       ...this.#identity,
     });
-    const answer = await control.call(ControlService.method.register, request, { timeoutMs: times.call });
+    const answer = await control.call(ControlService.method.register, request, {
+      metadata: describeHost(),
+      timeoutMs: times.call,
+    });
     const { workerId, incarnation, leaseMs, storesLogs } = answer;
     const workerSecret = answer.workerSecret || this.#identity?.workerSecret;
     if (workerSecret === undefined) throw new Error("expected a worker secret from the control process, got none");
@@ -248,4 +252,10 @@ export class FleetLink {
       );
     }
   }
+}
+
+function describeHost(): Metadata {
+  const metadata = new Metadata();
+  metadata.set(fleetMetadata.workerHost, hostname());
+  return metadata;
 }

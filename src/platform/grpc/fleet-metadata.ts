@@ -4,6 +4,8 @@ export const fleetMetadata = {
   workerId: "worker-id",
   /** Worker to gateway: secret received at registration. */
   workerSecret: "worker-secret",
+  /** Worker to control process: host of the worker, for the log. */
+  workerHost: "worker-host",
   /** Gateway to worker: SHA-256 of the secret in hexadecimal, which proves access to the worker's row. */
   workerSecretHash: "worker-secret-hash",
   /** Trailer of a command whose response is a replay for the same Idempotency-Key. */
