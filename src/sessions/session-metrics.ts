@@ -11,6 +11,11 @@ export function createSessionMetrics(registry: Registry) {
       labelNames: ["reason"],
       registers,
     }),
+    workersUnreachable: new Counter({
+      name: "pilothouse_session_launch_unreachable_total",
+      help: "Launches on a worker that could not be reached, or was lost during the launch. Another worker is then tried.",
+      registers,
+    }),
     launch: new Histogram({
       name: "pilothouse_session_launch_seconds",
       help: "Seconds from the start of a create request until its session is live, without waiting at the account's limit.",

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { CreateProfileRequestSchema } from "../../src/gen/pilothouse/v1/profile_pb.ts";
 import { CreateSessionRequestSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
+import { createLog } from "../../src/platform/log.ts";
 import { createProfileService } from "../../src/profiles/service.ts";
 import type { FakeWorker } from "../support/fake-worker.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
@@ -67,4 +68,32 @@ test("answers driver-error when a launch fails on two workers", async () => {
   const expected = { slug: "driver-error", extensions: { launch_failed: true }, detail: "no browser" };
   await expect(begin(running)).rejects.toMatchObject(expected);
   expect(tries.flat()).toHaveLength(2);
+});
+
+test("tells a worker that cannot be reached apart from a lack of capacity, in the answer, the log and the metric", async () => {
+  const lines: unknown[] = [];
+  const log = createLog("info", { write: (line) => lines.push(JSON.parse(line)) });
+  await using running = await startSessionsApp({ QUEUE_MS: "0" }, { log });
+  const unreachable = async () => {
+    const metric = running.app.metrics.getSingleMetric("pilothouse_session_launch_unreachable_total");
+    return (await metric?.get())?.values[0]?.value;
+  };
+  await expect(begin(running)).rejects.toMatchObject({ slug: "capacity-unavailable" });
+  expect(await unreachable()).toBe(0);
+  const worker = await running.worker();
+  const { id } = worker;
+  worker.die();
+  await expect(begin(running)).rejects.toMatchObject({
+    slug: "internal",
+    detail: "the browser's machine could not be reached, or was lost: try again in a moment",
+    retryAfter: 2,
+  });
+  expect(await unreachable()).toBe(1);
+  expect(lines).toContainEqual(
+    expect.objectContaining({
+      msg: "failed to reach a worker",
+      worker_id: id,
+      err: expect.objectContaining({ message: expect.stringContaining("ECONNREFUSED") }),
+    }),
+  );
 });

@@ -445,7 +445,7 @@ test("retries a create elsewhere when its worker is lost, and ends one that cann
   expect(live).toHaveLength(1);
   expect(helper.held.size).toBe(1);
   expect(attempts.find(({ status }) => status === "rejected")).toMatchObject({
-    reason: { slug: "capacity-unavailable" },
+    reason: { slug: "internal", detail: expect.stringMatching(/could not be reached, or was lost/), retryAfter: 2 },
   });
 
   const refusing = await running.worker({

@@ -247,7 +247,8 @@ export class FleetLink {
     } else if (!this.#isSilent) {
       this.#isSilent = true;
       log.warn(
-        { err: failure.message, control: control.called },
+        // The cause of an unreachable process has the reason, such as a refused connection.
+        { err: thrown instanceof Error ? thrown.message : failure.message, control: control.called },
         "failed to call the control process; trying the next one",
       );
     }

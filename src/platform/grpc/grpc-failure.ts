@@ -34,7 +34,8 @@ export function failureToStatus(thrown: unknown): Partial<StatusObject> {
 
 /**
  * Converts a call's error back to the failure thrown by the other side. If the other side sent no failure, a passed
- * deadline becomes `session-timeout`, an unreachable worker `capacity-unavailable`, and anything else `internal`.
+ * deadline becomes `session-timeout`, and anything else `internal`, also an unreachable process: its addresses are only
+ * in the cause.
  */
 export function statusToFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
@@ -46,8 +47,8 @@ export function statusToFailure(error: unknown): Failure {
     return fail("session-timeout", {}, { detail, cause: error });
   }
   if (error.code === status.UNAVAILABLE) {
-    const detail = "the worker does not answer: try again in a moment";
-    return fail("capacity-unavailable", {}, { detail, retryAfter: 1, cause: error });
+    const detail = "a process of the service could not be reached: try again in a moment";
+    return fail("internal", {}, { detail, retryAfter: 1, cause: error });
   }
   if (error.code === status.UNIMPLEMENTED) {
     // No cause: the worker answered, so the connection is intact.

@@ -9,7 +9,7 @@ import { callUnary } from "../../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../../platform/grpc/grpc-failure.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { brokeOnTheWay } from "../commands/worker-commands.ts";
-import { noCapacity, notIntegrated } from "./launch-failure.ts";
+import { noCapacity, notIntegrated, workerLost } from "./launch-failure.ts";
 
 /**
  * Milliseconds. `check`: for the proxy to respond. `margin`: for the worker's response. `connect`: for connecting to
@@ -32,8 +32,6 @@ export interface ProxyTrial {
   readonly traceparent: string;
 }
 
-const lost = "the worker was lost while it tested the proxy";
-
 /**
  * Creates the proxy test, which runs on a worker that could host the session, without a session or slot. Throws
  * `proxy-validation-failed`, or the failure of placing the session if no worker can run the test.
@@ -48,7 +46,7 @@ export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) =>
       const worker = await chooseWorker(db, { runtime, ...(except !== undefined && { except }) });
       if (typeof worker === "object") return worker;
       if (worker === "not-integrated") throw notIntegrated(runtime);
-      if (except !== undefined) throw noCapacity(lost);
+      if (except !== undefined) throw workerLost();
       if (performance.now() >= deadline) throw noCapacity("no worker is registered");
       await sleep(times.poll);
     }
@@ -64,6 +62,7 @@ export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) =>
 
   return async (trial) => {
     let failed: string | undefined;
+    let cause: unknown;
     for (let attempt = 0; attempt < 2; attempt += 1) {
       const worker = await waitForWorker(trial.runtime, failed);
       try {
@@ -71,8 +70,9 @@ export function createProxyCheck(parts: ProxyCheckParts): (trial: ProxyTrial) =>
       } catch (error) {
         if (!brokeOnTheWay(error)) throw statusToFailure(error);
         failed = worker.id;
+        cause = error;
       }
     }
-    throw noCapacity(lost);
+    throw workerLost(cause);
   };
 }

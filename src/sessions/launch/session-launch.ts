@@ -38,7 +38,7 @@ import {
   type SessionRow,
   transition,
 } from "../store.ts";
-import { noCapacity, notIntegrated } from "./launch-failure.ts";
+import { noCapacity, notIntegrated, workerLost } from "./launch-failure.ts";
 import { createProxyCheck } from "./proxy-validation.ts";
 import type { SessionPlan } from "./session-plan.ts";
 import { type AtLimit, atLimit, mayWait } from "./slot-limit.ts";
@@ -60,6 +60,7 @@ const times = {
 };
 
 export interface SessionLaunchParts extends SessionEndParts {
+  readonly log: Log;
   readonly slotQueue: SlotQueue;
   readonly clock: Clock;
   readonly log: Log;
@@ -107,7 +108,7 @@ type PlaceAttempt = Placed | AtLimit | "full" | "raced" | Extract<ProfileReserva
 
 /** Creates the function that launches sessions and resolves when they are live. */
 export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOrder) => Promise<Session> {
-  const { db, events, bus, clock, channels, limits, quota, launches, sessionMetrics, profiles, slotQueue } = parts;
+  const { db, events, bus, clock, channels, limits, quota, launches, sessionMetrics, profiles, slotQueue, log } = parts;
   const checkProxy = createProxyCheck(parts);
 
   /** Fields of a new session for the audit log. */
@@ -235,8 +236,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     if (!row) return undefined;
     return db.transaction(async (tx) => {
       const moved = await moveSession(tx, { id, placementEpoch: BigInt(row.placement_epoch) }, row.worker_id);
-      if (!moved)
-        throw (await findEnd(row)) ?? noCapacity("the session was lost during its launch: try again in a moment");
+      if (!moved) throw (await findEnd(row)) ?? workerLost();
       const worker = await findWorker(tx, row.worker_id);
       if (!worker) throw new Error(`the worker of the session ${id} does not exist`);
       const profileVersion = await findUsedVersion(tx, id);
@@ -295,8 +295,7 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     const placementEpoch = BigInt(row.placement_epoch);
     return caller.commit(async (tx) => {
       const live = await transition(tx, row.id, "launched", livePatch(), { placementEpoch });
-      if (!live)
-        return (await findEnd(row)) ?? noCapacity("the worker was lost during the launch: try again in a moment");
+      if (!live) return (await findEnd(row)) ?? workerLost();
       const data = create(SessionLiveEventSchema, { sessionId: row.id });
       await events.append(tx, { accountId: row.account_id, subject: row.id }, SessionLiveEventSchema, data);
       tx.afterCommit(() => bus.publish("session-changed", row.id));
@@ -309,11 +308,15 @@ export function createSessionLaunch(parts: SessionLaunchParts): (order: LaunchOr
     try {
       await runCreate(order, placed);
     } catch (error) {
+      if (brokeOnTheWay(error)) {
+        sessionMetrics.workersUnreachable.inc();
+        const { id: workerId, address } = placed.worker;
+        log.warn({ err: error, worker_id: workerId, address, session_id: placed.row.id }, "failed to reach a worker");
+        return { elsewhere: workerLost(error) };
+      }
       const failure = statusToFailure(error);
       if (failure.slug === "capacity-unavailable") return { elsewhere: noCapacity(failure.detail ?? failure.message) };
       if (failure.extensions.launch_failed === true && placed.row.profile_id === null) return { elsewhere: failure };
-      if (brokeOnTheWay(error))
-        return { elsewhere: noCapacity("the worker was lost during the launch: try again in a moment") };
       return giveUp(order, placed, failure);
     }
     return goLive(order, placed);

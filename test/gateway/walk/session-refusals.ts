@@ -6,6 +6,7 @@ import { AgentTurnService } from "../../../src/gen/pilothouse/v1/agent_turn_pb.t
 import { AgentViewService } from "../../../src/gen/pilothouse/v1/agent_view_pb.ts";
 import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
 import { NavigateResponseSchema, SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { fail } from "../../../src/platform/errors.ts";
 import { fleetCommands } from "../../../src/platform/grpc/fleet-commands.ts";
 import { WrongAddressee } from "../../../src/platform/grpc/grpc-failure.ts";
 import { makeAddressRules } from "../../../src/platform/outgoing/address-rules.ts";
@@ -45,6 +46,8 @@ export function failingWorker(options: Pick<FakeWorkerOptions, "control" | "toke
         const { plan } = requestOf(fleetCommands.create, command);
         // The connection breaks as that to a process that has ended.
         if (plan?.locale === "de-DE") throw new WrongAddressee("not this worker");
+        if (plan?.locale === "fr-FR")
+          throw fail("capacity-unavailable", {}, { detail: "the worker is full: try again in a moment" });
         worker.held.set(context?.sessionId ?? "", context?.placementEpoch ?? 0n);
         return create(EmptySchema);
       },
@@ -142,10 +145,16 @@ export const sessionRefusals: readonly Refusal[] = [
     },
   },
   {
-    slug: "capacity-unavailable",
+    slug: "internal",
     why: "a worker that is lost during the launch",
     comesAgain: 2,
     prepare: async (gateway) => as(await gateway.signUp(), createSession, { locale: "de-DE" }),
+  },
+  {
+    slug: "capacity-unavailable",
+    why: "a worker without a free slot",
+    comesAgain: 2,
+    prepare: async (gateway) => as(await gateway.signUp(), createSession, { locale: "fr-FR" }),
   },
   {
     slug: "driver-not-integrated",
