@@ -30,9 +30,9 @@ export function createCallMetrics({ metrics: registry, status }: Pick<App, "metr
       if (call.isOver) return false;
       call.isOver = true;
       const method = call.served.name;
-      const problem = thrown === undefined ? "none" : asFailure(thrown).slug;
-      calls.inc({ method, problem });
-      status.noteAnswer(call.served.method.parent.name, problem === "internal", call.accountId);
+      call.problem = thrown === undefined ? undefined : asFailure(thrown).slug;
+      calls.inc({ method, problem: call.problem ?? "none" });
+      status.noteAnswer(call.served.method.parent.name, call.problem === "internal", call.accountId);
       seconds.observe({ method }, (performance.now() - call.startedAt) / 1_000);
       return true;
     },

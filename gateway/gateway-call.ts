@@ -4,6 +4,7 @@ import type { Bearer } from "../src/kernel/bearer-kind.ts";
 import type { AuditEntry, Call, MethodAttempt, Principal } from "../src/kernel/call.ts";
 import type { ServedMethod } from "../src/kernel/registry.ts";
 import type { BucketState } from "../src/limits/buckets.ts";
+import type { ErrorSlug } from "../src/platform/error-table.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Tx } from "../src/platform/postgres/database.ts";
 import type { ClientBuffer } from "./client-buffers.ts";
@@ -48,6 +49,8 @@ export class GatewayCall implements Call {
   buffer: ClientBuffer | undefined;
   /** Whether the end of the call was counted. */
   isOver = false;
+  /** Slug of the problem that ended the call, if any. */
+  problem: ErrorSlug | undefined;
   /** Time of creation, in milliseconds of `performance.now()`. */
   readonly startedAt = performance.now();
 

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import type { McpHttpHandler } from "@modelcontextprotocol/server";
 import type { FastifyInstance } from "fastify";
 import { createAccountExtraction } from "../src/agents/turns/account-extraction.ts";
@@ -6,6 +7,7 @@ import type { App } from "../src/app/app.ts";
 import type { ServedService } from "../src/kernel/registry.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import { warmUp } from "../src/platform/validation.ts";
+import { createAccessLog } from "./access-log.ts";
 import { type CallDispatcher, createCallDispatcher } from "./call-dispatcher.ts";
 import { ClientBuffers } from "./client-buffers.ts";
 import { createConnectionCap } from "./connection-cap.ts";
@@ -82,12 +84,15 @@ export class Gateway {
     const buffers = new ClientBuffers({ budget: config.clientBufferBytes, clock, log, registry: metrics });
     this.#dispatcher = createCallDispatcher(app, services, buffers);
     const trustedProxies = blockListOf(config.trustedProxies);
+    const requestIdOf = (request: IncomingMessage): string => peerOf(request, transport).requestId;
+    const accessLog = config.accessLog ? createAccessLog({ clock, log, requestIdOf }) : undefined;
     const transport: TransportParts = {
       dispatcher: this.#dispatcher,
       problems: new Problems(config.errorsBase, log),
       resolvePeer: createPeers(trustedProxies, () => ids.next("req")),
       bodies: new SlowBodies(limits.request),
       buffers,
+      accessLog,
     };
     this.#transport = transport;
     const tls = config.tls && { cert: readFileSync(config.tls.cert), key: readFileSync(config.tls.key) };
@@ -106,9 +111,14 @@ export class Gateway {
       ...listening,
       port: config.port,
       bodies: transport.bodies,
-      onRequest: (request, response) => isAdmitted(request, response) && connect(request, response),
-      onUpgrade: (request, response, head) =>
-        isAdmitted(request, response) && void this.#webSockets.upgrade(request, response, head),
+      onRequest(request, response) {
+        accessLog?.onRequest(request, response);
+        if (isAdmitted(request, response)) connect(request, response);
+      },
+      onUpgrade: (request, response, head) => {
+        accessLog?.onUpgrade(request, response);
+        if (isAdmitted(request, response)) void this.#webSockets.upgrade(request, response, head);
+      },
       onClientError: refuseBroken(transport),
     });
     const demandOf = async (name: string) =>

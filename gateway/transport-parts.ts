@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AccessLog } from "./access-log.ts";
 import type { CallDispatcher } from "./call-dispatcher.ts";
 import type { ClientBuffers } from "./client-buffers.ts";
 import { type GatewayCall, rateLimitHeaders } from "./gateway-call.ts";
@@ -14,6 +15,8 @@ export interface TransportParts {
   readonly resolvePeer: ResolvePeer;
   readonly bodies: SlowBodies;
   readonly buffers: ClientBuffers;
+  /** Log of requests, if configured. */
+  readonly accessLog: AccessLog | undefined;
 }
 
 declare module "node:http" {

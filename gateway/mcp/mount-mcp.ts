@@ -117,6 +117,7 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): McpHttpHandler
       assertPlace(request);
       const peer = peerOf(request.raw, transport);
       const principal = await admit(peer, reply);
+      request.raw.accountId = principal.accountId;
       const { accountId } = principal;
       const { clientAddress } = peer;
       const holder: Holder = { accountId, clientAddress, buffer: undefined };

@@ -57,6 +57,7 @@ export function createRestServer(
   // Runs before the body is read, because Fastify has its own rules for bodies of unknown methods.
   const admitDocument = documentAdmission(transport);
   app.addHook("onRequest", (request, reply, done) => {
+    request.raw.route = request.routeOptions.url;
     if (request.is404) {
       refuseUnknown(request, reply, routes, transport).catch(done);
     } else if (request.routeOptions.config.isMethod || admitDocument(request, reply)) {

@@ -104,6 +104,7 @@ function mountRoute(
       const token = (request.params as Record<string, string>)[tokenVariable] ?? takeToken(served, request);
       const call = new GatewayCall(served, showingInPath(peerOf(request.raw, transport), token), timeoutOf(request));
       request.call = call;
+      request.raw.call = call;
       followClient(call, reply);
       await transport.dispatcher.admit(call);
       // Raw bodies are not held: they are passed on in chunks.

@@ -84,10 +84,12 @@ export function connectHandler(
       return;
     }
     const peer = peerOf(request, transport);
+    request.route = handler.requestPath;
     let call: GatewayCall | undefined;
     const values = createContextValues().set(enterKey, (timeoutMs) => {
       const arrived = new GatewayCall(served, peer, timeoutMs);
       call = arrived;
+      request.call = arrived;
       const isStream = served.kind === "bidi_streaming";
       if (isStream) transport.bodies.leave(request);
       const countMemory = (): void => {

@@ -88,6 +88,7 @@ export function admission(options: GrpcAdmissionOptions): ServerInterceptor {
       sendStatus: (status, next) => {
         if (!isAnswered) outer.sendMetadata(new Metadata());
         next(status);
+        if (call) transport.accessLog?.onGrpcCall(call, path);
       },
     });
     return outer;

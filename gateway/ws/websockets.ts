@@ -95,6 +95,7 @@ export class WebSockets {
       const peer = showingInPath(showingBearer(peerOf(request, this.#transport), bearerOf(request)), token);
       const admitted = new GatewayCall(served, peer, undefined);
       call = admitted;
+      Object.assign(request, { route: found.template.route, call });
       await this.#transport.dispatcher.admit(admitted);
       checkHandshake(request);
       const closeCode = (): number => (this.#stopping ? closeRestart : closeDone);

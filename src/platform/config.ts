@@ -118,6 +118,8 @@ export interface Config {
   /** Confinement of browsers by the embedded worker. */
   readonly isolation: IsolationConfig;
   readonly logLevel: LogLevel;
+  /** Whether a gateway logs each request. */
+  readonly accessLog: boolean;
 }
 
 /** Namespace of the workers' pods, and the API server of the cluster. */
@@ -324,5 +326,6 @@ export function readConfig(
     slaTarget: readSlaTarget(read),
     isolation: readIsolation(read),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
+    accessLog: read.oneOf("ACCESS_LOG", ["on", "off"], "off") === "on",
   };
 }

@@ -75,6 +75,7 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["ROLE", "jobs", /`jobs` only with REDIS_URL/],
   ["REDIS_URL", "redis://cache", /only with DATABASE_URL/],
   ["LOG_LEVEL", "loud", /`info`/],
+  ["ACCESS_LOG", "1", /`on`/],
   ["MIGRATE", "no", /`on`, `off`/],
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDRs/],
   ["CORS_ORIGINS", "https://a.example/path", /origins/],
