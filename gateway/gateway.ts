@@ -9,6 +9,7 @@ import { createInternalServer, type InternalServer } from "../src/platform/inter
 import { warmUp } from "../src/platform/validation.ts";
 import { createAccessLog } from "./access-log.ts";
 import { type CallDispatcher, createCallDispatcher } from "./call-dispatcher.ts";
+import { type CertificateFiles, openCertificate } from "./certificate-files.ts";
 import { ClientBuffers } from "./client-buffers.ts";
 import { createConnectionCap } from "./connection-cap.ts";
 import { type ConsoleFiles, readConsole } from "./console/console-files.ts";
@@ -67,6 +68,7 @@ export class Gateway {
   readonly #grpc: GrpcServer;
   readonly #webSockets: WebSockets;
   readonly #internal: InternalServer | undefined;
+  readonly #certificate: CertificateFiles | undefined;
   readonly #mcp: McpHttpHandler;
   readonly #stopping = new AbortController();
   readonly #shutdownDelayMs: number;
@@ -95,8 +97,8 @@ export class Gateway {
       accessLog,
     };
     this.#transport = transport;
-    const tls = config.tls && { cert: readFileSync(config.tls.cert), key: readFileSync(config.tls.key) };
-    const listening = { host, tls, limits, log, takes: createConnectionCap(trustedProxies) };
+    this.#certificate = config.tls && openCertificate(config.tls, { clock, log });
+    const listening = { host, tls: this.#certificate?.first, limits, log, takes: createConnectionCap(trustedProxies) };
     const cors = createCors(config.corsOrigins);
     const isAdmitted = createRequestFilter({ transport, cors, isOwnHost: ownHosts(config) });
     this.#rest = createRestServer(services, transport, [mcpRoute]);
@@ -159,6 +161,7 @@ export class Gateway {
     this.#webSockets.stop();
     this.#stopping.abort();
     await Promise.all([this.#port.stop(graceMs), this.#grpc.stop(graceMs)]);
+    this.#certificate?.stop();
     this.#transport.buffers.stop();
     await this.#mcp.close();
     await this.#rest.close();
@@ -199,6 +202,9 @@ export class Gateway {
     this.#webSockets.start();
     await this.#grpc.start();
     await this.#port.start();
+    this.#certificate?.start((certificate) => {
+      for (const port of [this.#port, this.#grpc]) port.replaceCertificate(certificate);
+    });
   }
 
   async #mountDocuments(): Promise<void> {

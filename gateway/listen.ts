@@ -81,6 +81,10 @@ export class SharedPort {
     return port;
   }
 
+  replaceCertificate(certificate: Certificate): void {
+    this.#listener.replaceCertificate(certificate);
+  }
+
   /** Refuses new connections, asks clients to leave, and closes all remaining connections after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;

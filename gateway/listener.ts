@@ -1,5 +1,5 @@
 import { createServer as createNetServer, type Server, type Socket } from "node:net";
-import { createServer as createTlsServer } from "node:tls";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import { ownFaults } from "../src/platform/last-resort.ts";
 import type { Log } from "../src/platform/log.ts";
 import type { ConnectionCap } from "./connection-cap.ts";
@@ -29,6 +29,7 @@ export interface ListenerOptions {
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
+  readonly #secure: TlsServer | undefined;
   readonly #sockets = new Set<Socket>();
   /** Connections whose protocol is not yet known. */
   readonly #silent = new Set<Socket>();
@@ -37,6 +38,7 @@ export class Listener {
     this.#options = options;
     const { tls, protocols, silenceMs, takes } = options;
     const secure = tls && createTlsServer({ ...tls, ALPNProtocols: [...protocols], handshakeTimeout: silenceMs });
+    this.#secure = secure;
     secure?.on("secureConnection", (socket) => this.#await(socket));
     this.#server = createNetServer({ noDelay: true }, (socket) => {
       if (!takes(socket)) return;
@@ -59,6 +61,11 @@ export class Listener {
     });
     const address = this.#server.address();
     return typeof address === "object" && address ? address.port : port;
+  }
+
+  /** Uses another certificate for new connections. */
+  replaceCertificate(certificate: Certificate): void {
+    this.#secure?.setSecureContext(certificate);
   }
 
   /** Refuses new connections, waits for open connections, and closes those still open after `graceMs`. */

@@ -89,6 +89,10 @@ export class GrpcServer {
     return this.#listener.start();
   }
 
+  replaceCertificate(certificate: Certificate): void {
+    this.#listener.replaceCertificate(certificate);
+  }
+
   /** Refuses new calls, lets running calls finish, and ends the remaining calls after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     for (const { service } of this.#services) {

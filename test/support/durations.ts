@@ -23,6 +23,7 @@ type DurationRow = readonly [file: string, name: string, value: string, tested: 
 
 /** All durations of the product. `durations.unit.test.ts` compares the table with the sources. */
 export const durations: readonly DurationRow[] = [
+  ["gateway/certificate-files.ts", "readEvery", "10_000", "period"],
   ["gateway/client-buffers.ts", "measureEvery", "500", "short"],
   ["gateway/client-buffers.ts", "reportEvery", "10_000", "period"],
   ["gateway/gateway.ts", "graceMs", "30_000", "gateway/waits.system.test.ts"],
