@@ -164,12 +164,12 @@ export function createCallDispatcher(
       const { admissions, judgements } = policiesFor(call.served);
       try {
         try {
-          await admitBy(admissions, call, parts);
+          await call.within(() => admitBy(admissions, call, parts));
         } catch (thrown) {
           if (!isForbidden(thrown) || !call.bearer) throw thrown;
           // The bearer may have gained permissions since its last lookup.
           call.principal = await app.bearers.lookUpFresh(call.bearer);
-          await admitBy(judgements, call, parts);
+          await call.within(() => admitBy(judgements, call, parts));
         }
         buffers.assertRoom(call);
       } catch (thrown) {
@@ -183,7 +183,8 @@ export function createCallDispatcher(
       try {
         if (served.kind !== "unary") throw new Error(`${served.name} is not unary`);
         const message = readMessage(served, request);
-        const answer = await policiesFor(served).run(call, message, () => served.run(call, message));
+        const { run } = policiesFor(served);
+        const answer = await call.within(() => run(call, message, () => served.run(call, message)));
         metrics.end(call);
         return answer;
       } catch (thrown) {

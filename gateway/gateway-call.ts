@@ -7,6 +7,7 @@ import type { BucketState } from "../src/limits/buckets.ts";
 import type { ErrorSlug } from "../src/platform/error-table.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Tx } from "../src/platform/postgres/database.ts";
+import { type OpenSpan, openSpan, type SpanAttributes } from "../src/platform/traces/spans.ts";
 import type { ClientBuffer } from "./client-buffers.ts";
 import type { Peer } from "./peer.ts";
 
@@ -24,6 +25,7 @@ export class GatewayCall implements Call {
   /** Headers of the response or problem: the request id, and those set by policies and the method. */
   readonly responseHeaders: Record<string, string>;
   readonly #peer: Peer;
+  readonly #span: OpenSpan | undefined;
   #principal: Principal | undefined;
   #attempt: MethodAttempt | undefined;
   #controller: AbortController | undefined;
@@ -61,6 +63,17 @@ export class GatewayCall implements Call {
     this.clientAddress = peer.clientAddress;
     this.responseHeaders = { "x-request-id": peer.requestId };
     this.deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.startedAt + timeoutMs;
+    this.#span = openSpan(peer.header("traceparent"), served.name, { kind: "server", attributes: describe(served) });
+  }
+
+  /** Runs a part of the call in its span. */
+  within<T>(work: () => T): T {
+    return this.#span ? this.#span.run(work) : work();
+  }
+
+  /** Ends the span of the call. `problem` is the slug of its failure. */
+  endSpan(problem: string | undefined): void {
+    this.#span?.end(problem);
   }
 
   get principal(): Principal {
@@ -136,7 +149,7 @@ export class GatewayCall implements Call {
   }
 
   get traceparent(): string {
-    this.#traceparent ??= continueTrace(this.header("traceparent"));
+    this.#traceparent ??= this.#span?.traceparent ?? continueTrace(this.header("traceparent"));
     return this.#traceparent;
   }
 
@@ -200,6 +213,11 @@ export class GatewayCall implements Call {
   setHeader(name: string, value: string): void {
     this.responseHeaders[name] = value;
   }
+}
+
+function describe({ name, route }: ServedMethod): SpanAttributes {
+  const about = route && { "http.request.method": route.verb, "http.route": route.template };
+  return { "rpc.method": name, ...about };
 }
 
 /** Continues a W3C trace (https://www.w3.org/TR/trace-context/) with a new span, or starts a trace. */

@@ -3,6 +3,7 @@ import { create, type DescMessage, fromBinary, type MessageShape } from "@bufbui
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import {
   type Command,
+  type CommandContext,
   CommandContextSchema,
   FileListSchema,
   LaunchRequestSchema,
@@ -27,6 +28,7 @@ import {
 import { fleetMetadata } from "../src/platform/grpc/fleet-metadata.ts";
 import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/grpc/fleet-tls.ts";
 import { failureToStatus, WrongAddressee } from "../src/platform/grpc/grpc-failure.ts";
+import { inTraceOf } from "../src/platform/traces/spans.ts";
 import type { Log } from "./base/log.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
 import type { FetchBrowsers } from "./fetch/fetch-browsers.ts";
@@ -62,7 +64,7 @@ export class WorkerServer {
   readonly #server = createLinkServer();
 
   constructor({ sessions, fetches, slots, profiles, log, secretHash, metrics }: WorkerServerOptions) {
-    const handlers = makeHandlers({ sessions, fetches, slots, profiles }, observer(metrics));
+    const handlers = makeHandlers({ sessions, fetches, slots, profiles }, createObserver(metrics));
     addGrpcService(this.#server, WorkerService, handlers, {
       admit: (call) => admit(call, secretHash()),
       toStatus: (thrown) => {
@@ -93,60 +95,78 @@ function admit({ metadata }: GrpcCall, hash: string | undefined): void {
   if (!isKnown) throw new WrongAddressee("the caller does not know this worker");
 }
 
-type Observe = <Value>(method: string, work: Promise<Value>) => Promise<Value>;
+/** Measures a part of a call by method and outcome, as a span of its caller's trace. */
+type Observe = <Value>(method: string, work: () => Promise<Value>) => Promise<Value>;
 
-/** Measures the duration of commands by method and outcome. */
-function observer(metrics: Pick<WorkerMetrics, "commands"> | undefined): Observe {
-  return async (method, work) => {
-    const end = metrics?.commands.startTimer({ method });
-    try {
-      const value = await work;
-      end?.({ outcome: "ok" });
-      return value;
-    } catch (thrown) {
-      end?.({ outcome: asFailure(thrown).slug });
-      throw thrown;
-    }
-  };
+/** What a command says about its caller. */
+type Caller = Partial<Pick<CommandContext, "traceparent" | "sessionId">>;
+
+type ObserverOf = (call: GrpcCall, caller?: Caller) => Observe;
+
+function createObserver(metrics: Pick<WorkerMetrics, "commands"> | undefined): ObserverOf {
+  return ({ metadata }, { traceparent = "", sessionId } = {}) =>
+    async (method, work) => {
+      const [calling = traceparent] = metadata.get(fleetMetadata.traceparent).map(String);
+      const about = { kind: "server", attributes: sessionId ? { "pilothouse.session.id": sessionId } : {} } as const;
+      const end = metrics?.commands.startTimer({ method });
+      try {
+        const value = await inTraceOf(calling, `worker ${method}`, about, work);
+        end?.({ outcome: "ok" });
+        return value;
+      } catch (thrown) {
+        end?.({ outcome: asFailure(thrown).slug });
+        throw thrown;
+      }
+    };
 }
 
 function makeHandlers(
   { sessions, fetches, slots, profiles }: Pick<WorkerServerOptions, "sessions" | "fetches" | "slots" | "profiles">,
-  observe: Observe,
+  observerOf: ObserverOf,
 ): WorkerHandlers {
   /** Handles a command: finds its session and decodes its request. */
   function onSession<Request extends DescMessage, Answer>(
     { request: schema }: { readonly request: Request },
-    run: (session: Session, command: ReceivedCommand<MessageShape<Request>>) => Answer,
+    run: (session: Session, command: ReceivedCommand<MessageShape<Request>>, observe: Observe) => Answer,
   ): (call: GrpcCall, command: Command) => Answer {
     return (call, { context = create(CommandContextSchema), request: bytes }) => {
       const session = sessions.find(context);
       const onReplay = (): void => call.trailer.set(fleetMetadata.replayed, "true");
-      return run(session, { context, request: fromBinary(schema, bytes), bytes, caller: call.signal, onReplay });
+      const command = { context, request: fromBinary(schema, bytes), bytes, caller: call.signal, onReplay };
+      return run(session, command, observerOf(call, context));
     };
   }
 
   return {
-    create: async (_call, { context, request }) => {
-      await observe("create", sessions.create(given(context), fromBinary(LaunchRequestSchema, request)));
+    create: async (call, { context, request }) => {
+      const launch = () => sessions.create(given(context), fromBinary(LaunchRequestSchema, request));
+      await observerOf(call, context)("create", launch);
       return create(EmptySchema);
     },
-    navigate: onSession(fleetCommands.navigate, ({ commands }, command) =>
-      observe("navigate", commands.navigate(command)),
+    navigate: onSession(fleetCommands.navigate, ({ commands }, command, observe) =>
+      observe("navigate", () => commands.navigate(command)),
     ),
-    interact: onSession(fleetCommands.interact, ({ commands }, command) =>
-      observe("interact", commands.interact(command)),
+    interact: onSession(fleetCommands.interact, ({ commands }, command, observe) =>
+      observe("interact", () => commands.interact(command)),
     ),
-    wait: onSession(fleetCommands.wait, ({ commands }, command) => observe("wait", commands.wait(command))),
-    getState: onSession(fleetCommands.getState, (session, { context }) => observe("state", session.state(context))),
-    observe: onSession(fleetCommands.observe, ({ commands }, command) => observe("observe", commands.observe(command))),
-    read: onSession(fleetCommands.read, ({ commands }, command) => observe("read", commands.read(command))),
+    wait: onSession(fleetCommands.wait, ({ commands }, command, observe) =>
+      observe("wait", () => commands.wait(command)),
+    ),
+    getState: onSession(fleetCommands.getState, (session, { context }, observe) =>
+      observe("state", () => session.state(context)),
+    ),
+    observe: onSession(fleetCommands.observe, ({ commands }, command, observe) =>
+      observe("observe", () => commands.observe(command)),
+    ),
+    read: onSession(fleetCommands.read, ({ commands }, command, observe) =>
+      observe("read", () => commands.read(command)),
+    ),
     getStepPicture: onSession(fleetCommands.getStepPicture, async ({ commands }, { request }) => {
       const data = commands.pictureBefore(request.stepId);
       return create(StepPictureSchema, data && { data });
     }),
-    capture: onSession(fleetCommands.capture, async function* ({ commands }, command) {
-      const { header, captured } = await observe("capture", commands.capture(command));
+    capture: onSession(fleetCommands.capture, async function* ({ commands }, command, observe) {
+      const { header, captured } = await observe("capture", () => commands.capture(command));
       await using _captured = captured;
       const chunks = captured.chunks();
       // The first chunk is sent together with the header, so that most captures need only one message.
@@ -164,14 +184,15 @@ function makeHandlers(
     }),
     watch: onSession(fleetCommands.watch, (session, { caller }) => session.watch(caller)),
     watchThumbnails: onSession(fleetCommands.watchThumbnails, ({ thumbnails }, { caller }) => thumbnails.read(caller)),
-    putFile: async ({ signal: caller }, commands) => {
+    putFile: async (call, commands) => {
       const upload = await openUpload(commands);
-      using use = sessions.find(upload.context).useFiles(upload.context, caller);
-      return create(PutFileAnswerSchema, await observe("put_file", use.files.put(upload, use.signal)));
+      using use = sessions.find(upload.context).useFiles(upload.context, call.signal);
+      const observe = observerOf(call, upload.context);
+      return create(PutFileAnswerSchema, await observe("put_file", () => use.files.put(upload, use.signal)));
     },
-    getFile: onSession(fleetCommands.getFile, async function* (session, { context, request, caller }) {
+    getFile: onSession(fleetCommands.getFile, async function* (session, { context, request, caller }, observe) {
       using use = session.useFiles(context, caller);
-      await using file = await observe("get_file", use.files.open(request.name, context.clientId !== ""));
+      await using file = await observe("get_file", () => use.files.open(request.name, context.clientId !== ""));
       yield* sendFile(file, use.signal);
     }),
     deleteFile: onSession(fleetCommands.deleteFile, async (session, { context, request, caller }) => {
@@ -189,8 +210,8 @@ function makeHandlers(
     followLog: onSession(fleetCommands.followLog, (session, { request: { after }, caller }) =>
       session.followLog(after, caller),
     ),
-    setControl: onSession(fleetCommands.setControl, async (session, { context }) => {
-      await observe("set_control", session.setControl(context));
+    setControl: onSession(fleetCommands.setControl, async (session, { context }, observe) => {
+      await observe("set_control", () => session.setControl(context));
       return create(EmptySchema);
     }),
     readSelection: onSession(fleetCommands.readSelection, async ({ commands }, { context, caller }) => {
@@ -216,22 +237,22 @@ function makeHandlers(
       const isHidden = first?.request?.join?.hidden ?? false;
       yield* sessions.find(first?.context).view({ who: given(first?.viewer), isHidden, requests: rest });
     },
-    async *fetch({ signal }, command) {
+    async *fetch(call, command) {
       if (!fetches) throw notBuilt("fetches");
-      await using page = await observe("fetch", fetches.fetch(command, signal));
+      await using page = await observerOf(call, command)("fetch", () => fetches.fetch(command, call.signal));
       const { header, screenshot, pdf } = page;
       yield create(FetchStreamResponseSchema, { header });
       if (screenshot)
         for await (const chunk of screenshot.chunks()) yield create(FetchStreamResponseSchema, { screenshot: chunk });
       if (pdf) for await (const chunk of pdf.chunks()) yield create(FetchStreamResponseSchema, { pdf: chunk });
     },
-    checkProxy: async ({ signal }, command) => {
-      await observe("check_proxy", checkProxy(slots.guard, command, signal));
+    checkProxy: async (call, command) => {
+      await observerOf(call, command)("check_proxy", () => checkProxy(slots.guard, command, call.signal));
       return create(EmptySchema);
     },
-    putProfile: async (_call, chunks) => {
+    putProfile: async (call, chunks) => {
       if (!profiles) throw notBuilt("profiles");
-      await observe("put_profile", receiveProfile(profiles, chunks));
+      await observerOf(call)("put_profile", () => receiveProfile(profiles, chunks));
       return create(EmptySchema);
     },
     takeProfile: ({ signal }, { context }) => {

@@ -22,6 +22,7 @@ import { FleetLink, type WorkerFate } from "./fleet/fleet-link.ts";
 import { IdentityFile } from "./fleet/identity.ts";
 import { LogSender } from "./fleet/log-sender.ts";
 import { ReportSender } from "./fleet/report-sender.ts";
+import { SpanSender } from "./fleet/span-sender.ts";
 import { WorkerServer } from "./fleet-handlers.ts";
 import { BoundsWatchdog } from "./isolation/bounds-watchdog.ts";
 import { ConfinementError } from "./isolation/confinement-error.ts";
@@ -62,7 +63,8 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   });
   const { sessions, browsers, fetches, metrics } = sessionParts;
   await probeBrowsers(browsers, slots);
-  const link: FleetLink = await makeLink(options, ground, sessions);
+  const link: FleetLink = await makeLink(options, ground, sessions, () => spanSender.start());
+  const spanSender = new SpanSender(link, log);
   const logSender = new LogSender({ link, onOutcome: (outcome, count) => metrics.logs.inc({ outcome }, count) });
   const server = new WorkerServer({ ...ground, sessions, fetches, log, secretHash: () => link.secretHash, metrics });
   await listenOn(server, config);
@@ -87,7 +89,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   return {
     drain: (patience, signal) => drain({ sessions, fetches, link }, patience, signal),
     stop: (reason) =>
-      stopAll({ ...ground, ...sessionParts, link, sender, logSender, server, internal, pressure }, reason),
+      stopAll({ ...ground, ...sessionParts, link, sender, logSender, spanSender, server, internal, pressure }, reason),
   };
 }
 
@@ -200,7 +202,12 @@ function makeSessions(
   return { sessions, browsers, fetches, watchdog, metrics };
 }
 
-async function makeLink(options: WorkerOptions, ground: Ground, sessions: SessionTable): Promise<FleetLink> {
+async function makeLink(
+  options: WorkerOptions,
+  ground: Ground,
+  sessions: SessionTable,
+  onExportsSpans: () => void,
+): Promise<FleetLink> {
   const { config, log, onFate } = options;
   const { runtimes, profiles } = ground;
   const identityFile = new IdentityFile(config.dataDir, config.index);
@@ -221,6 +228,7 @@ async function makeLink(options: WorkerOptions, ground: Ground, sessions: Sessio
     profiles,
     log,
     onFate,
+    onExportsSpans,
   });
 }
 
@@ -261,6 +269,7 @@ interface Parts {
   readonly link: FleetLink;
   readonly sender: ReportSender;
   readonly logSender: LogSender;
+  readonly spanSender: SpanSender;
   readonly server: WorkerServer;
   readonly browsers: BrowserPool;
   readonly slots: SlotPool;
@@ -277,6 +286,7 @@ async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> 
     link,
     sender,
     logSender,
+    spanSender,
     server,
     browsers,
     slots,
@@ -292,6 +302,7 @@ async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> 
   await link.handOver(profiles);
   await sender.stop();
   await logSender.stop();
+  await spanSender.stop();
   await link.stop();
   await server.stop();
   await browsers.stop();

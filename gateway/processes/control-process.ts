@@ -8,6 +8,7 @@ import { createLifetime } from "../../src/platform/lifetime.ts";
 import { createLog, type Log } from "../../src/platform/log.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { linkToSupervisor } from "../../src/platform/process-channel.ts";
+import { createServiceTraces } from "../../src/platform/traces/service-traces.ts";
 import { runProcess } from "./run-process.ts";
 
 /** Runs the control plane in this process. */
@@ -20,13 +21,14 @@ export async function runControl(config: Config): Promise<void> {
   const metrics = createMetrics();
   metrics.setDefaultLabels({ role: "control" });
   const shared = link ? { bus: link.bus } : await shareByRedis(config, log, metrics);
-  const control = createControlPlane({ config, log, metrics, ...shared });
+  const traces = createServiceTraces(config.traces, "control", log);
+  const control = createControlPlane({ config, log, metrics, ...shared, forwardSpans: traces.forward });
   const { isReady, fleet, demandOf } = control;
   const { host, internalPort: port } = config;
   const internal = link ? {} : createInternalServer({ host, port, isReady, metrics, demandOf });
   const isRunning = await runProcess(
     { role: "control", log },
-    createLifetime([control, internal], log),
+    createLifetime([traces, control, internal], log),
     fleet.workerUp,
   );
   if (isRunning) link?.reportReady({}, { isReady, metrics });

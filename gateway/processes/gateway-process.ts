@@ -7,6 +7,7 @@ import { describeWeakness } from "../../src/platform/isolation.ts";
 import { keepRunning } from "../../src/platform/last-resort.ts";
 import { createLifetime } from "../../src/platform/lifetime.ts";
 import { linkToSupervisor } from "../../src/platform/process-channel.ts";
+import { createServiceTraces } from "../../src/platform/traces/service-traces.ts";
 import { firstRunPath, firstRunToken } from "../console/first-run-page.ts";
 import { Gateway } from "../gateway.ts";
 import { type Demo, startDemo } from "../pages/demo.ts";
@@ -54,7 +55,8 @@ export async function runGateway(config: Config): Promise<void> {
     },
     stop: () => app.stop(),
   };
-  const running = createLifetime([demoListener, preparing, offering, gateway], app.log);
+  const traces = createServiceTraces(config.traces, "gateway", app.log);
+  const running = createLifetime([traces, demoListener, preparing, offering, gateway], app.log);
   if (!(await runProcess({ role: "gateway", log: app.log }, running))) return;
   const readiness = demo ? { demoPort: demo.port, welcome: firstLines(app, demo, { tryPath, consolePath }) } : {};
   link?.reportReady(readiness, { isReady: () => gateway.isReady(), metrics: app.metrics });

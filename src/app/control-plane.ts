@@ -62,9 +62,11 @@ export interface ControlPlaneOptions {
   readonly bus: Bus;
   /** Started before the bus is used. */
   readonly busPart?: Part;
+  readonly forwardSpans: FleetParts["forwardSpans"];
 }
 
-export function createControlPlane({ config, log, metrics, bus, busPart = {} }: ControlPlaneOptions): ControlPlane {
+export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
+  const { config, log, metrics, bus, busPart = {}, forwardSpans } = options;
   const clock = systemClock;
   const ids = createIds(clock);
   const readying = config.migrates ? "migrate" : "await";
@@ -83,6 +85,7 @@ export function createControlPlane({ config, log, metrics, bus, busPart = {} }: 
     uses,
     sessionMetrics: createSessionMetrics(metrics),
     workerProgram: workerProgramOf(config),
+    forwardSpans,
     env: process.env,
   });
   const access = config.workerPods && { ...config.workerPods, directory: accountDirectory };

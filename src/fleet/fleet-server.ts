@@ -38,6 +38,7 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
       heartbeat: (call, request) => registry.heartbeat(call.metadata, request),
       report: (call, request) => registry.report(call.metadata, request),
       storeLogs: (call, request) => registry.storeLogs(call.metadata, request),
+      exportSpans: (call, request) => registry.exportSpans(call.metadata, request),
     },
     {
       // Register carries the token in its message. The registry authenticates the other calls.

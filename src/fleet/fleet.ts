@@ -39,6 +39,8 @@ export interface FleetParts {
   /** Program of the embedded worker, or undefined if workers are started separately. */
   readonly workerProgram: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Sends spans of workers to the collector of traces, at most once and without waiting. Undefined without one. */
+  readonly forwardSpans?: ((spans: Uint8Array) => void) | undefined;
 }
 
 /** Creates the fleet without starting it. */

@@ -2,6 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Metadata } from "@grpc/grpc-js";
 import {
+  type ExportSpansRequest,
+  type ExportSpansResponse,
+  ExportSpansResponseSchema,
   type HeartbeatRequest,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
@@ -56,6 +59,7 @@ export interface WorkerRegistry {
   heartbeat(metadata: Metadata, request: HeartbeatRequest): Promise<HeartbeatResponse>;
   report(metadata: Metadata, request: ReportRequest): Promise<ReportResponse>;
   storeLogs(metadata: Metadata, request: StoreLogsRequest): Promise<StoreLogsResponse>;
+  exportSpans(metadata: Metadata, request: ExportSpansRequest): Promise<ExportSpansResponse>;
   /** Number of heartbeats received by this process. */
   readonly heartbeats: number;
 }
@@ -68,6 +72,7 @@ export interface WorkerRegistryParts {
   readonly log: Log;
   readonly keeper: SessionKeeper;
   readonly workerToken: string;
+  readonly forwardSpans?: ((spans: Uint8Array) => void) | undefined;
 }
 
 /** A worker that calls this process. */
@@ -272,7 +277,8 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
       const described = { host: readHost(metadata), address, slots, release };
       log.info({ worker_id: id, incarnation: Number(incarnation), ...described }, "worker registered");
       const identity = { workerId: id, workerSecret: admission.newSecret, incarnation };
-      return create(RegisterResponseSchema, { ...identity, leaseMs, storesLogs: keeper.storeLogs !== undefined });
+      const duties = { storesLogs: keeper.storeLogs !== undefined, exportsSpans: parts.forwardSpans !== undefined };
+      return create(RegisterResponseSchema, { ...identity, leaseMs, ...duties });
     },
     async heartbeat(metadata, request) {
       const caller = await identify(metadata);
@@ -293,6 +299,11 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     async storeLogs(metadata, { logs }) {
       const { id } = await identify(metadata);
       return create(StoreLogsResponseSchema, { stored: (await keeper.storeLogs?.(id, logs)) ?? 0 });
+    },
+    async exportSpans(metadata, { spans }) {
+      await identify(metadata);
+      parts.forwardSpans?.(spans);
+      return create(ExportSpansResponseSchema);
     },
   };
 }

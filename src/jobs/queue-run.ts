@@ -3,6 +3,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Limiter } from "../platform/limiter.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database } from "../platform/postgres/database.ts";
+import { inNewTrace } from "../platform/traces/spans.ts";
 import { createDueJobs } from "./due-jobs.ts";
 import type { HeldQueue } from "./held-queues.ts";
 import { attempt, type JobOutcome } from "./job-attempt.ts";
@@ -89,7 +90,12 @@ async function runJob({ held, slot, jobKind }: SlottedQueue, job: StoredJob, par
   const timer = setTimeout(() => slot.kind === "sound" && slot.move("slow"), slowAfter);
   if (job.attempts === 0) parts.lag(jobKind.kind, parts.clock.now() - job.due_at.getTime());
   const inTurn: Limiter = (write) => (slot.kind === "sound" ? write() : parts.limiter(write));
-  const outcome = await attempt(held, job, jobKind, { ...parts, inTurn }).finally(() => clearTimeout(timer));
+  const about = { kind: "consumer", attributes: { "pilothouse.job.attempt": job.attempts + 1 } } as const;
+  const outcome = await inNewTrace(`job ${jobKind.kind}`, about, async (span) => {
+    const ended = await attempt(held, job, jobKind, { ...parts, inTurn });
+    span?.set({ "pilothouse.job.outcome": ended });
+    return ended;
+  }).finally(() => clearTimeout(timer));
   parts.count(jobKind.kind, outcome);
   return outcome;
 }

@@ -11,6 +11,7 @@ import { isAddressException, isNetwork, isPrivateName, parseTarget } from "./out
 import { withSecretFiles } from "./secret-files.ts";
 import { parseSecretsKeys, type SecretsKey } from "./secrets/secrets-keys.ts";
 import { type Prices, readPrices } from "./tier-prices.ts";
+import { readTraces, type TraceConfig } from "./traces/trace-config.ts";
 import { isPoolName } from "./worker-pool.ts";
 import { readWorkerToken } from "./worker-token-file.ts";
 
@@ -120,6 +121,8 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Whether a gateway logs each request. */
   readonly accessLog: boolean;
+  /** Collector of traces, if any. */
+  readonly traces: TraceConfig | undefined;
 }
 
 /** Namespace of the workers' pods, and the API server of the cluster. */
@@ -327,5 +330,6 @@ export function readConfig(
     isolation: readIsolation(read),
     logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
     accessLog: read.oneOf("ACCESS_LOG", ["on", "off"], "off") === "on",
+    traces: readTraces(read),
   };
 }

@@ -6,6 +6,7 @@ import { Server } from "@grpc/grpc-js";
 import { expect, onTestFinished, test } from "vitest";
 import {
   ControlService,
+  ExportSpansResponseSchema,
   type HeartbeatRequest,
   HeartbeatResponseSchema,
   Isolation,
@@ -70,6 +71,7 @@ class TestControl {
           return create(ReportResponseSchema);
         },
         storeLogs: async () => create(StoreLogsResponseSchema),
+        exportSpans: async () => create(ExportSpansResponseSchema),
       },
       { admit: () => undefined, toStatus: failureToStatus },
     );

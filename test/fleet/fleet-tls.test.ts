@@ -9,6 +9,7 @@ import type { WorkerRegistry } from "../../src/fleet/worker-registry.ts";
 import {
   CommandSchema,
   ControlService,
+  ExportSpansResponseSchema,
   HeartbeatRequestSchema,
   HeartbeatResponseSchema,
   RegisterResponseSchema,
@@ -49,6 +50,7 @@ const registry: WorkerRegistry = {
   heartbeat: async () => create(HeartbeatResponseSchema),
   report: async () => create(ReportResponseSchema),
   storeLogs: async () => create(StoreLogsResponseSchema),
+  exportSpans: async () => create(ExportSpansResponseSchema),
   heartbeats: 0,
 };
 

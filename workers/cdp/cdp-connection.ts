@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { ownFaults } from "../../src/platform/last-resort.ts";
+import { inSpan } from "../../src/platform/traces/spans.ts";
 import { type Envelope, innerBytes, readEnvelope } from "./cdp-envelope.ts";
 import { CdpSession } from "./cdp-session.ts";
 import { ConnectionUser, type UserAnswer, type UserCommand, type UserListener } from "./connection-user.ts";
@@ -104,7 +105,7 @@ export class CdpConnection {
   }
 
   #makeSession(sessionId: string | undefined): CdpSession {
-    return new CdpSession((method, params = {}) => {
+    const send = (method: string, params: object): Promise<unknown> => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
       const settle: Pending["settle"] = (answer) => {
         const isTooLong =
@@ -116,7 +117,10 @@ export class CdpConnection {
       };
       this.#send({ method, params: JSON.stringify(params), sessionId }, { sessionId, settle });
       return promise;
-    });
+    };
+    return new CdpSession((method, params = {}) =>
+      inSpan(method, { kind: "client", attributes: { "cdp.method": method } }, () => send(method, params)),
+    );
   }
 
   #sendFor(command: UserCommand & { sessionId: string }, onAnswer: (answer: UserAnswer) => void): void {

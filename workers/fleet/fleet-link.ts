@@ -48,12 +48,15 @@ export interface FleetLinkOptions {
   readonly profiles?: ProfileStore;
   readonly log: Log;
   onFate(fate: WorkerFate): void;
+  /** Called after each registration with a control process that exports spans. */
+  onExportsSpans?(): void;
 }
 
 /** Current registration. */
 interface Lease {
   readonly incarnation: bigint;
   readonly storesLogs: boolean;
+  readonly exportsSpans: boolean;
 }
 
 /**
@@ -92,6 +95,11 @@ export class FleetLink {
   /** Whether the control process stores logs of ended sessions. */
   get storesLogs(): boolean {
     return this.#lease?.storesLogs ?? false;
+  }
+
+  /** Whether the control process sends spans to a collector. */
+  get exportsSpans(): boolean {
+    return this.#lease?.exportsSpans ?? false;
   }
 
   get isRegistered(): boolean {
@@ -166,7 +174,7 @@ export class FleetLink {
       metadata: describeHost(),
       timeoutMs: times.call,
     });
-    const { workerId, incarnation, leaseMs, storesLogs } = answer;
+    const { workerId, incarnation, leaseMs, storesLogs, exportsSpans } = answer;
     const workerSecret = answer.workerSecret || this.#identity?.workerSecret;
     if (workerSecret === undefined) throw new Error("expected a worker secret from the control process, got none");
     this.#identity = { workerId, workerSecret };
@@ -177,7 +185,8 @@ export class FleetLink {
     );
     this.#leaseMs = leaseMs;
     this.#acceptedAt = performance.now();
-    this.#lease = { incarnation, storesLogs };
+    this.#lease = { incarnation, storesLogs, exportsSpans };
+    if (exportsSpans) this.#options.onExportsSpans?.();
   }
 
   /** Sends a heartbeat. Resolves to true if a control process accepted the heartbeat. */

@@ -1,4 +1,5 @@
 import { fail } from "../../src/platform/errors.ts";
+import { withinActiveSpan } from "../../src/platform/traces/spans.ts";
 
 /** Maximum number of queued commands. */
 const capacity = 64;
@@ -48,6 +49,7 @@ export class CommandQueue {
     if (this.#paused && !whilePaused) return Promise.reject(this.#paused);
     if (this.#waiting.length >= capacity) return Promise.reject(tooMany());
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
+    const inTrace = withinActiveSpan(work);
     const onAbort = () => {
       const index = this.#waiting.indexOf(entry);
       if (index >= 0) this.#waiting.splice(index, 1);
@@ -59,7 +61,7 @@ export class CommandQueue {
       drop: reject,
       start: async () => {
         dropped.removeEventListener("abort", onAbort);
-        await work().then(resolve, reject);
+        await inTrace().then(resolve, reject);
       },
     };
     if (dropped.aborted) return Promise.reject(dropped.reason);

@@ -7,6 +7,7 @@ import type { Log } from "../../platform/log.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import type { RepeatedTask } from "../../platform/repeated-job.ts";
 import { isKeyLost } from "../../platform/secrets/secrets-sealer.ts";
+import { inSpan } from "../../platform/traces/spans.ts";
 import type { NewRecipeTurn } from "../sessions/creation.ts";
 import type { AgentSessionRow } from "../sessions/store.ts";
 import { sealPlan } from "./recipe-plan.ts";
@@ -93,7 +94,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
     const sign = () => void beatTurns(db, [turnId], new Date(clock.now())).catch(() => undefined);
     const end = clock.every(beat.every, sign);
     try {
-      await run(turnId, new AbortController().signal, header);
+      await inSpan(`job ${jobKind.kind}`, {}, () => run(turnId, new AbortController().signal, header));
     } catch (error) {
       log.error({ err: error, turn_id: turnId }, "failed to run agent turn");
       await endTurn(parts, turnId, failedBy(error)).catch(() => undefined);

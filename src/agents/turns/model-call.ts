@@ -1,6 +1,7 @@
 import { sleep } from "../../platform/bounded-wait.ts";
 import { Failure, fail } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
+import { inSpan, type SpanAttributes } from "../../platform/traces/spans.ts";
 import { llmPriceOf } from "../llm/llm-prices.ts";
 import type { ModelFault } from "../llm/model-fault.ts";
 import { longestAnswer } from "../llm/models.ts";
@@ -86,7 +87,11 @@ async function askPatiently(
   const gaveUpAt = begunAt + patience.whole;
   for (let pause = patience.first; ; pause = Math.min(2 * pause, patience.longest)) {
     const reservation = max === undefined ? undefined : await putAside(parts, run, max);
-    const answer = await askModel(models, question, run.signal);
+    const answer = await inSpan("chat", chatSpan(question), async (span) => {
+      const answered = await askModel(models, question, run.signal);
+      span?.set(describeAnswer(answered));
+      return answered;
+    });
     if (!("fault" in answer)) return { ...answer, reservation, durationMs: Math.round(performance.now() - begunAt) };
     // For a response that had started, the reservation stays: the provider charges an amount that it does not report.
     if (reservation && !answer.isCharged)
@@ -100,6 +105,21 @@ async function askPatiently(
     await sleep(retryAfter, run.signal);
     run.signal.throwIfAborted();
   }
+}
+
+const chatSpan = ({ credential: { provider } }: ModelRequest) =>
+  ({ kind: "client", attributes: { "gen_ai.operation.name": "chat", "gen_ai.provider.name": provider } }) as const;
+
+/** Returns the attributes of an answer: its size, and the provider's identifier for support. */
+function describeAnswer(answer: ModelAnswer): SpanAttributes {
+  if ("fault" in answer) return { "error.type": answer.fault.kind };
+  const { input, output } = answer.usage;
+  const id = /^[\w-]{1,64}$/.exec(answer.responseId)?.[0];
+  return {
+    "gen_ai.usage.input_tokens": input,
+    "gen_ai.usage.output_tokens": output,
+    ...(id !== undefined && { "gen_ai.response.id": id }),
+  };
 }
 
 /** Reserves the maximum cost of a bundled LLM call. If the call is never settled, the turn is charged that amount. */

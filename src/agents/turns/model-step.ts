@@ -13,7 +13,13 @@ export interface ModelRequest {
 }
 
 export type ModelAnswer =
-  | { readonly messages: readonly ModelMessage[]; readonly text: string; readonly usage: LlmUsage }
+  | {
+      readonly messages: readonly ModelMessage[];
+      readonly text: string;
+      readonly usage: LlmUsage;
+      /** The provider's identifier of the response. */
+      readonly responseId: string;
+    }
   /** `isCharged`: the provider had started to respond, and charges for that. */
   | { readonly fault: ModelFault; readonly isCharged: boolean };
 
@@ -63,7 +69,8 @@ export async function askModel(models: Models, question: ModelRequest, signal: A
     const { cacheReadTokens: cached = 0, cacheWriteTokens: written = 0 } = usage.inputTokenDetails ?? {};
     // PostgreSQL cannot store NUL.
     const text = said.replaceAll("\0", "");
-    return { messages: response.messages, text, usage: { input, cached, written, output: usage.outputTokens ?? 0 } };
+    const used = { input, cached, written, output: usage.outputTokens ?? 0 };
+    return { messages: response.messages, text, usage: used, responseId: response.id };
   } catch (thrown) {
     signal.throwIfAborted();
     return { fault: readModelFault(fault ?? thrown, credential.apiKey), isCharged: hasBegun };

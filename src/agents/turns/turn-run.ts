@@ -2,6 +2,7 @@ import { findEntitlement } from "../../accounts/store.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import { asFailure } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
+import { activeTraceparent } from "../../platform/traces/spans.ts";
 import { type ControlRow, findControl } from "../../sessions/control/store.ts";
 import { isEnded } from "../../sessions/session-states.ts";
 import { openVariables } from "../sessions/variables.ts";
@@ -54,7 +55,7 @@ export function createTurnRunner(parts: TurnParts) {
         signal,
         deadline: Number.POSITIVE_INFINITY,
         requestId: turn.id,
-        traceparent: "",
+        traceparent: activeTraceparent() ?? "",
         variables,
         ...(stepId !== undefined && { stepId }),
       }),

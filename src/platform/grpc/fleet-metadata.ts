@@ -8,6 +8,8 @@ export const fleetMetadata = {
   workerHost: "worker-host",
   /** Gateway to worker: SHA-256 of the secret in hexadecimal, which proves access to the worker's row. */
   workerSecretHash: "worker-secret-hash",
+  /** W3C trace context of the calling span, in both directions. */
+  traceparent: "traceparent",
   /** Trailer of a command whose response is a replay for the same Idempotency-Key. */
   replayed: "idempotency-replayed",
 } as const;

@@ -19,6 +19,8 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { raceSignal } from "../deadline.ts";
+import { inSpan } from "../traces/spans.ts";
+import { fleetMetadata } from "./fleet-metadata.ts";
 
 /** A method of one kind, with its message types. */
 export interface TypedMethod<Kind, Input extends DescMessage, Output extends DescMessage> {
@@ -56,12 +58,28 @@ function toMethodDefinition(method: DescMethod): MethodDefinition<Message, Messa
   };
 }
 
-/** Makes a unary call. Rejects with the ServiceError of grpc-js. */
+/** Makes a unary call, which continues the active trace. Rejects with the ServiceError of grpc-js. */
 export function callUnary<Input extends DescMessage, Output extends DescMessage>(
   client: Client,
   method: TypedMethod<"unary", Input, Output> & DescMethod,
   request: MessageShape<Input>,
   options: GrpcCallOptions = {},
+): Promise<MessageShape<Output>> {
+  const name = `${method.parent.name}.${method.name}`;
+  return inSpan(name, { kind: "client", attributes: { "rpc.method": name } }, (span) => {
+    if (!span) return sendUnary(client, method, request, options);
+    // Cloned, because all calls to a worker share the metadata.
+    const metadata = options.metadata?.clone() ?? new Metadata();
+    metadata.set(fleetMetadata.traceparent, span.traceparent);
+    return sendUnary(client, method, request, { ...options, metadata });
+  });
+}
+
+function sendUnary<Input extends DescMessage, Output extends DescMessage>(
+  client: Client,
+  method: TypedMethod<"unary", Input, Output> & DescMethod,
+  request: MessageShape<Input>,
+  options: GrpcCallOptions,
 ): Promise<MessageShape<Output>> {
   if (options.signal?.aborted) return Promise.reject(notSent(method));
   const { promise, resolve, reject } = Promise.withResolvers<MessageShape<Output>>();

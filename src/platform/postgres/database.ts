@@ -3,6 +3,7 @@ import pg from "pg";
 import { sleep } from "../bounded-wait.ts";
 import { fail, failFields } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { inSpan } from "../traces/spans.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
 import { type MigrationResult, runMigrations } from "./run-migrations.ts";
 import type { Migrations, Schema } from "./schema.ts";
@@ -136,7 +137,11 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
   const sql = kyselyOver<Schema>(connect, () => pool.end());
   return {
     sql,
-    transaction: (run) => runUntilCommitted(connect, run),
+    async transaction(run) {
+      const { result, after } = await inSpan("transaction", span, () => runUntilCommitted(connect, run));
+      for (const hook of after) hook();
+      return result;
+    },
     async named<Row extends pg.QueryResultRow>({ name, text }: NamedStatement, values: readonly unknown[]) {
       const { rows } = await pool.query<Row>({ name, text, values: [...values] }).catch(rethrow);
       return rows;
@@ -158,7 +163,15 @@ const attempts = 4;
 /** Milliseconds, doubled with each attempt and randomized, so that transactions do not collide again. */
 const firstPause = 10;
 
-async function runUntilCommitted<T>(connect: Connect, run: (tx: Tx) => Promise<T>): Promise<T> {
+const span = { kind: "client", attributes: { "db.system.name": "postgresql" } } as const;
+
+interface Committed<T> {
+  readonly result: T;
+  /** Hooks of `afterCommit`, to be called in order. */
+  readonly after: readonly (() => void)[];
+}
+
+async function runUntilCommitted<T>(connect: Connect, run: (tx: Tx) => Promise<T>): Promise<Committed<T>> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await runTransaction(await connect(), run);
@@ -171,7 +184,7 @@ async function runUntilCommitted<T>(connect: Connect, run: (tx: Tx) => Promise<T
 }
 
 /** Runs a transaction once. Kysely's own transactions do not pipeline statements. */
-async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promise<T>): Promise<T> {
+async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promise<T>): Promise<Committed<T>> {
   let failed: unknown;
   const query = (statement: pg.QueryConfig) =>
     connection.query(statement).catch((error: unknown) => {
@@ -216,8 +229,7 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
   } finally {
     connection.release();
   }
-  for (const hook of after) hook();
-  return result;
+  return { result, after };
 }
 
 async function readApplied(pool: pg.Pool): Promise<ReadonlySet<string>> {

@@ -21,6 +21,7 @@ import {
   type TypedMethod,
 } from "../../platform/grpc/grpc-codec.ts";
 import { isServiceError, statusToFailure } from "../../platform/grpc/grpc-failure.ts";
+import { activeTraceparent } from "../../platform/traces/spans.ts";
 import type { SessionCaller } from "./session-caller.ts";
 import type { SessionRoute, SessionRoutes } from "./session-routes.ts";
 
@@ -99,7 +100,8 @@ export function commandContext(
   const { traceparent, requestId, idempotencyKey = "", clientId = "", stepId = "", variables = [] } = caller;
   const { placementEpoch, controlEpoch, holderClientId = "" } = epochs;
   const init = { sessionId, placementEpoch, controlEpoch, holderClientId, timeoutMs };
-  const about = { traceparent, requestId, idempotencyKey, clientId, stepId, variables: [...variables] };
+  const trace = activeTraceparent() ?? traceparent;
+  const about = { traceparent: trace, requestId, idempotencyKey, clientId, stepId, variables: [...variables] };
   return create(CommandContextSchema, { ...init, ...about });
 }
 

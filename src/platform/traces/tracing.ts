@@ -1,0 +1,58 @@
+import { context, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { ExportResultCode } from "@opentelemetry/core";
+import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
+import type { processIdentity } from "../release.ts";
+import { enableSpans } from "./spans.ts";
+
+/** Sends an encoded ExportTraceServiceRequest of OTLP. Resolves with whether it was sent. */
+export type SendSpans = (spans: Uint8Array) => Promise<boolean>;
+
+export interface TracingOptions {
+  readonly identity: ReturnType<typeof processIdentity>;
+  /** Share of the traces to record that start in this process. */
+  readonly share: number;
+  readonly send: SendSpans;
+}
+
+/** The longest attribute is the name of a method or the template of a path. */
+const longestAttribute = 128;
+
+/** Spans that wait, and spans in one batch of at most about 200 KiB. Further spans are lost. */
+const sizes = { maxQueueSize: 8_192, maxExportBatchSize: 512 };
+
+/** Registers the SDK for this process. Must run once. `stop` sends the spans that wait. */
+export function startTracing({ identity, share, send }: TracingOptions): { stop(): Promise<void> } {
+  const { role, release, host } = identity;
+  const exporter: SpanExporter = {
+    export(spans, onResult) {
+      const bytes = ProtobufTraceSerializer.serializeRequest(spans);
+      const { SUCCESS, FAILED } = ExportResultCode;
+      if (!bytes) return onResult({ code: FAILED });
+      void send(bytes).then((wasSent) => onResult({ code: wasSent ? SUCCESS : FAILED }));
+    },
+    shutdown: async () => undefined,
+  };
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({
+      "service.name": `pilothouse-${role}`,
+      "service.version": release,
+      "service.instance.id": `${host}-${process.pid}`,
+    }),
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) }),
+    spanLimits: { attributeValueLengthLimit: longestAttribute },
+    spanProcessors: [new BatchSpanProcessor({ exporter, ...sizes })],
+  });
+  trace.setGlobalTracerProvider(provider);
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager());
+  enableSpans();
+  return { stop: () => provider.shutdown() };
+}
