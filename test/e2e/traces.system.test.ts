@@ -1,0 +1,122 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { LlmProvider } from "../support/llm-provider.ts";
+import { OtlpReceiver, type ReceivedSpan } from "../support/otlp-receiver.ts";
+
+const collectorKey = "collector-key-x7";
+
+let provider: LlmProvider;
+let receiver: OtlpReceiver;
+let scene: OwnLendScene;
+beforeAll(async () => {
+  provider = await new LlmProvider().start();
+  receiver = await new OtlpReceiver().start();
+  scene = await startLendScene({
+    ...provider.env,
+    EGRESS_ALLOW: "127.0.0.0/8",
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.origin,
+    OTEL_EXPORTER_OTLP_HEADERS: `x-collector-key=${collectorKey}`,
+  });
+}, 120_000);
+afterAll(async () => {
+  await scene?.[Symbol.asyncDispose]();
+  await receiver?.[Symbol.asyncDispose]();
+  await provider?.[Symbol.asyncDispose]();
+}, 60_000);
+
+/** Span of a client, which calls the service within it. */
+function clientSpan(flags = "01") {
+  const [trace, id] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")];
+  return { trace, id, headers: { traceparent: `00-${trace}-${id}-${flags}` } };
+}
+
+/** Returns the names of a span and its ancestors, and the id at which the path leaves the received spans. */
+function pathTo(span: ReceivedSpan | undefined, spans: readonly ReceivedSpan[]): { names: string[]; root: string } {
+  if (!span) return { names: [], root: "no span" };
+  const parent = spans.find(({ id }) => id === span.parent);
+  const { names, root } = parent ? pathTo(parent, spans) : { names: [], root: span.parent };
+  return { names: [...names, span.name], root };
+}
+
+test("an agent step is one trace from the client to the browser and the model, without content", async () => {
+  const client = clientSpan();
+  const [typed, query, key] = ["typed-canary-x1", "query-canary-x2", "good-key-canary-x3"];
+  const url = scene.site.url(`/trip.html?${query}`);
+  const { body: agent } = await scene.rest("/v1/agent-sessions", { model: "anthropic/claude-test" });
+  const path = `/v1/agent-sessions/${agent.id}`;
+  provider.say(
+    { calls: [{ name: "navigate", input: { url } }] },
+    { calls: [{ name: "act", input: { actions: [{ kind: "fill", selector: "input", text: typed }] } }] },
+    { calls: [{ name: "done", input: { text: "It is written." } }] },
+  );
+  const { body: turn } = await scene.rest(
+    `${path}/message`,
+    { text: "prompt-canary-x4", wait_ms: 60_000 },
+    { headers: { ...client.headers, "x-byok-llm-api-key": key } },
+  );
+  expect(turn).toMatchObject({ status: "done", text: "It is written." });
+  const find = (name: string, spans: readonly ReceivedSpan[]) => spans.find((span) => span.name === name);
+  const received = () => receiver.spansOf(client.trace);
+  await expect.poll(() => received().map(({ name }) => name)).toContain("Page.navigate");
+  await expect.poll(() => received().map(({ name }) => name)).toContain("job agent_turn");
+
+  const spans = received();
+  const inTurn = ["AgentTurnService.SendMessage", "job agent_turn"];
+  expect(pathTo(find("Page.navigate", spans), spans)).toEqual({
+    names: [...inTurn, "WorkerService.Navigate", "worker navigate", "Page.navigate"],
+    root: client.id,
+  });
+  expect(pathTo(find("chat", spans), spans)).toEqual({ names: [...inTurn, "chat"], root: client.id });
+  expect(spans.some(({ name, parent }) => name === "transaction" && parent !== "")).toBe(true);
+  expect(new Set(spans.map((span) => pathTo(span, spans).root))).toEqual(new Set([client.id]));
+  expect(find("Page.navigate", spans)?.service).toBe("pilothouse-worker");
+  expect(find("AgentTurnService.SendMessage", spans)).toMatchObject({
+    service: "pilothouse-gateway",
+    attributes: { "http.route": "/v1/agent-sessions/{id}/message", "http.request.method": "POST" },
+  });
+  expect(find("chat", spans)?.attributes).toMatchObject({
+    "gen_ai.provider.name": "anthropic",
+    "gen_ai.usage.input_tokens": 100,
+  });
+
+  const sent = Buffer.concat(receiver.bodies).toString("latin1");
+  for (const secret of [typed, query, key, "trip.html", scene.site.host, "prompt-canary", "It is written", agent.id])
+    expect(sent, secret).not.toContain(secret);
+  expect(sent).not.toContain(scene.service.key);
+  await scene.rest(path, undefined, { method: "DELETE" });
+});
+
+test("a streamed response continues the trace in the worker", async () => {
+  const client = clientSpan();
+  const session = await scene.open();
+  await scene.rest(`${session}/capture`, { kind: "screenshot" }, { headers: client.headers });
+  const names = () => receiver.spansOf(client.trace).map(({ name }) => name);
+  await expect.poll(names).toContain("Page.captureScreenshot");
+  const spans = receiver.spansOf(client.trace);
+  const shot = spans.find(({ name }) => name === "Page.captureScreenshot");
+  const { names: path, root } = pathTo(shot, spans);
+  expect(path).toEqual([expect.stringContaining("SessionService.Capture"), "worker capture", "Page.captureScreenshot"]);
+  expect(root).toBe(client.id);
+  await scene.rest(session, undefined, { method: "DELETE" });
+});
+
+test("a failed call has the slug of its problem, and an unsampled one has no span", async () => {
+  const [failed, unsampled] = [clientSpan(), clientSpan("00")];
+  await scene.rest("/v1/account/me", undefined, { headers: unsampled.headers });
+  await scene.rest("/v1/sessions/ses_missing-canary-x5", undefined, { headers: failed.headers });
+  await expect.poll(() => receiver.spansOf(failed.trace)).not.toEqual([]);
+  const call = receiver.spansOf(failed.trace).find(({ parent }) => parent === failed.id);
+  expect(call).toMatchObject({ isError: true, attributes: { "http.route": "/v1/sessions/{id}" } });
+  expect(call?.attributes["error.type"]).toMatch(/^(not-found|validation-failed)$/);
+  expect(Buffer.concat(receiver.bodies).toString("latin1")).not.toContain("missing-canary");
+  expect(receiver.spansOf(unsampled.trace)).toEqual([]);
+});
+
+test("workers know neither the collector nor its credentials", async () => {
+  const environment = await readFile(`/proc/${scene.service.pidOf("worker")}/environ`, "latin1");
+  expect(environment).toContain("DATA_DIR=");
+  expect(environment).not.toContain("OTEL_");
+  expect(new Set(receiver.headers.map((headers) => headers["x-collector-key"]))).toEqual(new Set([collectorKey]));
+});
