@@ -7,7 +7,7 @@ import type { BucketState } from "../src/limits/buckets.ts";
 import type { ErrorSlug } from "../src/platform/error-table.ts";
 import { fail } from "../src/platform/errors.ts";
 import type { Tx } from "../src/platform/postgres/database.ts";
-import { type OpenSpan, openSpan, type SpanAttributes } from "../src/platform/traces/spans.ts";
+import { openSpan, type SpanAttributes, type TraceSpan } from "../src/platform/traces/spans.ts";
 import type { ClientBuffer } from "./client-buffers.ts";
 import type { Peer } from "./peer.ts";
 
@@ -25,7 +25,7 @@ export class GatewayCall implements Call {
   /** Headers of the response or problem: the request id, and those set by policies and the method. */
   readonly responseHeaders: Record<string, string>;
   readonly #peer: Peer;
-  readonly #span: OpenSpan | undefined;
+  readonly #span: TraceSpan | undefined;
   #principal: Principal | undefined;
   #attempt: MethodAttempt | undefined;
   #controller: AbortController | undefined;

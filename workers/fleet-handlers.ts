@@ -98,7 +98,7 @@ function admit({ metadata }: GrpcCall, hash: string | undefined): void {
 /** Measures a part of a call by method and outcome, as a span of its caller's trace. */
 type Observe = <Value>(method: string, work: () => Promise<Value>) => Promise<Value>;
 
-/** What a command says about its caller. */
+/** Context of a command that its span needs. */
 type Caller = Partial<Pick<CommandContext, "traceparent" | "sessionId">>;
 
 type ObserverOf = (call: GrpcCall, caller?: Caller) => Observe;

@@ -166,3 +166,15 @@ test.each([
 test("config rejects network namespaces on systems without them", () => {
   expect(() => readIsolation(readerOf({ ISOLATION: "namespace" }), "darwin")).toThrow(/ISOLATION .* on Linux only/);
 });
+
+test("config exports traces only with a collector", () => {
+  expect(readConfig({ OTEL_TRACES_SAMPLER_ARG: "0.5" }, user).traces).toBeUndefined();
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" };
+  expect(readConfig(env, user).traces).toEqual({ endpoint: "http://collector:4318", share: 1 });
+  expect(readConfig({ ...env, OTEL_TRACES_SAMPLER_ARG: "0.25" }, user).traces).toMatchObject({ share: 0.25 });
+  for (const wrong of ["2", "-1", "1.5", "x", ".5"])
+    expect(() => readConfig({ ...env, OTEL_TRACES_SAMPLER_ARG: wrong }, user)).toThrow(
+      /OTEL_TRACES_SAMPLER_ARG accepts/,
+    );
+  expect(() => readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector" }, user)).toThrow(/OTEL_EXPORTER_OTLP_ENDPOINT/);
+});

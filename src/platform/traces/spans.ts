@@ -45,7 +45,7 @@ export function enableSpans(): void {
 }
 
 /** A span that has not ended. */
-export class OpenSpan {
+export class TraceSpan {
   readonly #span: Span;
   readonly #context: Context;
 
@@ -75,31 +75,31 @@ export class OpenSpan {
   }
 }
 
-type Work<T> = (span?: OpenSpan) => Promise<T>;
+type Work<T> = (span?: TraceSpan) => Promise<T>;
 
 /**
  * Runs `work` in a span within the active span. Without an active span there is no new one, so background tasks have no
  * traces. An ended span has no children: timers and pipes keep the context in which they were created.
  */
 export function inSpan<T>(name: string, options: SpanOptions, work: Work<T>): Promise<T> {
-  return activeSpan() ? runIn(new OpenSpan(name, options, context.active()), work) : work();
+  return activeSpan() ? runIn(new TraceSpan(name, options, context.active()), work) : work();
 }
 
 /** Runs `work` in the first span of a trace. */
 export function inNewTrace<T>(name: string, options: SpanOptions, work: Work<T>): Promise<T> {
-  return isOn ? runIn(new OpenSpan(name, options, ROOT_CONTEXT), work) : work();
+  return isOn ? runIn(new TraceSpan(name, options, ROOT_CONTEXT), work) : work();
 }
 
 /** Runs `work` in a span that continues a trace of another process. Without such a trace there is no span. */
 export function inTraceOf<T>(traceparent: string, name: string, options: SpanOptions, work: Work<T>): Promise<T> {
   const parent = isOn ? remoteContext(traceparent) : undefined;
-  return parent ? runIn(new OpenSpan(name, options, parent), work) : work();
+  return parent ? runIn(new TraceSpan(name, options, parent), work) : work();
 }
 
 /** Starts a span that continues the trace of a client, or starts a trace. Returns undefined without traces. */
-export function openSpan(traceparent: string | undefined, name: string, options: SpanOptions): OpenSpan | undefined {
+export function openSpan(traceparent: string | undefined, name: string, options: SpanOptions): TraceSpan | undefined {
   if (!isOn) return undefined;
-  return new OpenSpan(name, options, remoteContext(traceparent ?? "") ?? ROOT_CONTEXT);
+  return new TraceSpan(name, options, remoteContext(traceparent ?? "") ?? ROOT_CONTEXT);
 }
 
 /** Returns the W3C trace context of the active span, if there is one. */
@@ -119,7 +119,7 @@ function activeSpan(): Span | undefined {
   return span?.isRecording() ? span : undefined;
 }
 
-async function runIn<T>(span: OpenSpan, work: Work<T>): Promise<T> {
+async function runIn<T>(span: TraceSpan, work: Work<T>): Promise<T> {
   try {
     const value = await span.run(() => work(span));
     span.end();

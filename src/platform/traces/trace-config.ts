@@ -1,6 +1,6 @@
 import { ConfigError, type EnvironmentReader } from "../environment.ts";
 
-/** Where and how many traces are exported. */
+/** Settings of the export of traces. */
 export interface TraceConfig {
   /** Base address of the collector, which receives spans at `/v1/traces`. */
   readonly endpoint: string;
