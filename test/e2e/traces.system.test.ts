@@ -49,7 +49,10 @@ test("an agent step is one trace from the client to the browser and the model, w
   const path = `/v1/agent-sessions/${agent.id}`;
   provider.say(
     { calls: [{ name: "navigate", input: { url } }] },
-    { calls: [{ name: "act", input: { actions: [{ kind: "fill", selector: "input", text: typed }] } }] },
+    ({ results }) => {
+      const ref = /textbox "Name" ref=(s\d+e\d+)/.exec(results.at(-1) ?? "")?.[1];
+      return { calls: [{ name: "act", input: { actions: [{ kind: "fill", ref, text: typed }] } }] };
+    },
     { calls: [{ name: "done", input: { text: "It is written." } }] },
   );
   const { body: turn } = await scene.rest(
@@ -58,6 +61,7 @@ test("an agent step is one trace from the client to the browser and the model, w
     { headers: { ...client.headers, "x-byok-llm-api-key": key } },
   );
   expect(turn).toMatchObject({ status: "done", text: "It is written." });
+  expect(provider.asked.at(-1)?.results.at(-1)).toContain(typed);
   const find = (name: string, spans: readonly ReceivedSpan[]) => spans.find((span) => span.name === name);
   const received = () => receiver.spansOf(client.trace);
   // Processes export their spans in batches, and a span after its children.
@@ -94,7 +98,8 @@ test("an agent step is one trace from the client to the browser and the model, w
 test("a streamed response continues the trace in the worker", async () => {
   const client = clientSpan();
   const session = await scene.open();
-  await scene.rest(`${session}/capture`, { kind: "screenshot" }, { headers: client.headers });
+  const { status } = await scene.rest(`${session}/capture`, { kind: "screenshot" }, { headers: client.headers });
+  expect(status).toBe(200);
   const pathToShot = () => {
     const spans = receiver.spansOf(client.trace);
     const shot = spans.find(({ name }) => name === "Page.captureScreenshot");
