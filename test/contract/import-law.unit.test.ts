@@ -7,6 +7,9 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 const root = join(import.meta.dirname, "../..");
 const sound: Record<string, string> = {
   "src/platform/clock.ts": "export const clock = 1;",
+  "src/platform/traces/tracing.ts": 'import "@opentelemetry/sdk-trace"; export const tracing = 1;',
+  "src/platform/traces/service-traces.ts":
+    'import type { tracing } from "./tracing.ts"; export const load = (): Promise<{ tracing: typeof tracing }> => import("./tracing.ts");',
   "src/platform/postgres/database.ts": 'import { clock } from "../clock.ts"; export const database = clock;',
   "src/gen/session_pb.ts": "export type Session = { id: string };",
   "src/kernel/call.ts": 'import type { clock } from "../platform/clock.ts"; export type Call = typeof clock;',
@@ -169,6 +172,8 @@ const projects: readonly (readonly Broken[])[] = [
       clockCircle,
     ],
     ["imports-resolve", "gateway/transport-parts.ts", 'import "./gone.ts";'],
+    ["sdk-of-traces-is-loaded-on-demand", "workers/base/log.ts", 'import "@opentelemetry/core"; export const log = 1;'],
+    ["sdk-of-traces-is-loaded-on-demand", "src/sessions/store.ts", 'import "../platform/traces/tracing.ts";'],
   ],
 ];
 
