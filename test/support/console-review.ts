@@ -15,14 +15,14 @@ export const colourRules: readonly string[] = ["color-contrast", "link-in-text-b
  * `rules` limits axe to some rules.
  */
 export async function reviewPage(page: Page, name: string, rules?: readonly string[]): Promise<string[]> {
-  if (process.env.PICTURES !== undefined) {
-    await mkdir(pictures, { recursive: true });
-    await page.screenshot({ path: join(pictures, `${name}.png`) });
-  }
   // The page adopts a change of the colour scheme some frames later.
   const scheme = await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'");
   await page.locator(`html[data-scheme="${scheme}"]:not([data-switching])`).waitFor();
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
+  if (process.env.PICTURES !== undefined) {
+    await mkdir(pictures, { recursive: true });
+    await page.screenshot({ path: join(pictures, `${name}.png`) });
+  }
   // Evaluated over CDP, because the page's policy blocks script elements. The views of the console share a document.
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe.source);
   const options = { iframes: false, ...(rules && { runOnly: rules }) };
