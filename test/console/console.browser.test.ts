@@ -50,13 +50,20 @@ function watch(opened: Page): Page {
 
 beforeAll(async () => {
   receiver = createServer((request, response) => {
-    received.push(String(request.headers["x-service-event-type"]));
-    response.end("thanks");
+    if (request.url === "/many-failures") {
+      response.setHeader("content-type", "text/html");
+      response.end(Array.from({ length: 230 }, (_, index) => `<img src="/missing/${index}">`).join(""));
+    } else if (request.url?.startsWith("/missing/")) {
+      response.writeHead(404).end();
+    } else {
+      received.push(String(request.headers["x-service-event-type"]));
+      response.end("thanks");
+    }
   });
   await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
   const { port } = receiver.address() as AddressInfo;
   await provider.start();
-  const env = { WEBHOOK_ALLOW: `127.0.0.1:${port}`, ...provider.env };
+  const env = { WEBHOOK_ALLOW: `127.0.0.1:${port}`, EGRESS_ALLOW: `127.0.0.1:${port}`, ...provider.env };
   [service, browser] = await Promise.all([startService(env), launchPlainBrowser()]);
   context = await browser.newContext({ viewport: desktop, reducedMotion: "reduce" });
   page = watch(await context.newPage());
@@ -168,6 +175,32 @@ test("a session's page shows its events as they happen, and its log", async () =
   }
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize(desktop);
+}, 60_000);
+
+test("a long log has only the entries near the screen in the document", async () => {
+  const { port } = receiver.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}/many-failures`;
+  const { status } = await restClient(service)(`/v1/sessions/${page.url().split("/").at(-1)}/navigate`, { url });
+  expect(status).toBe(200);
+  await button("Refresh").click();
+  const entries = page.getByRole("list", { name: "Log entries" }).getByRole("listitem");
+  for (const size of [200, 230]) {
+    await button("Show newer entries").click();
+    await expect
+      .poll(async () => Number(await entries.first().getAttribute("aria-setsize")))
+      .toBeGreaterThanOrEqual(size);
+  }
+  const total = (await entries.first().getAttribute("aria-setsize")) ?? "";
+  expect(await entries.count()).toBeLessThan(100);
+  // The heights of entries are estimates until they are shown.
+  await expect
+    .poll(async () => {
+      await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)");
+      return entries.last().getAttribute("aria-posinset");
+    })
+    .toBe(total);
+  expect(await entries.count()).toBeLessThan(100);
+  expect(await entries.last().isVisible()).toBe(true);
 }, 60_000);
 
 test("a person extends a session", async () => {

@@ -1,0 +1,54 @@
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { type RefObject, useLayoutEffect, useState } from "react";
+
+/** Rows up to which a list has all of its rows in the document, so that the browser can find and print them. */
+const shortList = 100;
+
+/** Rows that a long list has beyond each edge of the screen. */
+const overscan = 20;
+
+interface VirtualRows {
+  /** Indexes of the rows in the document. */
+  readonly indexes: readonly number[];
+  /** Heights in pixels of the rows before and after them. */
+  readonly before: number;
+  readonly after: number;
+  /** Measures a row, which has the attribute `data-index`. */
+  readonly measure: ((row: Element | null) => void) | undefined;
+}
+
+/** Returns which rows of a list are in the document: all of a short list, those near the screen of a long one. */
+export function useVirtualRows<R>(
+  list: RefObject<HTMLElement | null>,
+  rows: readonly R[],
+  keyOf: (row: R) => string,
+  rowHeight: number,
+): VirtualRows {
+  const count = rows.length;
+  const [top, setTop] = useState(0);
+  const isLong = count > shortList;
+  useLayoutEffect(() => {
+    if (isLong && list.current) setTop(list.current.getBoundingClientRect().top + scrollY);
+  }, [isLong, list]);
+  const virtualizer = useWindowVirtualizer({
+    count,
+    enabled: isLong,
+    estimateSize: () => rowHeight,
+    // New rows may come first; heights that were measured stay with their rows.
+    getItemKey: (index) => {
+      const row = rows[index];
+      return row === undefined ? index : keyOf(row);
+    },
+    overscan,
+    scrollMargin: top,
+  });
+  if (!isLong)
+    return { indexes: Array.from({ length: count }, (_, index) => index), before: 0, after: 0, measure: undefined };
+  const items = virtualizer.getVirtualItems();
+  return {
+    indexes: items.map(({ index }) => index),
+    before: Math.max(0, (items[0]?.start ?? top) - top),
+    after: Math.max(0, virtualizer.getTotalSize() - ((items.at(-1)?.end ?? top) - top)),
+    measure: virtualizer.measureElement,
+  };
+}
