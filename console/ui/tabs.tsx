@@ -1,5 +1,5 @@
 import { Tabs as Radix } from "radix-ui";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 
 export interface TabItem {
   readonly id: string;
@@ -9,9 +9,22 @@ export interface TabItem {
 }
 
 export function Tabs({ label, items }: { readonly label: string; readonly items: readonly TabItem[] }) {
+  const [open, setOpen] = useState(items[0]?.id ?? "");
+  const list = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls after each change of the open tab
+  useEffect(() => {
+    const strip = list.current;
+    const tab = strip?.querySelector<HTMLElement>("[data-state=active]");
+    // `scrollIntoView` would also scroll the page.
+    if (strip && tab) strip.scrollTo({ left: tab.offsetLeft - (strip.clientWidth - tab.offsetWidth) / 2 });
+  }, [open]);
   return (
-    <Radix.Root defaultValue={items[0]?.id ?? ""}>
-      <Radix.List aria-label={label} className="mb-4 flex gap-1 overflow-x-auto border-b border-line">
+    <Radix.Root value={open} onValueChange={setOpen}>
+      <Radix.List
+        ref={list}
+        aria-label={label}
+        className="relative mb-4 flex gap-1 overflow-x-auto scroll-smooth border-b border-line motion-reduce:scroll-auto"
+      >
         {items.map(({ id, title }) => (
           <Radix.Trigger
             key={id}

@@ -203,6 +203,22 @@ test("a long log has only the entries near the screen in the document", async ()
   expect(await entries.last().isVisible()).toBe(true);
 }, 60_000);
 
+test("the strip of tabs scrolls to the open tab on phones", async () => {
+  await page.setViewportSize(phone);
+  for (const [name, isRight] of [
+    ["State", false],
+    ["Log", true],
+  ] as const) {
+    const tab = page.getByRole("tab", { name });
+    // A click by Playwright would itself scroll to the tab.
+    await tab.dispatchEvent("mousedown", { button: 0 });
+    const leftEdge = async () => (await tab.boundingBox())?.x ?? Number.NaN;
+    await expect.poll(async () => (await leftEdge()) > 0 && (await leftEdge()) < phone.width - 40).toBe(true);
+    expect((await leftEdge()) > phone.width / 2).toBe(isRight);
+  }
+  await page.setViewportSize(desktop);
+}, 60_000);
+
 test("a person extends a session", async () => {
   const path = `/v1/sessions/${page.url().split("/").at(-1)}`;
   const read = async () => Date.parse((await restClient(service)(path)).body.expires_at);
