@@ -12,7 +12,8 @@ const gatherMs = 250;
 const readers: Readonly<Record<AccountResource, readonly string[]>> = {
   [AccountResource.UNSPECIFIED]: [],
   [AccountResource.SESSION]: ["SessionService"],
-  [AccountResource.AGENT_SESSION]: ["AgentSessionService"],
+  // Also new entries of the transcript.
+  [AccountResource.AGENT_SESSION]: ["AgentSessionService", "AgentTurnService"],
   [AccountResource.TURN]: ["AgentSessionService", "AgentTurnService"],
   [AccountResource.WEBHOOK]: ["WebhookService"],
   [AccountResource.DELIVERY]: ["WebhookService"],

@@ -2,11 +2,9 @@ import { useQuery } from "@connectrpc/connect-query";
 import { useParams } from "@tanstack/react-router";
 import { CircleStop, MonitorOff } from "lucide-react";
 import { type AgentSession, AgentSessionService } from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
-import { AgentTurnService } from "../../../src/gen/pilothouse/v1/agent_turn_pb.ts";
 import { SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { problemOf } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
-import { useWatch } from "../../api/watch.ts";
 import { Button } from "../../ui/button.tsx";
 import { Id } from "../../ui/copy.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
@@ -22,12 +20,6 @@ export function AgentPage() {
   // The API refuses an ended agent session. The page keeps what it has read of it.
   const hasEnded =
     agent.data !== undefined && agent.error !== null && problemOf(agent.error).slug === "session-destroyed";
-  const isLive = !hasEnded && agent.data !== undefined && isRunning(agent.data.status);
-  useWatch(
-    AgentSessionService.method.watch,
-    { id },
-    { isEnabled: isLive, changes: [AgentSessionService, AgentTurnService] },
-  );
   return (
     <Loaded query={hasEnded ? { ...agent, error: null } : agent} lines={8}>
       {(data) => <Agent agent={hasEnded ? { ...data, status: SessionStatus.DESTROYED } : data} />}
