@@ -3,6 +3,7 @@ export const pagePaths = {
   home: "/",
   sessions: "/sessions",
   session: "/sessions/$id",
+  playground: "/sessions/$id/playground",
   agents: "/agents",
   agent: "/agents/$id",
   recipes: "/recipes",

@@ -58,6 +58,10 @@ const routeTree = root.addChildren([
       lazyRouteComponent(() => import("../pages/sessions/session-page.tsx"), "SessionPage"),
     ),
     page(
+      pagePaths.playground,
+      lazyRouteComponent(() => import("../pages/playground/playground-page.tsx"), "PlaygroundPage"),
+    ),
+    page(
       pagePaths.agents,
       lazyRouteComponent(() => import("../pages/agents/agents-page.tsx"), "AgentsPage"),
     ),

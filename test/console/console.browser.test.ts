@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { statSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { promisify } from "node:util";
 import type { Browser, BrowserContext, Page } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { colourRules, reviewPage } from "../support/console-review.ts";
@@ -10,6 +12,7 @@ import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { restClient } from "../support/rest.ts";
 import { type Service, startService } from "../support/service.ts";
 
+const run = promisify(execFile);
 const desktop = { width: 1280, height: 800 };
 const phone = { width: 390, height: 844 };
 
@@ -114,6 +117,7 @@ test("the first page has at most 250 kB of compressed files", async () => {
   const sizes = [...files].map((path) => statSync(`dist${path}.gz`).size);
   expect(files.size).toBeGreaterThan(3);
   expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(250_000);
+  expect([...files].filter((path) => path.includes("playground"))).toEqual([]);
   await button("New session").click();
   await page.getByRole("dialog", { name: "New session" }).waitFor();
   await page.keyboard.press("Escape");
@@ -230,6 +234,61 @@ test("a person extends a session", async () => {
   await page.getByRole("dialog").waitFor({ state: "detached" });
   expect(Math.round(((await read()) - before) / 1_000)).toBe(600);
 }, 60_000);
+
+test("the playground runs actions, and its code does the same", async () => {
+  const session = page.url();
+  const [, demo = ""] = /\{"url":"(http[^"]+)"\}/.exec(service.output()) ?? [];
+  await page.getByRole("link", { name: "Playground" }).click();
+  const form = page.getByRole("form", { name: "Request" });
+  const response = page.getByRole("region", { name: "the response" });
+  await form.getByLabel("url").fill(demo);
+  await button("Run").click();
+  await response.getByText('"http_status": 200').waitFor();
+
+  const actions = form.getByLabel("Action", { exact: true });
+  await actions.selectOption("Fill");
+  await form.getByLabel("selector").fill("#name");
+  await form.getByLabel("text").fill("Grace O'Malley");
+  await page.getByRole("region", { name: "curl code" }).getByText("O'\\''Malley").waitFor();
+  const curl = (await page.getByRole("region", { name: "curl code" }).textContent()) ?? "";
+  const { stdout } = await run("sh", ["-c", curl], { env: { ...process.env, PILOTHOUSE_API_KEY: service.key } });
+  expect(JSON.parse(stdout)).toMatchObject({ done: 1 });
+  await page.getByRole("tab", { name: "TypeScript" }).click();
+  await page.getByText('session.fill("#name", "Grace O\'Malley")').waitFor();
+  await page.getByRole("tab", { name: "Python" }).click();
+  await page.getByText('session.fill("#name", "Grace O\'Malley")').waitFor();
+
+  await actions.selectOption("Tap");
+  await form.getByLabel("selector").fill("#none");
+  await form.getByText("More options").click();
+  await form.getByLabel("timeout_ms").fill("100");
+  await button("Run").click();
+  await form.getByRole("alert").filter({ hasText: "#none" }).waitFor();
+  expect(await reviewPage(page, "playground-problem-desktop")).toEqual([]);
+  await form.getByLabel("selector").fill("#go");
+  await form.getByLabel("timeout_ms").fill("");
+  await form.getByLabel("observe").check();
+  await button("Run").click();
+  await page.getByRole("region", { name: "snapshot" }).getByText("Grace O'Malley").waitFor();
+
+  await actions.selectOption("Screenshot");
+  await button("Run").click();
+  await page.getByRole("img", { name: "The page in data" }).waitFor();
+  for (const [name, size] of [
+    ["desktop", desktop],
+    ["phone", phone],
+  ] as const) {
+    await page.setViewportSize(size);
+    expect(await reviewPage(page, `playground-${name}-light`)).toEqual([]);
+    await page.emulateMedia({ colorScheme: "dark" });
+    expect(await reviewPage(page, `playground-${name}-dark`, colourRules)).toEqual([]);
+    await page.emulateMedia({ colorScheme: "light" });
+  }
+  await actions.selectOption("Drag");
+  expect(await reviewPage(page, "playground-drag-phone")).toEqual([]);
+  await page.setViewportSize(desktop);
+  await page.goto(session);
+}, 90_000);
 
 test("a person creates an API key that works", async () => {
   await open("API keys");

@@ -1,11 +1,12 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { useParams } from "@tanstack/react-router";
-import { CircleStop, History } from "lucide-react";
+import { Link, useParams } from "@tanstack/react-router";
+import { CircleStop, History, SquareTerminal } from "lucide-react";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { useList } from "../../api/lists.ts";
 import { problemOf } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
-import { Button } from "../../ui/button.tsx";
+import { pagePaths } from "../../app/page-paths.ts";
+import { Button, buttonClass } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import { Id } from "../../ui/copy.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
@@ -21,7 +22,7 @@ import { FilesTab } from "./files-tab.tsx";
 import { LinksTab } from "./links-tab.tsx";
 import { LiveView } from "./live-view.tsx";
 import { LogTab } from "./log-tab.tsx";
-import { isRunning, SessionBadge } from "./session-words.tsx";
+import { isRunning, SessionBadge, titleOf } from "./session-words.tsx";
 
 export function SessionPage() {
   const { id } = useParams({ from: "/inside/sessions/$id" });
@@ -39,8 +40,6 @@ export function SessionPage() {
     </Loaded>
   );
 }
-
-const titleOf = ({ id, labels }: Session): string => labels.name ?? `Session …${id.slice(-8)}`;
 
 function Heading({ session }: { readonly session: Session }) {
   return (
@@ -77,7 +76,15 @@ function RunningSession({ session }: { readonly session: Session }) {
       about={<Id value={id} />}
       actions={
         <>
-          {session.liveAt && <ExtendSession session={session} />}
+          {session.liveAt && (
+            <>
+              <Link to={pagePaths.playground} params={{ id }} className={buttonClass()}>
+                <SquareTerminal size={15} aria-hidden="true" />
+                Playground
+              </Link>
+              <ExtendSession session={session} />
+            </>
+          )}
           {end}
         </>
       }

@@ -1,4 +1,4 @@
-import { SessionEndedReason, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { type Session, SessionEndedReason, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { StateBadge, type States } from "../../ui/badge.tsx";
 
 const states: States<SessionStatus> = {
@@ -13,6 +13,9 @@ const states: States<SessionStatus> = {
 export function SessionBadge({ status }: { readonly status: SessionStatus }) {
   return <StateBadge states={states} state={status} isLive={status === SessionStatus.LIVE} />;
 }
+
+/** Returns the name of a session: its label `name`, else the end of its id. */
+export const titleOf = ({ id, labels }: Session): string => labels.name ?? `Session …${id.slice(-8)}`;
 
 /** Returns whether a session has a browser. */
 export const isRunning = (status: SessionStatus): boolean =>
