@@ -5,13 +5,14 @@ import { signatureHeaders } from "../../src/webhooks/webhook-signature.ts";
 import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 import { halves, installWheel, type PythonPackage } from "./python-package.ts";
 
-const readmePath = join(import.meta.dirname, "../../sdk/python/README.md");
+const sdk = join(import.meta.dirname, "../../sdk/python");
 
 let scene: OwnLendScene;
 let python: PythonPackage;
 
 beforeAll(async () => {
   python = await installWheel("playwright==1.65.2", "mypy==2.4.1", "langchain-core==1.8.1");
+  await python.run("npm", "install", "pyright@1.1.414", "--no-audit", "--no-fund");
   scene = await startLendScene();
 }, 600_000);
 
@@ -27,7 +28,7 @@ const settings = () => {
 };
 
 test("runs the first lines of its README against a service", async () => {
-  const readme = await readFile(readmePath, "utf8");
+  const readme = await readFile(join(sdk, "README.md"), "utf8");
   const [, program = ""] = /```python\n(.*?)```/s.exec(readme) ?? [];
   expect(program.trim().split("\n").length).toBeLessThanOrEqual(10);
   const text = program.replace("https://example.com/", scene.site.url("/plain.html"));
@@ -141,16 +142,34 @@ test.each([
   ["an unknown option of create", 'client.sessions.create(time_zone="UTC")', "call-arg"],
   ["an unknown format", 'session.screenshot(format="gif")', "arg-type"],
   ["an unknown field of a response", 'session.state()["adress"]', "typeddict-item"],
-  ["an unknown action", 'session.interact({"kind": "jump"})', "misc"],
+  ["an unknown action", 'session.interact({"kind": "jump"})', "misc, arg-type"],
   ["a missing await", 'asynchronous.goto("http://a/")["title"]', "index"],
-])("its types refuse %s", async (_, line, code) => {
-  const program = `from pilothouse import AsyncBrowserSession, BrowserSession, Pilothouse
+])(
+  "its types refuse %s",
+  async (_, line, code) => {
+    const program = `from pilothouse import AsyncBrowserSession, BrowserSession, Pilothouse
 def wrong(client: Pilothouse, session: BrowserSession, asynchronous: AsyncBrowserSession) -> None:
     ${line}  # type: ignore[${code}]
 `;
-  await writeFile(join(python.directory, "wrong.py"), program);
-  await python.run("mypy", "--strict", "wrong.py");
-});
+    await writeFile(join(python.directory, "wrong.py"), program);
+    await python.run("mypy", "--strict", "wrong.py");
+  },
+  180_000,
+);
+
+/** Runs pyright with the packages of the virtual environment. */
+const pyright = (...args: readonly string[]) =>
+  python.run("node", "node_modules/pyright/index.js", "--pythonpath", "venv/bin/python", ...args);
+
+test("passes the strict checks of pyright", async () => {
+  const { stdout } = await pyright("--project", sdk);
+  expect(stdout).toBe("0 errors, 0 warnings, 0 informations\n");
+}, 180_000);
+
+test("has types for its whole public surface", async () => {
+  const { stdout } = await pyright("--verifytypes", "pilothouse", "--ignoreexternal");
+  expect(stdout).toContain("Type completeness score: 100%");
+}, 180_000);
 
 test("its types know the data of each event and the extensions of each error", async () => {
   const program = `from pilothouse import BrowserSession

@@ -31,9 +31,22 @@ HEADER = '''"""Errors by slug. Generated from the OpenAPI document."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._errors import PilothouseError
-from . import models
+
+if TYPE_CHECKING:
+    from . import models
 '''
+
+# The base class has the property. Each class narrows its type, which costs nothing at run time.
+PROBLEM = """
+
+if TYPE_CHECKING:
+
+    @property
+    def problem(self) -> models.{name}: ...
+"""
 
 
 def describe_errors(schemas: dict[str, dict]) -> str:
@@ -46,8 +59,8 @@ def describe_errors(schemas: dict[str, dict]) -> str:
         error = f"{name.removeprefix('Problem').removesuffix('Error')}Error"
         slugs[schema["properties"]["type"]["const"].rsplit("/", 1)[1]] = error
         text = textwrap.fill(f'"""{schema.get("description", "").strip()}"""', 110, break_long_words=False)
-        body = textwrap.indent(f"{text}\n\nproblem: models.{name}", "    ")
-        classes.append(f"class {error}(PilothouseError):\n{body}\n")
+        body = textwrap.indent(text + PROBLEM.format(name=name), "    ")
+        classes.append(f"class {error}(PilothouseError):\n{body}")
     entries = "".join(f'    "{slug}": {error},\n' for slug, error in slugs.items())
     names = "".join(f'    "{error}",\n' for error in slugs.values())
     registered = f"PilothouseError.classes.update({{\n{entries}}})\n"

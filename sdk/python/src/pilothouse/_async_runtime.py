@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, Callable, Iterator
+from collections.abc import AsyncIterable, Callable, Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -27,7 +27,7 @@ async def call(callback: Callable[[T], object], value: T) -> None:
 
 
 @contextmanager
-def protected() -> Iterator[None]:
+def protected() -> Generator[None, None, None]:
     """Lets a block finish although its task is cancelled."""
     with move_on_after(_CLEANUP, shield=True):
         yield

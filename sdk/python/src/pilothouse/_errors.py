@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 if TYPE_CHECKING:
     from ._gen.models import FieldFault
@@ -27,8 +27,6 @@ class PilothouseError(Exception):
     """Sentence of the service about this error: the expected value, the received one and the next step."""
     errors: list[FieldFault]
     """Faults of request fields. Empty if the error concerns no field."""
-    problem: Mapping[str, Any]
-    """The whole problem document, with the extensions of its slug."""
     headers: Mapping[str, str]
 
     def __init__(self, status: int, problem: Mapping[str, Any], headers: Mapping[str, str]) -> None:
@@ -37,12 +35,17 @@ class PilothouseError(Exception):
         self.request_id = headers.get("x-request-id")
         self.detail = problem.get("detail")
         self.errors = problem.get("errors") or []
-        self.problem = problem
+        self._problem = problem
         self.headers = headers
         super().__init__(f"{status} {problem['title']}" + (f": {self.detail}" if self.detail else ""))
 
+    @property
+    def problem(self) -> Mapping[str, Any]:
+        """The whole problem document, with the extensions of its slug."""
+        return self._problem
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.status, self.problem, dict(self.headers))
+        return type(self), (self.status, self._problem, dict(self.headers))
 
 
 class PilothouseConnectionError(Exception):
@@ -69,8 +72,9 @@ def parse_error(status: int, body: bytes, headers: Mapping[str, str]) -> Pilotho
     known = status in HTTPStatus._value2member_map_
     fallback = {"type": "about:blank", "title": HTTPStatus(status).phrase if known else "Error", "status": status}
     try:
-        parsed = json.loads(body)
+        parsed: Any = json.loads(body)
     except ValueError:
         parsed = None
-    is_problem = isinstance(parsed, dict) and isinstance(parsed.get("type"), str)
-    return create_error(status, {**fallback, **parsed} if is_problem else fallback, headers)
+    document = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
+    is_problem = isinstance(document.get("type"), str)
+    return create_error(status, {**fallback, **document} if is_problem else fallback, headers)

@@ -44,8 +44,8 @@ class AsyncPilothouse:
     ) -> None:
         settings = read_settings(api_key, base_url, max_retries, timeout, log)
         self._transport = AsyncTransport(settings, http_client)
-        self.sessions = AsyncSessions(self._transport)
-        self.agents = AsyncAgents(self._transport)
+        self.sessions: AsyncSessions = AsyncSessions(self._transport)
+        self.agents: AsyncAgents = AsyncAgents(self._transport)
 
     async def fetch(
         self, url: str, *, options: CallOptions | None = None, **request: Unpack[FetchOptions]

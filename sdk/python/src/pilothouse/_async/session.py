@@ -55,12 +55,12 @@ class AsyncBrowserSession:
     """
 
     def __init__(self, transport: AsyncTransport, data: Session) -> None:
-        self.id = data["id"]
+        self.id: str = data["id"]
         self.data = data
         """The session as it was when it was created or requested. `state()` returns the current state."""
         self._transport = transport
         self._path = f"/v1/sessions/{quote(self.id, safe='')}"
-        self.files = AsyncSessionFiles(transport, self._path)
+        self.files: AsyncSessionFiles = AsyncSessionFiles(transport, self._path)
         """Files that pages can upload, and files that pages downloaded."""
 
     async def goto(

@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import httpx
 
@@ -220,6 +220,6 @@ class AsyncTransport:
             self._settings.log(entry)
 
     def _timeout_of(self, body: object, options: CallOptions) -> float:
-        own = body.get("timeout_ms", 0) if isinstance(body, dict) else 0
+        own = cast("dict[str, Any]", body).get("timeout_ms", 0) if isinstance(body, dict) else 0
         set_by_caller = options.get("timeout", self._settings.timeout)
         return DEFAULT_TIMEOUT + float(own) / 1000 if set_by_caller is None else set_by_caller
