@@ -25,13 +25,18 @@ export function curlOf(target: CurlTarget, parameters: readonly Parameter[], doc
   return parts.filter((part) => typeof part === "string").join(" \\\n  ");
 }
 
-function filled(path: string, parameters: readonly Parameter[]): string {
+/** Replaces the parameters of a path by their examples. */
+export function fillPath(path: string, parameters: readonly Parameter[]): string {
   const inPath = parameters.filter((parameter) => parameter.in === "path");
-  const query = parameters.filter((parameter) => parameter.in === "query" && parameter.required);
-  const whole = inPath.reduce(
+  return inPath.reduce(
     (text, { name, example }) => text.replace(`{${name}}`, encodeURIComponent(String(example))),
     path,
   );
+}
+
+function filled(path: string, parameters: readonly Parameter[]): string {
+  const query = parameters.filter((parameter) => parameter.in === "query" && parameter.required);
+  const whole = fillPath(path, parameters);
   const search = query.map(({ name, example }) => `${name}=${encodeURIComponent(String(example ?? ""))}`).join("&");
   return search === "" ? whole : `${whole}?${search}`;
 }

@@ -12,6 +12,7 @@ import type {
 import { curlOf } from "./curl.ts";
 import { fieldTable, lastPart, parameterTable, type Resolver } from "./docs-schema.ts";
 import { inline, prose } from "./prose.ts";
+import { sdkSampleOf } from "./sdk-samples.ts";
 
 /** A method with its verb and path. */
 export interface Entry<O extends Introduction> {
@@ -38,6 +39,7 @@ ${answers.map(([status, response]) => answer(status, response, resolver))}
 <h4>Headers</h4>${headerLinks(headers, resolver)}
 <h4>Problems</h4>${problemList(problems, resolver)}</div>
 <div class="examples"><h4>Request</h4>${code(curlOf(entry, own, document))}
+${sdkSample(entry, own)}
 ${bodies.map(kindsOf)}
 ${answers.map(([status, { content = {} }]) => Object.values(content).map((media) => exampleOf(status, media)))}</div>
 </section>`;
@@ -102,6 +104,11 @@ function answer(status: string, { description, content = {} }: Response, resolve
     return html`<p class="type">${type}</p>${fields}`;
   });
   return html`<h4>Answer ${status}</h4><p>${inline(description)}</p>${bodies}`;
+}
+
+function sdkSample(entry: Entry<Operation>, parameters: readonly Parameter[]): Html | undefined {
+  const sample = sdkSampleOf(entry, parameters);
+  return sample && html`<h4>TypeScript</h4>${code(sample.typescript)}<h4>Python</h4>${code(sample.python)}`;
 }
 
 /** Renders an example body for each kind. */

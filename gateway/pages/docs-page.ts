@@ -19,6 +19,9 @@ export function renderDocs(document: OpenApiDocument): string {
 <main id="top"><h1>${title}</h1>
 <div class="intro">${prose(info.description)}</div>
 <p>Base address: <code>${document.servers[0]?.url}</code>. Send your key as <code>Authorization: Bearer &lt;key&gt;</code>.</p>
+<p>The SDKs read the address from <code>PILOTHOUSE_URL</code> and the key from <code>PILOTHOUSE_API_KEY</code>. In their examples,
+<code>client</code> is <code>new Pilothouse()</code> of <code>@pilothouse/sdk</code> in TypeScript and <code>Pilothouse()</code> of
+<code>pilothouse</code> in Python, and <code>session</code> is a result of <code>client.sessions</code>.</p>
 ${sectionsOf(document)}
 </main></div>`,
   );
