@@ -10,6 +10,7 @@ import {
 import { finalFaults, passingFaults } from "./faults.ts";
 import {
   answers,
+  drips,
   fails,
   frame,
   type MisbehavingServer,
@@ -79,10 +80,20 @@ test("stops after maxRetries with the last error", async () => {
   expect(server.received).toHaveLength(4);
 });
 
-test("fails with a timeout if a body stalls, and with its reason if a signal aborts", async () => {
-  const { server, session } = await openOn(stalls);
+test("never repeats the upload of a stream", async () => {
+  const { server, session } = await openOn(resets);
   await using _ = server;
-  await expect(session.state({ timeoutMs: 100 })).rejects.toBeInstanceOf(PilothouseTimeoutError);
+  const upload = session.files.put("a.txt", new Blob(["a"]).stream());
+  await expect(upload).rejects.toBeInstanceOf(PilothouseConnectionError);
+  expect(server.received).toHaveLength(2);
+});
+
+test("fails with a timeout if a body stalls or arrives too slowly, and with its reason if a signal aborts", async () => {
+  const { server, session } = await openOn(stalls, drips);
+  await using _ = server;
+  for (const timeoutMs of [100, 300]) {
+    await expect(session.state({ timeoutMs })).rejects.toBeInstanceOf(PilothouseTimeoutError);
+  }
   const reason = new Error("no longer needed");
   await expect(session.state({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
 });
@@ -147,6 +158,18 @@ test("resumes a broken stream after its last event, without loss or repetition",
   expect(resumed).toEqual([undefined, "evt_2", "evt_2", "evt_3", "evt_3"]);
 });
 
+test("replaces a silent stream, and continues after its last event", async () => {
+  const { server, session } = await openOn(
+    streams([frame("evt_1", "session.live")], "silence"),
+    streams([frame("evt_2", "session.completed")]),
+  );
+  await using _ = server;
+  const ids: (string | undefined)[] = [];
+  for await (const { id } of session.events({ silenceMs: 300 })) ids.push(id);
+  expect(ids).toEqual(["evt_1", "evt_2"]);
+  expect(server.received.at(-1)?.headers["last-event-id"]).toBe("evt_1");
+});
+
 test("ends a resumed log if the session has ended, whether by status or in the stream", async () => {
   const problem = '{"type":"http://x/errors/session-destroyed","title":"t","status":410}';
   for (const end of [fails(410, "session-destroyed"), streams([`event: error\ndata: ${problem}\n\n`])]) {
@@ -166,17 +189,18 @@ test("throws the final problem of a stream", async () => {
   await expect(session.events().next()).rejects.toMatchObject({ slug: "revoked-key" });
 });
 
-test("runs an agent, reports steps and persons, and ends its session", async () => {
+test("runs an agent, reports steps and persons once although its stream breaks, and ends its session", async () => {
   const turn = { turn_id: "trn_1", status: "done", text: "two", output: { count: 2 } };
   const person = { agent_session_id: "ags_1", session_id: "ses_1", instructions: "log in", timeout_at: "2026-11-25" };
   await using server = await startMisbehaving(
     answers(201, { id: "ags_1", session_id: "ses_1" }),
+    streams([frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } })], "reset"),
+    answers(202, { turn_id: "trn_1", status: "queued" }),
     streams([
       frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } }),
       frame("evt_2", "agent_session.person_needed", person),
       frame("evt_3", "agent_session.turn_ended", { turn }),
     ]),
-    answers(202, { turn_id: "trn_1", status: "queued" }),
     answers(201, { url: "http://live.example/" }),
     (response) => response.writeHead(204).end(),
   );
@@ -193,6 +217,7 @@ test("runs an agent, reports steps and persons, and ends its session", async () 
     "POST /v1/agent-sessions",
     "GET /v1/agent-sessions/ags_1/events",
     "POST /v1/agent-sessions/ags_1/message",
+    "GET /v1/agent-sessions/ags_1/events",
     "POST /v1/sessions/ses_1/view-links",
     "DELETE /v1/agent-sessions/ags_1",
   ]);

@@ -68,13 +68,20 @@ export const stalls: Step = (response) => {
   response.write('{"id":');
 };
 
-/** Sends the frames of an event stream, then ends or resets the connection. */
-export function streams(frames: readonly string[], end: "end" | "reset" = "end"): Step {
+/** Sends a space every 50 ms, so that no read waits for long. */
+export const drips: Step = (response) => {
+  response.writeHead(200, { "content-type": "application/json" });
+  const timer = setInterval(() => response.write(" "), 50);
+  response.once("close", () => clearInterval(timer));
+};
+
+/** Sends the frames of an event stream, then ends or resets the connection, or sends nothing more. */
+export function streams(frames: readonly string[], end: "end" | "reset" | "silence" = "end"): Step {
   return (response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(`: open\n\n${frames.join("")}`, () => {
       if (end === "end") response.end();
-      else response.socket?.resetAndDestroy();
+      if (end === "reset") response.socket?.resetAndDestroy();
     });
   };
 }

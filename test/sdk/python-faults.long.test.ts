@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { referenceSamples, sampleAnswer, sampleSession } from "../openapi/reference-samples.ts";
 import { finalFaults, passingFaults } from "./faults.ts";
-import { answers, fails, frame, resets, type Step, stalls, startMisbehaving, streams } from "./misbehaving-server.ts";
+import { answers, drips, fails, frame, resets, stalls, startMisbehaving, streams } from "./misbehaving-server.ts";
 import { halves, installWheel, type PythonPackage } from "./python-package.ts";
 
 const session = { id: "ses_1", status: "live" };
 const created = answers(201, session);
+/** Problem of a session that has ended. */
+const ended = '{"type":"http://x/errors/session-destroyed","title":"t","status":410}';
 
 let python: PythonPackage;
 beforeAll(async () => {
@@ -19,6 +22,22 @@ ${statements.map((statement) => `    ${statement}`).join("\n")}
 except (PilothouseError, PilothouseConnectionError, PilothouseTimeoutError) as error:
     show({"class": type(error).__name__, **{name: getattr(error, name, None) for name in ["slug", "request_id", "detail"]}})`;
 }
+
+test("Python samples of the reference page send the requests of their operations", async () => {
+  await using server = await startMisbehaving(answers(200, sampleAnswer));
+  const samples = referenceSamples();
+  const program = [
+    `session = client.sessions.get("${sampleSession}")`,
+    'content = "text"',
+    ...samples.map((each) => each.python),
+  ];
+  await python.runProgram("synchronous", server.url, program.join("\n"));
+  const received = server.received.slice(1);
+  expect(received.map(({ line }) => line)).toEqual(samples.map(({ line }) => line));
+  for (const [index, { body, python: text }] of samples.entries()) {
+    if (body !== undefined) expect(JSON.parse(received[index]?.body ?? ""), text).toEqual(body);
+  }
+});
 
 describe.each(halves)("the %s half", (half) => {
   test.each(passingFaults)("repeats a POST after %s, with the same idempotency key", async (_, fault) => {
@@ -86,11 +105,6 @@ ${shownError(`await ${call}`)}`;
   });
 
   test("fails with a timeout if a body stalls or arrives too slowly", async () => {
-    const drips: Step = (response) => {
-      response.writeHead(200, { "content-type": "application/json" });
-      const timer = setInterval(() => response.write(" "), 50);
-      response.once("close", () => clearInterval(timer));
-    };
     await using server = await startMisbehaving(created, stalls, drips);
     const state = shownError('await session.state(options={"timeout": 0.3})');
     const shown = await python.runProgram(
@@ -156,9 +170,23 @@ except pilothouse.errors.ConflictError as error:
     expect(resumed).toEqual([undefined, "evt_2", "evt_2", "evt_3", "evt_3"]);
   });
 
-  test("ends a resumed log if the session has ended", async () => {
-    const problem = '{"type":"http://x/errors/session-destroyed","title":"t","status":410}';
-    const end = streams([`event: error\ndata: ${problem}\n\n`]);
+  test("replaces a silent stream, and continues after its last event", async () => {
+    await using server = await startMisbehaving(
+      created,
+      streams([frame("evt_1", "session.live")], "silence"),
+      streams([frame("evt_2", "session.completed")]),
+    );
+    const program = `sys.modules[type(client).__module__.rpartition(".")[0] + ".transport"]._SILENCE = 0.3
+async for event in (await client.sessions.create()).events():
+    show(event["id"])`;
+    expect(await python.runProgram(half, server.url, program)).toEqual(["evt_1", "evt_2"]);
+    expect(server.received.at(-1)?.headers["last-event-id"]).toBe("evt_1");
+  });
+
+  test.each([
+    ["by status", fails(410, "session-destroyed")],
+    ["in the stream", streams([`event: error\ndata: ${ended}\n\n`])],
+  ])("ends a resumed log if the session has ended, reported %s", async (_, end) => {
     await using server = await startMisbehaving(streams([frame("1", "navigation"), frame("2", "crash")]), end);
     const program = 'show([entry["type"] async for entry in client.sessions.logs("ses_1")])';
     expect(await python.runProgram(half, server.url, program)).toEqual([["navigation", "crash"]]);
@@ -172,7 +200,7 @@ except pilothouse.errors.ConflictError as error:
     expect(await python.runProgram(half, server.url, program)).toMatchObject([{ class: "RevokedKeyError" }]);
   });
 
-  test("runs an agent, reports steps and persons, and ends its session", async () => {
+  test("runs an agent, reports steps and persons once although its stream breaks, and ends its session", async () => {
     const turn = { turn_id: "trn_1", status: "done", text: "two", output: { count: 2 } };
     const person = {
       agent_session_id: "ags_1",
@@ -182,12 +210,13 @@ except pilothouse.errors.ConflictError as error:
     };
     await using server = await startMisbehaving(
       answers(201, { id: "ags_1", session_id: "ses_1" }),
+      streams([frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } })], "reset"),
+      answers(202, { turn_id: "trn_1", status: "queued" }),
       streams([
         frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } }),
         frame("evt_2", "agent_session.person_needed", person),
         frame("evt_3", "agent_session.turn_ended", { turn }),
       ]),
-      answers(202, { turn_id: "trn_1", status: "queued" }),
       answers(201, { url: "http://live.example/" }),
       (response) => response.writeHead(204).end(),
     );
@@ -204,6 +233,7 @@ show(result.output)`;
       "POST /v1/agent-sessions",
       "GET /v1/agent-sessions/ags_1/events",
       "POST /v1/agent-sessions/ags_1/message",
+      "GET /v1/agent-sessions/ags_1/events",
       "POST /v1/sessions/ses_1/view-links",
       "DELETE /v1/agent-sessions/ags_1",
     ]);
