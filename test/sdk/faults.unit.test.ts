@@ -194,7 +194,7 @@ test("runs an agent, reports steps and persons once although its stream breaks, 
   const person = { agent_session_id: "ags_1", session_id: "ses_1", instructions: "log in", timeout_at: "2026-11-25" };
   await using server = await startMisbehaving(
     answers(201, { id: "ags_1", session_id: "ses_1" }),
-    streams([frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } })], "reset"),
+    streams([frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } })]),
     answers(202, { turn_id: "trn_1", status: "queued" }),
     streams([
       frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } }),
@@ -221,4 +221,18 @@ test("runs an agent, reports steps and persons once although its stream breaks, 
     "POST /v1/sessions/ses_1/view-links",
     "DELETE /v1/agent-sessions/ags_1",
   ]);
+});
+
+test("returns the result of an agent whose stream breaks before its first event", async () => {
+  const turn = { turn_id: "trn_1", status: "done", text: "two" };
+  await using server = await startMisbehaving(
+    answers(201, { id: "ags_1", session_id: "ses_1" }),
+    streams([], "reset"),
+    answers(202, { turn_id: "trn_1", status: "queued" }),
+    streams([], "silence"),
+    answers(200, turn),
+    answers(200, turn),
+    (response) => response.writeHead(204).end(),
+  );
+  expect(await clientOf(server).agents.run("count")).toMatchObject({ text: "two" });
 });

@@ -210,7 +210,7 @@ async for event in (await client.sessions.create()).events():
     };
     await using server = await startMisbehaving(
       answers(201, { id: "ags_1", session_id: "ses_1" }),
-      streams([frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } })], "reset"),
+      streams([frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } })]),
       answers(202, { turn_id: "trn_1", status: "queued" }),
       streams([
         frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } }),
@@ -237,5 +237,19 @@ show(result.output)`;
       "POST /v1/sessions/ses_1/view-links",
       "DELETE /v1/agent-sessions/ags_1",
     ]);
+  });
+
+  test("returns the result of an agent whose stream breaks before its first event", async () => {
+    const turn = { turn_id: "trn_1", status: "done", text: "two" };
+    await using server = await startMisbehaving(
+      answers(201, { id: "ags_1", session_id: "ses_1" }),
+      streams([], "reset"),
+      answers(202, { turn_id: "trn_1", status: "queued" }),
+      streams([], "silence"),
+      answers(200, turn),
+      answers(200, turn),
+      (response) => response.writeHead(204).end(),
+    );
+    expect(await python.runProgram(half, server.url, 'show((await client.agents.run("count")).text)')).toEqual(["two"]);
   });
 });

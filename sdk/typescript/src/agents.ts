@@ -93,18 +93,25 @@ export class Agents {
   async #runTurn(path: string, task: string, options: AgentOptions): Promise<Turn> {
     const { signal, schema, llmKey } = options;
     const call = signal ? { signal } : {};
-    const source = { transport: this.#transport, path: `${path}/events`, last: lastEvents };
+    let turnPath = "";
+    const source = {
+      transport: this.#transport,
+      path: `${path}/events`,
+      last: lastEvents,
+      hasEnded: async () => ended.has((await this.#transport.json<Turn>("GET", turnPath, {}, call)).status),
+    };
     // The stream is open before the turn begins, so that it has all events of the turn.
     const events = await openEvents(source, call);
     try {
       const body = { text: task, ...(schema && { output_schema: schema }) };
       const headers: Record<string, string> = llmKey === undefined ? {} : { "x-byok-llm-api-key": llmKey };
       const { turn_id }: Turn = await this.#transport.json("POST", `${path}/message`, { body }, { ...call, headers });
+      turnPath = `${path}/turns/${turn_id}`;
       for await (const event of events) {
         if (event.type === "agent_session.turn_ended" && event.data.turn.turn_id === turn_id) return event.data.turn;
         await this.#report(event, options);
       }
-      return await this.#awaitTurn(`${path}/turns/${turn_id}`, call);
+      return await this.#awaitTurn(turnPath, call);
     } finally {
       await events.return(undefined);
     }

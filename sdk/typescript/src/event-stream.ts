@@ -23,6 +23,8 @@ interface StreamSource {
   readonly path: string;
   /** Types of items after which the service ends the stream. */
   readonly last: ReadonlySet<string>;
+  /** Returns whether to end the stream. Called if a connection broke before its first item, which may have been missed. */
+  readonly hasEnded?: () => Promise<boolean>;
 }
 
 /** The service sends a comment after 15 s without events. A connection silent for longer is broken. */
@@ -78,6 +80,7 @@ async function* follow<Item extends StreamItem>(
       if (isEnd(error)) return;
       throw error;
     }
+    if (lastId === undefined && (await source.hasEnded?.())) return connection.close();
   }
 }
 

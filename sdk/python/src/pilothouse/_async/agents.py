@@ -70,19 +70,26 @@ class AsyncAgents:
                 await self._transport.json("DELETE", path)
 
     async def _run_turn(self, path: str, task: Task) -> Turn:
-        source = StreamSource(self._transport, f"{path}/events", _LAST_EVENTS)
+        turn_path = ""
+
+        async def has_ended() -> bool:
+            turn = await self._transport.json("GET", turn_path)
+            return turn["status"] in _ENDED
+
+        source = StreamSource(self._transport, f"{path}/events", _LAST_EVENTS, has_ended)
         # The stream is open before the turn begins, so that it has all events of the turn.
         async with aclosing(await open_events(source)) as events:
             body = {"text": task.text, **({} if task.schema is None else {"output_schema": task.schema})}
             headers = {} if task.llm_key is None else {"x-byok-llm-api-key": task.llm_key}
             started = await self._transport.json("POST", f"{path}/message", body, headers=headers)
             turn_id = started["turn_id"]
+            turn_path = f"{path}/turns/{turn_id}"
             event: ServiceEvent
             async for event in events:
                 if event["type"] == "agent_session.turn_ended" and event["data"]["turn"]["turn_id"] == turn_id:
                     return event["data"]["turn"]
                 await self._report(event, task)
-            return await self._await_turn(f"{path}/turns/{turn_id}")
+            return await self._await_turn(turn_path)
 
     async def _report(self, event: ServiceEvent, task: Task) -> None:
         if event["type"] == "agent_session.transcript_entry_added" and task.on_step:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ class StreamSource:
     path: str
     last: frozenset[str]
     """Types after which the service ends the stream."""
+    has_ended: Callable[[], Any] | None = None
+    """Returns whether to end the stream. Called if a connection broke before its first item, which may be missed."""
 
 
 async def open_events(source: StreamSource, after_event_id: str | None = None) -> AsyncGenerator[Any]:
@@ -66,6 +68,9 @@ async def _follow(source: StreamSource, first: httpx.Response, last_id: str | No
             if _is_end(error):
                 return
             raise
+        if last_id is None and source.has_ended and await source.has_ended():
+            await response.aclose()
+            return
 
 
 def _is_end(error: Exception) -> bool:
