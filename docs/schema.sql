@@ -1050,13 +1050,6 @@ CREATE TABLE session_log_usage (
   CONSTRAINT session_log_usage_pkey PRIMARY KEY (account_id, stored_on)
 );
 
-CREATE TABLE secrets_keys (
-  id text NOT NULL,
-  proof bytea NOT NULL,
-  created_at timestamp with time zone NOT NULL DEFAULT app_now(),
-  CONSTRAINT secrets_keys_pkey PRIMARY KEY (id)
-);
-
 CREATE TABLE capacity_waits (
   id text NOT NULL,
   runtime text NOT NULL,
@@ -1064,6 +1057,13 @@ CREATE TABLE capacity_waits (
   CONSTRAINT capacity_waits_pkey PRIMARY KEY (id)
 );
 CREATE INDEX capacity_waits_until ON capacity_waits USING btree (waits_until);
+
+CREATE TABLE secrets_keys (
+  id text NOT NULL,
+  proof bytea NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT app_now(),
+  CONSTRAINT secrets_keys_pkey PRIMARY KEY (id)
+);
 
 CREATE SEQUENCE event_numbers;
 

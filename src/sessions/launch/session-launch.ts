@@ -60,7 +60,6 @@ const times = {
 };
 
 export interface SessionLaunchParts extends SessionEndParts {
-  readonly log: Log;
   readonly slotQueue: SlotQueue;
   readonly clock: Clock;
   readonly log: Log;

@@ -818,12 +818,13 @@ test("the picture of a step shows what the page has become while the model chose
     if (request.url === "/changed") changed.resolve();
     response.end(request.url === "/" ? noisyPage : "");
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
+  const [port] = scene.ports;
+  await once(server.listen(port, "127.0.0.1"), "listening");
   try {
     await withAgent(async ({ message, entries }) => {
       const tap = act({ kind: "tap", x: 5, y: 5 });
       say(
-        call("navigate", { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }),
+        call("navigate", { url: `http://127.0.0.1:${port}/` }),
         tap,
         tap,
         async () => {
