@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { request } from "node:https";
 import { join } from "node:path";
+import { Deadline } from "../platform/deadline.ts";
 
 /** API server of the cluster, and the directory with the token of the pod's service account. */
 export interface ClusterAccess {
@@ -37,7 +38,8 @@ export async function askKubernetes(
   const [token, ca] = await Promise.all(["token", "ca.crt"].map((file) => readFile(join(directory, file), "utf8")));
   const type = patch && { "content-type": "application/merge-patch+json" };
   const headers = { authorization: `Bearer ${token?.trim()}`, accept: "application/json", ...type };
-  const signal = AbortSignal.timeout(patienceMs);
+  using deadline = new Deadline(patienceMs, () => new Error(`the Kubernetes API took longer than ${patienceMs} ms`));
+  const { signal } = deadline;
   const { status, text } = await new Promise<{ status: number; text: string }>((resolve, reject) => {
     const sent = request({ host, port, method, path, headers, signal, ...(ca !== undefined && { ca }) }, (response) => {
       const chunks: Buffer[] = [];
