@@ -37,6 +37,7 @@ import { createIds, randomText } from "../platform/ids.ts";
 import { createLifetime, type Part } from "../platform/lifetime.ts";
 import { createLog, type Log } from "../platform/log.ts";
 import { createMetrics } from "../platform/metrics.ts";
+import { readOutgoingWay } from "../platform/outgoing/outgoing-way.ts";
 import type { Resolve } from "../platform/outgoing/target-resolution.ts";
 import type { DatabaseTarget } from "../platform/postgres/database.ts";
 import { createDatabaseServer, databaseTarget, openStorage } from "../platform/postgres/storage.ts";
@@ -157,8 +158,10 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const limits = createLimits(clock, readTiersFile(config.tiersFile));
   const idempotency = createIdempotency({ db, ids, sealer, clock, log });
   const jobQueues = createJobQueues({ bus, clock });
-  const sender = createSender({ config, clock, ...(options.resolve && { resolve: options.resolve }) });
-  const models = createModels({ config, ...(options.resolve && { resolve: options.resolve }) });
+  const outgoing = readOutgoingWay(config);
+  const way = { ...outgoing, ...(options.resolve && { resolve: options.resolve }) };
+  const sender = createSender({ config, clock, ...way });
+  const models = createModels({ config, ...way });
   const mailer = createMailer({ config, db, clock, ids, sealer, jobQueues, linkSecret });
   const people = createPeople({ db, bus, ids, clock, metrics });
   const status = createStatus(
@@ -254,7 +257,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     guests,
     legal: createTerms({ db, clock }),
     arrangements: createArrangements({ clock, bus }),
-    processors: createProcessors({ config, db, clock }),
+    processors: createProcessors({ config, db, clock, outgoing }),
     status,
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);

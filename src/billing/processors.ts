@@ -3,6 +3,7 @@ import type Stripe from "stripe";
 import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { fail } from "../platform/errors.ts";
+import type { OutgoingWay } from "../platform/outgoing/outgoing-way.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { createGreenfield, type Greenfield } from "./processors/greenfield.ts";
 import { createStripeClient } from "./processors/stripe-client.ts";
@@ -76,9 +77,10 @@ export interface ProcessorsParts {
   readonly config: Pick<Config, "embedded" | "publicUrl" | "stripe" | "btcPay">;
   readonly db: Database;
   readonly clock: Clock;
+  readonly outgoing?: OutgoingWay;
 }
 
-export function createProcessors({ config, db, clock }: ProcessorsParts): Processors {
+export function createProcessors({ config, db, clock, outgoing }: ProcessorsParts): Processors {
   const { embedded, publicUrl, stripe, btcPay } = config;
   const receivers = new Map<ProcessorName, Receive>();
   const receive = async (processor: ProcessorName, notice: Notice): Promise<boolean> =>
@@ -102,7 +104,7 @@ export function createProcessors({ config, db, clock }: ProcessorsParts): Proces
       return { client, livemode: false, isSandbox: true, webhookSecret: secret };
     }
     if (!stripe) return undefined;
-    const client = createStripeClient(stripe.secretKey, httpTransport(stripe.url));
+    const client = createStripeClient(stripe.secretKey, httpTransport(stripe.url, outgoing));
     const livemode = /^[sr]k_live_/.test(stripe.secretKey);
     return { client, livemode, isSandbox: false, webhookSecret: stripe.webhookSecret };
   };
@@ -114,7 +116,7 @@ export function createProcessors({ config, db, clock }: ProcessorsParts): Proces
     }
     if (!btcPay) return undefined;
     const { url, apiKey, store, currencies, webhookSecret } = btcPay;
-    const greenfield = createGreenfield({ store, apiKey, transport: httpTransport(url) });
+    const greenfield = createGreenfield({ store, apiKey, transport: httpTransport(url, outgoing) });
     return { greenfield, store, currencies, webhookSecret, livemode: true, isSandbox: false };
   };
   const cardProcessor = card();

@@ -95,6 +95,10 @@ export interface Config {
   readonly webhookAllow: readonly string[];
   /** Private CIDRs and `host:port` that LLM providers may use, also without TLS. */
   readonly llmAllow: readonly string[];
+  /** HTTP proxy for requests to servers of customers and providers. */
+  readonly outgoingProxy: string | undefined;
+  /** File of certificate authorities that are trusted in addition for these requests. */
+  readonly outgoingCaFile: string | undefined;
   /** Base addresses that replace those of LLM providers, such as a proxy. */
   readonly llmAddresses: LlmAddresses;
   /** LLM for turns of accounts without their own key, if the operator pays for one. */
@@ -319,6 +323,8 @@ export function readConfig(
     webhookAllow: read.list("WEBHOOK_ALLOW", "CIDRs and host:port", isAddressException),
     llmAllow: read.list("LLM_ALLOW", "CIDRs and host:port", isAddressException),
     llmAddresses: readLlmAddresses(read),
+    outgoingProxy: read.url("OUTGOING_PROXY", ["http:", "https:"]),
+    outgoingCaFile: read.text("OUTGOING_CA_FILE"),
     bundledLlm: readBundledLlm(read),
     secretsKeys: readSecretsKeys(read, servesClients),
     ...readMail(read, servesClients),

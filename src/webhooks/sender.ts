@@ -45,7 +45,7 @@ export interface Sender extends Part {
   stop(): void;
 }
 
-export interface SenderOptions extends Pick<SafeFetchOptions, "resolve" | "ca"> {
+export interface SenderOptions extends Pick<SafeFetchOptions, "resolve" | "ca" | "proxy"> {
   readonly config: Pick<Config, "webhookAllow">;
   readonly clock?: Clock;
   /** Timeout of a whole exchange in milliseconds. */

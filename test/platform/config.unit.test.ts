@@ -76,6 +76,7 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["REDIS_URL", "redis://cache", /only with DATABASE_URL/],
   ["LOG_LEVEL", "loud", /`info`/],
   ["ACCESS_LOG", "1", /`on`/],
+  ["OUTGOING_PROXY", "socks5://proxy:1080", /`http:\/\/` or `https:\/\/`/],
   ["MIGRATE", "no", /`on`, `off`/],
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDRs/],
   ["CORS_ORIGINS", "https://a.example/path", /origins/],

@@ -75,6 +75,8 @@ export interface HttpProxyOptions {
   readonly tunnelsTo?: number;
   /** Uses TLS with this certificate. */
   readonly tls?: Certificate;
+  /** Names that the proxy resolves to loopback (squid only). */
+  readonly names?: readonly string[];
 }
 
 /** Starts a tinyproxy. Its login must consist of plain words. */
@@ -96,14 +98,16 @@ export async function startTinyproxy(options: { login?: string; tunnelsTo?: numb
 }
 
 /** Starts a squid, which runs as `nobody` if started by root. */
-export async function startSquid({ login, tunnelsTo, tls }: HttpProxyOptions = {}): Promise<RealProxy> {
+export async function startSquid({ login, tunnelsTo, tls, names = [] }: HttpProxyOptions = {}): Promise<RealProxy> {
   const { port } = await freePorts("port");
   const directory = makeDirectory();
   const { username, password } = proxyLogin;
   // Password hash of Apache, which squid's helper reads.
   if (login) writeFileSync(join(directory, "users"), `${username}:${hash("-apr1", password)}\n`, { mode: 0o644 });
   const where = `127.0.0.1:${port}`;
+  if (names.length > 0) writeFileSync(join(directory, "hosts"), `127.0.0.1 ${names.join(" ")}\n`, { mode: 0o644 });
   const lines = [
+    ...(names.length > 0 ? [`hosts_file ${directory}/hosts`] : []),
     tls ? `https_port ${where} tls-cert=${tls.cert} tls-key=${tls.key}` : `http_port ${where}`,
     "pid_filename none",
     "cache deny all",

@@ -1,3 +1,7 @@
+import { fetch } from "undici";
+import { operatorDispatcher } from "../../platform/outgoing/operator-dispatcher.ts";
+import type { OutgoingWay } from "../../platform/outgoing/outgoing-way.ts";
+
 export interface ProcessorRequest {
   readonly method: string;
   /** Path with query, as in the processor's reference: `/v1/customers`. */
@@ -25,12 +29,14 @@ const maxBytes = 1_048_576;
  * Creates an HTTP transport to the operator's processor. Redirects are rejected, because their target would receive the
  * keys.
  */
-export function httpTransport(base: string, timeoutMs = wholeMs): Transport {
+export function httpTransport(base: string, way: OutgoingWay = {}, timeoutMs = wholeMs): Transport {
+  const dispatcher = operatorDispatcher(base, way);
   return async ({ method, path, headers, body }) => {
     const response = await fetch(`${base}${path}`, {
       method,
       headers,
       redirect: "error",
+      ...(dispatcher && { dispatcher }),
       signal: AbortSignal.timeout(timeoutMs),
       ...(body !== "" && { body }),
     });

@@ -5,6 +5,8 @@ import { Agent, buildConnector, Client, type Dispatcher, Pool } from "undici";
 import { unlessLate } from "../deadline.ts";
 import { createLimiter } from "../limiter.ts";
 import type { HostPort } from "./address-rules.ts";
+import type { OutgoingWay } from "./outgoing-way.ts";
+import { openTunnel } from "./proxy-tunnel.ts";
 import { pinnedLookup } from "./target-resolution.ts";
 
 /** Milliseconds to keep an idle connection. Most servers close idle connections after 5 s. */
@@ -28,8 +30,8 @@ const ecdhCurve = "X25519:P-256:P-384";
  */
 const handshakes = { atOnce: 64, patience: 300 };
 
-/** Resolves the addresses of a target. Rejects unless all of them are allowed. */
-export type Locate = (protocol: string, target: HostPort) => Promise<readonly LookupAddress[]>;
+/** Resolves the addresses of a target, or finds that the proxy resolves them. Rejects unless the target is allowed. */
+export type Locate = (protocol: string, target: HostPort) => Promise<readonly LookupAddress[] | "proxy">;
 
 type ConnectorArguments = Parameters<buildConnector.connector>;
 
@@ -40,10 +42,10 @@ export interface ObservedRequest extends Dispatcher.RequestOptions {
 }
 
 /** Creates an agent that connects only to checked addresses, with a bound on all idle connections. */
-export function keepConnections(ca: string | undefined, locate: Locate): Agent {
+export function keepConnections(way: OutgoingWay, locate: Locate): Agent {
   /** Functions that close idle connections, in the order of their last use. */
   const idle = new Set<() => void>();
-  const connect = createConnector(ca, locate);
+  const connect = createConnector(way, locate);
   const options: Pool.Options = {
     allowH2: false,
     keepAliveTimeout: keepMs,
@@ -100,11 +102,12 @@ function openClient(
 }
 
 /** Creates a connector that resolves and checks names itself, and limits the concurrent TLS handshakes. */
-function createConnector(ca: string | undefined, locate: Locate): buildConnector.connector {
+function createConnector({ proxy, ca }: OutgoingWay, locate: Locate): buildConnector.connector {
   /** Addresses of the connection that is being started. Sockets read them before `open` returns. */
   let checked: readonly LookupAddress[] = [];
   const lookup: LookupFunction = (...args) => pinnedLookup(checked)(...args);
   const options = { port: 0, timeout: connectMs, allowH2: false, lookup };
+  const trust = { ecdhCurve, ...(ca !== undefined && { ca: [ca].flat() }) };
   const openPlain = buildConnector(options);
   let openSecure: buildConnector.connector | undefined;
   const inTurn = createLimiter(handshakes.atOnce);
@@ -123,15 +126,19 @@ function createConnector(ca: string | undefined, locate: Locate): buildConnector
 
   function secureConnector(): buildConnector.connector {
     // One context for all connections, because each context contains all certificate authorities.
-    openSecure ??= buildConnector({ ...options, secureContext: createSecureContext({ ecdhCurve, ca }) });
+    openSecure ??= buildConnector({ ...options, secureContext: createSecureContext(trust) });
     return openSecure;
   }
 
   async function connect(...[target, callback]: ConnectorArguments): Promise<void> {
     const { protocol, hostname: host, port } = target;
     const isSecure = protocol === "https:";
-    const addresses = await locate(protocol, { host, port: Number(port || (isSecure ? 443 : 80)) });
-    const opening = () => open(addresses, target, callback);
+    const wanted = { host, port: Number(port || (isSecure ? 443 : 80)) };
+    const located = await locate(protocol, wanted);
+    const isProxied = proxy !== undefined && located === "proxy";
+    const httpSocket = isProxied ? await openTunnel(proxy, ca, wanted, connectMs) : undefined;
+    const addresses = located === "proxy" ? [] : located;
+    const opening = () => open(addresses, { ...target, ...(httpSocket && { httpSocket }) }, callback);
     if (isSecure) await inTurn(() => unlessLate(opening(), handshakes.patience, () => undefined));
     else await opening();
   }

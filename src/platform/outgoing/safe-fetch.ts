@@ -1,5 +1,6 @@
 import type { LookupAddress } from "node:dns";
 import type { IncomingHttpHeaders } from "node:http";
+import { isIP } from "node:net";
 import { Readable } from "node:stream";
 import type { Agent, Dispatcher } from "undici";
 import {
@@ -12,6 +13,7 @@ import {
 } from "./address-rules.ts";
 import { asFault, codeOf, FetchFault, isReset } from "./fetch-fault.ts";
 import { keepConnections, type ObservedRequest } from "./kept-connections.ts";
+import type { OutgoingWay } from "./outgoing-way.ts";
 import { type FetchTimes, RequestTime } from "./request-time.ts";
 import { createDnsResolve, ownAddresses, type Resolve, resolveName, resolveTarget } from "./target-resolution.ts";
 
@@ -38,15 +40,13 @@ export interface FetchAnswer {
 }
 
 /** Options that determine permitted destinations. */
-export interface SafeFetchOptions {
+export interface SafeFetchOptions extends OutgoingWay {
   /** Private networks and targets that are allowed, also without TLS (`WEBHOOK_ALLOW`). */
   readonly allow: readonly string[];
   /** Replaces all name resolution. */
   readonly resolve?: Resolve;
   /** Name servers for public names, such as `192.0.2.1:53`. Default: those of the machine. */
   readonly nameServers?: readonly string[];
-  /** Replaces the trusted certificate authorities. */
-  readonly ca?: string;
 }
 
 /** A valid URL and where it points. */
@@ -64,19 +64,22 @@ const maxInterim = 8;
 
 /**
  * Sends requests to user-supplied addresses. Resolves names for each connection, checks all addresses, and connects only
- * to checked ones. Ignores redirects and proxy variables.
+ * to checked ones. With a proxy, names that may be public are resolved by the proxy instead, and only addresses in URLs
+ * are checked. Ignores redirects and proxy variables.
  */
 export class SafeFetch implements Disposable {
   readonly #rules: AddressRules;
   readonly #resolve: Resolve | undefined;
   readonly #dnsResolve: Resolve;
   readonly #agent: Agent;
+  readonly #hasProxy: boolean;
 
-  constructor({ allow, resolve, ca, nameServers }: SafeFetchOptions) {
+  constructor({ allow, resolve, nameServers, ...way }: SafeFetchOptions) {
     this.#rules = makeAddressRules({ allow, ownAddresses: ownAddresses() });
     this.#resolve = resolve;
     this.#dnsResolve = createDnsResolve(nameServers);
-    this.#agent = keepConnections(ca, (protocol, target) => this.#locate(protocol, target));
+    this.#hasProxy = way.proxy !== undefined;
+    this.#agent = keepConnections(way, (protocol, target) => this.#locate(protocol, target));
   }
 
   /** Rejects with a FetchFault if a request would be refused or the name does not resolve (`name_not_resolved`). */
@@ -144,9 +147,15 @@ export class SafeFetch implements Disposable {
     }
   }
 
-  async #locate(protocol: string, target: HostPort): Promise<readonly LookupAddress[]> {
+  async #locate(protocol: string, target: HostPort): Promise<readonly LookupAddress[] | "proxy"> {
     const isNamed = this.#rules.allowsTarget(target);
     const isPrivate = isPrivateName(target.host);
+    if (this.#hasProxy && !isNamed && !isPrivate && !this.#rules.isException(target.host)) {
+      if (isIP(target.host) !== 0 && !this.#rules.allowsAddress(target.host))
+        throw notAllowed("is not on the public internet");
+      assertPublicUse(protocol, target);
+      return "proxy";
+    }
     const resolve = this.#resolve ?? (isNamed || isPrivate ? resolveName : this.#dnsResolve);
     const resolution = await resolveTarget(target, this.#rules, () => false, resolve).catch(
       (error: unknown) => ({ kind: "unresolved", error }) as const,
@@ -156,14 +165,16 @@ export class SafeFetch implements Disposable {
       throw notAllowed("is not on the public internet");
     }
     const areExcepted = !isUnresolved && resolution.addresses.every(({ address }) => this.#rules.isException(address));
-    if (protocol !== "https:" && !isNamed && !areExcepted) throw notAllowed("does not start with https://");
-    if (!isNamed && target.port < firstFreePort && !webPorts.has(target.port)) {
-      throw notAllowed("has a port below 1024 other than 443");
-    }
+    if (!isNamed) assertPublicUse(areExcepted ? "https:" : protocol, target);
     if (!isUnresolved) return resolution.addresses;
     const code = codeOf(resolution.error) ?? "no reason given";
     throw new FetchFault("name_not_resolved", `does not resolve (${code})`, resolution.error);
   }
+}
+
+function assertPublicUse(protocol: string, { port }: HostPort): void {
+  if (protocol !== "https:") throw notAllowed("does not start with https://");
+  if (port < firstFreePort && !webPorts.has(port)) throw notAllowed("has a port below 1024 other than 443");
 }
 
 function notAllowed(message: string): FetchFault {
