@@ -56,7 +56,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
   test("reports pages that a tap opens, and is activated and closed by its id", async () => {
     const session = await open("/popups.html");
     expect(await tap(session, "#open")).toMatchObject({ title: "Popups", pageId: "page_1", opened: ["page_2"] });
-    expect(await tap(session, "#blank").catch(({ slug }) => slug)).toBe("session-timeout");
+    expect(await tap(session, "#blank", 1_000).catch(({ slug }) => slug)).toBe("session-timeout");
     const activate = { case: "activatePage", value: { pageId: "page_1" } } as const;
     expect(await session.interact({ action: activate })).toMatchObject({ title: "Popups", pageId: "page_1" });
     expect(await tap(session, "#blank")).toMatchObject({ opened: ["page_3"] });

@@ -49,7 +49,8 @@ async function readAll(socket: TLSSocket): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-describe("under TLS", () => {
+// Most of these tests wait for a limit, so they can run concurrently.
+describe.concurrent("under TLS", () => {
   test("invalid HTTP is answered with a problem", async () => {
     const socket = await openTls("http/1.1");
     socket.write("GARBAGE\r\n\r\n");
