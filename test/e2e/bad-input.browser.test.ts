@@ -6,6 +6,7 @@ import { useScene } from "./bad-input/live-scene.ts";
 import { repeatTests } from "./bad-input/repeats.ts";
 import { endpointTests, requestTests } from "./bad-input/requests.ts";
 import { streamTests } from "./bad-input/streams.ts";
+import { randomInputTest } from "./support/random-input.ts";
 
 const scene = useScene();
 
@@ -17,3 +18,5 @@ describe("bearers", () => bearerTests(scene, oneOfEach));
 describe("credentials", () => credentialTests(scene));
 describe("repeats", () => repeatTests(scene));
 describe("streams", () => streamTests(scene));
+// Besides, each operation gets requests until it has failed and succeeded. random-input.long.test.ts sends more.
+describe("random requests", () => randomInputTest(scene, 100));

@@ -1,13 +1,20 @@
 import { requestExample } from "../../../gateway/openapi/examples.ts";
 import { builtServices } from "../../../tools/described-services.ts";
+import type { FixtureSite } from "../../support/fixture-site.ts";
+import type { Mailbox } from "../../support/mailbox.ts";
+import type { Person } from "../../support/people.ts";
 import type { Service } from "../../support/service.ts";
 
 /** Target of all bad requests. */
 export interface Scene {
   readonly service: Service;
+  /** Site that pages may reach. */
+  readonly site: FixtureSite;
+  readonly mailbox: Mailbox;
   /** Live session of the developer's account. */
   readonly sessionId: string;
-  /** Login of a member of the developer's account. */
+  /** Member of the developer's account, whose login this is. */
+  readonly person: Person;
   readonly accessToken: string;
 }
 

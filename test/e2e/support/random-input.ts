@@ -1,22 +1,21 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import type { OpenApiDocument } from "../../gateway/openapi/model.ts";
-import { operationIdOf } from "../../gateway/openapi/operation-names.ts";
-import { builtServices } from "../../tools/described-services.ts";
-import { FixtureSite } from "../support/fixture-site.ts";
-import { type Mailbox, startMailbox } from "../support/mailbox.ts";
-import { fromOwnNetwork, joinTeam, type Person } from "../support/people.ts";
-import { startPeopleGateway } from "../support/people-gateway.ts";
-import { type Rest, restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
-import { smallRecipe } from "../support/small-recipe.ts";
-import { carryOutByHand, doneByHand } from "./support/by-hand.ts";
-import { type Answered, Described } from "./support/described.ts";
-import { createRandom } from "./support/random.ts";
-import { type RandomRequest, RandomRequests } from "./support/random-requests.ts";
+import { beforeAll, expect, test } from "vitest";
+import type { OpenApiDocument } from "../../../gateway/openapi/model.ts";
+import { operationIdOf } from "../../../gateway/openapi/operation-names.ts";
+import { builtServices } from "../../../tools/described-services.ts";
+import type { FixtureSite } from "../../support/fixture-site.ts";
+import type { Mailbox } from "../../support/mailbox.ts";
+import { fromOwnNetwork, joinTeam, type Person } from "../../support/people.ts";
+import { type Rest, restClient } from "../../support/rest.ts";
+import type { Service } from "../../support/service.ts";
+import { smallRecipe } from "../../support/small-recipe.ts";
+import type { GetScene } from "../bad-input/scene.ts";
+import { doneByHand } from "./by-hand.ts";
+import { type Answered, Described } from "./described.ts";
+import { createRandom } from "./random.ts";
+import { type RandomRequest, RandomRequests } from "./random-requests.ts";
 
 // Seed of the requests. Set SEED to reproduce a failed run or to try other requests.
 const seed = Number(process.env.SEED ?? 4);
-const requestCount = 600;
 /** Additional requests to an operation that has not both failed and succeeded yet. */
 const requestsAfter = 300;
 /**
@@ -43,19 +42,6 @@ let mailbox: Mailbox;
 let service: Service;
 let rest: Rest;
 let person: Person;
-
-beforeAll(async () => {
-  site = await new FixtureSite().start();
-  mailbox = await startMailbox();
-  service = await startService({ EGRESS_ALLOW: site.host, TRUSTED_PROXIES: "127.0.0.1", SMTP_URL: mailbox.url });
-  rest = restClient(service);
-  person = await joinTeam(service.url, mailbox, rest);
-});
-afterAll(async () => {
-  await service?.stop();
-  await mailbox?.[Symbol.asyncDispose]();
-  await site?.stop();
-});
 
 /** Returns an access token. Logs in again, or adds another member, if a random request has ended the login. */
 async function freshLogin(): Promise<string> {
@@ -98,9 +84,23 @@ async function tidy({ operation }: RandomRequest, { status, text }: Answered): P
   }
 }
 
-test(`random requests (SEED=${seed}) only return responses described by the OpenAPI document`, {
-  timeout: 180_000,
-}, async () => {
+/** Defines a test that sends random requests, at least `requestCount` of them. */
+export function randomInputTest(scene: GetScene, requestCount: number): void {
+  beforeAll(() => {
+    ({ service, site, mailbox, person } = scene());
+    rest = restClient(service);
+  });
+
+  test(
+    `random requests (SEED=${seed}) only return responses described by the OpenAPI document`,
+    {
+      timeout: 180_000,
+    },
+    () => sendRandomRequests(requestCount),
+  );
+}
+
+async function sendRandomRequests(requestCount: number): Promise<void> {
   const document: OpenApiDocument = (await rest("/v1/openapi.json")).body;
   const described = new Described(document);
   const { body: session } = await rest("/v1/sessions", {});
@@ -149,18 +149,4 @@ test(`random requests (SEED=${seed}) only return responses described by the Open
   expect(missing).toEqual([]);
   expect(failures).toEqual([]);
   expect((await rest(`/v1/sessions/${session.id}/state`)).body.status).toBe("live");
-});
-
-test("operations that need a mail, a code or a delay return responses described by the OpenAPI document", async () => {
-  await using gateway = await startPeopleGateway();
-  const document: OpenApiDocument = (await restClient({ url: gateway.url, key: "" })("/v1/openapi.json")).body;
-  const described = new Described(document);
-  const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
-  const answers = await carryOutByHand(gateway, document);
-  expect([...answers.keys()].toSorted()).toEqual(doneByHand.toSorted());
-  const faults = operations.flatMap((operation) => {
-    const answer = answers.get(operation.operationId);
-    return answer ? described.faultsOf(operation, answer).map((fault) => `${operation.operationId}: ${fault}`) : [];
-  });
-  expect(faults).toEqual([]);
-}, 60_000);
+}
