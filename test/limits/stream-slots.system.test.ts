@@ -84,7 +84,7 @@ describe.each(kinds)("slots %s", (_kind, make) => {
 });
 
 test("slots of a gateway last while it renews them and expire after it has died", async () => {
-  const life = 4_000;
+  const life = 2_500;
   const [one, other] = [await connect(life), await connect(life)];
   const owner = fresh();
   expect(await one.seats.take(owner, 1)).toMatchObject({ isGranted: true });
