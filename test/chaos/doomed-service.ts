@@ -116,13 +116,16 @@ export class DoomedService {
     await expect.poll(() => describeProcess(pid)?.startedAt, { timeout: verdict }).not.toBe(startedAt);
   }
 
-  /** Creates a session as soon as a worker is available. */
-  async createEventually(): Promise<void> {
+  /** Creates a session as soon as a worker is available, and returns its path. */
+  async createEventually(): Promise<string> {
+    let path = "";
     const tryOnce = async () => {
       const { status, body } = await this.rest("/v1/sessions", {});
+      path = `/v1/sessions/${body.id}`;
       return status === 201 ? body.status : `${status} ${body.type.split("/").at(-1)}`;
     };
     await expect.poll(tryOnce, { timeout: restartWithin, interval: 100 }).toBe("live");
+    return path;
   }
 
   /** Sends a navigation that never completes. Resolves when the site has received its request. */

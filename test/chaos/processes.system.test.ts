@@ -1,11 +1,9 @@
-import { sql } from "kysely";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { openDatabase } from "../../src/platform/postgres/database.ts";
-import { silentLog } from "../support/database.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isStillThere } from "../support/process-list.ts";
-import { findPid } from "../support/processes.ts";
-import { DoomedService } from "./doomed-service.ts";
-import { entryOf } from "./session-ledger.ts";
+import { cdpClientTests } from "./cdp-clients.ts";
+import { DoomedService, inTime, verdict } from "./doomed-service.ts";
+import { processKillTests } from "./process-kills.ts";
+import { entryOf, faultsOf, readLedger } from "./session-ledger.ts";
 
 let doomed: DoomedService;
 
@@ -15,67 +13,58 @@ beforeAll(async () => {
 
 afterAll(() => doomed[Symbol.asyncDispose]());
 
-const isReady = async (): Promise<boolean> => (await fetch(`${doomed.service.internalUrl}/readyz`)).ok;
+describe("processes", () => processKillTests(() => doomed));
 
-/** Milliseconds since the worker's last heartbeat. */
-async function lastHeartbeatAgo(): Promise<number> {
-  const db = openDatabase({ url: doomed.service.databaseUrl }, silentLog, 1);
-  const ago = sql<number>`(extract(epoch from now() - max(heard_at)) * 1000)::int`.as("ago");
-  const row = await db.sql.selectFrom("worker_leases").select(ago).executeTakeFirst();
-  await db.close();
-  return row?.ago ?? Number.NaN;
-}
-
-test("a supervisor that replaces a killed one keeps its sessions", async () => {
+test("a killed worker is restarted, its sessions end, and its commands and launches are answered", async () => {
   const session = await doomed.create();
+  const other = await doomed.create();
   const { answer } = await doomed.beginNavigation(session);
-  const { workerPid, postmasterPid, browsers } = doomed;
-  await doomed.replaceSupervisor();
-  await expect(answer).rejects.toThrow("fetch failed");
+  const launches = [doomed.rest("/v1/sessions", {}), doomed.rest("/v1/sessions", { runtime: "chromium" })];
+  // Full Chromium is not launched ahead of the first create, so its first process belongs to that create.
+  await expect.poll(() => doomed.browsersOf("chromium").length, { timeout: 10_000, interval: 5 }).not.toBe(0);
+  const { browsers, workerPid } = doomed;
+  await doomed.kill(workerPid);
 
-  expect([doomed.workerPid, doomed.postmasterPid]).toEqual([workerPid, postmasterPid]);
-  const again = await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
-  expect(again).toMatchObject({ status: 200, body: { http_status: 200 } });
-  expect(browsers.filter(isStillThere)).toEqual(browsers);
-  expect(await entryOf(doomed, session)).toMatchObject({ status: "live", terminalEvents: [] });
-}, 120_000);
+  // The connection breaks first. Only the fleet can determine whether the worker has ended.
+  const { body } = await inTime(answer);
+  expect(body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
+  for (const launch of launches) {
+    const { status, body: created } = await inTime(launch);
+    if (status !== 201)
+      expect(created).toMatchObject({
+        status: 500,
+        detail: expect.stringMatching(/could not be reached, or was lost/),
+      });
+  }
+  for (const path of [session, other]) {
+    expect((await doomed.rest(path)).body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
+    expect(await entryOf(doomed, path)).toEqual({
+      status: "errored",
+      endedReason: "worker_lost",
+      terminalEvents: ["session.failed"],
+    });
+  }
+  await expect.poll(() => browsers.filter(isStillThere), { timeout: verdict }).toEqual([]);
+  await expect.poll(() => doomed.workerPid, { timeout: verdict }).not.toBe(workerPid);
+}, 60_000);
 
-test("a service restarts after supervisor, worker and PostgreSQL were killed at once", async () => {
+test("a session can be created and controlled on the restarted worker", async () => {
   const session = await doomed.create();
-  const { browsers } = doomed;
-  await doomed.killSupervisor(doomed.workerPid, doomed.postmasterPid);
-  await doomed.restart();
-  await doomed.createEventually();
-  expect(await entryOf(doomed, session)).toEqual({
-    status: "errored",
-    endedReason: "worker_lost",
-    terminalEvents: ["session.failed"],
-  });
-  expect(browsers.filter(isStillThere)).toEqual([]);
-}, 120_000);
+  const answer = await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
+  expect(answer).toMatchObject({ status: 200, body: { http_status: 200 } });
+});
 
-test.each(["gateway", "control"] as const)(
-  "a killed %s is replaced and ends no session",
-  async (name) => {
-    const session = await doomed.create();
-    const { workerPid, browsers } = doomed;
-    const killed = doomed.service.pidOf(name);
-    await doomed.kill(killed);
-    await expect.poll(() => findPid(doomed.service.dataDir, name), { timeout: 10_000 }).toBeDefined();
-    await expect.poll(isReady, { timeout: 20_000 }).toBe(true);
-    expect(doomed.service.pidOf(name)).not.toBe(killed);
-    // A lease later, the worker has sent a heartbeat again.
-    await expect.poll(lastHeartbeatAgo, { timeout: 10_000 }).toBeLessThan(2_500);
-    expect(doomed.workerPid).toBe(workerPid);
-    expect(browsers.filter(isStillThere)).toEqual(browsers);
-    const again = await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
-    expect(again).toMatchObject({ status: 200, body: { http_status: 200 } });
-    expect(await entryOf(doomed, session)).toMatchObject({ status: "live", terminalEvents: [] });
-    expect((await doomed.rest(session, undefined, { method: "DELETE" })).status).toBe(204);
-  },
-  120_000,
-);
+test("a command to a session of a killed worker reports the loss before the fleet has detected it", async () => {
+  const session = await doomed.create();
+  await doomed.kill(doomed.workerPid);
+  const { body } = await inTime(doomed.rest(`${session}/navigate`, { url: "about:blank" }));
+  expect(body).toMatchObject({ status: 410, ended_reason: "worker_lost" });
+  await doomed.destroy(await doomed.createEventually());
+});
 
-test("a service leaves nothing behind", async () => {
+describe("CDP", () => cdpClientTests(() => doomed));
+
+test("the service leaves nothing behind, and each session has one terminal event", async () => {
+  expect(faultsOf(await readLedger(doomed), [])).toEqual([]);
   await doomed.expectCleanEnd();
 });
