@@ -39,8 +39,8 @@ describe.each(runtimes)("a screenshot in %s", (runtime) => {
   });
   afterAll(() => referee?.close());
 
-  // The other runtime has all factors.
-  describe.each(runtime === "chromium" ? [1, 2, 3] : [1, 2])("on a device with scale factor %d", (deviceScaleFactor) => {
+  const factors = runtime === "chromium" ? [1, 2, 3] : [1, 2];
+  describe.each(factors)("on a device with scale factor %d", (deviceScaleFactor) => {
     const viewport = { width: 600, height: 400 };
     let session: DrivenSession;
     let page: Page;

@@ -163,7 +163,10 @@ test("a PostgreSQL outage is shown during and after it", async () => {
 test("sessions have an outage with an incident while there is no worker", async () => {
   worker.die();
   // The lease of the dead worker would last for 8 s.
-  await database.db.sql.updateTable("worker_leases").set({ lease_until: new Date(0) }).execute();
+  await database.db.sql
+    .updateTable("worker_leases")
+    .set({ lease_until: new Date(0) })
+    .execute();
   await expect.poll(() => componentOf("sessions"), patience).toBe("major_outage");
   expect(await componentOf("api")).toBe("operational");
   const { incidents } = await read();
