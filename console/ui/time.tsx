@@ -45,14 +45,27 @@ interface AgoProps {
   readonly none?: string;
 }
 
-/** A time relative to now, with the full time as its title. */
+/** A future time relative to now, with the full time as its title. Also shows that the time is over. */
+export function Until({ at, none = "never" }: AgoProps) {
+  const current = useSyncExternalStore(minutes.subscribe, minutes.read);
+  return <Relative at={at} none={none} toDistance={(ms) => ms - current} />;
+}
+
+/**
+ * A past time relative to now, with the full time as its title. The clock of the page may be behind that of the service,
+ * so that a time appears to be in the future.
+ */
 export function Ago({ at, none = "never" }: AgoProps) {
   const current = useSyncExternalStore(minutes.subscribe, minutes.read);
+  return <Relative at={at} none={none} toDistance={(ms) => Math.min(0, ms - current)} />;
+}
+
+function Relative({ at, none, toDistance }: Required<AgoProps> & { readonly toDistance: (ms: number) => number }) {
   if (!at) return <span className="text-faint">{none}</span>;
   const ms = timestampMs(at);
   return (
     <time dateTime={new Date(ms).toISOString()} title={full.format(ms)} className="whitespace-nowrap">
-      {distance(ms - current)}
+      {distance(toDistance(ms))}
     </time>
   );
 }

@@ -9,7 +9,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { Trouble } from "../../ui/state.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { Until } from "../../ui/time.tsx";
 import { moneyText, tierName } from "./tier-words.ts";
 
 /** A quote for months of a tier, and then its payment address. */
@@ -83,7 +83,7 @@ function Quote({ order }: { readonly order: CryptoOrder }) {
         {cryptoAmount} {cryptoCurrency.toUpperCase()}
       </Property>
       <Property name="Holds until">
-        <Ago at={quoteExpiresAt} />
+        <Until at={quoteExpiresAt} />
       </Property>
     </Properties>
   );
@@ -94,7 +94,7 @@ function Payment({ order, onClose }: { readonly order: CryptoOrder; readonly onC
   return (
     <div className="flex flex-col gap-3">
       <p className="text-sm">
-        Send exactly {cryptoAmount} {cryptoCurrency.toUpperCase()}, <Ago at={expiresAt} /> at the latest.
+        Send exactly {cryptoAmount} {cryptoCurrency.toUpperCase()}, <Until at={expiresAt} /> at the latest.
       </p>
       {paymentAddress !== undefined && <CopyLine text={paymentAddress} label="the payment address" />}
       <Actions>

@@ -5,7 +5,7 @@ import { Card } from "../../ui/card.tsx";
 import { Code, CopyLine } from "../../ui/copy.tsx";
 import { Trouble } from "../../ui/state.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { Until } from "../../ui/time.tsx";
 
 const playwright = (url: string): string => `import { chromium } from "playwright";
 
@@ -82,7 +82,7 @@ export function ConnectTab({ sessionId: id }: { readonly sessionId: string }) {
           <CopyLine text={create.data.url} label="the address" />
           <p className="text-xs text-faint">
             The address is a credential of this session. New connections can use it until it expires,{" "}
-            <Ago at={create.data.expiresAt} />.
+            <Until at={create.data.expiresAt} />.
           </p>
           <ClientCode url={create.data.url} />
         </div>

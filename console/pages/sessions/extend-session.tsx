@@ -8,7 +8,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { Trouble } from "../../ui/state.tsx";
-import { Ago, durationText } from "../../ui/time.tsx";
+import { durationText, Until } from "../../ui/time.tsx";
 
 const choices = [10, 30, 60, 240].map((minutes) => minutes * 60);
 
@@ -43,7 +43,7 @@ export function ExtendSession({ session: { id, liveAt, expiresAt } }: { readonly
       <Dialog title="Extend the session" isOpen={isOpen} onClose={() => setOpen(false)}>
         <Form onSubmit={extend}>
           <p className="text-sm text-soft">
-            It ends <Ago at={expiresAt} />. The tier of the account limits how long a session can run.
+            It ends <Until at={expiresAt} />. The tier of the account limits how long a session can run.
           </p>
           <SelectField label="Longer by" name="seconds">
             {choices.map((seconds) => (

@@ -7,7 +7,7 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Card, Properties, Property } from "../../ui/card.tsx";
 import { Loaded } from "../../ui/state.tsx";
-import { Ago, DateOf, durationText } from "../../ui/time.tsx";
+import { Ago, DateOf, durationText, Until } from "../../ui/time.tsx";
 import { isRunning, reasonText } from "./session-words.tsx";
 
 /** Properties of a session that its create request determines, and its times. */
@@ -32,7 +32,7 @@ export function SessionFacts({ session }: { readonly session: Session }) {
       </Property>
       {isRunning(status) ? (
         <Property name="Ends">
-          <Ago at={expiresAt} />, or after {durationText(idleTimeoutSeconds)} without use
+          <Until at={expiresAt} />, or after {durationText(idleTimeoutSeconds)} without use
         </Property>
       ) : (
         <Property name="Ended">

@@ -12,7 +12,7 @@ import { CheckField, SelectField, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { List } from "../../ui/list.tsx";
 import { EmptyState, Trouble } from "../../ui/state.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { Until } from "../../ui/time.tsx";
 
 export function LinksTab({ sessionId: id }: { readonly sessionId: string }) {
   const [isMaking, setMaking] = useState(false);
@@ -34,7 +34,7 @@ export function LinksTab({ sessionId: id }: { readonly sessionId: string }) {
             title: "Access",
             cell: ({ control }) => <Badge tone={control ? "accent" : "neutral"}>{control ? "Control" : "Watch"}</Badge>,
           },
-          { title: "Expires", from: "sm", cell: ({ expiresAt }) => <Ago at={expiresAt} /> },
+          { title: "Expires", from: "sm", cell: ({ expiresAt }) => <Until at={expiresAt} /> },
           { title: "", isRight: true, cell: (link) => <RevokeLink sessionId={id} linkId={link.id} /> },
         ]}
         empty={

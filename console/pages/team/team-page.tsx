@@ -21,7 +21,7 @@ import { Form } from "../../ui/form.tsx";
 import { List } from "../../ui/list.tsx";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState, Trouble } from "../../ui/state.tsx";
-import { Ago, DateOf } from "../../ui/time.tsx";
+import { DateOf, Until } from "../../ui/time.tsx";
 import { toast } from "../../ui/toast.tsx";
 
 const roles = [
@@ -89,7 +89,7 @@ export function TeamPage() {
           columns={[
             { title: "Address", cell: ({ email }) => <span className="font-medium break-all">{email}</span> },
             { title: "Role", cell: ({ role }) => roleName(role) },
-            { title: "Expires", from: "sm", cell: ({ expiresAt }) => <Ago at={expiresAt} /> },
+            { title: "Expires", from: "sm", cell: ({ expiresAt }) => <Until at={expiresAt} /> },
             { title: "", isRight: true, cell: ({ id }) => isManager && <RevokeInvite id={id} /> },
           ]}
           empty={

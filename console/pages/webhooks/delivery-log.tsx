@@ -15,7 +15,7 @@ import { Code, Id } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { List } from "../../ui/list.tsx";
 import { EmptyState, Trouble } from "../../ui/state.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { Ago, Until } from "../../ui/time.tsx";
 
 const states: States<WebhookDeliveryStatus> = {
   [WebhookDeliveryStatus.UNSPECIFIED]: ["Unknown", "neutral"],
@@ -98,7 +98,7 @@ function DeliveryDialog({ delivery, onClose }: DeliveryDialogProps) {
         </Property>
         {nextAttemptAt && (
           <Property name="Next try">
-            <Ago at={nextAttemptAt} />
+            <Until at={nextAttemptAt} />
           </Property>
         )}
       </Properties>

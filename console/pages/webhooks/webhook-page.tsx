@@ -13,7 +13,7 @@ import { Confirm } from "../../ui/dialog.tsx";
 import { Page } from "../../ui/page.tsx";
 import { SecretDialog } from "../../ui/secret-dialog.tsx";
 import { Loaded, Trouble } from "../../ui/state.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { Ago, Until } from "../../ui/time.tsx";
 import { toast } from "../../ui/toast.tsx";
 import { DeliveryLog } from "./delivery-log.tsx";
 import { EndpointForm } from "./endpoint-form.tsx";
@@ -71,7 +71,7 @@ function Endpoint({ endpoint }: { readonly endpoint: Webhook }) {
             {graceExpiresAt && (
               <span className="text-faint">
                 {" "}
-                the previous one also signs until <Ago at={graceExpiresAt} />
+                the previous one also signs until <Until at={graceExpiresAt} />
               </span>
             )}
           </Property>
