@@ -54,7 +54,7 @@ interface ActionFamily {
 
 const { navigate, interact, wait, observe, read, capture, getState } = SessionService.method;
 
-/** All actions. Choices and fields are those of the contract, so that new ones appear by themselves. */
+/** Methods with actions. Choices and fields are read from the contract, so that a new action needs no change here. */
 const families: readonly ActionFamily[] = [
   { group: "Page", method: navigate, title: () => "Navigate", sdk: { "": { name: "goto", given: ["url"] } } },
   { group: "Page", method: observe, title: () => "Observe", sdk: { "": { name: "observe" } } },

@@ -18,7 +18,7 @@ interface FieldsProps {
 /** Inputs for fields of a request, with the names, types and limits of the contract. */
 export function RequestFields({ fields, ...rest }: FieldsProps) {
   return (
-    <div className="grid gap-x-3 gap-y-4 sm:grid-cols-2">
+    <div className="grid grid-cols-2 gap-x-3 gap-y-4">
       {fields.map((placed) => (
         <div key={placed.path.join(".")} className={placeOf(placed.field)}>
           <RequestField placed={placed} {...rest} />
@@ -32,8 +32,8 @@ const wideFields = new Set(["selector", "url", "pattern", "text", "find"]);
 
 /** Returns the classes that place a field in the grid. */
 function placeOf(field: DescField): string | undefined {
-  if (field.message || field.fieldKind === "list" || wideFields.has(field.name)) return "sm:col-span-2";
-  return field.scalar === ScalarType.BOOL ? "self-center" : undefined;
+  if (field.message || field.fieldKind === "list" || wideFields.has(field.name)) return "col-span-2";
+  return field.scalar === ScalarType.BOOL ? "self-end pb-2" : undefined;
 }
 
 interface FieldProps extends Omit<FieldsProps, "fields"> {

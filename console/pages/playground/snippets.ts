@@ -75,7 +75,7 @@ function fileOf({ sdk }: PlaygroundAction, { format }: JsonObject): string | und
   return sdk?.name === "screenshot" ? `page.${typeof format === "string" ? format : "png"}` : undefined;
 }
 
-/** Returns the fields of a body as the methods of the SDKs take them: those of an action beside those of its request. */
+/** Returns the fields of a body for a method of the SDKs: the fields of an action and of its request in one object. */
 function flatten({ given = [] }: SdkCall, body: JsonObject): JsonObject {
   if (given.includes("action") || given.includes("condition")) return body;
   const { action, kind: _kind, ...rest } = body;
