@@ -3,6 +3,8 @@ import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { playgroundActions } from "../../console/pages/playground/actions.ts";
+import { typescriptSnippet } from "../../console/pages/playground/snippets.ts";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
 import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 
@@ -29,11 +31,11 @@ afterAll(async () => {
   await project?.[Symbol.asyncDispose]();
 });
 
-/** Compiles a program strictly against the installed package, without the types of optional packages. */
-function compile(file: string): Promise<unknown> {
+/** Compiles programs strictly against the installed package, without the types of optional packages. */
+function compile(...files: readonly string[]): Promise<unknown> {
   const options = ["--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "esnext"];
   const types = ["--types", "node", "--typeRoots", join(root, "node_modules/@types"), "--noEmit"];
-  return project.run(process.execPath, compiler, ...options, ...types, file);
+  return project.run(process.execPath, compiler, ...options, ...types, ...files);
 }
 
 test("runs the first lines of its README against a service", async () => {
@@ -70,4 +72,17 @@ export async function wrong() {
 }`;
   await writeFile(join(project.directory, "wrong.ts"), program);
   await compile("wrong.ts");
+});
+
+test("its types accept the code of all actions of the playground", async () => {
+  const files = await Promise.all(
+    playgroundActions.map(async (action) => {
+      const file = `${action.id}.ts`;
+      const code = typescriptSnippet({ action, body: action.body, sessionId: "ses_1", baseUrl: scene.service.url });
+      await writeFile(join(project.directory, file), code);
+      return file;
+    }),
+  );
+  expect(files.length).toBeGreaterThan(30);
+  await compile(...files);
 });
