@@ -134,9 +134,11 @@ export async function acquire(outside: Outside, deployment: Deployment): Promise
   };
 }
 
-/** Asks a restored service for everything that the account had. */
+/** Asks a restored service for everything that the account had, after what ran on the lost machine has ended. */
 export async function askForAll({ url }: DeployedGateway, had: Belongings) {
   const rest = restClient({ url, key: had.key });
+  const turn = () => rest(`/v1/agent-sessions/${had.agent}/turns/${had.turn}`);
+  await until(async () => (await turn()).body.status === "failed");
   const { email, password } = had.person;
   const headers = fromOwnNetwork();
   const login = await restClient({ url, key: "" })("/v1/auth/login", { email, password }, { headers });
@@ -149,12 +151,12 @@ export async function askForAll({ url }: DeployedGateway, had: Belongings) {
     repeated: await rest("/v1/recipes", recipe, once),
     login,
     session: await rest(`/v1/sessions/${had.running}`),
-    turn: await rest(`/v1/agent-sessions/${had.agent}/turns/${had.turn}`),
+    turn: await turn(),
     stepUp: await person("/v1/auth/mfa/step-up", { code }, { headers }),
     logs: await rest(`/v1/sessions/${had.ended}/logs`),
     state: await rest(`/v1/profiles/${had.profile}/storage-state`),
-    launch: await rest("/v1/sessions", { profile_id: had.profile }),
     llmKey: await rest("/v1/account/me/byok-llm-key/test", {}),
+    launch: await rest("/v1/sessions", { profile_id: had.profile }),
   };
 }
 

@@ -7,7 +7,7 @@ import { restClient } from "./rest.ts";
 const [url = "", key = "", seconds = "0"] = process.argv.slice(2);
 const rest = restClient({ url, key });
 
-/** What a run prints, as JSON. */
+/** Result of a run, printed as JSON. */
 export interface ComposeRun {
   /** Versions that the browser reports by WebSocket. */
   readonly product: string;
