@@ -51,7 +51,7 @@ export function typescriptSnippet({ action, body, sessionId, baseUrl }: SnippetR
     .join("\n");
 }
 
-export function pythonSnippet({ action, body, sessionId, baseUrl }: SnippetRequest): string {
+function pythonSnippet({ action, body, sessionId, baseUrl }: SnippetRequest): string {
   const file = fileOf(action, body);
   const call = action.sdk
     ? `session.${pythonCall(action.sdk, body)}`
