@@ -371,7 +371,7 @@ export const durations: readonly DurationRow[] = [
   ["workers/session/command-runner.ts", "selectionMs", "2_000", "workers/hung-pages.system.test.ts"],
   ["workers/session/client-control.ts", "quietMs", "300", "short"],
   ["workers/session/session-state.ts", "metricsMs", "500", "short"],
-  ["workers/session/step-picture-cache.ts", "pictureMs", "1_000", "short"],
+  ["workers/session/step-picture-cache.ts", "pictureMs", "900", "short"],
   ["workers/session/session.ts", "withoutClientsMs", "30_000", "workers/patience.system.test.ts"],
   ["workers/session/session-table.ts", "launchMs", "30_000", "workers/patience.system.test.ts"],
   ["workers/session/session-table.ts", "longestLifetimeMs", "86_400_000", "unit"],

@@ -8,7 +8,7 @@ import { inputOf } from "../input/page-input.ts";
 const capacity = 8 * 2 ** 20;
 
 /** Milliseconds that a step waits for its screenshot. */
-export const pictureMs = 1_000;
+export const pictureMs = 900;
 
 /** A screenshot for the next step, and the state of the page that it shows. */
 interface PictureAhead {
@@ -27,8 +27,7 @@ export class StepPictureCache {
    * screenshot if the page does not answer in time.
    */
   async take(stepId: string, scene: Scene): Promise<void> {
-    const { sessionPage } = scene;
-    if (sessionPage.isCrashed) return;
+    if (scene.sessionPage.isCrashed) return;
     const taken = await within(this.#takeAheadOrNow(scene), pictureMs, undefined);
     if (taken) this.keep(stepId, taken.data);
   }
