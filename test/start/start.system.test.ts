@@ -90,37 +90,32 @@ test("npm start runs a confined browser, its printed lines work as pasted, and C
   await expect.poll(() => project.leftovers(), { timeout: 45_000 }).toEqual([]);
 }, 120_000);
 
-test("a second instance on the same data is refused with a message, and the first continues", async () => {
+test("a start with opt-outs from isolation reports them, ignores a stale record, and refuses a second instance", async () => {
   const ground = await groundOfTest();
-  const first = start(ground, gateway);
+  const record = join(ground.dataDir, "running.json");
+  // As if the pid of an ended service had been reused since then.
+  writeFileSync(record, JSON.stringify({ pid: process.pid, started: "1", url: "http://localhost:1" }));
+  const first = start(ground, gateway, { ISOLATION: "flags", BROWSER_SANDBOX: "off" });
   await first.pasteLines();
+  expect(first.printed).toMatch(/Weaker isolation .*\(ISOLATION=flags\).*\(BROWSER_SANDBOX=off\)\n/);
+  const workerLog = readFileSync(join(ground.dataDir, "worker.log"), "utf8");
+  expect(workerLog).toContain('"isolation":"flags","browserSandbox":"off"');
+  expect(workerLog).toContain("pages are confined by browser flags only (ISOLATION=flags)");
+
+  const { pid } = JSON.parse(readFileSync(record, "utf8"));
+  expect(pid).not.toBe(process.pid);
   const other = await groundOfTest();
   const second = start(other, gateway, { DATA_DIR: ground.dataDir, LOG_LEVEL: "error" });
   expect(await second.ended()).toBe(1);
-  const { pid } = JSON.parse(readFileSync(join(ground.dataDir, "running.json"), "utf8"));
   expect(second.printed).toBe(
     `pilothouse: Pilothouse is already running at http://localhost:${ground.env.PORT} with this DATA_DIR, pid ${pid}. ` +
       "For a second one set DATA_DIR, PORT, GRPC_PORT and INTERNAL_PORT\n",
   );
   const answer = await fetch(`http://127.0.0.1:${ground.env.INTERNAL_PORT}/readyz`);
   expect(answer.status).toBe(200);
-}, 120_000);
-
-test("a record of an ended service or of another process does not prevent a start", async () => {
-  const ground = await groundOfTest();
-  const killed = start(ground, gateway);
-  await killed.untilThere("running.json");
-  killed.signal("SIGKILL");
-  await killed.ended();
-  const record = JSON.parse(readFileSync(join(ground.dataDir, "running.json"), "utf8"));
-  // As if the pid had been reused since then.
-  writeFileSync(join(ground.dataDir, "running.json"), JSON.stringify({ ...record, pid: process.pid }));
-  const next = start(ground, gateway);
-  await next.pasteLines();
-  expect(JSON.parse(readFileSync(join(ground.dataDir, "running.json"), "utf8")).pid).not.toBe(record.pid);
-  next.signal("SIGTERM");
-  expect(await next.ended()).toBe(0);
-  expect(existsSync(join(ground.dataDir, "running.json"))).toBe(false);
+  first.signal("SIGTERM");
+  expect(await first.ended()).toBe(0);
+  expect(existsSync(record)).toBe(false);
 }, 120_000);
 
 test("a port in use is refused with a message that names the variable", async () => {
@@ -182,16 +177,6 @@ test("a start without namespaces ends with the worker's message and is not retri
   expect(project.printed).toMatch(/^pilothouse: the worker does not start: cannot create a network namespace/);
   expect(project.printed).toContain("ISOLATION=flags");
   expect(project.leftovers()).toEqual([]);
-}, 120_000);
-
-test("a start with opt-outs from isolation reports them and passes them to its worker", async () => {
-  const ground = await groundOfTest();
-  const project = start(ground, gateway, { ISOLATION: "flags", BROWSER_SANDBOX: "off" });
-  await project.pasteLines();
-  expect(project.printed).toMatch(/Weaker isolation .*\(ISOLATION=flags\).*\(BROWSER_SANDBOX=off\)\n/);
-  const workerLog = readFileSync(join(ground.dataDir, "worker.log"), "utf8");
-  expect(workerLog).toContain('"isolation":"flags","browserSandbox":"off"');
-  expect(workerLog).toContain("pages are confined by browser flags only (ISOLATION=flags)");
 }, 120_000);
 
 test.for([
