@@ -1,12 +1,11 @@
-import { execFile } from "node:child_process";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { playgroundActions } from "../../console/pages/playground/actions.ts";
 import { typescriptSnippet } from "../../console/pages/playground/snippets.ts";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
 import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { packSdk } from "./typescript-package.ts";
 
 const root = join(import.meta.dirname, "../..");
 const sdk = join(root, "sdk/typescript");
@@ -18,8 +17,7 @@ let project: Workshop;
 
 beforeAll(async () => {
   project = await openWorkshop("node_modules/.bin");
-  const packed = await promisify(execFile)("npm", ["pack", "--pack-destination", project.directory], { cwd: sdk });
-  const tarball = packed.stdout.trim().split("\n").at(-1) ?? "";
+  const tarball = await packSdk(project.directory);
   expect((await stat(join(project.directory, tarball))).size).toBeLessThan(maxBytes);
   await writeFile(join(project.directory, "package.json"), '{ "type": "module", "private": true }');
   await project.run("npm", "install", `./${tarball}`, "--omit=peer", "--no-audit", "--no-fund");
