@@ -1,13 +1,13 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cp, readdir, readFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { promisify } from "node:util";
 import type { Browser } from "playwright";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
 import { installWheel } from "../sdk/python-package.ts";
+import { packSdk } from "../sdk/typescript-package.ts";
 import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 import { freePorts } from "../support/free-port.ts";
 import { openLink, takeControl, windowPoint } from "../support/live-viewer.ts";
@@ -61,9 +61,7 @@ const projects = new Map<Language, Workshop>();
 /** Installs the packed TypeScript SDK with the packages of the examples. */
 async function installTarball(): Promise<Workshop> {
   const project = await openWorkshop("node_modules/.bin");
-  const sdk = join(root, "sdk/typescript");
-  const packed = await promisify(execFile)("npm", ["pack", "--pack-destination", project.directory], { cwd: sdk });
-  const tarball = packed.stdout.trim().split("\n").at(-1) ?? "";
+  const tarball = await packSdk(project.directory);
   await cp(join(root, "examples/typescript"), project.directory, { recursive: true });
   await project.run("npm", "install", `./${tarball}`, "--ignore-scripts", "--no-audit", "--no-fund");
   return project;
