@@ -10,6 +10,7 @@ import { captureMemory } from "./capture-memory.ts";
 import { lendNeighbours } from "./cdp-proxy-neighbours.ts";
 import { endToEnd } from "./end-to-end.ts";
 import { fetchCpu } from "./fetch.ts";
+import { firstLines } from "./first-lines.ts";
 import { flood } from "./flood.ts";
 import { ForeignLoad } from "./foreign-load.ts";
 import { input } from "./input.ts";
@@ -39,6 +40,7 @@ const benches: readonly Bench[] = [
   observationTokens,
   warmStart,
   endToEnd,
+  firstLines,
   outsideCpu,
   sessionLogs,
   fetchCpu,
