@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -71,6 +71,22 @@ test("the README's requests work when pasted, on each protocol", async () => {
   expect(output[2]).toMatch(/"status": "SESSION_STATUS_LIVE"/);
   expect(output[3]).toContain(`"id":"1","navigate":{`);
 }, 90_000);
+
+test("the README's TypeScript creates a session and prints a link to it", async () => {
+  const section = readme.find(({ heading }) => heading === "One request on each protocol");
+  const { text = "" } = section?.blocks.find(({ language }) => language === "ts") ?? {};
+  const directory = await mkdtemp(join(tmpdir(), "readme-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const source = join(root, "sdk/typescript/src/index.ts");
+  await writeFile(join(directory, "first.mts"), text.replace("@pilothouse/sdk", source));
+  const env = { ...process.env, PILOTHOUSE_URL: scene.service.url, PILOTHOUSE_API_KEY: scene.service.key };
+  const { stdout } = await promisify(execFile)(process.execPath, ["first.mts"], {
+    cwd: directory,
+    env,
+    timeout: 60_000,
+  });
+  expect(stdout).toMatch(/^http:\S+\n$/);
+});
 
 test("each request of the README works separately", async () => {
   const output = await Promise.all(
