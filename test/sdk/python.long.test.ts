@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { signatureHeaders } from "../../src/webhooks/webhook-signature.ts";
 import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { sectionsOf } from "../support/guide-blocks.ts";
 import { halves, installWheel, type PythonPackage } from "./python-package.ts";
 
 const sdk = join(import.meta.dirname, "../../sdk/python");
@@ -39,6 +40,17 @@ test("runs the first lines of its README against a service", async () => {
   expect(picture.subarray(1, 4).toString()).toBe("PNG");
   const { body } = await scene.rest("/v1/sessions?status=live");
   expect(body.data).toEqual([]);
+});
+
+test("runs the lines of the README of the project", async () => {
+  const [program = ""] = sectionsOf("../README.md").flatMap(({ blocks }) =>
+    blocks.filter(({ language }) => language === "python").map(({ text }) => text),
+  );
+  await writeFile(join(python.directory, "link.py"), settings() + program);
+  const { stdout } = await python.run("python", "-W", "error", "link.py");
+  expect(stdout).toMatch(/^http:\S+\n$/);
+  const { body } = await scene.rest("/v1/sessions?status=live");
+  for (const { id } of body.data) await scene.rest(`/v1/sessions/${id}`, undefined, { method: "DELETE" });
 });
 
 /** Drives a session. Its page writes to the console, so that its stream has events until the program ends it. */
