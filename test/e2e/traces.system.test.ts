@@ -40,9 +40,16 @@ function pathTo(span: ReceivedSpan | undefined, spans: readonly ReceivedSpan[]):
   return { names: [...names, span.name], root };
 }
 
-test("an agent step is one trace from the client to the browser and the model, without content", async () => {
+const keys = [
+  ["in the header", {}],
+  ["stored", { provider: "anthropic" }],
+] as const;
+test.each(keys)("an agent step with a key %s is one trace from the client to browser and model", async (_, stored) => {
   const client = clientSpan();
   const [typed, query, key] = ["typed-canary-x1", "query-canary-x2", "good-key-canary-x3"];
+  const isStored = "provider" in stored;
+  const setKey = { method: "PUT" };
+  if (isStored) await scene.rest("/v1/account/me/byok-llm-key", { ...stored, api_key: key }, setKey);
   const url = scene.site.url(`/trip.html?${query}`);
   const { body: agent } = await scene.rest("/v1/agent-sessions", { model: "anthropic/claude-test" });
   expect(agent).toHaveProperty("id");
@@ -58,7 +65,7 @@ test("an agent step is one trace from the client to the browser and the model, w
   const { body: turn } = await scene.rest(
     `${path}/message`,
     { text: "prompt-canary-x4", wait_ms: 60_000 },
-    { headers: { ...client.headers, "x-byok-llm-api-key": key } },
+    { headers: { ...client.headers, ...(!isStored && { "x-byok-llm-api-key": key }) } },
   );
   expect(turn).toMatchObject({ status: "done", text: "It is written." });
   expect(provider.asked.at(-1)?.results.at(-1)).toContain(typed);
@@ -66,7 +73,7 @@ test("an agent step is one trace from the client to the browser and the model, w
   const received = () => receiver.spansOf(client.trace);
   // Processes export their spans in batches, and a span after its children.
   const pathNamed = (name: string) => pathTo(find(name, received()), received());
-  const inTurn = ["AgentTurnService.SendMessage", "job agent_turn"];
+  const inTurn = ["AgentTurnService.SendMessage", ...(isStored ? ["transaction"] : []), "agent turn"];
   await expect
     .poll(() => pathNamed("Page.navigate"))
     .toEqual({

@@ -7,7 +7,7 @@ import type { Log } from "../../platform/log.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import type { RepeatedTask } from "../../platform/repeated-job.ts";
 import { isKeyLost } from "../../platform/secrets/secrets-sealer.ts";
-import { inSpan } from "../../platform/traces/spans.ts";
+import { activeTraceparent, inSpan, inTraceOf } from "../../platform/traces/spans.ts";
 import type { NewRecipeTurn } from "../sessions/creation.ts";
 import type { AgentSessionRow } from "../sessions/store.ts";
 import { sealPlan } from "./recipe-plan.ts";
@@ -34,6 +34,8 @@ export interface AgentTurns {
 
 interface TurnJob {
   readonly turnId: string;
+  /** W3C trace context of the message, which the turn continues. */
+  readonly traceparent?: string;
 }
 
 /** Milliseconds. A turn works for at most one day, plus waits for people. */
@@ -80,7 +82,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
     timeout: longest,
     async run({ data, attempt }, signal) {
       try {
-        await run(data.turnId, signal);
+        await inTraceOf(data.traceparent ?? "", "agent turn", {}, () => run(data.turnId, signal));
       } catch (error) {
         if (signal.aborted || attempt <= schedule.length) throw error;
         log.error({ err: error, turn_id: data.turnId }, "failed to run agent turn");
@@ -94,7 +96,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
     const sign = () => void beatTurns(db, [turnId], new Date(clock.now())).catch(() => undefined);
     const end = clock.every(beat.every, sign);
     try {
-      await inSpan(`job ${jobKind.kind}`, {}, () => run(turnId, new AbortController().signal, header));
+      await inSpan("agent turn", {}, () => run(turnId, new AbortController().signal, header));
     } catch (error) {
       log.error({ err: error, turn_id: turnId }, "failed to run agent turn");
       await endTurn(parts, turnId, failedBy(error)).catch(() => undefined);
@@ -105,9 +107,10 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
 
   function begin(tx: Tx, turn: TurnRow, header: string | undefined): void {
     const { id: turnId } = turn;
+    const traceparent = activeTraceparent();
+    const data = { turnId, ...(traceparent !== undefined && { traceparent }) };
     if (header !== undefined) tx.afterCommit(() => void runHere(turnId, header));
-    else
-      parts.jobQueues.enqueue(tx, jobKind, { queue: turn.agent_session_id, owner: turn.account_id, data: { turnId } });
+    else parts.jobQueues.enqueue(tx, jobKind, { queue: turn.agent_session_id, owner: turn.account_id, data });
   }
 
   return {
