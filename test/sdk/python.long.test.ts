@@ -132,7 +132,7 @@ describe.each(halves)("the %s half", (half) => {
 async with await client.sessions.create() as session:
     tools = {tool.name: tool for tool in create_tools(session)}
     show([[name, bool(tool.description), list(tool.args)] for name, tool in tools.items()])
-    show("Form" in await tools["navigate"].${invoke}({"url": "${scene.site.url("/form.html")}"}))
+    show("Ada" in await tools["navigate"].${invoke}({"url": "${scene.site.url("/form.html")}"}))
     show((await tools["tap"].${invoke}({"ref": "s9e9"})).split(":")[0])`;
     const { url, key } = scene.service;
     expect(await python.runProgram(half, url, program, "", key)).toEqual([
@@ -145,7 +145,7 @@ async with await client.sessions.create() as session:
         ["read", true, []],
       ],
       true,
-      "error conflict",
+      "error validation-failed",
     ]);
   });
 });
