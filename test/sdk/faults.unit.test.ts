@@ -7,6 +7,7 @@ import {
   PilothouseError,
   PilothouseTimeoutError,
 } from "../../sdk/typescript/src/index.ts";
+import { Transport } from "../../sdk/typescript/src/transport.ts";
 import { finalFaults, passingFaults } from "./faults.ts";
 import {
   answers,
@@ -102,6 +103,13 @@ test("throws the error of the service if its Retry-After exceeds the deadline", 
   await using server = await startMisbehaving(fails(429, "rate-limited", { "retry-after": "30" }));
   const created = clientOf(server, { timeoutMs: 2_000 }).sessions.create();
   await expect(created).rejects.toMatchObject({ slug: "rate-limited" });
+});
+
+test("allows a call the time for which it lets the service wait", () => {
+  const transport = new Transport({ apiKey: "k" });
+  expect(transport.timeoutOf({ body: { timeout_ms: 5_000, wait_for_slot_ms: 50_000 } }, {})).toBe(115_000);
+  expect(transport.timeoutOf({ body: { wait_ms: 60_000 } }, {})).toBe(120_000);
+  expect(transport.timeoutOf({ body: { wait_ms: 60_000 } }, { timeoutMs: 1 })).toBe(1);
 });
 
 test("has all facts of a problem in its error", async () => {

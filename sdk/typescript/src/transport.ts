@@ -9,7 +9,7 @@ export interface ClientOptions {
   readonly baseUrl?: string;
   /** Retries of a call after temporary errors. Default: 2. */
   readonly maxRetries?: number;
-  /** Milliseconds until a call, including its retries, fails. Default: 60,000 more than the call's own `timeout_ms`. */
+  /** Milliseconds until a call, including its retries, fails. Default: 60,000 more than the call's own `timeout_ms`, `wait_for_slot_ms` and `wait_ms`. */
   readonly timeoutMs?: number;
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch;
@@ -175,9 +175,17 @@ export class Transport {
 
   /** Returns the milliseconds until a call fails. */
   timeoutOf({ body }: RequestContent, { timeoutMs }: Pick<CallOptions, "timeoutMs">): number {
-    const own = body && "timeout_ms" in body && typeof body.timeout_ms === "number" ? body.timeout_ms : 0;
+    const own = waits.reduce((sum, name) => sum + millisecondsIn(body, name), 0);
     return timeoutMs ?? this.#options.timeoutMs ?? defaultTimeoutMs + own;
   }
+}
+
+/** Fields of requests with the milliseconds for which the service may wait. */
+const waits = ["timeout_ms", "wait_for_slot_ms", "wait_ms"];
+
+function millisecondsIn(body: object | null | undefined, name: string): number {
+  const value: unknown = body ? Reflect.get(body, name) : undefined;
+  return typeof value === "number" ? value : 0;
 }
 
 /** Returns the error of an attempt. An abort is its own reason, and other errors of `fetch` are of the connection. */

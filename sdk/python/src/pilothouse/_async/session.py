@@ -78,12 +78,14 @@ class AsyncBrowserSession:
     async def fill(
         self,
         selector: str | None = None,
-        text: str = "",
+        text: str | None = None,
         *,
         options: CallOptions | None = None,
         **request: Unpack[FillOptions],
     ) -> InteractResult:
-        """Replaces the value of a field, by its CSS `selector` or its `ref` in an observation."""
+        """Replaces the value of a field, by its CSS `selector` or its `ref`. An empty `text` clears the field."""
+        if text is None:
+            raise TypeError('fill() needs a text: text="" clears the field')
         return await self._act("fill", {"selector": selector, "text": text}, request, options)
 
     async def type(

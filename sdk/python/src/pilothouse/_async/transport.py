@@ -17,6 +17,9 @@ from .._retries import repetition_of, retry_delay
 # The service sends a comment after 15 s without events. A stream silent for longer is broken.
 _SILENCE = 45.0
 
+# Fields of requests with the milliseconds for which the service may wait.
+_WAITS = ("timeout_ms", "wait_for_slot_ms", "wait_ms")
+
 
 @dataclass(frozen=True)
 class Request:
@@ -220,6 +223,7 @@ class AsyncTransport:
             self._settings.log(entry)
 
     def _timeout_of(self, body: object, options: CallOptions) -> float:
-        own = cast("dict[str, Any]", body).get("timeout_ms", 0) if isinstance(body, dict) else 0
+        fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+        own = sum(fields.get(name) or 0 for name in _WAITS)
         set_by_caller = options.get("timeout", self._settings.timeout)
         return DEFAULT_TIMEOUT + float(own) / 1000 if set_by_caller is None else set_by_caller
