@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import { type Compilable, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
 import pg from "pg";
 import { sleep } from "../bounded-wait.ts";
@@ -254,18 +255,41 @@ interface Connection {
   release(destroy?: boolean): void;
 }
 
+/**
+ * Returns the function that sends all statements of the current turn of the event loop by one system call, which takes
+ * 0.2 ms with the wake-up of the server.
+ */
+function createWriteGatherer(client: pg.PoolClient): () => void {
+  // Cast: the types of pg lack the connection.
+  const { stream } = (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection;
+  let isGathering = false;
+  return () => {
+    if (isGathering) return;
+    isGathering = true;
+    stream.cork();
+    // Runs once all pending promises have continued.
+    process.nextTick(() => {
+      isGathering = false;
+      stream.uncork();
+    });
+  };
+}
+
 type Connect = () => Promise<Connection>;
 
 function connectTo(pool: pg.Pool): Connect {
   return async () => {
     const client = await pool.connect().catch(rethrow);
+    const gatherWrites = createWriteGatherer(client);
     let lost = false;
     return {
-      query: (statement) =>
-        client.query(statement).catch((error: unknown) => {
+      query(statement) {
+        gatherWrites();
+        return client.query(statement).catch((error: unknown) => {
           lost ||= isConnectionLoss(error);
           return rethrow(error);
-        }),
+        });
+      },
       release: (destroy = false) => client.release(destroy || lost),
     };
   };
