@@ -73,7 +73,10 @@ const maxBoxes = 2_000;
 /** Matches of the last search. */
 let lastFound: ReadonlyMap<number, Found> | undefined;
 
-export function takeSnapshot(options: SnapshotOptions): DocumentSnapshot {
+export const takeSnapshot = (options: SnapshotOptions): DocumentSnapshot =>
+  visibility.withKeptBoxes(() => takeSnapshotNow(options));
+
+function takeSnapshotNow(options: SnapshotOptions): DocumentSnapshot {
   const kept = keep(options.epoch);
   if (!options.isAgain && options.find === "") kept.snapshots += 1;
   watchChanges();
