@@ -152,8 +152,8 @@ function makeHandlers(
     wait: onSession(fleetCommands.wait, ({ commands }, command, observe) =>
       observe("wait", () => commands.wait(command)),
     ),
-    getState: onSession(fleetCommands.getState, (session, { context }, observe) =>
-      observe("state", () => session.state(context)),
+    getState: onSession(fleetCommands.getState, (session, { context, request }, observe) =>
+      observe("state", () => session.state(context, request)),
     ),
     observe: onSession(fleetCommands.observe, ({ commands }, command, observe) =>
       observe("observe", () => commands.observe(command)),

@@ -20,10 +20,14 @@ export async function describeSession(
   browser: SessionBrowser,
   pause: ChallengePause,
   control: SessionControl,
+  isBrief: boolean,
 ): Promise<SessionState> {
   const { pages, viewport, relay, openDialogs, downloadStore, challengeWatch } = browser;
   const active = pages.active;
-  const [summaries, scroll] = await Promise.all([summarizePages(pages), scrollOf(active)]);
+  const [summaries, scroll] = await Promise.all([
+    summarizePages(pages, !isBrief || pages.all.length > 1),
+    isBrief ? undefined : scrollOf(active),
+  ]);
   const { sent, received } = relay.bytes;
   const summary = summaries.find((page) => page.active);
   const { status, reason } = pause;
@@ -35,7 +39,7 @@ export async function describeSession(
     url: summary?.url ?? "",
     title: summary?.title ?? "",
     // A page that does not answer counts as loading.
-    loading: active.isNavigating || active.tab.isLoading || scroll === undefined,
+    loading: active.isNavigating || active.tab.isLoading || (scroll === undefined && !isBrief),
     viewport,
     ...(scroll && { scroll }),
     pages: summaries,

@@ -6,6 +6,7 @@ import {
   type ProxyCdpRequest,
   type SessionLogPage,
   SessionLogPageSchema,
+  type StateRequest,
   type TimeoutsRequest,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Event } from "../../src/gen/pilothouse/v1/common_pb.ts";
@@ -149,10 +150,10 @@ export class Session {
   }
 
   /** Resolves with the session's state, even if its page hangs. */
-  async state(context: CommandContext): Promise<SessionState> {
+  async state(context: CommandContext, { brief: isBrief }: StateRequest): Promise<SessionState> {
     this.#ended.signal.throwIfAborted();
     this.#variables.learn(context.variables);
-    const described = describeSession(this.#browser, this.#pause, this.#control);
+    const described = describeSession(this.#browser, this.#pause, this.#control, isBrief);
     return this.#variables.mask(await raceSignal(described, this.#ended.signal));
   }
 

@@ -134,7 +134,7 @@ export function createPage(sessions: Sessions, sessionId: string): Page {
     async describe(caller, seen) {
       const [shown, state, files] = await Promise.all([
         seen ?? observe(caller, {}),
-        sessions.getState(caller, { id: sessionId }),
+        sessions.getState(caller, { id: sessionId, brief: true }),
         sessions.files.list(caller, sessionId, { limit: max.files, before: 0n }),
       ]);
       return describePage(shown, besidesOf(state, files));

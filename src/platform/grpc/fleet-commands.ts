@@ -7,6 +7,7 @@ import {
   FileListRequestSchema,
   LaunchRequestSchema,
   ReadLogRequestSchema,
+  StateRequestSchema,
   StepPictureRequestSchema,
   TakeProfileRequestSchema,
   TimeoutsRequestSchema,
@@ -17,7 +18,6 @@ import { DeleteFileRequestSchema, GetFileRequestSchema } from "../../gen/pilotho
 import { LiveAnswerSchema } from "../../gen/pilothouse/v1/live_pb.ts";
 import {
   CaptureRequestSchema,
-  GetSessionStateRequestSchema,
   InteractRequestSchema,
   NavigateRequestSchema,
   ObserveRequestSchema,
@@ -43,7 +43,7 @@ export const fleetCommands = {
   observe: { method: method.observe, request: ObserveRequestSchema },
   read: { method: method.read, request: ReadRequestSchema },
   capture: { method: method.capture, request: CaptureRequestSchema },
-  getState: { method: method.getState, request: GetSessionStateRequestSchema },
+  getState: { method: method.getState, request: StateRequestSchema },
   getStepPicture: { method: method.getStepPicture, request: StepPictureRequestSchema },
   destroy: { method: method.destroy, request: EmptySchema },
   setTimeouts: { method: method.setTimeouts, request: TimeoutsRequestSchema },

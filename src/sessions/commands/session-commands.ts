@@ -45,6 +45,8 @@ import { commandContext, type WorkerCommands } from "./worker-commands.ts";
 /** Milliseconds to wait until a worker's report is stored, which usually takes 20 to 120. */
 const reportPatience = 1_000;
 
+type StateOf = Pick<GetSessionStateRequest, "id"> & { readonly brief?: boolean };
+
 /** Commands on sessions. A command without a parameter `id` finds the session by the `id` of its request. */
 export interface SessionCommands {
   navigate(caller: SessionCaller, request: NavigateRequest): Promise<NavigateResponse>;
@@ -52,7 +54,8 @@ export interface SessionCommands {
   wait(caller: SessionCaller, request: WaitRequest): Promise<WaitResponse>;
   observe(caller: SessionCaller, request: ObserveRequest): Promise<Observation>;
   read(caller: SessionCaller, request: ReadRequest): Promise<ReadResponse>;
-  getState(caller: SessionCaller, request: Pick<GetSessionStateRequest, "id">): Promise<SessionState>;
+  /** With `brief`, leaves out the scroll position, and the title of an only page. */
+  getState(caller: SessionCaller, request: StateOf): Promise<SessionState>;
   captureStream(caller: SessionCaller, request: CaptureRequest): AsyncIterable<CaptureStreamResponse>;
   /** Returns the screenshot (JPEG) taken before a step; undefined if there is none. */
   stepPicture(caller: SessionCaller, id: string, stepId: string): Promise<Uint8Array | undefined>;
@@ -174,8 +177,8 @@ export function createSessionCommands(
     wait: (caller, request) => commands.run(caller, request.id, fleetCommands.wait, request, conflictsWithTurn),
     observe: (caller, request) => commands.run(caller, request.id, fleetCommands.observe, request),
     read: (caller, request) => commands.run(caller, request.id, fleetCommands.read, request),
-    async getState(caller, { id }) {
-      const state = await commands.run(caller, id, fleetCommands.getState, { id });
+    async getState(caller, { id, brief = false }) {
+      const state = await commands.run(caller, id, fleetCommands.getState, { brief });
       const { accountId } = caller.principal;
       if (state.control?.state === "human_control") {
         // The worker reports the control holder, but only the row has the expiry.
