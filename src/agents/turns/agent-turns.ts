@@ -16,14 +16,14 @@ import type { RecipeProgress } from "./tables.ts";
 import { limitsOf } from "./turn-columns.ts";
 import { endTurn, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
 import type { TurnParts } from "./turn-parts.ts";
-import { createTurnRunner, endOfSession } from "./turn-run.ts";
+import { createTurnRunner, endOfSession, type TurnRunner } from "./turn-run.ts";
 
 export interface AgentTurnsParts extends TurnParts {
   readonly jobQueues: JobQueues;
   readonly log: Log;
 }
 
-export interface AgentTurns {
+export interface AgentTurns extends Pick<TurnRunner, "observeAhead"> {
   readonly jobKind: JobKind<TurnJob>;
   readonly jobs: readonly RepeatedTask[];
   /** Starts a turn after the commit. If the request header carried the key, the turn runs on this gateway. */
@@ -73,7 +73,7 @@ const keyLost: TurnEnd = {
 
 export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   const { db, clock, log } = parts;
-  const run = createTurnRunner(parts);
+  const { run, observeAhead } = createTurnRunner(parts);
 
   const jobKind = defineJob<TurnJob>({
     kind: "agent_turn",
@@ -116,6 +116,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   return {
     jobKind,
     begin,
+    observeAhead,
     async beginRecipe(tx, agent, { id, recipe }) {
       const { account_id: accountId, session_id } = agent;
       const now = new Date(clock.now());

@@ -4,7 +4,7 @@ import type { Tx } from "../../platform/postgres/database.ts";
 import { inSpan, type SpanAttributes } from "../../platform/traces/spans.ts";
 import { llmPriceOf } from "../llm/llm-prices.ts";
 import type { ModelFault } from "../llm/model-fault.ts";
-import { longestAnswer } from "../llm/models.ts";
+import { type LlmCredential, longestAnswer } from "../llm/models.ts";
 import { credentialOf } from "../llm/payer.ts";
 import { costOf, type Reservation, reserve, settleReservation } from "../llm/spending.ts";
 import { noteUse } from "../llm/store.ts";
@@ -48,15 +48,21 @@ const withoutCredential: TurnEnd = {
   ),
 };
 
+/** Reads the credential that pays for a turn. Undefined if there is none or it can no longer be decrypted. */
+export async function readCredential(parts: TurnParts, turn: TurnRow, run: Run): Promise<LlmCredential | undefined> {
+  const payer = payerOf(turn);
+  return payer && credentialOf(parts.db, parts, payer, turn.account_id, run.header);
+}
+
 /** Calls the model of a turn, retrying while the provider is busy or unreachable. Returns how the turn ends otherwise. */
 export async function callModel(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
   asked: Pick<ModelRequest, "system" | "messages" | "tools">,
+  read: Promise<LlmCredential | undefined> = readCredential(parts, turn, run),
 ): Promise<ModelResponse | { readonly end: TurnEnd }> {
-  const payer = payerOf(turn);
-  const credential = payer && (await credentialOf(parts.db, parts, payer, turn.account_id, run.header));
+  const credential = await read;
   if (!credential) return { end: withoutCredential };
   const question = { ...asked, credential, model: turn.model };
   try {

@@ -87,7 +87,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
 
   async function say(tx: Tx, turn: TurnRow, text: string): Promise<void> {
     const sealed = sealMessage(sealer, turn.account_id, { role: "user", content: text });
-    await insertWaitingMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+    insertWaitingMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
     const content = { case: "text" as const, value: { text } };
     const entry = { id: ids.next("evt"), ...entryOf(turn), role: TranscriptRole.USER, content };
     await addEntry(tx, events, ownerOf(turn), entry, new Date(clock.now()));
@@ -102,11 +102,14 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
     const agent = await findRunning(db, call, id);
     if (outputSchema) await assertSchema(outputSchema);
     const turnId = call.ids.next("trn");
+    if (agent.turn_id === null) turns.observeAhead(turnId, agent, call.principal);
     const turn = await call.commit(async (tx) => {
-      const choose = () => choosePayerColumns(tx, parts, agent, { accountId, header });
       // If two messages arrive at once, the second joins the turn of the first.
-      await lockControl(tx, agent.session_id, accountId);
-      const running = await lockRunningTurn(tx, id);
+      const lock = lockControl(tx, agent.session_id, accountId);
+      const chosen = choosePayerColumns(tx, parts, agent, { accountId, header });
+      // A message that joins a turn needs none.
+      chosen.catch(() => undefined);
+      const [running] = await Promise.all([lockRunningTurn(tx, id), lock]);
       if (running) {
         if (header !== undefined || outputSchema) {
           const what = header === undefined ? "output_schema" : "the header";
@@ -114,11 +117,11 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
           throw fail("conflict", { running_turn_id: running.id }, { detail });
         }
         // A turn that runs a recipe without a model needs a model to answer the message.
-        if (running.credential === "none") await updateTurn(tx, running.id, await choose());
+        if (running.credential === "none") await updateTurn(tx, running.id, await chosen);
         await say(tx, running, text);
         return toTurnMessage(running);
       }
-      const payer = await choose();
+      const payer = await chosen;
       const now = new Date(clock.now());
       const row = await insertTurn(tx, {
         id: turnId,

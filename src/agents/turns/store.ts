@@ -38,9 +38,9 @@ export interface SealedMessage {
 }
 
 /** Adds a message for the model's next step to read. */
-export async function insertWaitingMessage(tx: Tx, { agentSessionId, turnId, sealed }: SealedMessage): Promise<void> {
+export function insertWaitingMessage(tx: Tx, { agentSessionId, turnId, sealed }: SealedMessage): void {
   const row = { agent_session_id: agentSessionId, turn_id: turnId, position: null, sealed };
-  await tx.sql.insertInto("agent_messages").values(row).execute();
+  tx.send(tx.sql.insertInto("agent_messages").values(row));
 }
 
 const nextPosition = (agentSessionId: string) =>
@@ -82,10 +82,10 @@ export function readMessages(db: Queryable, agentSessionId: string, after: numbe
     .execute();
 }
 
-/** Reads the summaries of a conversation. */
-export function readSummaries(db: Queryable, agentSessionId: string) {
+/** Reads the summaries of a conversation from a position on. */
+export function readSummaries(db: Queryable, agentSessionId: string, from: number) {
   const summaries = db.sql.selectFrom("agent_summaries").select(["position", "sealed"]);
-  return summaries.where("agent_session_id", "=", agentSessionId).execute();
+  return summaries.where("agent_session_id", "=", agentSessionId).where("position", ">=", from).execute();
 }
 
 /** Records a summary of the messages up to a position. */
@@ -147,9 +147,27 @@ export function findOrphans(db: Database) {
     .execute();
 }
 
+const settings = ["instructions", "model", "limits", "recipe_id", "variable_names", "variables"] as const;
+
 /** Reads the settings of an agent session that apply to all its turns. */
 export async function readAgent(db: Queryable, agentSessionId: string) {
-  const columns = ["instructions", "model", "limits", "recipe_id", "variable_names", "variables"] as const;
-  const row = db.sql.selectFrom("agent_sessions").select(columns).where("id", "=", agentSessionId);
+  const row = db.sql.selectFrom("agent_sessions").select(settings).where("id", "=", agentSessionId);
   return row.executeTakeFirstOrThrow();
+}
+
+/** Reads the settings of a turn's agent session, and the entitlement of its account. Undefined if there is no turn. */
+export async function readAgentOfTurn(db: Queryable, turnId: string) {
+  const turn = db.sql.selectFrom("agent_turns as t").where("t.id", "=", turnId);
+  const joined = turn
+    .innerJoin("agent_sessions as a", "a.id", "t.agent_session_id")
+    .innerJoin("accounts as c", "c.id", "t.account_id");
+  const columns = [
+    "a.instructions",
+    "a.recipe_id",
+    "a.variable_names",
+    "a.variables",
+    "c.tier",
+    "c.overrides",
+  ] as const;
+  return joined.select(columns).executeTakeFirst();
 }

@@ -6,7 +6,7 @@ import type { Sessions } from "../../sessions/sessions.ts";
 import type { Models } from "../llm/models.ts";
 import type { ModelConversation } from "./model-conversation.ts";
 import type { Page } from "./page.ts";
-import type { readAgent, TurnRow } from "./store.ts";
+import type { readAgentOfTurn, TurnRow } from "./store.ts";
 import type { TurnEndParts } from "./turn-end.ts";
 
 export interface TurnParts extends TurnEndParts {
@@ -15,6 +15,8 @@ export interface TurnParts extends TurnEndParts {
   readonly models: Models;
   readonly config: TurnEndParts["config"] & { readonly bundledLlm: BundledLlmConfig | undefined };
 }
+
+export type RunAgent = NonNullable<Awaited<ReturnType<typeof readAgentOfTurn>>>;
 
 /** State of one run of a turn. A run on another gateway resumes at the last commit. */
 export interface Run {
@@ -27,11 +29,13 @@ export interface Run {
   /** Runs a transaction on the turn, which is locked and has not ended. */
   write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
   /** Settings of the agent session. */
-  readonly agent: Awaited<ReturnType<typeof readAgent>>;
+  readonly agent: RunAgent;
   /** Reads the conversation, without waiting messages. Each message is read and decrypted once in a run. */
   conversation(): Promise<ModelConversation>;
   /** Frees the memory of the conversation. */
   forget(): void;
+  /** Keeps the conversation for the next turn. The run has ended. */
+  keep(): void;
   /** Milliseconds of work since the previous call. */
   takeTime(): number;
 }

@@ -4,7 +4,7 @@ import { AgentSessionTurnStartedEventSchema, TranscriptRole } from "../../gen/pi
 import type { Tx } from "../../platform/postgres/database.ts";
 import { promptVersion, systemPrompt } from "../prompts/system-prompt.ts";
 import { toolsFor } from "../prompts/tools.ts";
-import { callModel, charge, type ModelResponse } from "./model-call.ts";
+import { callModel, charge, type ModelResponse, readCredential } from "./model-call.ts";
 import type { ModelConversation } from "./model-conversation.ts";
 import { hasOpenCalls, noteMessage, sealMessage, withPicturesApart } from "./model-messages.ts";
 import { hasWaitingMessages, insertMessage, type TurnRow, takeWaitingMessages, updateTurn } from "./store.ts";
@@ -28,6 +28,8 @@ export async function askInTurn(
   known: ModelConversation,
   scene: SceneOfStep,
 ): Promise<TurnRow> {
+  const credential = readCredential(parts, turn, run);
+  credential.catch(() => undefined);
   const begun = isUnderWay(turn) && !known.hasWaiting ? turn : await begin(parts, turn, scene, run);
   const conversation = begun === turn ? known : await run.conversation();
   const old = conversation.oldPart();
@@ -36,7 +38,7 @@ export async function askInTurn(
     if (summarized.ended_at !== null) return summarized;
   }
   const messages = conversation.request();
-  const response = await callModel(parts, begun, run, {
+  const request = {
     system: systemPrompt(run.agent.instructions, run.agent.variable_names),
     messages: turn.provider === "openai_compatible" ? withPicturesApart(messages) : messages,
     tools: toolsFor({
@@ -44,7 +46,8 @@ export async function askInTurn(
       hasRecipe: run.agent.recipe_id !== null,
       vision: turn.vision,
     }),
-  });
+  };
+  const response = await callModel(parts, begun, run, request, credential);
   if ("end" in response) return run.write((tx, locked) => endLockedTurn(parts, tx, locked, response.end));
   return commit(parts, run, { ...response, messages: conversation.withOwnIds(response.messages) });
 }
@@ -55,8 +58,7 @@ async function begin(parts: TurnParts, turn: TurnRow, scene: SceneOfStep, run: R
   return run.write(async (tx, locked) => {
     takeWaitingMessages(tx, turn.agent_session_id);
     if (page !== undefined) addNote(parts, tx, turn, `The page is now:\n${page}`);
-    const started = await startTurn(parts, tx, locked, scene.epoch);
-    return started.prompt_version === null ? updateTurn(tx, turn.id, { prompt_version: promptVersion }) : started;
+    return startTurn(parts, tx, locked, scene.epoch, { prompt_version: locked.prompt_version ?? promptVersion });
   });
 }
 
@@ -72,14 +74,21 @@ function addNote({ sealer }: TurnParts, tx: Tx, turn: TurnRow, text: string): vo
 }
 
 /** Marks a turn as running, and emits its started event if this is its first step. */
-export async function startTurn({ events }: TurnParts, tx: Tx, turn: TurnRow, epoch: string): Promise<TurnRow> {
+export async function startTurn(
+  { events }: TurnParts,
+  tx: Tx,
+  turn: TurnRow,
+  epoch: string,
+  more: { readonly prompt_version?: number } = {},
+): Promise<TurnRow> {
   if (turn.status === "queued") {
     const data = { agentSessionId: turn.agent_session_id, turnId: turn.id };
     const event = create(AgentSessionTurnStartedEventSchema, data);
     const owner = { accountId: turn.account_id, subject: turn.session_id };
     await events.append(tx, owner, AgentSessionTurnStartedEventSchema, event);
   }
-  return updateTurn(tx, turn.id, { status: "running", reason: null, control_epoch: turn.control_epoch ?? epoch });
+  const changes = { status: "running" as const, reason: null, control_epoch: turn.control_epoch ?? epoch };
+  return updateTurn(tx, turn.id, { ...changes, ...more });
 }
 
 /** Commits a model response. Its tool calls start only after the commit. */

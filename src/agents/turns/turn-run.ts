@@ -1,20 +1,24 @@
-import { findEntitlement } from "../../accounts/store.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import { asFailure } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import { activeTraceparent } from "../../platform/traces/spans.ts";
+import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import { type ControlRow, findControl } from "../../sessions/control/store.ts";
 import { isEnded } from "../../sessions/session-states.ts";
+import type { AgentSessionRow } from "../sessions/store.ts";
 import { openVariables } from "../sessions/variables.ts";
+import { ConversationCache } from "./conversation-cache.ts";
 import { ModelConversation } from "./model-conversation.ts";
 import { noteMessage, openMessage, resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { createPage } from "./page.ts";
+import { PagesAhead } from "./pages-ahead.ts";
 import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
 import {
   findTurn,
   insertMessage,
   lockTurn,
   readAgent,
+  readAgentOfTurn,
   readMessages,
   readSummaries,
   TurnOver,
@@ -26,39 +30,48 @@ import { describePageOrFailure, doCall } from "./tool-call.ts";
 import { limitReached } from "./turn-columns.ts";
 import { endLockedTurn, type TurnEnd } from "./turn-end.ts";
 import { afterWait } from "./turn-message.ts";
-import type { Run, TurnParts } from "./turn-parts.ts";
+import type { Run, RunAgent, TurnParts } from "./turn-parts.ts";
 import { askInTurn, needsPage } from "./turn-question.ts";
 
 /** Milliseconds between checks while a turn waits for a person. */
 const pollEvery = 500;
 
-/** Creates the function that runs turns. Each step is derived from the rows, so any gateway can resume any turn. */
-export function createTurnRunner(parts: TurnParts) {
-  const { db, bus, sealer } = parts;
+export interface TurnRunner {
+  run(turnId: string, signal: AbortSignal, header?: string): Promise<void>;
+  /** Begins to observe the page for the first step of a turn that is about to begin. */
+  observeAhead(turnId: string, agent: AgentToObserve, principal: Principal): void;
+}
 
-  async function makeRun(turn: TurnRow, signal: AbortSignal, header: string | undefined): Promise<Run> {
-    const [entitlement, agent] = await Promise.all([
-      findEntitlement(db, turn.account_id),
-      readAgent(db, turn.agent_session_id),
-    ]);
-    const principal = { accountId: turn.account_id, ...entitlement };
-    const variables = openVariables(sealer, turn.account_id, agent.variables);
-    let conversation = new ModelConversation();
+type AgentToObserve = Pick<AgentSessionRow, "id" | "session_id" | "variable_names">;
+type Principal = SessionCaller["principal"];
+
+/** Creates the runner of turns. Each step is derived from the rows, so any gateway can resume any turn. */
+export function createTurnRunner(parts: TurnParts): TurnRunner {
+  const { db, bus, sealer, clock } = parts;
+  const conversations = new ConversationCache();
+  const pagesAhead = new PagesAhead(clock);
+
+  /** Creates the function that returns the caller of the turn's commands, as part of the active trace. */
+  function callerFor(turnId: string, principal: Principal, sealed: Buffer | null, signal: AbortSignal) {
+    const variables = openVariables(sealer, principal.accountId, sealed);
+    const base = { principal, signal, deadline: Number.POSITIVE_INFINITY, requestId: turnId, variables };
+    return (): SessionCaller => ({ ...base, traceparent: activeTraceparent() ?? "" });
+  }
+
+  function makeRun(turn: TurnRow, agent: RunAgent, signal: AbortSignal, header: string | undefined): Run {
+    const { agent_session_id: agentSessionId } = turn;
+    const { tier, overrides } = agent;
+    const principal = { accountId: turn.account_id, tier, overrides };
+    let conversation = conversations.take(agentSessionId) ?? new ModelConversation();
+    let areSummariesRead = false;
+    const caller = callerFor(turn.id, principal, agent.variables, signal);
     let mark = performance.now();
     return {
       signal,
       header,
       agent,
       page: createPage(parts.sessions, turn.session_id),
-      caller: (stepId) => ({
-        principal,
-        signal,
-        deadline: Number.POSITIVE_INFINITY,
-        requestId: turn.id,
-        traceparent: activeTraceparent() ?? "",
-        variables,
-        ...(stepId !== undefined && { stepId }),
-      }),
+      caller: (stepId) => ({ ...caller(), ...(stepId !== undefined && { stepId }) }),
       write: (run) =>
         db.transaction(async (tx) => {
           const locked = await lockTurn(tx, turn.id);
@@ -67,9 +80,12 @@ export function createTurnRunner(parts: TurnParts) {
         }),
       async conversation() {
         const { position } = conversation;
-        const rows = await readMessages(db, turn.agent_session_id, position);
-        // Within a run, the run itself adds the summaries.
-        const summaries = position === 0 ? await readSummaries(db, turn.agent_session_id) : [];
+        const [rows, summaries] = await Promise.all([
+          readMessages(db, agentSessionId, position),
+          // Within a run, the run itself adds the summaries.
+          areSummariesRead ? [] : readSummaries(db, agentSessionId, position),
+        ]);
+        areSummariesRead = true;
         for (const each of summaries)
           conversation.addSummary(each.position, openSummary(sealer, turn.account_id, each.sealed));
         conversation.hasWaiting = rows.some((row) => row.position === null);
@@ -79,7 +95,9 @@ export function createTurnRunner(parts: TurnParts) {
       },
       forget() {
         conversation = new ModelConversation();
+        areSummariesRead = false;
       },
+      keep: () => conversations.keep(agentSessionId, conversation),
       takeTime() {
         const took = performance.now() - mark;
         mark += took;
@@ -151,10 +169,13 @@ export function createTurnRunner(parts: TurnParts) {
     return "go on";
   }
 
+  const openPage = async (turn: TurnRow, run: Run): Promise<string> =>
+    (await pagesAhead.take(turn.id)) ?? describePageOrFailure(run);
+
   /** Runs one step, and returns the turn as changed by the step. */
   async function step(turn: TurnRow, run: Run): Promise<TurnRow | undefined> {
     // The page is observed while the rows are read.
-    const page = needsPage(turn) ? describePageOrFailure(run) : undefined;
+    const page = needsPage(turn) ? openPage(turn, run) : undefined;
     page?.catch(() => undefined);
     const controlRead = findControl(db, turn.session_id, turn.account_id);
     const [control, conversation] = await Promise.all([controlRead, run.conversation()]);
@@ -173,7 +194,7 @@ export function createTurnRunner(parts: TurnParts) {
     return askInTurn(parts, turn, run, conversation, { epoch: control.control_epoch, page });
   }
 
-  return async (turnId: string, signal: AbortSignal, header?: string): Promise<void> => {
+  async function run(turnId: string, signal: AbortSignal, header?: string): Promise<void> {
     const over = new AbortController();
     const unsubscribe = bus.subscribe("turn-changed", (id) => {
       if (id !== turnId) return;
@@ -184,22 +205,36 @@ export function createTurnRunner(parts: TurnParts) {
       check().catch(() => undefined);
     });
     try {
-      let turn = await findTurn(db, turnId);
-      if (!turn) return;
-      const run = await makeRun(turn, AbortSignal.any([signal, over.signal]), header);
+      const [found, agent] = await Promise.all([findTurn(db, turnId), readAgentOfTurn(db, turnId)]);
+      if (!found || !agent) return;
+      let turn: TurnRow | undefined = found;
+      const made = makeRun(turn, agent, AbortSignal.any([signal, over.signal]), header);
       while (turn && turn.ended_at === null) {
-        run.signal.throwIfAborted();
-        turn = await step(turn, run).catch((error: unknown) => {
+        made.signal.throwIfAborted();
+        turn = await step(turn, made).catch((error: unknown) => {
           // The session has ended, which the next step notices.
           if (asFailure(error).slug !== "session-destroyed") throw error;
           return findTurn(db, turnId);
         });
       }
+      made.keep();
     } catch (error) {
       if (!(error instanceof TurnOver) && !over.signal.aborted) throw error;
     } finally {
       unsubscribe();
     }
+  }
+
+  return {
+    run,
+    observeAhead(turnId, { id, session_id, variable_names: names }, principal) {
+      const describe = async () => {
+        const variables = names.length > 0 ? (await readAgent(db, id)).variables : null;
+        const caller = callerFor(turnId, principal, variables, new AbortController().signal);
+        return createPage(parts.sessions, session_id).describe(caller());
+      };
+      pagesAhead.add(turnId, describe());
+    },
   };
 }
 

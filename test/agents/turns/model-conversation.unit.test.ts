@@ -3,6 +3,7 @@ import type { ModelMessage } from "ai";
 import { expect, test } from "vitest";
 import { promptVersion, systemPrompt } from "../../../src/agents/prompts/system-prompt.ts";
 import { toolsFor } from "../../../src/agents/prompts/tools.ts";
+import { ConversationCache } from "../../../src/agents/turns/conversation-cache.ts";
 import { ModelConversation } from "../../../src/agents/turns/model-conversation.ts";
 import {
   type ConversationMessage,
@@ -10,6 +11,8 @@ import {
   resultMessage,
   tokensOf,
 } from "../../../src/agents/turns/model-messages.ts";
+import { PagesAhead } from "../../../src/agents/turns/pages-ahead.ts";
+import { createTestClock } from "../../support/test-clock.ts";
 
 const task = "Find the cheapest <page {train} of all.";
 const page = (bytes: number): string => `<page {"page_id":"page_1"}>\n- text "${"x".repeat(bytes)}"\n</page>`;
@@ -84,6 +87,60 @@ test("a summary replaces the older part when folding does not suffice, and anoth
   other.request();
   expect(late.request()).toEqual(other.request());
   expect(JSON.stringify(late.request())).toContain(`summary ${summaries.size - 1}`);
+});
+
+test("a conversation kept between turns makes the requests of a new one", () => {
+  const messages = [...messagesOf(120, 6_000, 3_000)];
+  const { requests, summaries } = run(messages);
+  const cache = new ConversationCache();
+  const derived: ModelMessage[][] = [];
+  let conversation = new ModelConversation();
+  for (const [index, message] of messages.entries()) {
+    if (index % 7 === 0) {
+      cache.keep("agt_1", conversation);
+      conversation = cache.take("agt_1") ?? new ModelConversation();
+      // Each turn reads the summaries from the position of its conversation on.
+      for (const [position, text] of summaries)
+        if (position >= conversation.position && position <= index) conversation.addSummary(position, text);
+    }
+    if (message.role === "assistant") {
+      const summary = summaries.get(index);
+      if (summary !== undefined) conversation.addSummary(index, summary);
+      derived.push(conversation.request());
+    }
+    conversation.add(index + 1, message);
+  }
+  expect(derived).toEqual(requests);
+});
+
+test("the cache keeps each conversation for one run, and evicts the oldest above 500,000 tokens", () => {
+  const cache = new ConversationCache();
+  const long = (): ModelConversation => {
+    const conversation = new ModelConversation();
+    conversation.add(1, { role: "user", content: "x".repeat(600_000) });
+    return conversation;
+  };
+  for (const name of ["first", "second", "third"]) cache.keep(name, long());
+  expect(cache.take("first")).toBeUndefined();
+  expect(cache.take("second")?.position).toBe(1);
+  expect(cache.take("second")).toBeUndefined();
+  cache.keep("fourth", long());
+  expect(cache.take("third")?.position).toBe(1);
+  expect(cache.take("fourth")?.position).toBe(1);
+});
+
+test("a page observed with the message is given to one run, and only within two seconds", async () => {
+  const clock = createTestClock();
+  const pages = new PagesAhead(clock);
+  pages.add("trn_1", Promise.resolve("page"));
+  pages.add("trn_2", Promise.resolve("page"));
+  pages.add("trn_3", Promise.reject(new Error("the session has ended")));
+  clock.advance(1_500);
+  expect(await pages.take("trn_1")).toBe("page");
+  expect(await pages.take("trn_1")).toBeUndefined();
+  expect(await pages.take("trn_3")).toBeUndefined();
+  clock.advance(501);
+  expect(await pages.take("trn_2")).toBeUndefined();
 });
 
 test("the version of the prompts changes with their texts", () => {
