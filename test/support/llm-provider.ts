@@ -28,6 +28,8 @@ export interface Asked {
   readonly body: any;
   /** Tool results in the request as text, by the tool's name. */
   readonly results: readonly string[];
+  /** When the request's headers arrived, in milliseconds of `performance.now()`. */
+  readonly arrivedAt: number;
   /** Number of the model's steps in the conversation so far. A repeated request has the same number. */
   readonly step: number;
 }
@@ -111,6 +113,7 @@ export class LlmProvider implements AsyncDisposable {
       response.writeHead(404).end();
       return;
     }
+    const arrivedAt = performance.now();
     const body = JSON.parse(await readText(request));
     const refuse = ({ headers = {}, ...fault }: WireFault & { headers?: Readonly<Record<string, string>> }) => {
       response.writeHead(fault.status, { "content-type": "application/json", ...headers });
@@ -123,7 +126,8 @@ export class LlmProvider implements AsyncDisposable {
     if (unknownModel.test(model)) return refuse(dialect.unknownModel(model));
     const wrong = dialect.check(body);
     if (wrong) return refuse(wrong);
-    const asked = { dialect: dialect.name, model, key, body, results: dialect.resultsOf(body), step: stepOf(body) };
+    const read = { results: dialect.resultsOf(body), step: stepOf(body) };
+    const asked = { dialect: dialect.name, model, key, body, arrivedAt, ...read };
     const index = this.asked.push(asked) - 1;
     const said = await this.script(asked, index);
     if ("status" in said) return refuse({ message: "Overloaded", ...said });

@@ -45,11 +45,14 @@ async function measureTurns(provider: LlmProvider, message: () => Promise<Turn>,
   for (let round = scale.of(20, 5); round >= 0; round -= 1) {
     let count = 0;
     let firstAt = 0;
-    let lastAt = 0;
-    provider.script = () => {
-      lastAt = performance.now();
-      if (count === 0) firstAt = lastAt;
+    let answeredAt = 0;
+    // From each answer of the model to its next request, without the time in which the model reads a request.
+    let between = 0;
+    provider.script = ({ arrivedAt }) => {
+      if (count === 0) firstAt = arrivedAt;
+      else between += arrivedAt - answeredAt;
       count += 1;
+      answeredAt = performance.now();
       // Loads nothing and opens nothing.
       const tap = { kind: "tap", x: 5, y: 5 };
       return count > actions ? { text: "Done." } : { calls: [{ name: "act", input: { actions: [tap] } }] };
@@ -60,7 +63,7 @@ async function measureTurns(provider: LlmProvider, message: () => Promise<Turn>,
     // The first turn loads the model libraries.
     if (round === scale.of(20, 5)) continue;
     firsts.push(firstAt - sentAt);
-    steps.push((lastAt - firstAt - turn.settling_ms) / actions);
+    steps.push((between - turn.settling_ms) / actions);
     settlings.push(turn.settling_ms / actions);
   }
   return [
