@@ -139,3 +139,21 @@ test("reads return the same types inside and outside a transaction", async () =>
   const read = (from: Queryable) => from.named<{ sum: number }>(sum, [2]);
   expect(await db.transaction(read)).toEqual(await read(db));
 });
+
+test("a connection prepares statements that run often, unless a migration would break them", async () => {
+  const db = open();
+  await sql`create table if not exists often (id integer)`.execute(db.sql);
+  const prepared = { name: "prepared", text: "select statement as text from pg_prepared_statements order by 1" };
+  const texts = async () => (await db.named<{ text: string }>(prepared, [])).map(({ text }) => text);
+  const seldom = sql`select id from often where id = ${2} and id > 0`;
+  const often = sql`select id from often where id = ${1}`;
+  const whole = sql`select * from often where id = ${1}`;
+  for (let left = 50; left > 0; left -= 1) {
+    await often.execute(db.sql);
+    await db.transaction((tx) => whole.execute(tx.sql));
+    if (left > 1) await seldom.execute(db.sql);
+  }
+  expect(await texts()).toEqual(["select id from often where id = $1", prepared.text]);
+  await sql`alter table often add column more integer`.execute(db.sql);
+  await expect(whole.execute(db.sql)).resolves.toMatchObject({ rows: [] });
+});

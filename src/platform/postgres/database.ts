@@ -6,6 +6,7 @@ import { fail, failFields } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { inSpan } from "../traces/spans.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
+import { HotStatements } from "./hot-statements.ts";
 import { type MigrationResult, runMigrations } from "./run-migrations.ts";
 import type { Migrations, Schema } from "./schema.ts";
 
@@ -278,6 +279,7 @@ function createWriteGatherer(client: pg.PoolClient): () => void {
 type Connect = () => Promise<Connection>;
 
 function connectTo(pool: pg.Pool): Connect {
+  const hotStatements = new HotStatements();
   return async () => {
     const client = await pool.connect().catch(rethrow);
     const gatherWrites = createWriteGatherer(client);
@@ -285,7 +287,7 @@ function connectTo(pool: pg.Pool): Connect {
     return {
       query(statement) {
         gatherWrites();
-        return client.query(statement).catch((error: unknown) => {
+        return client.query(hotStatements.name(statement)).catch((error: unknown) => {
           lost ||= isConnectionLoss(error);
           return rethrow(error);
         });
