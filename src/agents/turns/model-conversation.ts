@@ -19,6 +19,12 @@ interface Entry {
   readonly tokens: number;
 }
 
+/** A message that has no position yet. */
+export interface WaitingMessage {
+  readonly id: string;
+  readonly message: ConversationMessage;
+}
+
 /** The older part of a conversation, to be replaced by a summary. */
 export interface OldPart {
   /** Position of the last message of the conversation. */
@@ -47,8 +53,8 @@ const foldedPage = "<page removed: an older observation, no longer valid>";
  * derives the same requests.
  */
 export class ModelConversation {
-  /** Whether messages wait for the next step. */
-  hasWaiting = false;
+  /** Messages that wait for the next step, in order. */
+  waiting: readonly WaitingMessage[] = [];
   #entries: Entry[] = [];
   #tokens = 0;
   #position = 0;
@@ -83,6 +89,12 @@ export class ModelConversation {
     if (isMore) this.#entries.pop();
     this.#tokens -= isMore ? last.tokens : 0;
     this.#push(isMore ? { ...last.message, content: [...last.message.content, ...message.content] } : message);
+  }
+
+  /** Appends the waiting messages and further ones, as a transaction of the turn stores them. */
+  takeWaiting(more: readonly ConversationMessage[]): void {
+    for (const message of [...this.waiting.map((each) => each.message), ...more]) this.add(this.#position + 1, message);
+    this.waiting = [];
   }
 
   /** Adds a summary, which replaces the older part of the conversation that ended at `position`. */

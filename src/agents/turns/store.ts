@@ -57,13 +57,13 @@ const takeStatement: NamedStatement = {
   text: `update agent_messages set position = waiting.place
     + (select coalesce(max(position), 0) from agent_messages where agent_session_id = $1)
     from (select id, row_number() over (order by id) as place from agent_messages
-      where agent_session_id = $1 and position is null) as waiting
+      where agent_session_id = $1 and position is null and id <= $2) as waiting
     where agent_messages.id = waiting.id`,
 };
 
-/** Appends the waiting messages to the conversation, in their order. */
-export function takeWaitingMessages(tx: Tx, agentSessionId: string): void {
-  tx.sendNamed(takeStatement, [agentSessionId]);
+/** Appends the waiting messages up to an identifier to the conversation, in their order. */
+export function takeWaitingMessages(tx: Tx, agentSessionId: string, upTo: string): void {
+  tx.sendNamed(takeStatement, [agentSessionId, upTo]);
 }
 
 /** Returns whether messages wait for the model's next step. */
@@ -72,13 +72,14 @@ export async function hasWaitingMessages(db: Queryable, agentSessionId: string):
   return (await waiting.where("position", "is", null).limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Reads the messages of a conversation after a position, and then waiting messages. New messages are only appended. */
+/** Reads the messages of a conversation after a position, then waiting messages. New messages are only appended. */
 export function readMessages(db: Queryable, agentSessionId: string, after: number) {
-  const messages = db.sql.selectFrom("agent_messages").select(["position", "sealed"]);
+  const messages = db.sql.selectFrom("agent_messages").select(["id", "position", "sealed"]);
   const found = messages.where("agent_session_id", "=", agentSessionId);
   return found
     .where((where) => where.or([where("position", ">", after), where("position", "is", null)]))
     .orderBy("position")
+    .orderBy("id")
     .execute();
 }
 

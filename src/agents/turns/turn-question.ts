@@ -25,16 +25,20 @@ export async function askInTurn(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
-  known: ModelConversation,
+  conversation: ModelConversation,
   scene: SceneOfStep,
 ): Promise<TurnRow> {
   const credential = readCredential(parts, turn, run);
   credential.catch(() => undefined);
-  const begun = isUnderWay(turn) && !known.hasWaiting ? turn : await begin(parts, turn, scene, run);
-  const conversation = begun === turn ? known : await run.conversation();
+  const page = await scene.page;
+  const isBegun = isUnderWay(turn) && conversation.waiting.length === 0;
+  const begun = isBegun ? undefined : begin(parts, turn, run, conversation, { ...scene, page });
+  // The model is called while the start is committed, and the call is aborted if that fails.
+  const failed = new AbortController();
+  begun?.catch((error: unknown) => failed.abort(error));
   const old = conversation.oldPart();
   if (old) {
-    const summarized = await summarizeOldPart(parts, begun, run, conversation, old);
+    const summarized = await summarizeOldPart(parts, (await begun) ?? turn, run, conversation, old);
     if (summarized.ended_at !== null) return summarized;
   }
   const messages = conversation.request();
@@ -47,18 +51,31 @@ export async function askInTurn(
       vision: turn.vision,
     }),
   };
-  const response = await callModel(parts, begun, run, request, credential);
+  const signal = AbortSignal.any([run.signal, failed.signal]);
+  const response = await callModel(parts, turn, { ...run, signal }, request, credential);
+  await begun;
   if ("end" in response) return run.write((tx, locked) => endLockedTurn(parts, tx, locked, response.end));
   return commit(parts, run, { ...response, messages: conversation.withOwnIds(response.messages) });
 }
 
-/** Adds waiting messages to the conversation, before the first step also the open page, and marks the turn as running. */
-async function begin(parts: TurnParts, turn: TurnRow, scene: SceneOfStep, run: Run): Promise<TurnRow> {
-  const page = await scene.page;
+/**
+ * Appends the waiting messages to the conversation, before the first step also the open page, and marks the turn as
+ * running. The conversation has them at once; the result resolves when they are committed.
+ */
+function begin(
+  parts: TurnParts,
+  turn: TurnRow,
+  run: Run,
+  conversation: ModelConversation,
+  { epoch, page }: { readonly epoch: string; readonly page: string | undefined },
+): Promise<TurnRow> {
+  const last = conversation.waiting.at(-1);
+  const note = page === undefined ? undefined : `The page is now:\n${page}`;
+  conversation.takeWaiting(note === undefined ? [] : [noteMessage(note)]);
   return run.write(async (tx, locked) => {
-    takeWaitingMessages(tx, turn.agent_session_id);
-    if (page !== undefined) addNote(parts, tx, turn, `The page is now:\n${page}`);
-    return startTurn(parts, tx, locked, scene.epoch, { prompt_version: locked.prompt_version ?? promptVersion });
+    if (last) takeWaitingMessages(tx, turn.agent_session_id, last.id);
+    if (note !== undefined) addNote(parts, tx, turn, note);
+    return startTurn(parts, tx, locked, epoch, { prompt_version: locked.prompt_version ?? promptVersion });
   });
 }
 

@@ -8,7 +8,7 @@ import { isEnded } from "../../sessions/session-states.ts";
 import type { AgentSessionRow } from "../sessions/store.ts";
 import { openVariables } from "../sessions/variables.ts";
 import { ConversationCache } from "./conversation-cache.ts";
-import { ModelConversation } from "./model-conversation.ts";
+import { ModelConversation, type WaitingMessage } from "./model-conversation.ts";
 import { noteMessage, openMessage, resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { createPage } from "./page.ts";
 import { PagesAhead } from "./pages-ahead.ts";
@@ -79,18 +79,22 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
           return run(tx, locked);
         }),
       async conversation() {
-        const { position } = conversation;
+        const { position: last } = conversation;
         const [rows, summaries] = await Promise.all([
-          readMessages(db, agentSessionId, position),
+          readMessages(db, agentSessionId, last),
           // Within a run, the run itself adds the summaries.
-          areSummariesRead ? [] : readSummaries(db, agentSessionId, position),
+          areSummariesRead ? [] : readSummaries(db, agentSessionId, last),
         ]);
         areSummariesRead = true;
         for (const each of summaries)
           conversation.addSummary(each.position, openSummary(sealer, turn.account_id, each.sealed));
-        conversation.hasWaiting = rows.some((row) => row.position === null);
-        for (const row of rows)
-          if (row.position !== null) conversation.add(row.position, openMessage(sealer, turn.account_id, row.sealed));
+        const waiting: WaitingMessage[] = [];
+        for (const { id, position, sealed } of rows) {
+          const message = openMessage(sealer, turn.account_id, sealed);
+          if (position === null) waiting.push({ id, message });
+          else conversation.add(position, message);
+        }
+        conversation.waiting = waiting;
         return conversation;
       },
       forget() {

@@ -30,6 +30,15 @@ const refOf = ({ results }: Asked, element: string): string =>
 const storeKey = (name: string, more: object = {}) =>
   scene.rest("/v1/account/me/byok-llm-key", { provider: name, api_key: provider.key, ...more }, { method: "PUT" });
 
+/** A page whose script waits for an answer of its server. */
+const holdingPage = `<!DOCTYPE html><title>Hold</title><p>Held.</p><script>
+addEventListener("load", () => setTimeout(() => {
+  const request = new XMLHttpRequest();
+  request.open("GET", "/hold", false);
+  request.send();
+}));
+</script>`;
+
 const say = (...script: readonly ScriptedStep[]): void => provider.say(...script);
 
 /** Parts of a request that all requests share, and its messages as JSON text without the closing bracket. */
@@ -537,6 +546,42 @@ test("a message during a turn is read at the next step, and returns the id of th
     expect(running_turn_id).toBeNull();
     expect((await scene.rest(`/v1/sessions/${session_id}/navigate`, { url: "about:blank" })).status).toBe(200);
   });
+}, 60_000);
+
+test("messages that arrive while the first step waits for the page are read in their order", async () => {
+  await storeKey("anthropic");
+  const held = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const server = createServer(async (request, response) => {
+    if (request.url === "/hold") {
+      held.resolve();
+      await release.promise;
+    }
+    response.end(request.url === "/" ? holdingPage : "");
+  });
+  const [port] = scene.ports;
+  await once(server.listen(port, "127.0.0.1"), "listening");
+  try {
+    await withAgent(async ({ path }) => {
+      const { session_id } = (await scene.rest(path)).body;
+      await scene.rest(`/v1/sessions/${session_id}/navigate`, { url: `http://127.0.0.1:${port}/` });
+      await held.promise;
+      say({ text: "One." }, { text: "Two." }, { text: "Three." });
+      const texts = ["first", "second", "third", "fourth", "fifth", "sixth"].map((name) => `The ${name} message.`);
+      let turnId = "";
+      for (const text of texts) turnId = (await scene.rest(`${path}/message`, { text })).body.turn_id;
+      release.resolve();
+      expect((await scene.rest(`${path}/turns/${turnId}?wait_ms=30000`)).body).toMatchObject({ status: "done" });
+      const parts = provider.asked.map(cachedParts);
+      for (const [index, { sent }] of parts.slice(1).entries())
+        expect(sent.startsWith(parts[index]?.sent ?? "-")).toBe(true);
+      expect(parts.at(-1)?.sent.match(/The \w+ message\./g)).toEqual(texts);
+    });
+  } finally {
+    release.resolve();
+    server.closeAllConnections();
+    server.close();
+  }
 }, 60_000);
 
 test("a provider error ends the turn with a reason or is retried", async () => {
