@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { LlmProvider } from "../../test/support/llm-provider.ts";
 import { startService } from "../../test/support/service.ts";
 import { type Bench, boundVerdict, type Row, type Scale } from "./bench.ts";
@@ -7,6 +8,9 @@ import { startSite } from "./site.ts";
 
 /** Milliseconds from a message to the first model call, and of a step without model and settling. */
 const bars = { first: 30, step: 60 };
+
+/** Milliseconds between two turns, in which the page comes to rest. */
+const restMs = 100;
 
 /** Actions of a turn. */
 const actions = 10;
@@ -57,6 +61,8 @@ async function measureTurns(provider: LlmProvider, message: () => Promise<Turn>,
       const tap = { kind: "tap", x: 5, y: 5 };
       return count > actions ? { text: "Done." } : { calls: [{ name: "act", input: { actions: [tap] } }] };
     };
+    // The session takes a picture of the page after each step.
+    await sleep(restMs);
     const sentAt = performance.now();
     const turn = await message();
     if (turn.status !== "done") throw new Error(`the turn ended as ${JSON.stringify(turn)}`);
