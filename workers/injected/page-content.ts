@@ -12,7 +12,7 @@ import type { Seen } from "./page-wait.ts";
 export interface ContentOptions {
   /** Element to read. Null for the document. */
   readonly ref: Ref | null;
-  /** Names the frames of this content for `frameHolder`. */
+  /** Names the frames of this content for `contentHolder`. */
   readonly token: string;
   /** Characters after which reading stops. */
   readonly limit: number;

@@ -16,7 +16,13 @@ export {
 } from "./page-aim.ts";
 export { checkState, waitForCheckChange } from "./page-check.ts";
 export { pageContent } from "./page-content.ts";
-export { forgetDocument, frameHolder, readDocument } from "./page-dom.ts";
+export {
+  forgetDocument,
+  forgetDocument as forgetContent,
+  frameHolder,
+  frameHolder as contentHolder,
+  readDocument,
+} from "./page-dom.ts";
 export { coverFields, uncoverFields } from "./page-fields.ts";
 export { focusElement, focusedElement, insertText, originHere, putText } from "./page-focus.ts";
 export { release } from "./page-guard.ts";

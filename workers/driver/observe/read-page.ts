@@ -81,7 +81,7 @@ async function readDocument(
     const marks = new RegExp(`${token}(\\d+);`, "g");
     return { value: { html: html.replace(marks, (_, index) => inner[Number(index)] ?? ""), url } };
   } finally {
-    callPage(scene, frame, "forgetDocument", token).catch(() => undefined);
+    callPage(scene, frame, "forgetContent", token).catch(() => undefined);
   }
 }
 
@@ -101,7 +101,7 @@ function callContent(
 function readFrames(reading: Reading, parent: FrameSession, count: number, depth: number): Promise<string[]> {
   const { scene, token } = reading;
   const read = async (index: number): Promise<string> => {
-    const { objectId } = await callForObject(scene, parent, "frameHolder", token, index);
+    const { objectId } = await callForObject(scene, parent, "contentHolder", token, index);
     const frameId = objectId && (await frameHeldBy(scene, parent, objectId));
     if (!frameId) return "";
     const seen = await readDocument(reading, childFrame(scene, frameId), null, depth + 1);
