@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "vitest";
+import { go } from "../support/livekit-build.ts";
 
 const run = promisify(execFile);
 
@@ -20,7 +21,8 @@ export async function openWorkshop(
   env: (directory: string) => Record<string, string> = () => ({}),
 ): Promise<Workshop> {
   const directory = await mkdtemp(join(tmpdir(), "pilothouse-client-"));
-  const path = [join(directory, bin), dirname(process.execPath), process.env.PATH].join(delimiter);
+  const goFolder = go === undefined || go === "go" ? [] : [dirname(go)];
+  const path = [join(directory, bin), dirname(process.execPath), ...goFolder, process.env.PATH].join(delimiter);
   const options = { cwd: directory, env: { ...process.env, PATH: path, ...env(directory) }, maxBuffer: 2 ** 26 };
   return {
     directory,

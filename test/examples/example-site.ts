@@ -15,7 +15,9 @@ function productsPage(number: number): string {
     ({ name, price }) => `<article><h2>${name}</h2><data value="${price}">${price} €</data></article>`,
   );
   const next = number * pageSize < products.length ? `<a rel="next" href="?page=${number + 1}">Next</a>` : "";
-  return `<title>Products</title>${articles.join("")}${next}`;
+  // crawl4ai takes pages with less text for bot checks.
+  const about = "<p>All shirts are of organic cotton, and come in five sizes.</p>";
+  return `<title>Products</title>${about}${articles.join("")}${next}`;
 }
 
 const loginPage = `<title>Log in</title><form method="post" action="/password">

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWorkshop, type Workshop } from "../clients/generated-client.ts";
 import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import { go } from "../support/livekit-build.ts";
 
 const root = join(import.meta.dirname, "../..");
 const plugins = [
@@ -14,6 +15,7 @@ let scene: OwnLendScene;
 let workshop: Workshop;
 
 beforeAll(async () => {
+  if (go === undefined) throw new Error("expected Go 1.21 or later in the PATH or in /usr/local/go/bin, got none");
   // Modules are writable so that the folder can be removed.
   workshop = await openWorkshop("go/bin", (directory) => ({ GOPATH: join(directory, "go"), GOFLAGS: "-modcacherw" }));
   for (const plugin of plugins) await workshop.run("go", "install", plugin);

@@ -23,7 +23,7 @@ import { checkSize, openai, unknownParameter } from "./openai.ts";
 const knownOfRequest = fieldsOf<ChatCompletionCreateParamsBase>(
   ...(["model", "messages", "tools", "tool_choice", "stream", "stream_options", "max_tokens"] as const),
   ...(["max_completion_tokens", "temperature", "top_p", "stop", "response_format", "user"] as const),
-  ...(["parallel_tool_calls", "seed"] as const),
+  ...(["parallel_tool_calls", "seed", "frequency_penalty"] as const),
 );
 const knownOfMessage: Readonly<Record<string, ReadonlySet<string>>> = {
   system: fieldsOf<ChatCompletionSystemMessageParam>("role", "content", "name"),
