@@ -78,9 +78,10 @@ test("prints the log of a session, and follows it until the session ends", async
 
 test("writes for people on a terminal", async () => {
   const run = (...args: string[]) => runInProcess(args, env, { isTerminal: true });
-  const { stdout } = await run("open", scene.site.url("/form.html"));
+  const { stdout, stderr } = await run("open", scene.site.url("/form.html"));
   expect(stdout).toMatch(/^ses_\w+ {2}Form\nWatch it, and take control, at http:\S+\n$/);
   const [id = ""] = stdout.split(" ");
+  expect(stderr).toBe(`It ends after 5 minutes without use, or by: pilothouse end ${id}\n`);
   expect((await run("sessions")).stdout).toMatch(new RegExp(`^${id} +live +\\S+ +\\S+$`, "m"));
   expect((await run("end", id)).stdout).toBe(`ended ${id}\n`);
 });

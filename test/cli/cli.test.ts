@@ -20,6 +20,8 @@ test.each([
   [["shot", "--help"], /^ {2}--full-page +the whole page/m],
   [["logs", "--help"], /^ {2}-f, --follow +continue with new entries/m],
   [["open", "-h"], /--runtime NAME +browser: chromium, headless-shell/],
+  [["help", "open"], /--runtime NAME +browser: chromium, headless-shell/],
+  [["--version"], /^\d+\.\d+\.\d+\n$/],
 ])("describes itself with %j", async (args, pattern) => {
   const { code, stdout, stderr } = await runCli(args, {});
   expect([code, stderr]).toEqual([0, ""]);
@@ -29,9 +31,12 @@ test.each([
 test.each<[readonly string[], number, Readonly<Record<string, string>>, object]>([
   [["jump"], 2, {}, { error: "failure", detail: expect.stringMatching(/^expected a command \(open, .+\), got jump/) }],
   [["open"], 2, {}, { detail: "expected pilothouse open URL, got 0 arguments" }],
-  [["sessions", "--al"], 2, {}, { detail: expect.stringContaining("--al") }],
+  [["session"], 2, {}, { detail: expect.stringMatching(/, got session; did you mean sessions\?$/) }],
+  [["sessions", "--al"], 2, {}, { detail: "Unknown option '--al'; see pilothouse sessions --help" }],
   [["open", "http://a/", "--timeout", "soon"], 2, {}, { detail: "expected a whole number for --timeout, got soon" }],
-  [["shot", "example.com"], 2, {}, { detail: expect.stringContaining("expected a URL with http or https") }],
+  [["shot", "nonsense"], 2, {}, { detail: expect.stringContaining("expected a URL with http or https") }],
+  [["shot", "http://a/", "--full-page"], 2, {}, { detail: expect.stringContaining("id of a session for --full-page") }],
+  [["sessions"], 2, { PILOTHOUSE_URL: "a:80" }, { detail: expect.stringContaining("PILOTHOUSE_URL to begin with") }],
   [["listen", "--forward", "nonsense"], 2, {}, { detail: expect.stringContaining("for --forward") }],
   [["sessions"], 2, { PILOTHOUSE_API_KEY: "" }, { detail: expect.stringContaining("set PILOTHOUSE_API_KEY") }],
   [["keys", "create", "a", "--scope", "nonsense"], 2, {}, { error: "validation-failed", status: 400 }],
@@ -56,6 +61,19 @@ test("explains errors to people in a sentence", async () => {
   );
   expect(code).toBe(3);
   expect(stderr).toMatch(/^pilothouse: http:\S+ answered 401 .+\n$/);
+});
+
+test("points to the address of the service when another path answers", async () => {
+  const run = await runInProcess(["sessions"], { ...env, PILOTHOUSE_URL: `${gateway.url}/v1` }, { isTerminal: true });
+  expect(run).toMatchObject({ code: 4, stderr: expect.stringMatching(/ answered 404 .+\. Check PILOTHOUSE_URL\n$/) });
+});
+
+test("describes empty lists in words, and writes no bytes to a terminal", async () => {
+  const run = (...args: string[]) => runInProcess(args, env, { isTerminal: true });
+  expect(await run("recipes")).toEqual({ code: 0, stdout: "", stderr: "no recipes\n" });
+  expect(await run("sessions")).toMatchObject({ stdout: "", stderr: expect.stringContaining("no live sessions") });
+  const { code, stderr } = await run("shot", "http://a/", "-");
+  expect([code, stderr]).toEqual([2, expect.stringContaining("redirect the output")]);
 });
 
 test("creates, lists and revokes keys", async () => {

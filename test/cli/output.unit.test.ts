@@ -17,9 +17,15 @@ test("removes control characters of foreign text on a terminal, in each form of 
   expect(await write(true, (output) => output.raw(hostile))).toBe(shown);
   expect(await write(true, (output) => output.result({}, hostile))).toBe(`${shown}\n`);
   const items = [{ id: "ses_1", name: hostile, count: undefined }];
-  expect(await write(true, (output) => output.table(items, ["id", "name", "count"]))).toBe(
+  expect(await write(true, (output) => output.table(items, ["id", "name", "count"], "none"))).toBe(
     "ID     NAME               COUNT\nses_1  a ]0;title  2Jb c  -\n",
   );
+});
+
+test("shortens long cells of a table on a terminal", async () => {
+  const items = [{ id: "key_1", scopes: ["a".repeat(40), "b".repeat(40)] }];
+  const shown = await write(true, (output) => output.table(items, ["id", "scopes"], "none"));
+  expect(shown.split("\n")[1]).toBe(`key_1  ${"a".repeat(40)},${"b".repeat(18)}…`);
 });
 
 test("writes text and JSON unchanged elsewhere", async () => {

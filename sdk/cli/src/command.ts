@@ -21,7 +21,7 @@ export interface Invocation {
   readonly output: Output;
   readonly env: Environment;
   readonly stdin: Readable;
-  readonly stdout: Writable;
+  readonly stdout: Writable & { readonly isTTY?: boolean };
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
   /** Returns the client of the service. Throws UsageError without a key. */

@@ -15,7 +15,10 @@ const defaultUrl = "http://localhost:8080";
 
 /** Returns the address of the service: PILOTHOUSE_URL, else that of the stored key, else the default. */
 export function findUrl(env: Environment): string {
-  return (env.PILOTHOUSE_URL || readStored(env)?.url || defaultUrl).replace(/\/+$/, "");
+  const given = env.PILOTHOUSE_URL;
+  if (given && !/^https?:\/\//i.test(given))
+    throw new UsageError(`expected PILOTHOUSE_URL to begin with http:// or https://, got ${given}`);
+  return (given || readStored(env)?.url || defaultUrl).replace(/\/+$/, "");
 }
 
 /**
@@ -64,7 +67,7 @@ function readStored(env: Environment): Credentials | undefined {
 }
 
 /** Returns whether an address is of this machine. The key of the embedded service is sent nowhere else. */
-function isLoopback(url: string): boolean {
+export function isLoopback(url: string): boolean {
   return URL.canParse(url) && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
 }
 

@@ -34,7 +34,7 @@ const codesByStatus: Readonly<Record<number, number>> = {
 
 /** Returns the exit code of an error. */
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof UsageError || isParseError(error)) return exitCodes.usage;
+  if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof PilothouseError) return codesByStatus[error.status] ?? exitCodes.failure;
   if (error instanceof PilothouseConnectionError || error instanceof PilothouseTimeoutError)
     return exitCodes.unavailable;
@@ -48,9 +48,7 @@ export function describeError(error: unknown, url: string): { readonly problem: 
     const line = `${url} answered ${message}${hintOf(error)}`;
     return { problem: { error: slug, status, detail: error.detail, request_id: requestId }, line };
   }
-  const message = error instanceof Error ? error.message : String(error);
-  // Messages of node:util are long; their first line suffices.
-  const [line = ""] = message.split("\n");
+  const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
   if (error instanceof PilothouseConnectionError)
     return { problem: { error: "connection", detail: line }, line: `${url} cannot be reached (${line}): ${startHint}` };
   const kind = error instanceof AgentRunError ? "agent-run" : "failure";
@@ -59,12 +57,10 @@ export function describeError(error: unknown, url: string): { readonly problem: 
 
 const startHint = "start the service, or set PILOTHOUSE_URL";
 
-function hintOf({ slug }: PilothouseError): string {
+function hintOf({ slug, problem }: PilothouseError): string {
+  // Another server has answered, or the path of the URL is wrong.
+  if (problem.type === "about:blank" || problem.detail?.startsWith("no endpoint has this path"))
+    return ". Check PILOTHOUSE_URL";
   if (slug !== "byok-llm-required") return "";
   return ". Set LLM_KEY to a key of your own for this run (and LLM_MODEL, such as anthropic/claude-haiku-4-5)";
-}
-
-/** Returns whether an error is one of `parseArgs`. */
-function isParseError(error: unknown): boolean {
-  return error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS_");
 }

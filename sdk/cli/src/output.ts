@@ -4,8 +4,8 @@ export interface Output {
   readonly isJson: boolean;
   /** Writes a result: a line of JSON, or the text for people. */
   result(value: unknown, text: string): void;
-  /** Writes a list: a line of JSON for each item, or a table for people. */
-  table(items: readonly object[], columns: readonly string[]): void;
+  /** Writes a list: a line of JSON for each item, or a table for people. For an empty one, people read `none`. */
+  table(items: readonly object[], columns: readonly string[], none: string): void;
   /** Writes text or bytes as they are. */
   raw(content: string | Uint8Array): Promise<void>;
   /** Writes a line for people to standard error. */
@@ -20,19 +20,21 @@ export interface Streams {
 
 /** Creates the output of a run. */
 export function createOutput({ stdout, stderr }: Streams, isJson: boolean): Output {
+  const progress = (line: string) => void stderr.write(`${withoutControl(line)}\n`);
   const json = (value: unknown) => void stdout.write(`${JSON.stringify(value)}\n`);
   return {
     isJson,
     result: (value, text) => (isJson ? json(value) : void stdout.write(`${withoutControl(text)}\n`)),
-    table(items, columns) {
+    table(items, columns, none) {
       if (isJson) for (const item of items) json(item);
+      else if (items.length === 0) progress(none);
       else stdout.write(formatTable(items, columns));
     },
     raw(content) {
       const shown = stdout.isTTY && typeof content === "string" ? withoutControl(content) : content;
       return new Promise((resolve, reject) => stdout.write(shown, (error) => (error ? reject(error) : resolve())));
     },
-    progress: (line) => void stderr.write(`${withoutControl(line)}\n`),
+    progress,
   };
 }
 
@@ -41,6 +43,9 @@ const withoutControl = (text: string): string => text.replaceAll(/[^\P{Cc}\n\t]/
 
 /** Replaces line breaks, too, for text within a line. */
 export const oneLine = (text: string): string => text.replaceAll(/\p{Cc}/gu, " ");
+
+/** Most characters of a cell. Keys may have 19 scopes. */
+const maxCell = 60;
 
 function formatTable(items: readonly object[], columns: readonly string[]): string {
   const cells = items.map((item) => columns.map((column) => cellOf(Object.entries(item), column)));
@@ -53,5 +58,6 @@ function formatTable(items: readonly object[], columns: readonly string[]): stri
 function cellOf(fields: readonly [string, unknown][], column: string): string {
   const [, value] = fields.find(([name]) => name === column) ?? [];
   if (value === undefined || value === null) return "-";
-  return oneLine(Array.isArray(value) ? value.join(",") : String(value));
+  const text = oneLine(Array.isArray(value) ? value.join(",") : String(value));
+  return text.length > maxCell ? `${text.slice(0, maxCell - 1)}…` : text;
 }

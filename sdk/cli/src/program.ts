@@ -1,12 +1,13 @@
 import type { Readable, Writable } from "node:stream";
 import { parseArgs } from "node:util";
 import { type LogEntry, Pilothouse } from "../../typescript/src/index.ts";
-import { type Command, createValues, type Invocation } from "./command.ts";
+import packageJson from "../package.json" with { type: "json" };
+import { type Command, createValues, type Invocation, type Option } from "./command.ts";
 import { commands } from "./commands.ts";
 import { type Environment, findCredentials, findUrl } from "./credentials.ts";
 import { describeError, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import { commonOptions, describeCommand, describeProgram } from "./help.ts";
-import { createOutput, type Output } from "./output.ts";
+import { createOutput, type Output, oneLine } from "./output.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** Surroundings of a run, such as those of the process. */
@@ -22,17 +23,22 @@ export interface Surroundings {
 /** Runs a command line, and returns its exit code. */
 export async function runProgram(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const { env, stdout, stderr, signal } = surroundings;
-  const [name = "--help", ...rest] = args;
+  const [first = "--help", ...others] = args;
+  // `help COMMAND` is `COMMAND --help`.
+  const [name, ...rest] = first === "help" && others[0] !== undefined ? [others[0], "--help"] : [first, ...others];
   if (name === "--help" || name === "-h" || name === "help") {
     stdout.write(describeProgram(commands));
+    return 0;
+  }
+  if (name === "--version" || name === "-v") {
+    stdout.write(`${packageJson.version}\n`);
     return 0;
   }
   // Errors before the options are parsed are for people or programs, as the output is.
   let isJson = stdout.isTTY !== true;
   try {
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-    if (!command)
-      throw new UsageError(`expected a command (${Object.keys(commands).join(", ")}), got ${name}; see --help`);
+    if (!command) throw new UsageError(describeUnknown(name));
     isJson ||= rest.includes("--json");
     await runCommand(name, command, rest, surroundings);
     return 0;
@@ -42,6 +48,13 @@ export async function runProgram(args: readonly string[], surroundings: Surround
     stderr.write(isJson ? `${JSON.stringify(problem)}\n` : `pilothouse: ${line}\n`);
     return exitCodeOf(error);
   }
+}
+
+/** Returns the message for an unknown command. */
+function describeUnknown(name: string): string {
+  const names = Object.keys(commands);
+  const meant = names.find((known) => known.startsWith(name) || name.startsWith(known));
+  return `expected a command (${names.join(", ")}), got ${name}; ${meant ? `did you mean ${meant}?` : "see --help"}`;
 }
 
 /** Returns the address of the service for a message, although the stored key may be unreadable. */
@@ -56,7 +69,7 @@ function safeUrl(env: Environment): string {
 async function runCommand(name: string, command: Command, args: readonly string[], surroundings: Surroundings) {
   const { stdout, env } = surroundings;
   const options = { ...command.options, ...commonOptions };
-  const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+  const { values, positionals } = parse(name, args, options);
   if (values.help) return void stdout.write(describeCommand(name, command));
   const [least, most] = command.count;
   if (positionals.length < least || positionals.length > most)
@@ -73,12 +86,24 @@ async function runCommand(name: string, command: Command, args: readonly string[
   await command.run(invocation);
 }
 
+/** Parses the arguments of a command. Throws UsageError if they do not match its options. */
+function parse(name: string, args: readonly string[], options: Readonly<Record<string, Option>>) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (error) {
+    if (!(error instanceof TypeError && "code" in error)) throw error;
+    // The following sentences are about arguments that begin with a dash.
+    const [sentence] = error.message.split(/\. |\n/);
+    throw new UsageError(`${sentence}; see pilothouse ${name} --help`, { cause: error });
+  }
+}
+
 /** Creates a client that reports its retries. */
 function createClient(env: Environment, output: Output): Pilothouse {
   const { url, key } = findCredentials(env);
   const log = ({ method, path, error, retryInMs }: LogEntry) => {
     if (error && retryInMs !== undefined)
-      output.progress(`${method} ${path}: ${error.message}; trying again in ${Math.round(retryInMs)} ms`);
+      output.progress(`${method} ${path}: ${oneLine(error.message)}; trying again in ${Math.round(retryInMs)} ms`);
   };
   return new Pilothouse({ apiKey: key, baseUrl: url, log });
 }

@@ -6,7 +6,8 @@ export const recipesCommand: Command = {
   positionals: "",
   count: [0, 0],
   async run({ client, output, signal }) {
-    output.table(await collect(client().list<object>("/v1/recipes", {}, { signal })), ["id", "name", "step_count"]);
+    const recipes = await collect(client().list<object>("/v1/recipes", {}, { signal }));
+    output.table(recipes, ["id", "name", "step_count"], "no recipes");
   },
 };
 
@@ -27,6 +28,7 @@ async function createKey({ client, positionals: [, name], values, output, signal
   const body = { name, scopes: values.texts("scope") };
   const created = await client().request<ApiKey>("POST", "/v1/api-keys", { body }, { signal });
   output.result(created, `${created.id}\n${created.key}`);
+  if (!output.isJson) output.progress("The key is not shown again.");
 }
 
 async function revokeKey({ client, positionals: [, id], output, signal }: Invocation): Promise<void> {
@@ -37,7 +39,7 @@ async function revokeKey({ client, positionals: [, id], output, signal }: Invoca
 
 async function listKeys({ client, output, signal }: Invocation): Promise<void> {
   const keys = await collect(client().list<ApiKey>("/v1/api-keys", {}, { signal }));
-  output.table(keys, ["id", "name", "status", "scopes", "last_used_at"]);
+  output.table(keys, ["id", "name", "status", "scopes", "last_used_at"], "no keys");
 }
 
 const keyActions: Readonly<Record<string, (invocation: Invocation) => Promise<void>>> = {

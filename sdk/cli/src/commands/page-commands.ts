@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import type { BrowserSession } from "../../../typescript/src/index.ts";
 import type { Command, Invocation, Option } from "../command.ts";
+import { pageUrl } from "../page-url.ts";
 import { UsageError } from "../usage-error.ts";
 
 const timeout: Option = { type: "string", value: "SECONDS", help: "time for loading and reading the page" };
@@ -13,9 +14,7 @@ async function findSession({ client, positionals: [target = ""], signal }: Invoc
 /** Returns a format of a page that is fetched by its URL. */
 async function fetchFormat<Format extends "markdown" | "screenshot" | "pdf">(invocation: Invocation, format: Format) {
   const { client, positionals, values, signal, output } = invocation;
-  const [url = ""] = positionals;
-  if (!/^https?:\/\//i.test(url))
-    throw new UsageError(`expected a URL with http or https, or the id of a session, got ${url}`);
+  const url = pageUrl(positionals[0] ?? "");
   const seconds = values.number("timeout");
   const request = { formats: [format], ...(seconds !== undefined && { timeout_ms: seconds * 1_000 }) };
   const page = await client().fetch(url, request, { signal });
@@ -24,6 +23,12 @@ async function fetchFormat<Format extends "markdown" | "screenshot" | "pdf">(inv
   if (!page.complete) output.progress(`The page is incomplete: ${page.incomplete_reason}`);
   if (page.challenge) output.progress("The page is a bot check.");
   return content;
+}
+
+/** Throws UsageError if bytes would be written to a terminal. */
+function checkTarget({ stdout, positionals: [, path] }: Invocation): void {
+  if (path === "-" && stdout.isTTY)
+    throw new UsageError("expected a file, got - on a terminal: name a file, or redirect the output");
 }
 
 /** Writes a file, or to standard output for `-`. */
@@ -40,8 +45,11 @@ export const shotCommand: Command = {
   count: [1, 2],
   options: { timeout, "full-page": { type: "boolean", help: "the whole page of a session" } },
   async run(invocation) {
+    checkTarget(invocation);
     const session = await findSession(invocation);
     const request = { full_page: invocation.values.isSet("full-page") };
+    if (request.full_page && !session)
+      throw new UsageError("expected the id of a session for --full-page, got a URL: open it with pilothouse open");
     const bytes = session ? await session.screenshot(request) : await fetchFormat(invocation, "screenshot");
     await save(invocation, "page.png", bytes);
   },
@@ -53,6 +61,7 @@ export const pdfCommand: Command = {
   count: [1, 2],
   options: { timeout },
   async run(invocation) {
+    checkTarget(invocation);
     const session = await findSession(invocation);
     await save(invocation, "page.pdf", session ? await session.pdf() : await fetchFormat(invocation, "pdf"));
   },

@@ -1,6 +1,7 @@
 import type { BrowserSession, CreateSessionRequest } from "../../../typescript/src/index.ts";
 import type { Command, Invocation, Option, OptionValues } from "../command.ts";
-import { oneLine } from "../output.ts";
+import { type Output, oneLine } from "../output.ts";
+import { pageUrl } from "../page-url.ts";
 
 /** Options of a new session. */
 const creation: Readonly<Record<string, Option>> = {
@@ -26,14 +27,22 @@ export const openCommand: Command = {
   positionals: "URL",
   count: [1, 1],
   options: creation,
-  async run({ client, positionals: [url = ""], values, output, signal }) {
+  async run({ client, positionals: [target = ""], values, output, signal }) {
+    const url = pageUrl(target);
     const session = await client().sessions.create(creationRequest(values), { signal });
     const page = await openOrEnd(session, url, signal);
     const liveUrl = await session.liveUrl({ control: true }, { signal });
     const result = { id: session.id, url: page.url, title: page.title, live_url: liveUrl };
     output.result(result, `${session.id}  ${oneLine(page.title)}\nWatch it, and take control, at ${liveUrl}`);
+    reportEnd(session, output);
   },
 };
+
+/** Reports when a new session ends, if the output is for people. */
+function reportEnd({ id, data }: BrowserSession, { isJson, progress }: Output): void {
+  const minutes = Math.round(data.idle_timeout_seconds / 60);
+  if (!isJson) progress(`It ends after ${minutes} minutes without use, or by: pilothouse end ${id}`);
+}
 
 /** Loads a URL. If that fails, the session ends, because its id has not been printed. */
 async function openOrEnd(session: BrowserSession, url: string, signal: AbortSignal) {
@@ -61,7 +70,8 @@ export const sessionsCommand: Command = {
     };
     const sessions = [];
     for await (const { data } of client().sessions.list(query, { signal })) sessions.push(data);
-    output.table(sessions, ["id", "status", "archetype", "created_at"]);
+    const none = values.isSet("all") ? "no sessions" : "no live sessions; --all lists ended ones, too";
+    output.table(sessions, ["id", "status", "archetype", "created_at"], none);
   },
 };
 
@@ -88,5 +98,6 @@ export const cdpCommand: Command = {
     const session = id === undefined ? await sessions.create(request, { signal }) : await sessions.get(id, { signal });
     const url = await session.cdpUrl({ signal });
     output.result({ id: session.id, url }, url);
+    if (id === undefined) reportEnd(session, output);
   },
 };
