@@ -140,6 +140,8 @@ export interface WorkerPods {
 export interface ProcessOwner {
   readonly uid: number;
   readonly home: string;
+  /** Whether standard error, which has the log, is a terminal. */
+  readonly hasTerminal?: boolean;
 }
 
 /** Maximum length of a unix socket path without the closing zero (sockaddr_un has 108 bytes on Linux, 104 on macOS). */
@@ -275,7 +277,7 @@ function readSlaTarget(read: EnvironmentReader): number {
 /** Reads the configuration. Throws a ConfigError for the first invalid variable. */
 export function readConfig(
   given: Environment,
-  owner: ProcessOwner = { uid: process.getuid?.() ?? -1, home: homedir() },
+  owner: ProcessOwner = { uid: process.getuid?.() ?? -1, home: homedir(), hasTerminal: process.stderr.isTTY },
 ): Config {
   const env = withSecretFiles(given);
   const read = readerOf(env);
@@ -334,7 +336,7 @@ export function readConfig(
     btcPay: readBtcPay(read),
     slaTarget: readSlaTarget(read),
     isolation: readIsolation(read),
-    logLevel: read.oneOf("LOG_LEVEL", logLevels, "info"),
+    logLevel: read.oneOf("LOG_LEVEL", logLevels, embedded && owner.hasTerminal ? "warn" : "info"),
     accessLog: read.oneOf("ACCESS_LOG", ["on", "off"], "off") === "on",
     traces: readTraces(read),
   };

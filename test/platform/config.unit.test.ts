@@ -25,6 +25,14 @@ test("config without DATABASE_URL selects embedded mode on loopback", () => {
   expect(readConfig({}, { uid: 0, home: "/root" }).dataDir).toBe("/var/lib/pilothouse");
 });
 
+test("config lets people on a terminal read the greeting first", () => {
+  const onTerminal = { ...user, hasTerminal: true };
+  expect(readConfig({}, onTerminal).logLevel).toBe("warn");
+  expect(readConfig({ LOG_LEVEL: "debug" }, onTerminal).logLevel).toBe("debug");
+  expect(readConfig({}, user).logLevel).toBe("info");
+  expect(readConfig(external, onTerminal).logLevel).toBe("info");
+});
+
 test("config with DATABASE_URL listens on all addresses", () => {
   expect(readConfig(external, user)).toMatchObject({ embedded: false, host: "0.0.0.0" });
 });
