@@ -3,6 +3,8 @@
 # asynchronous one. Needs Python 3.10 or later. The service needs none of this.
 set -eu
 cd "$(dirname "$0")/.."
+. tools/setup.sh
+need_tools
 venv=sdk/python/.venv
 package=sdk/python/src/pilothouse
 

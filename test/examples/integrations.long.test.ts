@@ -8,7 +8,8 @@ import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts
 import { LlmProvider } from "../support/llm-provider.ts";
 import { ExampleSite } from "./example-site.ts";
 
-const examples = join(import.meta.dirname, "../../examples/integrations");
+const root = join(import.meta.dirname, "../..");
+const examples = join(root, "examples/integrations");
 
 let provider: LlmProvider;
 let site: ExampleSite;
@@ -61,6 +62,13 @@ test("each example is listed in the README and has at most 40 lines", async () =
     expect(lines.length, name).toBeLessThanOrEqual(40);
   }
 });
+
+test("the types of the TypeScript example are right", async () => {
+  const options = ["--strict", "--module", "nodenext", "--target", "esnext", "--noEmit", "--skipLibCheck"];
+  const types = ["--types", "node", "--typeRoots", join(root, "node_modules/@types")];
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  await node.run(process.execPath, compiler, ...options, ...types, "ask-stagehand.ts");
+}, 120_000);
 
 test("browser-use runs an agent in a session", async () => {
   const says = (answer: object) => ({ text: JSON.stringify(answer) });
