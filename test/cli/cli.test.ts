@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
 import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { runProgram } from "../../sdk/cli/src/program.ts";
 import { startTestGateway, type TestGateway } from "../support/test-gateway.ts";
 import { createHome, readCli, runCli, runInProcess } from "./program.ts";
 
@@ -110,6 +112,14 @@ test("stores a key for its owner alone, and sends it to its own service only", a
     code: 2,
     stderr: expect.stringContaining("login again"),
   });
+});
+
+test("ends by Ctrl-C while it waits for a key", async () => {
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const ending = new AbortController();
+  stderr.once("data", () => ending.abort());
+  const surroundings = { env, stdin, stdout: Object.assign(stdout, { isTTY: true }), stderr, signal: ending.signal };
+  expect(await runProgram(["login"], surroundings)).toBe(130);
 });
 
 test("uses the key of a service on this machine, for loopback addresses only", async () => {

@@ -20,7 +20,7 @@ export interface Invocation {
   readonly values: OptionValues;
   readonly output: Output;
   readonly env: Environment;
-  readonly stdin: Readable;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly isTTY?: boolean };
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;

@@ -13,7 +13,7 @@ import { UsageError } from "./usage-error.ts";
 /** Surroundings of a run, such as those of the process. */
 export interface Surroundings {
   readonly env: Environment;
-  readonly stdin: Readable;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable;
   /** Aborts on Ctrl-C. */

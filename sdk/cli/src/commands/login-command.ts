@@ -1,8 +1,21 @@
 import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
 import { Pilothouse } from "../../../typescript/src/index.ts";
-import type { Command } from "../command.ts";
+import type { Command, Invocation } from "../command.ts";
 import { findUrl, storeCredentials } from "../credentials.ts";
 import { UsageError } from "../usage-error.ts";
+
+/** Reads a line. A terminal does not show it. */
+async function readSecret(input: Invocation["stdin"], signal: AbortSignal): Promise<string> {
+  const hidden = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input, signal, ...(input.isTTY && { output: hidden, terminal: true }) });
+  // While readline hides the input, Ctrl-C is a key and sends no signal.
+  lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
+  const next = await lines[Symbol.asyncIterator]().next();
+  lines.close();
+  signal.throwIfAborted();
+  return String(next.value ?? "").trim();
+}
 
 /** Stores a key after the service has accepted it. Reads it from standard input, so that no process list has it. */
 export const loginCommand: Command = {
@@ -12,10 +25,8 @@ export const loginCommand: Command = {
   async run({ env, stdin, output, signal }) {
     const url = findUrl(env);
     if (!output.isJson) output.progress(`API key for ${url}:`);
-    const lines = createInterface({ input: stdin });
-    const next = await lines[Symbol.asyncIterator]().next();
-    lines.close();
-    const key = String(next.value ?? "").trim();
+    const key = await readSecret(stdin, signal);
+    if (stdin.isTTY) output.progress("");
     if (key === "") throw new UsageError("expected an API key in standard input, got none");
     await new Pilothouse({ apiKey: key, baseUrl: url }).request("GET", "/v1/account/rate-limits", {}, { signal });
     const path = storeCredentials(env, { url, key });
