@@ -75,8 +75,9 @@ export function useAccountWatch(accountId: string | undefined): void {
         for await (const notice of message) {
           if (signal.aborted) return;
           onReceived();
-          receive(notice.resource);
-          channel.postMessage(notice.resource);
+          const { resource = AccountResource.UNSPECIFIED } = notice;
+          receive(resource);
+          channel.postMessage(resource);
         }
       });
     const name = `account-watch:${accountId}`;

@@ -35,7 +35,7 @@ beforeEach(async () => {
 const changes = storedNames(AccountChange);
 const resources = storedNames(AccountResource);
 
-const write = ({ change, resource, id }: AccountNotice): string =>
+const write = ({ change, resource = AccountResource.UNSPECIFIED, id }: AccountNotice): string =>
   [resources.toStored(resource), changes.toStored(change), id].filter(Boolean).join(" ");
 
 /** Follows the account of a key. Awaits the first notice. Returns the text of each later one. */

@@ -39,6 +39,7 @@ const sentences: Readonly<Record<keyof typeof rules, string>> = {
   secrets: "redacts fields with secret names in logs",
   eventPayloads: "has one payload message per event type of the interface",
   filePackages: "names the packages of generated code for Go, Java and C#",
+  absences: "marks every field that can be absent as optional or nullable",
   requestBounds: "bounds every string, list, map and enum of a request",
 };
 

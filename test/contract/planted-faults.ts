@@ -179,6 +179,18 @@ export const plantedFaults = {
     source: 'option java_outer_classname = "Planted"; message Thing { string id = 1; }',
     faults: ["planted/filePackages: "],
   },
+  absences: {
+    source: `enum Size { SIZE_UNSPECIFIED = 0; }
+    message Thing {
+      // Size. Absent if unknown.
+      Size size = 1;
+      // Other size. Absent if unknown.
+      optional Size other_size = 2;
+      // Whole thing. 0 or absent: none.
+      uint32 whole = 3;
+    }`,
+    faults: ["Thing.size: "],
+  },
   requestBounds: {
     source: `
     enum Size { SIZE_UNSPECIFIED = 0; }

@@ -106,6 +106,14 @@ function eventPayloads(contract: Contract): string[] {
   ];
 }
 
+/** The OpenAPI document and the SDKs require response fields that are neither `optional` nor nullable. */
+function absences(contract: Contract): string[] {
+  return fieldsOf(contract)
+    .filter((field) => /(^|[.:]\s+)Absent\b/.test(getComments(field).leading ?? ""))
+    .filter((field) => !field.proto.proto3Optional && !getOption(field, nullable))
+    .map((field) => `${field}: can be absent, and is neither optional nor nullable`);
+}
+
 /** Every file names the packages of its generated code. Outer classes must not have names of messages. */
 function filePackages(contract: Contract): string[] {
   return contract.files
@@ -127,4 +135,5 @@ export const shapeRules = {
   secrets,
   eventPayloads,
   filePackages,
+  absences,
 };

@@ -135,7 +135,7 @@ export class InputIntake {
     onInput();
     const pushed = inputQueue.push(events);
     // The queue drops events that no page supports.
-    return { ...pushed, reason: pushed.dropped > 0 ? InputDropReason.VIEWPORT_FIXED : InputDropReason.UNSPECIFIED };
+    return { ...pushed, ...(pushed.dropped > 0 && { reason: InputDropReason.VIEWPORT_FIXED }) };
   }
 
   #progressOf(streamId: string): Progress {
