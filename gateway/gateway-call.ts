@@ -33,6 +33,7 @@ export class GatewayCall implements Call {
   #traceparent: string | undefined;
   #audit: Call["audit"] | undefined;
   #join: Call["joinSession"] | undefined;
+  #start: PromiseWithResolvers<string> | undefined;
   /** Credentials of the caller, once parsed. */
   bearer: Bearer | undefined;
   /** Bucket shown in the rate-limit headers of the response. */
@@ -179,6 +180,16 @@ export class GatewayCall implements Call {
 
   async joinSession(sessionId: string): Promise<void> {
     await this.#join?.(sessionId);
+  }
+
+  /** Resolves with the event after which the stream of the call starts. Stays pending if the method sets none. */
+  get start(): Promise<string> {
+    this.#start ??= Promise.withResolvers();
+    return this.#start.promise;
+  }
+
+  startAfter(eventId: string): void {
+    this.#start?.resolve(eventId);
   }
 
   markCreated(): void {

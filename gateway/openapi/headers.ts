@@ -62,7 +62,8 @@ export const headerParameters = {
   LastEventId: {
     name: "Last-Event-ID",
     in: "header",
-    description: "Starts after this event. Browsers send it automatically when they reconnect.",
+    description:
+      "Starts after this event. Browsers send it automatically when they reconnect. The first frame of a stream has the `id` of the last event so far, if there is one.",
     schema: { type: "string", maxLength: 64 },
   },
   ByokLlmApiKey: {

@@ -10,19 +10,24 @@ const openingMs = 250;
 /** First frame of a stream, and its keep-alive frame. Clients ignore comments. */
 export const [openFrame, aliveFrame] = [": open\n\n", ": alive\n\n"];
 
+/** First frame of a stream that starts after an event. Its `id` lets clients resume before the first event. */
+const startFrame = (eventId: string): string => `: open\nid: ${eventId}\n\n`;
+
 /**
  * Writes a server stream as Server-Sent Events (HTML Living Standard, section 9.2). `id` and `event` are the fields
  * `id` and `type` of the message, `data` is its JSON. A failure midway becomes a final `error` event with the problem
- * document.
+ * document. `start` resolves with the event after which the stream starts.
  */
 export async function openEventStream(
   messages: AsyncIterator<Message>,
   write: MessageWriter,
   toProblem: (thrown: unknown) => JsonObject,
+  start?: Promise<string>,
 ): Promise<AsyncIterable<string>> {
   const first = messages.next();
-  await unlessLate(first, openingMs, () => undefined);
-  return encode(first, messages, write, toProblem);
+  const ready = first.then(() => undefined);
+  const startId = await unlessLate(start ? Promise.race([start, ready]) : ready, openingMs, () => undefined);
+  return encode(first, messages, write, toProblem, startId ?? start);
 }
 
 async function* encode(
@@ -30,17 +35,29 @@ async function* encode(
   iterator: AsyncIterator<Message>,
   write: MessageWriter,
   toProblem: (thrown: unknown) => JsonObject,
+  start: string | Promise<string> | undefined,
 ): AsyncGenerator<string> {
   let next = first;
+  let pendingStart = typeof start === "string" ? undefined : start;
   try {
-    yield openFrame;
+    yield typeof start === "string" ? startFrame(start) : openFrame;
     for (;;) {
-      const result = await unlessLate(next, keepAliveMs, () => undefined);
+      const result = await unlessLate(
+        pendingStart ? Promise.race([pendingStart, next]) : next,
+        keepAliveMs,
+        () => undefined,
+      );
+      if (typeof result === "string") {
+        yield startFrame(result);
+        pendingStart = undefined;
+        continue;
+      }
       if (result === undefined) {
         yield aliveFrame;
         continue;
       }
       if (result.done) return;
+      pendingStart = undefined;
       yield frameOf(write(result.value));
       next = iterator.next();
     }

@@ -233,10 +233,11 @@ function answerOf(served: ServedMethod, siblings: readonly ServedMethod[], trans
       // Requests with a deadline and HEAD requests have a stream of their own.
       if (broadcast && call.deadline === Number.POSITIVE_INFINITY && reply.request.method !== "HEAD")
         return broadcast(call, request, reply);
+      const start = served.resumesAfter && call.start;
       const messages = dispatcher.serverStream(call, request)[Symbol.asyncIterator]();
-      const stream = await openEventStream(messages, write, (thrown) =>
-        problems.document(problems.failure(thrown, call.requestId), call.requestId),
-      );
+      const toProblem = (thrown: unknown) =>
+        problems.document(problems.failure(thrown, call.requestId), call.requestId);
+      const stream = await openEventStream(messages, write, toProblem, start);
       return sendStream(call, reply.headers(headers), messages, stream);
     };
   }

@@ -17,6 +17,7 @@ import {
   deleteOldEvents,
   type EventReference,
   findEvent,
+  findLastId,
   insertEvent,
   moveCursor,
   readEnd,
@@ -41,6 +42,8 @@ export interface WatchOptions {
   /** Identifier of the event after which to start. By default, only new events follow. */
   readonly after?: string | undefined;
   readonly signal: AbortSignal;
+  /** Receives the identifier of the event after which the stream starts. Is not called if there is none yet. */
+  readonly onStart?: ((eventId: string) => void) | undefined;
 }
 
 /** Log of all events, read by webhooks, streams and other consumers. */
@@ -172,7 +175,10 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
       // Subscribes now, not at the first read.
       const pending = listen(options);
       try {
-        return follow(options, await startOf(options), pending);
+        const from = await startOf(options);
+        const startId = options.onStart && (options.after ?? (await findLastId(db, options, from)));
+        if (startId !== undefined) options.onStart?.(startId);
+        return follow(options, from, pending);
       } catch (error) {
         pending.close();
         throw error;

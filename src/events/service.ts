@@ -42,9 +42,10 @@ export function createEventService({ db, events }: EventServiceParts): ServiceIm
     return create(ListEventsResponseSchema, { data: rows.map(({ event }) => toEventMessage(event)), ...position });
   }
 
-  async function* watch({ principal, signal }: Call, { afterEventId }: WatchEventsRequest): AsyncGenerator<Event> {
-    const { accountId } = principal;
-    yield* await events.watch({ accountId, types: subscribableTypes, after: afterEventId, signal });
+  async function* watch(call: Call, { afterEventId: after }: WatchEventsRequest): AsyncGenerator<Event> {
+    const { principal, signal } = call;
+    const onStart = (eventId: string) => call.startAfter(eventId);
+    yield* await events.watch({ accountId: principal.accountId, types: subscribableTypes, after, signal, onStart });
   }
 
   return { list, watch };

@@ -62,6 +62,16 @@ const endStatement: NamedStatement = {
   text: "select coalesce(max(number), 0) as number from events where number is not null",
 };
 
+const lastOfSubjectStatement: NamedStatement = {
+  name: "events-last-of-subject",
+  text: "select id from events where subject = $1 and number <= $2 order by number desc limit 1",
+};
+
+const lastOfAccountStatement: NamedStatement = {
+  name: "events-last-of-account",
+  text: "select id from events where account_id = $1 and number <= $2 order by number desc limit 1",
+};
+
 const findStatement: NamedStatement = {
   name: "events-find",
   text: `select number, type from events
@@ -129,6 +139,13 @@ export interface EventScope {
 export async function readOwned(db: Queryable, { accountId, subject }: EventScope, after: bigint, limit: number) {
   const statement = subject === undefined ? accountStatement : subjectStatement;
   return (await db.named<EventRow>(statement, [subject ?? accountId, after, limit])).map(toEvent);
+}
+
+/** Returns the identifier of the last event of a subject or account up to a number. */
+export async function findLastId(db: Queryable, { accountId, subject }: EventScope, upTo: bigint) {
+  const statement = subject === undefined ? lastOfAccountStatement : lastOfSubjectStatement;
+  const [row] = await db.named<{ id: string }>(statement, [subject ?? accountId, upTo]);
+  return row?.id;
 }
 
 /** Filter and page of a list of events. */

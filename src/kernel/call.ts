@@ -108,6 +108,8 @@ export interface Call extends MethodAttempt {
   header(name: string): string | undefined;
   /** Sets a response header by lower-case name. A stream's headers are sent before its method starts. */
   setHeader(name: string, value: string): void;
+  /** Sets the event after which a stream starts. Over REST, the first frame has its identifier, for resumption. */
+  startAfter(eventId: string): void;
   /** Marks the result as created, if the method may also update (option `created_status`). */
   markCreated(): void;
   /** Sets the size of a raw response before its first byte: Content-Length over REST. */

@@ -63,7 +63,9 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
     ...createCdpMethods(parts),
     ...createConnectMethods(parts),
     watchThumbnails: createThumbnails(parts),
-    watch: (call, { id, afterEventId }) =>
-      sessions.follow({ caller: call, id, after: afterEventId, signal: call.signal }),
+    watch: (call, { id, afterEventId: after }) => {
+      const onStart = (eventId: string) => call.startAfter(eventId);
+      return sessions.follow({ caller: call, id, after, signal: call.signal, onStart });
+    },
   };
 }

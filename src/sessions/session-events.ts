@@ -30,6 +30,8 @@ export interface SessionEventsOptions {
   readonly after?: string | undefined;
   /** Ends the stream, in addition to the caller's own signal. */
   readonly signal: AbortSignal;
+  /** Receives the identifier of the event after which the stream starts, once the stream is sure to start. */
+  readonly onStart?: (eventId: string) => void;
 }
 
 /** Streams the stored and transient events of a session. Ends after the terminal event. */
@@ -66,7 +68,11 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
   }
 
   return async function* follow(options) {
-    const { caller, id, after } = options;
+    const { caller, id, after, onStart } = options;
+    let startId: string | undefined;
+    const noteStart = (eventId: string): void => {
+      startId = eventId;
+    };
     const stop = new AbortController();
     // `stop` ends the watch and the transient events when the reader leaves.
     const signal = AbortSignal.any([options.signal, stop.signal]);
@@ -74,10 +80,11 @@ export function createSessionEvents({ events, routes, commands }: SessionEventsP
     const outbox = new BoundedQueue<Event>({ items: ahead });
     try {
       // Watching starts before the status is read, so that an end in between is not missed.
-      const stored = await events.watch({ accountId, subject: id, after, signal });
+      const stored = await events.watch({ accountId, subject: id, after, signal, onStart: onStart && noteStart });
       routes.forget(id);
       const [{ row }] = await Promise.all([routes.find(id, accountId), caller.joinSession?.(id)]);
       if (isEnded(row.status) && !(await hasMore(accountId, id, after))) throw sessionGone(row);
+      if (startId !== undefined) onStart?.(startId);
       if (!isEnded(row.status)) void pumpTransient({ ...options, signal }, outbox);
       pumpStored(stored, outbox).then(
         () => outbox.end(),

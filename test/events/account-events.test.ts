@@ -56,7 +56,9 @@ const stream = (headers: Record<string, string> = {}, signal?: AbortSignal) =>
   });
 
 /** Follows the account's events over REST. */
-async function follow(headers: Record<string, string> = {}): Promise<{ next(): Promise<Shown & { sse: string }> }> {
+async function follow(
+  headers: Record<string, string> = {},
+): Promise<{ startId: string | undefined; next(): Promise<Shown & { sse: string }> }> {
   const over = new AbortController();
   onTestFinished(() => over.abort());
   const { body } = await stream(headers, over.signal);
@@ -77,8 +79,10 @@ async function follow(headers: Record<string, string> = {}): Promise<{ next(): P
     }
   };
   // The gateway listens for events before it sends this comment.
-  expect(await nextFrame()).toBe(": open");
+  const opening = await nextFrame();
+  expect(opening).toMatch(/^: open(\nid: evt_[0-9a-z]{26})?$/);
   return {
+    startId: opening.split("id: ")[1],
     async next() {
       let sse = await nextFrame();
       while (isComment(sse)) sse = await nextFrame();
@@ -161,6 +165,19 @@ test("streams the account's events and resumes after Last-Event-ID", async () =>
   const missed = [await resumed.next(), await resumed.next(), await resumed.next(), await resumed.next()];
   expect(missed.map(({ id }) => id).slice(0, 3)).toEqual([created.id, live.id, completed.id]);
   expect(missed[3]?.data.api_key_id).toBe(revoked);
+});
+
+test("the first frame of a stream has the id of the last event, and resuming after that event loses none", async () => {
+  await revokeKey();
+  const [before] = await list(1);
+  const { startId } = await follow();
+  expect(startId).toBe(before?.id);
+  const revoked = await revokeKey();
+  const resumed = await follow({ "last-event-id": startId ?? "" });
+  expect(resumed.startId).toBe(startId);
+  expect((await resumed.next()).data).toMatchObject({ api_key_id: revoked });
+  key = await gateway.addAccount();
+  expect((await follow()).startId).toBeUndefined();
 });
 
 test("refuses to resume after an unknown event or an event of another account", async () => {

@@ -18,6 +18,7 @@ import {
   resets,
   type Step,
   stalls,
+  startFrame,
   startMisbehaving,
   streams,
 } from "./misbehaving-server.ts";
@@ -164,6 +165,20 @@ test("resumes a broken stream after its last event, without loss or repetition",
   expect(ids).toEqual(["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"]);
   const resumed = server.received.slice(1).map(({ headers }) => headers["last-event-id"]);
   expect(resumed).toEqual([undefined, "evt_2", "evt_2", "evt_3", "evt_3"]);
+});
+
+test("resumes a stream that broke before its first event, after the event at which the stream started", async () => {
+  const { server, session } = await openOn(
+    streams([startFrame("evt_1")], "reset"),
+    streams([startFrame("evt_1")]),
+    streams([startFrame("evt_1"), frame("evt_2", "session.completed")]),
+  );
+  await using _ = server;
+  const ids: (string | undefined)[] = [];
+  for await (const { id } of session.events()) ids.push(id);
+  expect(ids).toEqual(["evt_2"]);
+  const resumed = server.received.slice(1).map(({ headers }) => headers["last-event-id"]);
+  expect(resumed).toEqual([undefined, "evt_1", "evt_1"]);
 });
 
 test("replaces a silent stream, and continues after its last event", async () => {

@@ -75,6 +75,9 @@ export const drips: Step = (response) => {
   response.once("close", () => clearInterval(timer));
 };
 
+/** Frame that the service sends first, with the id after which the stream starts. */
+export const startFrame = (id: string): string => `: open\nid: ${id}\n\n`;
+
 /** Sends the frames of an event stream, then ends or resets the connection, or sends nothing more. */
 export function streams(frames: readonly string[], end: "end" | "reset" | "silence" = "end"): Step {
   return (response) => {

@@ -1,7 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { referenceSamples, sampleAnswer, sampleSession } from "../openapi/reference-samples.ts";
 import { finalFaults, passingFaults } from "./faults.ts";
-import { answers, drips, fails, frame, resets, stalls, startMisbehaving, streams } from "./misbehaving-server.ts";
+import {
+  answers,
+  drips,
+  fails,
+  frame,
+  resets,
+  stalls,
+  startFrame,
+  startMisbehaving,
+  streams,
+} from "./misbehaving-server.ts";
 import { halves, installWheel, type PythonPackage } from "./python-package.ts";
 
 const session = { id: "ses_1", status: "live" };
@@ -168,6 +178,19 @@ except pilothouse.errors.ConflictError as error:
     expect(await python.runProgram(half, server.url, program)).toEqual(["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"]);
     const resumed = server.received.slice(1).map(({ headers }) => headers["last-event-id"]);
     expect(resumed).toEqual([undefined, "evt_2", "evt_2", "evt_3", "evt_3"]);
+  });
+
+  test("resumes a stream that broke before its first event, after the event at which the stream started", async () => {
+    await using server = await startMisbehaving(
+      created,
+      streams([startFrame("evt_1")], "reset"),
+      streams([startFrame("evt_1"), frame("evt_2", "session.completed")]),
+    );
+    const program = `async for event in (await client.sessions.create()).events():
+    show(event["id"])`;
+    expect(await python.runProgram(half, server.url, program)).toEqual(["evt_2"]);
+    const resumed = server.received.slice(1).map(({ headers }) => headers["last-event-id"]);
+    expect(resumed).toEqual([undefined, "evt_1"]);
   });
 
   test("replaces a silent stream, and continues after its last event", async () => {

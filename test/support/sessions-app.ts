@@ -109,6 +109,7 @@ function callOf(principal: Principal): Omit<Call, keyof MethodAttempt> {
     announce: () => undefined,
     charge: () => undefined,
     joinSession: async () => undefined,
+    startAfter: () => undefined,
     audit: () => "aud_test",
     markUnchanged: () => undefined,
   };

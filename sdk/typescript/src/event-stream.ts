@@ -57,7 +57,12 @@ async function* follow<Item extends StreamItem>(
   let fruitless = 0;
   for (;;) {
     try {
-      for await (const event of connection.events) {
+      for await (const { id, event } of connection.frames) {
+        if (event === undefined) {
+          // The first frame of a stream has the id after which the stream starts.
+          lastId ??= id;
+          continue;
+        }
         fruitless = 0;
         if (event.id !== undefined && event.id === lastId) continue;
         lastId = event.id ?? lastId;
@@ -89,8 +94,14 @@ function isEnd(error: unknown): boolean {
   return error instanceof PilothouseError && error.slug === "session-destroyed";
 }
 
+/** Frame of a stream. The frame of an opened stream has only an id. */
+interface EventFrame<Item> {
+  readonly id?: string;
+  readonly event?: Item;
+}
+
 interface Connection<Item> {
-  readonly events: AsyncIterable<Item>;
+  readonly frames: AsyncIterable<EventFrame<Item>>;
   close(): void;
 }
 
@@ -104,7 +115,7 @@ async function connect<Item>(
   const headers = { accept: "text/event-stream", ...(lastId !== undefined && { "last-event-id": lastId }) };
   const response = await transport.raw("GET", path, {}, { headers, signal: both, maxRetries: maxFruitless });
   return {
-    events: readEvents(response, controller, silenceMs),
+    frames: readEvents(response, controller, silenceMs),
     close: () => controller.abort(new PilothouseConnectionError("the stream was closed")),
   };
 }
@@ -114,12 +125,16 @@ async function* readEvents<Item>(
   response: Response,
   controller: AbortController,
   silenceMs: number,
-): AsyncGenerator<Item> {
-  for await (const { type, data } of readFrames(readLines(response, controller, silenceMs))) {
+): AsyncGenerator<EventFrame<Item>> {
+  for await (const { id, type, data } of readFrames(readLines(response, controller, silenceMs))) {
+    if (data === undefined) {
+      yield { id };
+      continue;
+    }
     const parsed: unknown = JSON.parse(data);
     // The service writes problems and events in the shapes of its document.
     if (type === "error") throw problemError(parsed as Problem, response);
-    yield parsed as Item;
+    yield { id, event: parsed as Item };
   }
 }
 
@@ -130,16 +145,19 @@ function problemError(problem: Problem, { status, headers }: Response): Pilothou
 }
 
 /** Reads frames of Server-Sent Events. An unfinished last frame is dropped, as the standard requires. */
-async function* readFrames(lines: AsyncIterable<string>): AsyncGenerator<{ type: string; data: string }> {
-  let type = "";
+async function* readFrames(
+  lines: AsyncIterable<string>,
+): AsyncGenerator<{ id: string; type: string; data: string | undefined }> {
+  let [id, type] = ["", ""];
   let data: string[] = [];
   for await (const line of lines) {
     if (line === "") {
-      if (data.length > 0) yield { type, data: data.join("\n") };
-      [type, data] = ["", []];
+      if (data.length > 0 || id !== "") yield { id, type, data: data.length > 0 ? data.join("\n") : undefined };
+      [id, type, data] = ["", "", []];
       continue;
     }
     const [, field = "", value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+    if (field === "id") id = value;
     if (field === "event") type = value;
     if (field === "data") data.push(value);
   }

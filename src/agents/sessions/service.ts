@@ -134,7 +134,8 @@ export function createAgentSessionService(
 
   async function* watch(call: Call, { id, afterEventId: after }: WatchAgentSessionRequest): AsyncGenerator<Event> {
     const { session_id: sessionId } = await (after === undefined ? findRunning : findAny)(db, call, id);
-    for await (const event of sessions.follow({ caller: call, id: sessionId, after, signal: call.signal })) {
+    const onStart = (eventId: string) => call.startAfter(eventId);
+    for await (const event of sessions.follow({ caller: call, id: sessionId, after, signal: call.signal, onStart })) {
       yield event;
       if (event.type === "agent_session.ended" && event.data?.agent_session_id === id) return;
     }

@@ -43,6 +43,26 @@ export function sseTests(scene: GetScene): void {
     expect(events.slice(0, -1).every(({ id }) => id === undefined)).toBe(true);
   });
 
+  test("the first frame has the id after which the stream starts, so that a stream without events can be resumed", async () => {
+    const { service } = scene();
+    const rest = restClient(service);
+    const { body: session } = await rest("/v1/sessions", {});
+    const path = `/v1/sessions/${session.id}`;
+    const { body } = await fetch(`${service.url}${path}/events`, {
+      headers: { authorization: `Bearer ${service.key}` },
+    });
+    const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+    const { value = "" } = (await reader?.read()) ?? {};
+    await reader?.cancel();
+    const [, startId = ""] = /^: open\nid: (evt_[0-9a-z]{26})\n\n$/.exec(value) ?? [];
+    await rest(path, undefined, { method: "DELETE" });
+    const stored = (await eventsOf(service, session.id)).map(({ id }) => id);
+    expect(stored).toContain(startId);
+    const resumed = await rest(`${path}/events`, undefined, { headers: { "last-event-id": startId } });
+    expect(parse(resumed.body).map(({ id }) => id)).toEqual(stored.slice(stored.indexOf(startId) + 1));
+    expect(stored.at(-1)).not.toBe(startId);
+  });
+
   test("Last-Event-ID resumes after an event, and an ended session is gone after its last event", async () => {
     const { service } = scene();
     const rest = restClient(service);

@@ -20,23 +20,26 @@ class EventParser:
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
+        self._id = ""
         self._type = ""
         self._data: list[str] = []
 
-    def feed(self, chunk: bytes) -> Iterator[tuple[str, str]]:
-        """Returns the type and data of each frame that ends in a chunk."""
+    def feed(self, chunk: bytes) -> Iterator[tuple[str, str, str]]:
+        """Returns the id, type and data of each frame that ends in a chunk."""
         *lines, self._rest = _LINE_END.split(self._rest + self._decoder.decode(chunk))
         if len(self._rest) > _MAX_LINE:
             raise PilothouseConnectionError(f"expected lines below {_MAX_LINE} characters")
         for line in lines:
             if line == "":
-                if self._data:
-                    yield self._type, "\n".join(self._data)
-                self._type, self._data = "", []
+                if self._data or self._id:
+                    yield self._id, self._type, "\n".join(self._data)
+                self._id, self._type, self._data = "", "", []
                 continue
             name, _, value = line.partition(":")
             value = value.removeprefix(" ")
-            if name == "event":
+            if name == "id":
+                self._id = value
+            elif name == "event":
                 self._type = value
             elif name == "data":
                 self._data.append(value)

@@ -43,7 +43,11 @@ async def _follow(source: StreamSource, first: httpx.Response, last_id: str | No
     fruitless = 0
     while True:
         try:
-            async for event in _read_events(response):
+            async for frame_id, event in _read_events(response):
+                if event is None:
+                    # The first frame of a stream has the id after which the stream starts.
+                    last_id = last_id or frame_id
+                    continue
                 fruitless = 0
                 if last_id is not None and event.get("id") == last_id:
                     continue
@@ -85,15 +89,18 @@ async def _connect(source: StreamSource, last_id: str | None) -> httpx.Response:
 
 
 async def _read_events(response: httpx.Response) -> AsyncGenerator[Any]:
-    """Reads the events of a response. Raises the problem of an `error` event."""
+    """
+    Reads the ids and events of a response. The frame of an opened stream has only an id. Raises the problem of an
+    `error` event.
+    """
     parser = EventParser()
     try:
         async for chunk in response.aiter_bytes():
-            for kind, data in parser.feed(chunk):
-                parsed = json.loads(data)
+            for frame_id, kind, data in parser.feed(chunk):
+                parsed = json.loads(data) if data else None
                 if kind == "error":
                     raise _problem_error(parsed, response)
-                yield parsed
+                yield frame_id, parsed
     except httpx.HTTPError as error:
         raise PilothouseConnectionError(f"the stream broke: {error}") from error
 
