@@ -10,6 +10,19 @@ export const passingFaults: readonly [string, Step][] = [
   ["a response that breaks midway", breaksMidway],
 ];
 
+/** Faults after which each SDK repeats a fetch, because nothing was fetched. */
+export const refusals: readonly [string, Step][] = [
+  ["rate-limited", fails(429, "rate-limited", { "retry-after": "0" })],
+  ["capacity-unavailable", fails(503, "capacity-unavailable", { "retry-after": "0" })],
+];
+
+/** Faults after which no SDK repeats a fetch, because the page may have been fetched. */
+export const doubtfulFetches: readonly [string, Step][] = [
+  ["an internal error", fails(500, "internal", { "retry-after": "0" })],
+  ["a reset connection", resets],
+  ["a response that breaks midway", breaksMidway],
+];
+
 /** Faults that each SDK reports at once, by slug. */
 export const finalFaults: readonly [string, Step][] = [
   ["concurrency-limit", fails(429, "concurrency-limit")],

@@ -1,14 +1,18 @@
 import { expect, test } from "vitest";
 import {
+  AgentRunError,
   type ClientOptions,
   type LogEntry,
   Pilothouse,
   PilothouseConnectionError,
   PilothouseError,
+  PilothouseResponseError,
   PilothouseTimeoutError,
+  type Turn,
+  webhooks,
 } from "../../sdk/typescript/src/index.ts";
 import { Transport } from "../../sdk/typescript/src/transport.ts";
-import { finalFaults, passingFaults } from "./faults.ts";
+import { doubtfulFetches, finalFaults, passingFaults, refusals } from "./faults.ts";
 import {
   answers,
   drips,
@@ -71,9 +75,48 @@ test("gives interactions a key of their own each, and keeps it in retries", asyn
 
 test("never repeats a POST that accepts no idempotency key", async () => {
   await using server = await startMisbehaving(resets);
-  const call = clientOf(server).request("POST", "/v1/fetch", { body: {} });
+  const call = clientOf(server).request("POST", "/v1/webhooks", { body: {} });
   await expect(call).rejects.toBeInstanceOf(PilothouseConnectionError);
   expect(server.received).toHaveLength(1);
+});
+
+test.each(refusals)("repeats a fetch that the service refused with %s", async (_, fault) => {
+  await using server = await startMisbehaving(fault, answers(200, { title: "a" }));
+  expect((await clientOf(server).fetch("http://a/")).title).toBe("a");
+  expect(server.received).toHaveLength(2);
+});
+
+test.each(doubtfulFetches)("never repeats a fetch after %s", async (_, fault) => {
+  await using server = await startMisbehaving(fault);
+  await expect(clientOf(server).fetch("http://a/")).rejects.toBeInstanceOf(PilothouseError);
+  expect(server.received).toHaveLength(1);
+});
+
+test.each([
+  ["seconds", { "retry-after": "3600" }, {}, 3600],
+  ["a date", { "retry-after": new Date(0).toUTCString() }, {}, 0],
+  ["the problem", {}, { retry_after_seconds: 90 }, 90],
+  ["no response", {}, {}, undefined],
+])("has the time of Retry-After in its errors, from %s", async (_, headers, problem, retryAfter) => {
+  await using server = await startMisbehaving(fails(429, "rate-limited", headers, problem));
+  const created = clientOf(server, { maxRetries: 0 }).sessions.create();
+  await expect(created).rejects.toMatchObject({ retryAfter });
+});
+
+test("has one base class for all its errors", async () => {
+  await using server = await startMisbehaving(resets, fails(409, "conflict"), stalls);
+  const client = clientOf(server, { maxRetries: 0, timeoutMs: 300 });
+  const thrown: unknown[] = [new AgentRunError({ turn_id: "trn_1", status: "failed" } as Turn)];
+  for (let fault = 0; fault < 3; fault++) await client.sessions.create().catch((error: unknown) => thrown.push(error));
+  await webhooks.verify({ body: "", headers: {}, secret: "whsec_" }).catch((error: unknown) => thrown.push(error));
+  expect(thrown.map((error) => error instanceof Error && error.name)).toEqual([
+    "AgentRunError",
+    "PilothouseConnectionError",
+    "PilothouseResponseError",
+    "PilothouseTimeoutError",
+    "WebhookVerificationError",
+  ]);
+  for (const error of thrown) expect(error).toBeInstanceOf(PilothouseError);
 });
 
 test("stops after maxRetries with the last error", async () => {
@@ -119,7 +162,7 @@ test("has all facts of a problem in its error", async () => {
   const error = await clientOf(server)
     .sessions.create()
     .catch((thrown: unknown) => thrown);
-  if (!(error instanceof PilothouseError) || !error.is("conflict")) throw error;
+  if (!(error instanceof PilothouseResponseError) || !error.is("conflict")) throw error;
   expect({ ...error, stale: error.problem.stale_ref }).toMatchObject({
     slug: "conflict",
     status: 409,

@@ -63,8 +63,8 @@ test.each([
   ["an unknown slug", 'error.is("no-such-slug")'],
   ["an unknown field of an event", "for await (const e of session.events()) if (e.type === 'session.live') e.data.no"],
 ])("its types refuse %s", async (_, line) => {
-  const program = `import { BrowserSession, Pilothouse, PilothouseError } from "@pilothouse/sdk";
-declare const client: Pilothouse; declare const session: BrowserSession; declare const error: PilothouseError;
+  const program = `import { BrowserSession, Pilothouse, PilothouseResponseError } from "@pilothouse/sdk";
+declare const client: Pilothouse; declare const session: BrowserSession; declare const error: PilothouseResponseError;
 export async function wrong() {
   // @ts-expect-error
   ${line};

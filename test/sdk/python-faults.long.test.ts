@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { referenceSamples, sampleAnswer, sampleSession } from "../openapi/reference-samples.ts";
-import { finalFaults, passingFaults } from "./faults.ts";
+import { doubtfulFetches, finalFaults, passingFaults, refusals } from "./faults.ts";
 import {
   answers,
   drips,
@@ -29,7 +29,7 @@ afterAll(() => python?.[Symbol.asyncDispose]());
 function shownError(...statements: readonly string[]): string {
   return `try:
 ${statements.map((statement) => `    ${statement}`).join("\n")}
-except (PilothouseError, PilothouseConnectionError, PilothouseTimeoutError) as error:
+except PilothouseError as error:
     show({"class": type(error).__name__, **{name: getattr(error, name, None) for name in ["slug", "request_id", "detail"]}})`;
 }
 
@@ -93,7 +93,7 @@ show(time.monotonic() - began)`;
   });
 
   test.each([
-    ["a POST that accepts no idempotency key", 'client.request("POST", "/v1/fetch", {})'],
+    ["a POST that accepts no idempotency key", 'client.request("POST", "/v1/webhooks", {})'],
     ["the upload of an iterator", 'session.files.put("a.txt", chunks())'],
   ])("never repeats %s", async (_, call) => {
     await using server = await startMisbehaving(created, resets);
@@ -104,6 +104,45 @@ ${shownError(`await ${call}`)}`;
     const shown = await python.runProgram(half, server.url, program);
     expect(shown).toMatchObject([{ class: "PilothouseConnectionError" }]);
     expect(server.received).toHaveLength(2);
+  });
+
+  test.each(refusals)("repeats a fetch that the service refused with %s", async (_, fault) => {
+    await using server = await startMisbehaving(fault, answers(200, { title: "a" }));
+    const program = 'show((await client.fetch("http://a/"))["title"])';
+    expect(await python.runProgram(half, server.url, program)).toEqual(["a"]);
+    expect(server.received).toHaveLength(2);
+  });
+
+  test.each(doubtfulFetches)("never repeats a fetch after %s", async (_, fault) => {
+    await using server = await startMisbehaving(fault);
+    await python.runProgram(half, server.url, shownError('await client.fetch("http://a/")'));
+    expect(server.received).toHaveLength(1);
+  });
+
+  test("has the time of Retry-After in its errors, which have one base class", async () => {
+    await using server = await startMisbehaving(
+      fails(429, "rate-limited", { "retry-after": "3600" }),
+      fails(429, "rate-limited", { "retry-after": new Date(0).toUTCString() }),
+      fails(429, "rate-limited", {}, { retry_after_seconds: 90 }),
+      fails(409, "conflict"),
+      resets,
+      stalls,
+    );
+    const program = `for _ in range(6):
+    try:
+        await client.sessions.create()
+    except PilothouseError as error:
+        show([type(error).__name__, getattr(error, "retry_after", None)])
+show([issubclass(each, PilothouseError) for each in [AgentRunError, webhooks.WebhookVerificationError]])`;
+    expect(await python.runProgram(half, server.url, program, "max_retries=0, timeout=0.5")).toEqual([
+      ["RateLimitedError", 3600],
+      ["RateLimitedError", 0],
+      ["RateLimitedError", 90],
+      ["ConflictError", null],
+      ["PilothouseConnectionError", null],
+      ["PilothouseTimeoutError", null],
+      [true, true],
+    ]);
   });
 
   test("stops after max_retries with the last error", async () => {

@@ -94,7 +94,7 @@ show(types[-1])
 show([entry["type"] async for entry in client.sessions.logs(session.id)][0])
 try:
     await session.state()
-except PilothouseError as error:
+except PilothouseResponseError as error:
     show([error.slug, error.status, type(error).__name__])
 fetched = await client.fetch(SITE + "/plain.html", formats=["markdown", "screenshot"])
 show([fetched["http_status"], type(fetched["markdown"]).__name__])

@@ -1,7 +1,7 @@
 import {
   AgentRunError,
   PilothouseConnectionError,
-  PilothouseError,
+  PilothouseResponseError,
   PilothouseTimeoutError,
 } from "../../typescript/src/index.ts";
 import { UsageError } from "./usage-error.ts";
@@ -35,7 +35,7 @@ const codesByStatus: Readonly<Record<number, number>> = {
 /** Returns the exit code of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage;
-  if (error instanceof PilothouseError) return codesByStatus[error.status] ?? exitCodes.failure;
+  if (error instanceof PilothouseResponseError) return codesByStatus[error.status] ?? exitCodes.failure;
   if (error instanceof PilothouseConnectionError || error instanceof PilothouseTimeoutError)
     return exitCodes.unavailable;
   return exitCodes.failure;
@@ -43,7 +43,7 @@ export function exitCodeOf(error: unknown): number {
 
 /** Returns what to print about an error: an object for programs, and a line for people. */
 export function describeError(error: unknown, url: string): { readonly problem: object; readonly line: string } {
-  if (error instanceof PilothouseError) {
+  if (error instanceof PilothouseResponseError) {
     const { slug, status, requestId, message } = error;
     const line = `${url} answered ${message}${hintOf(error)}`;
     return { problem: { error: slug, status, detail: error.detail, request_id: requestId }, line };
@@ -57,7 +57,7 @@ export function describeError(error: unknown, url: string): { readonly problem: 
 
 const startHint = "start the service, or set PILOTHOUSE_URL";
 
-function hintOf({ slug, problem }: PilothouseError): string {
+function hintOf({ slug, problem }: PilothouseResponseError): string {
   // Another server has answered, or the path of the URL is wrong.
   if (problem.type === "about:blank" || problem.detail?.startsWith("no endpoint has this path"))
     return ". Check PILOTHOUSE_URL";

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import PilothouseError
+from .._errors import PilothouseResponseError
 
 if TYPE_CHECKING:
     from . import models
@@ -60,10 +60,10 @@ def describe_errors(schemas: dict[str, dict]) -> str:
         slugs[schema["properties"]["type"]["const"].rsplit("/", 1)[1]] = error
         text = textwrap.fill(f'"""{schema.get("description", "").strip()}"""', 110, break_long_words=False)
         body = textwrap.indent(text + PROBLEM.format(name=name), "    ")
-        classes.append(f"class {error}(PilothouseError):\n{body}")
+        classes.append(f"class {error}(PilothouseResponseError):\n{body}")
     entries = "".join(f'    "{slug}": {error},\n' for slug, error in slugs.items())
     names = "".join(f'    "{error}",\n' for error in slugs.values())
-    registered = f"PilothouseError.classes.update({{\n{entries}}})\n"
+    registered = f"PilothouseResponseError.classes.update({{\n{entries}}})\n"
     return "\n\n".join([f"{HEADER}\n__all__ = [\n{names}]\n", *classes, registered])
 
 

@@ -1,3 +1,4 @@
+import { PilothouseError } from "./errors.ts";
 import { openEvents } from "./event-stream.ts";
 import type {
   AgentSession,
@@ -46,7 +47,7 @@ export interface AgentResult<Output> {
 }
 
 /** Thrown for a run that ended without an answer: `turn.status` is `failed`, `cancelled` or `limit_reached`. */
-export class AgentRunError extends Error {
+export class AgentRunError extends PilothouseError {
   override readonly name = "AgentRunError";
   readonly turn: Turn;
 

@@ -28,8 +28,8 @@ export class Pilothouse {
   }
 
   /**
-   * Loads a URL in a browser of its own, and returns the page in each of `formats`, by default as Markdown. Never retried,
-   * because a retry would use a second browser.
+   * Loads a URL in a browser of its own, and returns the page in each of `formats`, by default as Markdown. Retried
+   * only if the service has refused the call, with `rate-limited` or `capacity-unavailable`.
    */
   async fetch(url: string, request: Omit<FetchRequest, "url"> = {}, options?: CallOptions): Promise<FetchedPage> {
     const body = { url, ...request };

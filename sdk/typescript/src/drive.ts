@@ -1,6 +1,6 @@
 import { decodeBytes } from "./base64.ts";
 import { type CommandName, PageCommands } from "./commands.ts";
-import { PilothouseConnectionError, PilothouseError, slugOf } from "./errors.ts";
+import { PilothouseConnectionError, PilothouseResponseError, slugOf } from "./errors.ts";
 import type { CaptureRequest, Problem } from "./gen/schema.ts";
 import { type CallOptions, startDeadline, type Transport } from "./transport.ts";
 
@@ -145,9 +145,14 @@ function opened(socket: WebSocket, signal: AbortSignal): Promise<boolean> {
   });
 }
 
-function problemError(problem: Problem): PilothouseError {
+function problemError(problem: Problem): PilothouseResponseError {
   const known = slugOf(problem) === "internal" ? { ...problem, type: "/errors/internal" } : problem;
-  return new PilothouseError({ status: problem.status, problem: known, requestId: undefined, headers: new Headers() });
+  return new PilothouseResponseError({
+    status: problem.status,
+    problem: known,
+    requestId: undefined,
+    headers: new Headers(),
+  });
 }
 
 const sizeOf = (chunks: readonly Uint8Array[]): number => chunks.reduce((sum, { length }) => sum + length, 0);

@@ -18,9 +18,14 @@ export interface ErrorResponse {
   readonly headers: Headers;
 }
 
-/** Thrown for an error response of the service. Compare `slug`, not `status`. */
+/** Base class of the errors that the SDK throws, other than TypeErrors for wrong arguments. */
 export class PilothouseError extends Error {
   override readonly name: string = "PilothouseError";
+}
+
+/** Thrown for an error response of the service. Compare `slug`, not `status`. */
+export class PilothouseResponseError extends PilothouseError {
+  override readonly name = "PilothouseResponseError";
   /** Last part of the problem's type. `internal` if the response was not a problem document. */
   readonly slug: ErrorSlug | (string & {});
   readonly status: number;
@@ -33,6 +38,8 @@ export class PilothouseError extends Error {
   /** The whole problem document, with the extensions of its slug. */
   readonly problem: Problem;
   readonly headers: Headers;
+  /** Seconds after which the service allows a repetition. Undefined if the response names no time. */
+  readonly retryAfter: number | undefined;
 
   constructor({ status, problem, requestId, headers }: ErrorResponse) {
     super(`${status} ${problem.title}${problem.detail ? `: ${problem.detail}` : ""}`);
@@ -43,21 +50,22 @@ export class PilothouseError extends Error {
     this.errors = problem.errors ?? [];
     this.problem = problem;
     this.headers = headers;
+    this.retryAfter = retryAfterOf(headers, problem);
   }
 
   /** Returns whether the error has a slug. If so, the compiler knows the extensions in `problem`. */
-  is<Slug extends ErrorSlug>(slug: Slug): this is PilothouseError & { readonly problem: ProblemOf<Slug> } {
+  is<Slug extends ErrorSlug>(slug: Slug): this is PilothouseResponseError & { readonly problem: ProblemOf<Slug> } {
     return this.slug === slug;
   }
 }
 
 /** Thrown if no complete response was received, such as after a reset connection. `cause` is the original error. */
-export class PilothouseConnectionError extends Error {
+export class PilothouseConnectionError extends PilothouseError {
   override readonly name = "PilothouseConnectionError";
 }
 
 /** Thrown if a call, including its retries, did not finish within its `timeoutMs`. */
-export class PilothouseTimeoutError extends Error {
+export class PilothouseTimeoutError extends PilothouseError {
   override readonly name = "PilothouseTimeoutError";
 }
 
@@ -67,12 +75,23 @@ export function slugOf({ type }: Problem): string {
   return slug ?? "internal";
 }
 
+/** Reads the seconds of Retry-After, which may be a date. Problems of a stream have no headers. */
+function retryAfterOf(headers: Headers, problem: Problem): number | undefined {
+  const value = headers.get("retry-after");
+  if (value === null) {
+    const seconds: unknown = Reflect.get(problem, "retry_after_seconds");
+    return typeof seconds === "number" ? seconds : undefined;
+  }
+  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+}
+
 /** Creates the error of a response, from its problem document if it has one. */
-export async function readError(response: Response): Promise<PilothouseError> {
+export async function readError(response: Response): Promise<PilothouseResponseError> {
   const { status, headers } = response;
   const text = await response.text();
   const requestId = headers.get("x-request-id") ?? undefined;
-  return new PilothouseError({ status, headers, requestId, problem: parseProblem(text, response) });
+  return new PilothouseResponseError({ status, headers, requestId, problem: parseProblem(text, response) });
 }
 
 function parseProblem(text: string, { status, statusText }: Response): Problem {

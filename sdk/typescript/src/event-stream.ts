@@ -1,4 +1,4 @@
-import { PilothouseConnectionError, PilothouseError, slugOf } from "./errors.ts";
+import { PilothouseConnectionError, PilothouseResponseError, slugOf } from "./errors.ts";
 import type { Problem, ServiceEvent } from "./gen/schema.ts";
 import { delay, retryDelay } from "./retries.ts";
 import type { CallOptions, Transport } from "./transport.ts";
@@ -91,7 +91,7 @@ async function* follow<Item extends StreamItem>(
 
 /** Returns whether a connection after the first failed because the session ended, so that all its items were received. */
 function isEnd(error: unknown): boolean {
-  return error instanceof PilothouseError && error.slug === "session-destroyed";
+  return error instanceof PilothouseResponseError && error.slug === "session-destroyed";
 }
 
 /** Frame of a stream. The frame of an opened stream has only an id. */
@@ -138,10 +138,10 @@ async function* readEvents<Item>(
   }
 }
 
-function problemError(problem: Problem, { status, headers }: Response): PilothouseError {
+function problemError(problem: Problem, { status, headers }: Response): PilothouseResponseError {
   const known = slugOf(problem) === "internal" ? { ...problem, type: "/errors/internal" } : problem;
   const requestId = headers.get("x-request-id") ?? undefined;
-  return new PilothouseError({ problem: known, status: problem.status ?? status, requestId, headers });
+  return new PilothouseResponseError({ problem: known, status: problem.status ?? status, requestId, headers });
 }
 
 /** Reads frames of Server-Sent Events. An unfinished last frame is dropped, as the standard requires. */

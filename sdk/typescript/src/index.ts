@@ -13,6 +13,7 @@ export {
   type ErrorSlug,
   PilothouseConnectionError,
   PilothouseError,
+  PilothouseResponseError,
   PilothouseTimeoutError,
   type ProblemOf,
 } from "./errors.ts";

@@ -1,12 +1,13 @@
-import { PilothouseConnectionError, PilothouseError } from "./errors.ts";
+import { PilothouseConnectionError, PilothouseResponseError } from "./errors.ts";
 
 /**
  * Why a repetition of a request is safe.
  * - `safe`: the request changes nothing, or has the same effect twice.
  * - `key`: the request has an idempotency key, and the service answers a repetition with the first response.
+ * - `refused`: the service has refused the request before it did anything. Other failures are not repeated.
  * - `never`: a repetition could have a second effect.
  */
-export type Repetition = "safe" | "key" | "never";
+export type Repetition = "safe" | "key" | "refused" | "never";
 
 /** Paths of POST requests that only read. */
 const reading = /^\/v1\/sessions\/[^/]+\/(?:wait|capture|observe|read)$/;
@@ -23,6 +24,9 @@ const keyed = [
 /** Slugs of temporary errors. All others are returned to the caller at once. */
 const temporary: ReadonlySet<string> = new Set(["rate-limited", "internal", "capacity-unavailable"]);
 
+/** Slugs of temporary errors with which the service refuses a request before it does anything. */
+const refusals: ReadonlySet<string> = new Set(["rate-limited", "capacity-unavailable"]);
+
 const [firstWaitMs, longestWaitMs] = [500, 8_000];
 /** Largest `Retry-After` that is obeyed. If the service asks for more, the error is thrown. */
 const longestRetryAfterMs = 60_000;
@@ -32,32 +36,28 @@ export function repetitionOf(method: string, path: string, hasKey: boolean): Rep
   if (method === "GET" || method === "PUT" || method === "DELETE") return "safe";
   if (method !== "POST") return "never";
   if (reading.test(path)) return "safe";
+  if (path === "/v1/fetch") return "refused";
   return hasKey || keyed.some((pattern) => pattern.test(path)) ? "key" : "never";
 }
 
 /** Returns the milliseconds to wait before a repetition, or undefined if the error is final. */
-export function retryDelay(error: unknown, attempt: number): number | undefined {
+export function retryDelay(error: unknown, attempt: number, repetition: Repetition = "safe"): number | undefined {
+  if (repetition === "never") return undefined;
+  if (repetition === "refused" && !(error instanceof PilothouseResponseError && refusals.has(error.slug)))
+    return undefined;
   const backoff = Math.min(firstWaitMs * 2 ** attempt, longestWaitMs);
   const jittered = backoff * (0.75 + Math.random() / 4);
   if (error instanceof PilothouseConnectionError) return jittered;
-  if (!(error instanceof PilothouseError) || !isTemporary(error)) return undefined;
-  const asked = retryAfterMs(error.headers);
-  if (asked === undefined) return jittered;
+  if (!(error instanceof PilothouseResponseError) || !isTemporary(error)) return undefined;
+  if (error.retryAfter === undefined) return jittered;
+  const asked = error.retryAfter * 1000;
   return asked <= longestRetryAfterMs ? asked : undefined;
 }
 
 /** A response without a problem document is temporary if its status is that of an overloaded proxy. */
-function isTemporary({ slug, status, problem }: PilothouseError): boolean {
+function isTemporary({ slug, status, problem }: PilothouseResponseError): boolean {
   if (!temporary.has(slug)) return false;
   return problem.type !== "about:blank" || status === 429 || status >= 500;
-}
-
-/** Reads Retry-After, in seconds or as a date. */
-function retryAfterMs(headers: Headers): number | undefined {
-  const value = headers.get("retry-after");
-  if (value === null) return undefined;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
-  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
 /** Resolves after some milliseconds. Rejects with the signal's reason. */

@@ -2,7 +2,7 @@ import { decodeBytes } from "./base64.ts";
 import { type CommandName, PageCommands } from "./commands.ts";
 import { type Connected, connectLibrary, type Library } from "./connect.ts";
 import { Drive } from "./drive.ts";
-import { PilothouseError } from "./errors.ts";
+import { PilothouseResponseError } from "./errors.ts";
 import { type EventOptions, openEvents } from "./event-stream.ts";
 import { SessionFiles } from "./files.ts";
 import type {
@@ -83,7 +83,7 @@ export class BrowserSession extends PageCommands {
     try {
       await this.#transport.json("DELETE", this.#path, {}, options);
     } catch (error) {
-      if (!(error instanceof PilothouseError && error.is("session-destroyed"))) throw error;
+      if (!(error instanceof PilothouseResponseError && error.is("session-destroyed"))) throw error;
     }
   }
 

@@ -1,5 +1,5 @@
-import { PilothouseConnectionError, PilothouseTimeoutError, readError } from "./errors.ts";
-import { delay, repetitionOf, retryDelay } from "./retries.ts";
+import { PilothouseConnectionError, PilothouseResponseError, PilothouseTimeoutError, readError } from "./errors.ts";
+import { delay, type Repetition, repetitionOf, retryDelay } from "./retries.ts";
 
 /** Options of a client. */
 export interface ClientOptions {
@@ -110,7 +110,12 @@ export class Transport {
     try {
       for (let attempt = 0; ; attempt++) {
         const entry = { method, path, attempt: attempt + 1 };
-        const result = await this.#attempt(entry, { ...request, headers, signal }, read, attempt < retries);
+        const result = await this.#attempt(
+          entry,
+          { ...request, headers, signal },
+          read,
+          attempt < retries ? repetition : "never",
+        );
         if ("value" in result) return result.value;
         if (signal.aborted) throw signal.reason;
         if (result.retryInMs === undefined || result.retryInMs >= deadline.remainingMs()) throw result.error;
@@ -125,7 +130,7 @@ export class Transport {
     about: Pick<LogEntry, "method" | "path" | "attempt">,
     request: RequestContent & { readonly headers: Headers; readonly signal: AbortSignal },
     read: (response: Response) => Promise<Result>,
-    canRetry: boolean,
+    repetition: Repetition,
   ): Promise<{ value: Result } | { error: Error; retryInMs: number | undefined }> {
     const began = performance.now();
     let response: Response | undefined;
@@ -142,7 +147,7 @@ export class Transport {
       return { value };
     } catch (thrown) {
       const error = asError(thrown, request.signal);
-      const retryInMs = canRetry ? retryDelay(error, about.attempt - 1) : undefined;
+      const retryInMs = retryDelay(error, about.attempt - 1, repetition);
       log({ error, ...(retryInMs !== undefined && { retryInMs }) });
       return { error, retryInMs };
     }
@@ -191,7 +196,7 @@ function millisecondsIn(body: object | null | undefined, name: string): number {
 /** Returns the error of an attempt. An abort is its own reason, and other errors of `fetch` are of the connection. */
 function asError(thrown: unknown, signal: AbortSignal): Error {
   if (signal.aborted && signal.reason instanceof Error) return signal.reason;
-  if (thrown instanceof Error && thrown.name === "PilothouseError") return thrown;
+  if (thrown instanceof PilothouseResponseError) return thrown;
   const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown;
   return new PilothouseConnectionError(`no complete response: ${cause instanceof Error ? cause.message : cause}`, {
     cause: thrown,

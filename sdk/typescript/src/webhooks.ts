@@ -1,8 +1,9 @@
 import { decodeBase64 } from "./base64.ts";
+import { PilothouseError } from "./errors.ts";
 import type { ServiceEvent } from "./gen/schema.ts";
 
 /** Thrown for a webhook delivery that is not genuine, or too old. */
-export class WebhookVerificationError extends Error {
+export class WebhookVerificationError extends PilothouseError {
   override readonly name = "WebhookVerificationError";
 }
 

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { PilothouseError, type ServiceEvent } from "../../../typescript/src/index.ts";
+import { PilothouseResponseError, type ServiceEvent } from "../../../typescript/src/index.ts";
 import type { Command, Invocation } from "../command.ts";
 import { findUrl } from "../credentials.ts";
 import { describeError } from "../exit-codes.ts";
@@ -74,7 +74,7 @@ async function follow({ client, env, output, signal }: Invocation, to: URL, secr
       }
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof PilothouseError && [401, 403, 404].includes(error.status)) throw error;
+      if (error instanceof PilothouseResponseError && [401, 403, 404].includes(error.status)) throw error;
       output.progress(`pilothouse: ${describeError(error, url).line}; trying again`);
     }
     await delay(againMs, undefined, { signal });

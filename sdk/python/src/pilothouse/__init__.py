@@ -9,7 +9,12 @@ from ._async.client import AsyncPilothouse
 from ._async.files import AsyncSessionFiles
 from ._async.session import AsyncBrowserSession
 from ._async.sessions import AsyncSessions
-from ._errors import PilothouseConnectionError, PilothouseError, PilothouseTimeoutError
+from ._errors import (
+    PilothouseConnectionError,
+    PilothouseError,
+    PilothouseResponseError,
+    PilothouseTimeoutError,
+)
 from ._options import CallOptions, LogEntry
 from ._sync.agents import Agents
 from ._sync.client import Pilothouse
@@ -36,6 +41,7 @@ __all__ = [
     "Pilothouse",
     "PilothouseConnectionError",
     "PilothouseError",
+    "PilothouseResponseError",
     "PilothouseTimeoutError",
     "SessionFiles",
     "Sessions",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ._errors import PilothouseError
+
 if TYPE_CHECKING:
     from ._gen.models import Turn
 
@@ -34,7 +36,7 @@ class AgentResult:
     turn: Turn
 
 
-class AgentRunError(Exception):
+class AgentRunError(PilothouseError):
     """Raised for a run that ended without an answer: `turn["status"]` is `failed`, `cancelled` or `limit_reached`."""
 
     def __init__(self, turn: Turn) -> None:

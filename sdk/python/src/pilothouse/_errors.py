@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -13,9 +15,13 @@ if TYPE_CHECKING:
 
 
 class PilothouseError(Exception):
+    """Base class of the errors that this package raises, other than TypeError and ValueError for wrong arguments."""
+
+
+class PilothouseResponseError(PilothouseError):
     """Raised for an error response of the service. Each slug has a subclass. A newer service may send others."""
 
-    classes: ClassVar[dict[str, type[PilothouseError]]] = {}
+    classes: ClassVar[dict[str, type[PilothouseResponseError]]] = {}
     """Subclasses by slug."""
 
     slug: str
@@ -28,6 +34,8 @@ class PilothouseError(Exception):
     errors: list[FieldFault]
     """Faults of request fields. Empty if the error concerns no field."""
     headers: Mapping[str, str]
+    retry_after: float | None
+    """Seconds after which the service allows a repetition. None if the response names no time."""
 
     def __init__(self, status: int, problem: Mapping[str, Any], headers: Mapping[str, str]) -> None:
         self.slug = slug_of(problem)
@@ -37,6 +45,7 @@ class PilothouseError(Exception):
         self.errors = problem.get("errors") or []
         self._problem = problem
         self.headers = headers
+        self.retry_after = _retry_after(headers, problem)
         super().__init__(f"{status} {problem['title']}" + (f": {self.detail}" if self.detail else ""))
 
     @property
@@ -48,11 +57,11 @@ class PilothouseError(Exception):
         return type(self), (self.status, self._problem, dict(self.headers))
 
 
-class PilothouseConnectionError(Exception):
+class PilothouseConnectionError(PilothouseError):
     """Raised if no complete response was received, such as after a reset. `__cause__` is the original error."""
 
 
-class PilothouseTimeoutError(Exception):
+class PilothouseTimeoutError(PilothouseError):
     """Raised if a call, including its retries, did not finish within its `timeout`."""
 
 
@@ -62,12 +71,26 @@ def slug_of(problem: Mapping[str, Any]) -> str:
     return found[1] if found else "internal"
 
 
-def create_error(status: int, problem: Mapping[str, Any], headers: Mapping[str, str]) -> PilothouseError:
+def _retry_after(headers: Mapping[str, str], problem: Mapping[str, Any]) -> float | None:
+    """Reads the seconds of Retry-After, which may be a date. Problems of a stream have no headers."""
+    value = headers.get("retry-after")
+    if value is None:
+        seconds = problem.get("retry_after_seconds")
+        return float(seconds) if isinstance(seconds, int) else None
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def create_error(status: int, problem: Mapping[str, Any], headers: Mapping[str, str]) -> PilothouseResponseError:
     """Returns the error of a problem document, of the class of its slug."""
-    return PilothouseError.classes.get(slug_of(problem), PilothouseError)(status, problem, headers)
+    return PilothouseResponseError.classes.get(slug_of(problem), PilothouseResponseError)(status, problem, headers)
 
 
-def parse_error(status: int, body: bytes, headers: Mapping[str, str]) -> PilothouseError:
+def parse_error(status: int, body: bytes, headers: Mapping[str, str]) -> PilothouseResponseError:
     """Returns the error of a response. A proxy in front of the service may have sent another body than a problem."""
     known = status in HTTPStatus._value2member_map_
     fallback = {"type": "about:blank", "title": HTTPStatus(status).phrase if known else "Error", "status": status}

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import random
 import re
-import time
-from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Literal
 
-from ._errors import PilothouseConnectionError, PilothouseError
+from ._errors import PilothouseConnectionError, PilothouseResponseError
 
-Repetition = Literal["safe", "key", "never"]
+Repetition = Literal["safe", "key", "refused", "never"]
 """
 Why a repetition of a request is safe.
 - `safe`: the request changes nothing, or has the same effect twice.
 - `key`: the request has an idempotency key, and the service answers a repetition with the first response.
+- `refused`: the service has refused the request before it did anything. Other failures are not repeated.
 - `never`: a repetition could have a second effect.
 """
 
@@ -34,6 +32,9 @@ _KEYED = re.compile(
 # Slugs of temporary errors. All others are raised at once.
 _TEMPORARY = frozenset({"rate-limited", "internal", "capacity-unavailable"})
 
+# Slugs of temporary errors with which the service refuses a request before it does anything.
+_REFUSALS = frozenset({"rate-limited", "capacity-unavailable"})
+
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
 # Largest `Retry-After` that is obeyed. If the service asks for more, the error is raised.
 _LONGEST_RETRY_AFTER = 60.0
@@ -47,38 +48,29 @@ def repetition_of(method: str, path: str, has_key: bool) -> Repetition:
         return "never"
     if _READING.fullmatch(path):
         return "safe"
+    if path == "/v1/fetch":
+        return "refused"
     return "key" if has_key or _KEYED.fullmatch(path) else "never"
 
 
-def retry_delay(error: Exception, attempt: int) -> float | None:
+def retry_delay(error: Exception, attempt: int, repetition: Repetition = "safe") -> float | None:
     """Returns the seconds to wait before a repetition, or None if the error is final."""
+    if repetition == "refused" and not (isinstance(error, PilothouseResponseError) and error.slug in _REFUSALS):
+        return None
     backoff: float = min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT)
     jittered = backoff * (0.75 + random.random() / 4)
     if isinstance(error, PilothouseConnectionError):
         return jittered
-    if not isinstance(error, PilothouseError) or not _is_temporary(error):
+    if not isinstance(error, PilothouseResponseError) or not _is_temporary(error):
         return None
-    asked = _retry_after(error.headers)
+    asked = error.retry_after
     if asked is None:
         return jittered
     return asked if asked <= _LONGEST_RETRY_AFTER else None
 
 
-def _is_temporary(error: PilothouseError) -> bool:
+def _is_temporary(error: PilothouseResponseError) -> bool:
     """A response without a problem document is temporary if its status is that of an overloaded proxy."""
     if error.slug not in _TEMPORARY:
         return False
     return error.problem["type"] != "about:blank" or error.status == 429 or error.status >= 500
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Reads Retry-After, in seconds or as a date."""
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    if value.isascii() and value.isdigit():
-        return float(value)
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return None

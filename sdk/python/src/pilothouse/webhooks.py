@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
+from ._errors import PilothouseError
+
 if TYPE_CHECKING:
     from ._gen.models import ServiceEvent
 
@@ -22,7 +24,7 @@ _DEFAULT_TOLERANCE = 300
 _MAX_SIGNATURES = 8
 
 
-class WebhookVerificationError(Exception):
+class WebhookVerificationError(PilothouseError):
     """Raised for a webhook delivery that is not genuine, or too old."""
 
 

@@ -51,8 +51,8 @@ class AsyncPilothouse:
         self, url: str, *, options: CallOptions | None = None, **request: Unpack[FetchOptions]
     ) -> FetchedPage:
         """
-        Loads a URL in a browser of its own, and returns the page in each of `formats`, by default as Markdown. Never
-        retried, because a retry would use a second browser.
+        Loads a URL in a browser of its own, and returns the page in each of `formats`, by default as Markdown.
+        Retried only if the service has refused the call, with `rate-limited` or `capacity-unavailable`.
         """
         return decode_page(await self._transport.json("POST", "/v1/fetch", {"url": url, **request}, options))
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from .._async_runtime import sleep
-from .._errors import PilothouseConnectionError, PilothouseError, create_error, slug_of
+from .._errors import PilothouseConnectionError, PilothouseResponseError, create_error, slug_of
 from .._retries import retry_delay
 from .._sse import EventParser
 from .transport import AsyncTransport
@@ -55,7 +55,7 @@ async def _follow(source: StreamSource, first: httpx.Response, last_id: str | No
                 yield event
                 if event["type"] in source.last:
                     return
-        except (PilothouseConnectionError, PilothouseError) as error:
+        except (PilothouseConnectionError, PilothouseResponseError) as error:
             if response is not first and _is_end(error):
                 return
             if retry_delay(error, 0) is None:
@@ -68,7 +68,7 @@ async def _follow(source: StreamSource, first: httpx.Response, last_id: str | No
         await sleep(retry_delay(PilothouseConnectionError(), fruitless - 1) or 0)
         try:
             response = await _connect(source, last_id)
-        except PilothouseError as error:
+        except PilothouseResponseError as error:
             if _is_end(error):
                 return
             raise
@@ -79,7 +79,7 @@ async def _follow(source: StreamSource, first: httpx.Response, last_id: str | No
 
 def _is_end(error: Exception) -> bool:
     """Returns whether a connection after the first failed because the session ended: all its items were received."""
-    return isinstance(error, PilothouseError) and error.slug == "session-destroyed"
+    return isinstance(error, PilothouseResponseError) and error.slug == "session-destroyed"
 
 
 async def _connect(source: StreamSource, last_id: str | None) -> httpx.Response:
@@ -105,6 +105,6 @@ async def _read_events(response: httpx.Response) -> AsyncGenerator[Any]:
         raise PilothouseConnectionError(f"the stream broke: {error}") from error
 
 
-def _problem_error(problem: dict[str, Any], response: httpx.Response) -> PilothouseError:
+def _problem_error(problem: dict[str, Any], response: httpx.Response) -> PilothouseResponseError:
     known = {**problem, "type": "/errors/internal"} if slug_of(problem) == "internal" else problem
     return create_error(problem.get("status", response.status_code), known, response.headers)

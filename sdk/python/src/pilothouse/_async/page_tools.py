@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from .._errors import PilothouseError
+from .._errors import PilothouseResponseError
 from .._gen.models import ObserveOptionsInput
 from .session import AsyncBrowserSession
 
@@ -19,7 +19,7 @@ def _report_errors(function: Any) -> Any:
     async def run(*args: Any, **arguments: Any) -> str:
         try:
             return str(await function(*args, **arguments))
-        except PilothouseError as error:
+        except PilothouseResponseError as error:
             return f"error {error.slug}: {error.detail or error}"
 
     return run

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from typing_extensions import Self, Unpack
 
 from .._async_runtime import protected
-from .._errors import PilothouseError
+from .._errors import PilothouseResponseError
 from .._gen.models import (
     CreateViewLinkRequest,
     FillOptions,
@@ -184,7 +184,7 @@ class AsyncBrowserSession:
         """Ends the session. Has no effect on one that has ended."""
         try:
             await self._transport.json("DELETE", self._path, None, options)
-        except PilothouseError as error:
+        except PilothouseResponseError as error:
             if error.slug != "session-destroyed":
                 raise
 

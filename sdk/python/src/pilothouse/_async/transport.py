@@ -10,7 +10,7 @@ from typing import Any, cast
 import httpx
 
 from .._async_runtime import ByteStream, sleep
-from .._errors import PilothouseConnectionError, PilothouseError, PilothouseTimeoutError, parse_error
+from .._errors import PilothouseConnectionError, PilothouseResponseError, PilothouseTimeoutError, parse_error
 from .._options import DEFAULT_TIMEOUT, CallOptions, LogEntry, Settings
 from .._retries import repetition_of, retry_delay
 
@@ -163,8 +163,8 @@ class AsyncTransport:
             attempt = Attempt(request, number, time.monotonic())
             try:
                 value = await self._send(attempt, deadline)
-            except (PilothouseError, PilothouseConnectionError, PilothouseTimeoutError) as error:
-                wait = retry_delay(error, number - 1) if number <= retries else None
+            except (PilothouseResponseError, PilothouseConnectionError, PilothouseTimeoutError) as error:
+                wait = retry_delay(error, number - 1, repetition) if number <= retries else None
                 self._log(attempt.describe(error, wait))
                 if wait is None or wait >= deadline.remaining():
                     raise
