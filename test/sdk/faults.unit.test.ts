@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import {
   AgentRunError,
@@ -124,6 +125,25 @@ test("stops after maxRetries with the last error", async () => {
   await expect(clientOf(server, { maxRetries: 3 }).sessions.create()).rejects.toMatchObject({ slug: "internal" });
   expect(server.received).toHaveLength(4);
 });
+test("throws the errors of a block and of the end of its session together", async () => {
+  await using server = await startMisbehaving(created, fails(500, "internal", { "retry-after": "3600" }));
+  const own = new Error("own");
+  const use = async () => {
+    await using _ = await clientOf(server).sessions.create();
+    throw own;
+  };
+  const thrown = await use().catch((error: unknown) => error);
+  expect(thrown).toMatchObject({ name: "SuppressedError", suppressed: own, error: { slug: "internal" } });
+});
+
+test("shows no secrets of its objects in logs", async () => {
+  await using server = await startMisbehaving(created);
+  const client = clientOf(server);
+  const session = await client.sessions.create();
+  expect(inspect([client, session], { depth: 9 })).not.toContain("phk_secret");
+  expect(JSON.stringify([client, session])).not.toContain("phk_secret");
+});
+
 
 test("never repeats the upload of a stream", async () => {
   await using server = await startMisbehaving(created, resets);

@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { referenceSamples, sampleAnswer, sampleSession } from "../openapi/reference-samples.ts";
 import { doubtfulFetches, finalFaults, passingFaults, refusals } from "./faults.ts";
@@ -25,6 +27,16 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(() => python?.[Symbol.asyncDispose]());
 
+/** Asynchronous callbacks. A module of their own, because programs of the synchronous half have no `async`. */
+const slowCallbacks = `import functools
+from pilothouse import AsyncPilothouse, Pilothouse
+async def slow(value): pass
+class Slow:
+    async def __call__(self, value): pass
+callbacks = [slow, Slow(), functools.partial(slow)]
+clients = [Pilothouse, AsyncPilothouse]
+`;
+
 /** Formats a program that shows the facts of the error of some statements. */
 function shownError(...statements: readonly string[]): string {
   return `try:
@@ -32,6 +44,25 @@ ${statements.map((statement) => `    ${statement}`).join("\n")}
 except PilothouseError as error:
     show({"class": type(error).__name__, **{name: getattr(error, name, None) for name in ["slug", "request_id", "detail"]}})`;
 }
+
+test("refuses asynchronous callbacks where nothing awaits them, before a request", async () => {
+  await using server = await startMisbehaving(created);
+  await writeFile(join(python.directory, "slow.py"), slowCallbacks);
+  const program = `from slow import callbacks, clients
+for callback in callbacks:
+    for name in ["on_step", "on_person_needed"]:
+        try:
+            client.agents.run("count", **{name: callback})
+        except TypeError as error:
+            show("asynchronous" in str(error))
+for kind in clients:
+    try:
+        kind(api_key="k", log=callbacks[0])
+    except TypeError as error:
+        show("asynchronous" in str(error))`;
+  expect(await python.runProgram("synchronous", server.url, program)).toEqual(Array(8).fill(true));
+  expect(server.received).toEqual([]);
+});
 
 test("Python samples of the reference page send the requests of their operations", async () => {
   await using server = await startMisbehaving(answers(200, sampleAnswer));
@@ -147,6 +178,42 @@ show([issubclass(each, PilothouseError) for each in [AgentRunError, webhooks.Web
       ["PilothouseConnectionError", null],
       ["PilothouseTimeoutError", null],
       [true, true],
+    ]);
+  });
+
+  test("keeps the error of a block, with a note, if its session cannot be ended", async () => {
+    const failure = fails(500, "internal", { "retry-after": "3600" });
+    await using server = await startMisbehaving(created, failure, created, failure);
+    const program = `for fails in [True, False]:
+    try:
+        async with await client.sessions.create():
+            if fails:
+                raise KeyError("own")
+    except Exception as error:
+        show([type(error).__name__, getattr(error, "__notes__", [])])`;
+    expect(await python.runProgram(half, server.url, program)).toEqual([
+      ["KeyError", ["the session ses_1 was not ended: 500 internal"]],
+      ["InternalError", []],
+    ]);
+  });
+
+  test("shows no secrets in representations of its objects", async () => {
+    await using server = await startMisbehaving(created);
+    const program = `session = await client.sessions.create()
+request = pilothouse.PersonRequest("agt_1", "ses_1", "log in", __import__("datetime").datetime.now(), "http://secret/")
+show([repr(each) for each in [session, session.files, client, client.sessions, client.agents]])
+show("secret" in repr(request))`;
+    const name = half === "asynchronous" ? "Async" : "";
+    const url = server.url.replace("//", "//eve:phk_secret@");
+    expect(await python.runProgram(half, url, program)).toEqual([
+      [
+        `${name}BrowserSession(id='ses_1')`,
+        `${name}SessionFiles(path='/v1/sessions/ses_1/files')`,
+        `${name}Pilothouse(base_url='${server.url}')`,
+        `${name}Sessions()`,
+        `${name}Agents()`,
+      ],
+      false,
     ]);
   });
 

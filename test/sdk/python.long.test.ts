@@ -184,8 +184,10 @@ test("has types for its whole public surface", async () => {
 }, 180_000);
 
 test("its types know the data of each event and the extensions of each error", async () => {
-  const program = `from pilothouse import BrowserSession
+  const program = `from pilothouse import BrowserSession, FetchedPage, Pilothouse
 from pilothouse.errors import ProfileInUseError
+def fetch(client: Pilothouse) -> FetchedPage:
+    return client.fetch("http://a/", formats=["markdown"], archetype="pixel-7")
 def right(session: BrowserSession, error: ProfileInUseError) -> str:
     for event in session.events():
         if event["type"] == "session.page_navigated":

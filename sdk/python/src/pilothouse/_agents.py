@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ class PersonRequest:
     instructions: str
     timeout_at: datetime
     """Time at which the agent stops waiting."""
-    live_url: str
+    live_url: str = field(repr=False)
     """Link at which the person controls the session, and hands it back."""
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from anyio import move_on_after, sleep
 
-__all__ = ["ByteStream", "call", "protected", "sleep"]
+__all__ = ["ByteStream", "call", "check_callbacks", "protected", "sleep"]
 
 T = TypeVar("T")
 
@@ -17,6 +17,10 @@ ByteStream = AsyncIterable[bytes]
 
 # Seconds for the end of a session after a cancelled task.
 _CLEANUP = 10
+
+
+def check_callbacks(*callbacks: Callable[..., object] | None) -> None:
+    """Accepts all functions: `call` awaits the asynchronous ones."""
 
 
 async def call(callback: Callable[[T], object], value: T) -> None:

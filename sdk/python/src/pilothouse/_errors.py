@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -63,6 +64,12 @@ class PilothouseConnectionError(PilothouseError):
 
 class PilothouseTimeoutError(PilothouseError):
     """Raised if a call, including its retries, did not finish within its `timeout`."""
+
+
+def add_note(error: BaseException, text: str) -> None:
+    """Adds a note to an error, which tracebacks show. Python 3.10 has no notes."""
+    if sys.version_info >= (3, 11):
+        error.add_note(text)
 
 
 def slug_of(problem: Mapping[str, Any]) -> str:

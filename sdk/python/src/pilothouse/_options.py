@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -63,5 +64,7 @@ def read_settings(
     key = api_key or os.environ.get("PILOTHOUSE_API_KEY")
     if not key:
         raise ValueError("expected an API key, got none: pass api_key, or set PILOTHOUSE_API_KEY")
+    if inspect.iscoroutinefunction(log):
+        raise TypeError("expected a function as log, got an asynchronous one, which no client awaits")
     url = base_url or os.environ.get("PILOTHOUSE_URL") or DEFAULT_URL
     return Settings(key, url.rstrip("/"), max_retries, timeout, log)

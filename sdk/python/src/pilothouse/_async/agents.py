@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from .._agents import AgentResult, AgentRunError, PersonRequest, parse_time
-from .._async_runtime import call, protected
+from .._async_runtime import call, check_callbacks, protected
 from .._gen.models import AgentSessionOptions, ServiceEvent, TranscriptEntry, Turn
 from .event_stream import StreamSource, open_events
 from .transport import AsyncTransport
@@ -33,6 +33,9 @@ class AsyncAgents:
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     async def run(
         self,
@@ -61,6 +64,7 @@ class AsyncAgents:
         path = f"/v1/agent-sessions/{agent['id']}"
         try:
             turn = await self._run_turn(path, Task(task, schema, llm_key, on_step, on_person_needed))
+        check_callbacks(on_step, on_person_needed)
             if turn["status"] != "done":
                 raise AgentRunError(turn)
             return AgentResult(turn.get("text", ""), turn.get("output"), turn)

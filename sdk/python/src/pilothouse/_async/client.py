@@ -102,6 +102,9 @@ class AsyncPilothouse:
         """Sends a request to any endpoint, and returns the response with an unread body, which the caller closes."""
         return await self._transport.open(method, path, body, options, query=query)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self._transport.shown_url!r})"
+
     async def close(self) -> None:
         """Closes idle connections."""
         await self._transport.close()

@@ -97,7 +97,7 @@ async def _read_events(response: httpx.Response) -> AsyncGenerator[Any]:
     try:
         async for chunk in response.aiter_bytes():
             for frame_id, kind, data in parser.feed(chunk):
-                parsed = json.loads(data) if data else None
+                parsed: Any = json.loads(data) if data else None
                 if kind == "error":
                     raise _problem_error(parsed, response)
                 yield frame_id, parsed

@@ -22,6 +22,9 @@ class AsyncSessionFiles:
         self._transport = transport
         self._path = f"{session_path}/files"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(path={self._path!r})"
+
     async def list(
         self, *, limit: int | None = None, options: CallOptions | None = None
     ) -> AsyncGenerator[SessionFile]:

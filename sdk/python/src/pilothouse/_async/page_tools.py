@@ -31,6 +31,9 @@ class AsyncPageTools:
     def __init__(self, session: AsyncBrowserSession) -> None:
         self._session = session
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(session={self._session!r})"
+
     def functions(self) -> list[Callable[..., Any]]:
         """Returns all functions."""
         return [self.navigate, self.observe, self.tap, self.fill, self.press, self.read]

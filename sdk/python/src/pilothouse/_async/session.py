@@ -9,7 +9,7 @@ from urllib.parse import quote
 from typing_extensions import Self, Unpack
 
 from .._async_runtime import protected
-from .._errors import PilothouseResponseError
+from .._errors import PilothouseError, PilothouseResponseError, add_note
 from .._gen.models import (
     CreateViewLinkRequest,
     FillOptions,
@@ -191,9 +191,17 @@ class AsyncBrowserSession:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        with protected():
-            await self.end()
+    async def __aexit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            with protected():
+                await self.end()
+        except PilothouseError as failure:
+            if error is None:
+                raise
+            add_note(error, f"the session {self.id} was not ended: {failure}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id!r})"
 
     async def _act(self, kind: str, given: dict[str, Any], options: Any, call: CallOptions | None) -> InteractResult:
         return cast(InteractResult, await self._post("interact", split_options(kind, given, options), call))

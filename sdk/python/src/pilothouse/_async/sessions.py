@@ -20,6 +20,9 @@ class AsyncSessions:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     async def create(
         self, *, options: CallOptions | None = None, **request: Unpack[CreateSessionRequest]
     ) -> AsyncBrowserSession:

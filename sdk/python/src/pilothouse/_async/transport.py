@@ -89,6 +89,11 @@ class AsyncTransport:
         self._http = http or httpx.AsyncClient()
         self._owns_http = http is None
 
+    @property
+    def shown_url(self) -> str:
+        """Address of the service, without credentials."""
+        return str(httpx.URL(self._settings.base_url).copy_with(userinfo=b""))
+
     async def close(self) -> None:
         """Closes idle connections. A client that the caller passed stays open."""
         if self._owns_http:
