@@ -18,6 +18,10 @@ sdk/typescript/node_modules/.bin/openapi-typescript "$work/document.json" --defa
   --root-types --root-types-no-schema-prefix --output "$work/schema.ts" >"$work/log" 2>&1 ||
   { cat "$work/log" && exit 1; }
 
+# `string & {}` keeps the names of archetypes in the completions of editors.
+sed 's/\(\["ArchetypeName"\]\) | string;/\1 | (string \& {});/' "$work/schema.ts" >"$work/open.ts"
+mv "$work/open.ts" "$work/schema.ts"
+
 if [ "${1:-}" = --compare ]; then
   diff "$work/schema.ts" "$types"
   exit

@@ -119,8 +119,9 @@ need_console() {
 need_sdk() {
   need_code
   types=sdk/typescript/src/gen/schema.ts
+  inputs="src/gen/.stamp src/platform/browsers gateway/openapi tools/sdk-document.ts sdk/typescript/package-lock.json"
   if [ -f $types ] &&
-    [ -z "$(find src/gen/.stamp gateway/openapi tools/sdk-document.ts sdk/typescript/package-lock.json -newer $types)" ]; then
+    [ -z "$(find $inputs -newer $types)" ]; then
     return 0
   fi
   step "generating the types of the SDK" sh tools/generate-sdk.sh ||

@@ -35,6 +35,11 @@ function clientOf({ url }: MisbehavingServer, options: ClientOptions = {}): Pilo
   return new Pilothouse({ apiKey: "phk_secret", baseUrl: url, ...options });
 }
 
+function failedRun(): AgentRunError {
+  const turn = { turn_id: "trn_1", status: "failed" } as Turn;
+  return new AgentRunError(turn, { agentSessionId: "agt_1", sessionId: "ses_1" });
+}
+
 /** Creates a session on a server that follows a script. */
 async function openOn(...steps: Step[]) {
   const server = await startMisbehaving(created, ...steps);
@@ -107,7 +112,7 @@ test.each([
 test("has one base class for all its errors", async () => {
   await using server = await startMisbehaving(resets, fails(409, "conflict"), stalls);
   const client = clientOf(server, { maxRetries: 0, timeoutMs: 300 });
-  const thrown: unknown[] = [new AgentRunError({ turn_id: "trn_1", status: "failed" } as Turn)];
+  const thrown: unknown[] = [failedRun()];
   for (let fault = 0; fault < 3; fault++) await client.sessions.create().catch((error: unknown) => thrown.push(error));
   await webhooks.verify({ body: "", headers: {}, secret: "whsec_" }).catch((error: unknown) => thrown.push(error));
   expect(thrown.map((error) => error instanceof Error && error.name)).toEqual([
@@ -120,11 +125,6 @@ test("has one base class for all its errors", async () => {
   for (const error of thrown) expect(error).toBeInstanceOf(PilothouseError);
 });
 
-test("stops after maxRetries with the last error", async () => {
-  await using server = await startMisbehaving(fails(500, "internal", { "retry-after": "0" }));
-  await expect(clientOf(server, { maxRetries: 3 }).sessions.create()).rejects.toMatchObject({ slug: "internal" });
-  expect(server.received).toHaveLength(4);
-});
 test("throws the errors of a block and of the end of its session together", async () => {
   await using server = await startMisbehaving(created, fails(500, "internal", { "retry-after": "3600" }));
   const own = new Error("own");
@@ -144,6 +144,11 @@ test("shows no secrets of its objects in logs", async () => {
   expect(JSON.stringify([client, session])).not.toContain("phk_secret");
 });
 
+test("stops after maxRetries with the last error", async () => {
+  await using server = await startMisbehaving(fails(500, "internal", { "retry-after": "0" }));
+  await expect(clientOf(server, { maxRetries: 3 }).sessions.create()).rejects.toMatchObject({ slug: "internal" });
+  expect(server.received).toHaveLength(4);
+});
 
 test("never repeats the upload of a stream", async () => {
   await using server = await startMisbehaving(created, resets);
@@ -278,6 +283,47 @@ test("throws the final problem of a stream", async () => {
   await expect(session.events().next()).rejects.toMatchObject({ slug: "revoked-key" });
 });
 
+test("cancels the task of an agent if a callback throws, and throws its error", async () => {
+  await using server = await startMisbehaving(
+    answers(201, { id: "ags_1", session_id: "ses_1" }),
+    streams([frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } })]),
+    answers(202, { turn_id: "trn_1", status: "queued" }),
+    (response) => response.writeHead(204).end(),
+  );
+  const own = new Error("own");
+  const onStep = () => Promise.reject(own);
+  await expect(clientOf(server).agents.run("count", { onStep })).rejects.toBe(own);
+  expect(server.received.at(-1)?.line).toBe("DELETE /v1/agent-sessions/ags_1");
+});
+
+test("has the ids of its sessions in the error of a run", async () => {
+  await using server = await startMisbehaving(
+    answers(201, { id: "ags_1", session_id: "ses_1" }),
+    streams([
+      startFrame("evt_1"),
+      frame("evt_2", "agent_session.turn_ended", { turn: { turn_id: "trn_1", status: "failed" } }),
+    ]),
+    answers(202, { turn_id: "trn_1", status: "queued" }),
+    (response) => response.writeHead(204).end(),
+  );
+  const run = clientOf(server).agents.run("count");
+  await expect(run).rejects.toMatchObject({ name: "AgentRunError", agentSessionId: "ags_1", sessionId: "ses_1" });
+});
+
+test("reads all parts of a page as Markdown, up to a limit", async () => {
+  const { server, session } = await openOn(
+    answers(200, { markdown: "# A", next_offset: 3 }),
+    answers(200, { markdown: "\nb" }),
+    answers(200, { markdown: "c", next_offset: 3 }),
+  );
+  await using _ = server;
+  expect(await session.markdown({ ref: "s1e5" })).toBe("# A\nb");
+  const requests = server.received.slice(1).map(({ body }) => JSON.parse(body));
+  expect(requests).toEqual([0, 3].map((offset) => ({ ref: "s1e5", offset, max_bytes: 65_536 })));
+  await expect(session.markdown()).rejects.toThrow("at most 64 parts");
+  expect(server.received).toHaveLength(3 + 64);
+});
+
 test("runs an agent, reports steps and persons once although its stream breaks, and ends its session", async () => {
   const turn = { turn_id: "trn_1", status: "done", text: "two", output: { count: 2 } };
   const person = { agent_session_id: "ags_1", session_id: "ses_1", instructions: "log in", timeout_at: "2026-11-25" };
@@ -323,5 +369,6 @@ test("returns the result of an agent whose stream breaks before its first event"
     answers(200, turn),
     (response) => response.writeHead(204).end(),
   );
-  expect(await clientOf(server).agents.run("count")).toMatchObject({ text: "two" });
+  const result = await clientOf(server).agents.run("count");
+  expect(result).toMatchObject({ text: "two", agentSessionId: "ags_1", sessionId: "ses_1" });
 });

@@ -59,6 +59,7 @@ test.each([
   ["an unknown option of create", 'client.sessions.create({ time_zone: "UTC" })'],
   ["an unknown format", 'session.screenshot({ format: "gif" })'],
   ["an unknown library", 'session.connect("selenium")'],
+  ["an archetype that is no text", "client.sessions.create({ archetype: 7 })"],
   ["a field that can be absent", '(await client.fetch("http://a/")).challenge.kind'],
   ["an unknown slug", 'error.is("no-such-slug")'],
   ["an unknown field of an event", "for await (const e of session.events()) if (e.type === 'session.live') e.data.no"],

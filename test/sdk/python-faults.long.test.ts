@@ -334,6 +334,41 @@ async for event in (await client.sessions.create()).events():
     expect(await python.runProgram(half, server.url, program)).toMatchObject([{ class: "RevokedKeyError" }]);
   });
 
+  test("cancels the task of an agent if a callback raises, and raises its error", async () => {
+    await using server = await startMisbehaving(
+      answers(201, { id: "ags_1", session_id: "ses_1" }),
+      streams([frame("evt_1", "agent_session.transcript_entry_added", { entry: { id: "ent_1" } })]),
+      answers(202, { turn_id: "trn_1", status: "queued" }),
+      (response) => response.writeHead(204).end(),
+    );
+    const program = `async def on_step(entry): raise KeyError("own")
+try:
+    await client.agents.run("count", on_step=on_step)
+except KeyError as error:
+    show(str(error))`;
+    expect(await python.runProgram(half, server.url, program)).toEqual(["'own'"]);
+    expect(server.received.at(-1)?.line).toBe("DELETE /v1/agent-sessions/ags_1");
+  });
+
+  test("reads all parts of a page as Markdown, up to a limit", async () => {
+    await using server = await startMisbehaving(
+      created,
+      answers(200, { markdown: "# A", next_offset: 3 }),
+      answers(200, { markdown: "\nb" }),
+      answers(200, { markdown: "c", next_offset: 3 }),
+    );
+    const program = `session = await client.sessions.create()
+show(await session.markdown(ref="s1e5"))
+try:
+    await session.markdown()
+except PilothouseError as error:
+    show(str(error))`;
+    expect(await python.runProgram(half, server.url, program)).toEqual(["# A\nb", expect.stringContaining("64 parts")]);
+    const requests = server.received.slice(1, 3).map(({ body }) => JSON.parse(body));
+    expect(requests).toEqual([0, 3].map((offset) => ({ ref: "s1e5", offset, max_bytes: 65_536 })));
+    expect(server.received).toHaveLength(3 + 64);
+  });
+
   test("runs an agent, reports steps and persons once although its stream breaks, and ends its session", async () => {
     const turn = { turn_id: "trn_1", status: "done", text: "two", output: { count: 2 } };
     const person = {
@@ -384,6 +419,12 @@ show(result.output)`;
       answers(200, turn),
       (response) => response.writeHead(204).end(),
     );
-    expect(await python.runProgram(half, server.url, 'show((await client.agents.run("count")).text)')).toEqual(["two"]);
+    expect(
+      await python.runProgram(
+        half,
+        server.url,
+        'result = await client.agents.run("count")\nshow([result.text, result.agent_session_id, result.session_id])',
+      ),
+    ).toEqual([["two", "ags_1", "ses_1"]]);
   });
 });

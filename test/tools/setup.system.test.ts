@@ -77,7 +77,7 @@ test("the prepare script generates code once, and only if the generators are ins
   );
   await command("node", 'echo "24"');
   const { status, stdout, stderr } = shell(
-    "sh tools/prepare.sh; ls; mkdir -p node_modules/.bin proto gateway/web gateway/openapi workers/injected sdk/typescript" +
+    "sh tools/prepare.sh; ls; mkdir -p node_modules/.bin proto gateway/web gateway/openapi src/platform/browsers workers/injected sdk/typescript" +
       "; touch buf.gen.yaml tools/bundle-injected.ts tools/sdk-document.ts sdk/typescript/package-lock.json" +
       "; cp bin/node node_modules/.bin/buf; PREPARE=off sh tools/prepare.sh; echo --; sh tools/prepare.sh; sh tools/prepare.sh; cat calls",
   );

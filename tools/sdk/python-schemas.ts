@@ -14,6 +14,7 @@ interface Arguments {
 const argumentTypes: Readonly<Record<string, Arguments>> = {
   NavigateOptions: { of: "NavigateRequest", omit: ["url"] },
   WaitOptions: { of: "WaitRequest", omit: ["condition"] },
+  MarkdownOptions: { of: "ReadRequest", omit: ["offset", "max_bytes"] },
   InteractOptions: { of: "InteractRequest", omit: ["action"] },
   TapOptions: { of: "InteractRequest", action: "Tap", omit: ["selector"] },
   FillOptions: { of: "InteractRequest", action: "Fill", omit: ["selector", "text"] },

@@ -31,14 +31,30 @@ export interface AgentOptions extends Pick<CallOptions, "signal"> {
   readonly session?: Omit<CreateAgentSessionRequest, "session_id">;
   /** LLM key for this run only. Default: the key or the consent of the account. */
   readonly llmKey?: string;
-  /** Receives each new entry of the transcript. */
+  /**
+   * Is called with each new entry of the transcript, such as a message, an action or a result, in their order. The next
+   * event is read when the promise of the callback has resolved; the agent does not wait. If a callback throws, the task is
+   * cancelled, and the run rejects with its error.
+   */
   readonly onStep?: (entry: TranscriptEntry) => void | Promise<void>;
-  /** Is called when the agent needs a person, such as for a second factor. The agent waits for the handback. */
+  /**
+   * Is called when the agent needs a person, such as for a second factor. The agent waits until the person hands back at
+   * `liveUrl`, or until `timeoutAt`. Return as soon as the person is informed: until then, no other callback is called. If
+   * the callback throws, the task is cancelled, and the run rejects with its error.
+   */
   readonly onPersonNeeded?: (request: PersonRequest) => void | Promise<void>;
 }
 
+/** Sessions of a run. */
+export interface AgentRunIds {
+  /** Agent session, which has the transcript. */
+  readonly agentSessionId: string;
+  /** Browser session, which has the log and, if it was created for the run, has ended. */
+  readonly sessionId: string;
+}
+
 /** Result of a run. */
-export interface AgentResult<Output> {
+export interface AgentResult<Output> extends AgentRunIds {
   /** Answer of the agent. */
   readonly text: string;
   /** Object that matches `schema`. Undefined without a schema. */
@@ -50,10 +66,14 @@ export interface AgentResult<Output> {
 export class AgentRunError extends PilothouseError {
   override readonly name = "AgentRunError";
   readonly turn: Turn;
+  readonly agentSessionId: string;
+  readonly sessionId: string;
 
-  constructor(turn: Turn) {
+  constructor(turn: Turn, { agentSessionId, sessionId }: AgentRunIds) {
     super(`the run ended as ${turn.status}: ${turn.error?.detail ?? turn.reason ?? turn.error?.title ?? "no reason"}`);
     this.turn = turn;
+    this.agentSessionId = agentSessionId;
+    this.sessionId = sessionId;
   }
 }
 
@@ -72,7 +92,7 @@ export class Agents {
 
   /**
    * Runs a task to its end, and returns the answer. An abort of `signal` cancels the task. Throws AgentRunError if the
-   * agent does not answer.
+   * agent does not answer. Entries of the transcript and requests to a person are passed to the callbacks one at a time.
    */
   async run<Output = unknown>(task: string, options: AgentOptions = {}): Promise<AgentResult<Output>> {
     const { signal, session = {}, sessionId } = options;
@@ -80,11 +100,12 @@ export class Agents {
     const body = { ...session, ...(sessionId !== undefined && { session_id: sessionId }) };
     const agent: AgentSession = await this.#transport.json("POST", "/v1/agent-sessions", { body }, call);
     const path = `/v1/agent-sessions/${agent.id}`;
+    const ids = { agentSessionId: agent.id, sessionId: agent.session_id };
     try {
       const turn = await this.#runTurn(path, task, options);
-      if (turn.status !== "done") throw new AgentRunError(turn);
+      if (turn.status !== "done") throw new AgentRunError(turn, ids);
       // The service has validated the output against the schema.
-      return { text: turn.text ?? "", output: turn.output as Output, turn };
+      return { text: turn.text ?? "", output: turn.output as Output, turn, ...ids };
     } finally {
       // Ends the turn, too. An error here would hide the result.
       await this.#transport.json("DELETE", path).catch(() => undefined);

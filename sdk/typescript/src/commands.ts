@@ -1,3 +1,4 @@
+import { PilothouseError } from "./errors.ts";
 import type {
   CaptureRequest,
   InteractRequest,
@@ -39,6 +40,9 @@ type Options<Kind extends Action["kind"], Given extends string = never> = Omit<D
 export type WaitCondition = string | WaitRequest["condition"];
 
 type Capture<Given extends string> = Omit<CaptureRequest, "kind" | Given>;
+
+/** Size and largest number of the parts that `markdown()` reads. The size is the largest that the service accepts. */
+const [partBytes, maxParts] = [65_536, 64];
 
 /** Names of the fields that belong to the interaction and not to its action. */
 const interactFields = new Set<string>(["timeout_ms", "page_id", "while_paused", "next", "observe"]);
@@ -106,7 +110,11 @@ export abstract class PageCommands {
     return this.send("interact", request, options);
   }
 
-  /** Waits for a condition. Throws `session-timeout` after `timeout_ms`. */
+  /**
+   * Waits for a condition: a CSS selector, such as `"#done"`, or one of `{ kind: "selector", selector, state? }`,
+   * `{ kind: "text", text }`, `{ kind: "url", pattern }`, `{ kind: "load_state", state? }`, `{ kind: "network_idle" }` and
+   * `{ kind: "document_idle" }`. Throws `session-timeout` after `timeout_ms`.
+   */
   wait(
     condition: WaitCondition,
     request: Omit<WaitRequest, "condition"> = {},
@@ -121,9 +129,24 @@ export abstract class PageCommands {
     return this.send("observe", request, options);
   }
 
-  /** Returns the page as Markdown, a part at a time. */
+  /** Returns a part of the page as Markdown. `next_offset` is the `offset` of the next part. `markdown()` reads all parts. */
   read(request: ReadRequest = {}, options?: CallOptions): Promise<ReadResult> {
     return this.send("read", request, options);
+  }
+
+  /**
+   * Returns the whole page as Markdown, by as many requests as it has parts of 64 KiB. Throws PilothouseError for a page
+   * of more than 64 parts. A page that changes meanwhile can repeat or lack text.
+   */
+  async markdown(request: Omit<ReadRequest, "offset" | "max_bytes"> = {}, options?: CallOptions): Promise<string> {
+    const parts: string[] = [];
+    for (let offset = 0; parts.length < maxParts; ) {
+      const { markdown, next_offset } = await this.read({ ...request, offset, max_bytes: partBytes }, options);
+      parts.push(markdown);
+      if (next_offset === undefined) return parts.join("");
+      offset = next_offset;
+    }
+    throw new PilothouseError(`expected a page of at most ${maxParts} parts of Markdown: read the parts by read()`);
   }
 
   /** Returns a picture of the page as bytes, by default of the viewport as PNG. */

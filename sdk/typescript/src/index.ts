@@ -2,6 +2,7 @@ export {
   type AgentOptions,
   type AgentResult,
   AgentRunError,
+  type AgentRunIds,
   type Agents,
   type PersonRequest,
 } from "./agents.ts";

@@ -1,5 +1,4 @@
 import { writeFile } from "node:fs/promises";
-import type { BrowserSession } from "../../../typescript/src/index.ts";
 import type { Command, Invocation, Option } from "../command.ts";
 import { pageUrl } from "../page-url.ts";
 import { UsageError } from "../usage-error.ts";
@@ -74,19 +73,7 @@ export const readCommand: Command = {
   options: { timeout },
   async run(invocation) {
     const session = await findSession(invocation);
-    const markdown = session ? await readAll(session) : await fetchFormat(invocation, "markdown");
+    const markdown = session ? await session.markdown() : await fetchFormat(invocation, "markdown");
     await invocation.output.raw(markdown.endsWith("\n") ? markdown : `${markdown}\n`);
   },
 };
-
-/** Reads all parts of a page. */
-async function readAll(session: BrowserSession): Promise<string> {
-  const parts: string[] = [];
-  let offset: number | undefined = 0;
-  while (offset !== undefined) {
-    const { markdown, next_offset } = await session.read({ offset, max_bytes: 65_536 });
-    parts.push(markdown);
-    offset = next_offset;
-  }
-  return parts.join("");
-}

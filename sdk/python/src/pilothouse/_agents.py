@@ -34,13 +34,19 @@ class AgentResult:
     output: Any
     """Object that matches the schema. None without a schema."""
     turn: Turn
+    agent_session_id: str
+    """Agent session, which has the transcript."""
+    session_id: str
+    """Browser session, which has the log and, if it was created for the run, has ended."""
 
 
 class AgentRunError(PilothouseError):
     """Raised for a run that ended without an answer: `turn["status"]` is `failed`, `cancelled` or `limit_reached`."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, *, agent_session_id: str, session_id: str) -> None:
         self.turn = turn
+        self.agent_session_id = agent_session_id
+        self.session_id = session_id
         error = turn.get("error")
         reason = (error and (error.get("detail") or error["title"])) or turn.get("reason") or "no reason"
         super().__init__(f"the run ended as {turn['status']}: {reason}")

@@ -55,19 +55,24 @@ class AsyncAgents:
         - `session_id`: browser session to use, which continues after the run. Default: a new one, which ends with it.
         - `session`: other options of the agent session, such as `model`, `instructions`, `variables` or `limits`.
         - `llm_key`: LLM key for this run only. Default: the key or the consent of the account.
-        - `on_step` receives each new entry of the transcript.
-        - `on_person_needed` is called when the agent needs a person, such as for a second factor. The agent waits for
-          the handback.
+        - `on_step` is called with each new entry of the transcript, such as a message, an action or a result, in their
+          order. The next event is read when it has returned; the agent does not wait.
+        - `on_person_needed` is called when the agent needs a person, such as for a second factor. The agent waits until
+          the person hands back at `live_url`, or until `timeout_at`. Return as soon as the person is informed: until
+          then, no other callback is called.
+
+        If a callback raises, the task is cancelled, and the run raises the same error. Only AsyncPilothouse accepts
+        asynchronous callbacks.
         """
+        check_callbacks(on_step, on_person_needed)
         body = {**(session or {}), **({} if session_id is None else {"session_id": session_id})}
         agent = await self._transport.json("POST", "/v1/agent-sessions", body)
         path = f"/v1/agent-sessions/{agent['id']}"
         try:
             turn = await self._run_turn(path, Task(task, schema, llm_key, on_step, on_person_needed))
-        check_callbacks(on_step, on_person_needed)
             if turn["status"] != "done":
-                raise AgentRunError(turn)
-            return AgentResult(turn.get("text", ""), turn.get("output"), turn)
+                raise AgentRunError(turn, agent_session_id=agent["id"], session_id=agent["session_id"])
+            return AgentResult(turn.get("text", ""), turn.get("output"), turn, agent["id"], agent["session_id"])
         finally:
             # Ends the turn, too. An error here would hide the result.
             with protected(), suppress(Exception):

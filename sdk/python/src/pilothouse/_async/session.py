@@ -16,6 +16,7 @@ from .._gen.models import (
     InteractAction,
     InteractOptions,
     InteractResult,
+    MarkdownOptions,
     NavigateOptions,
     NavigateResult,
     Observation,
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 # Types of events after which a session's stream ends.
 _LAST_EVENTS = frozenset({"session.completed", "session.failed"})
+
+# Size and largest number of the parts that `markdown()` reads. The size is the largest that the service accepts.
+_PART_BYTES, _MAX_PARTS = 65_536, 64
 
 
 class AsyncBrowserSession:
@@ -118,8 +122,9 @@ class AsyncBrowserSession:
         **request: Unpack[WaitOptions],
     ) -> WaitResult:
         """
-        Waits for a condition: a CSS selector of an element that becomes visible, or any condition of the API. Raises
-        SessionTimeoutError after `timeout_ms`.
+        Waits for a condition: a CSS selector, such as `"#done"`, or a dictionary with a `kind`: `selector` (with
+        `selector` and `state`), `text` (with `text`), `url` (with `pattern`), `load_state` (with `state`),
+        `network_idle` or `document_idle`. Raises SessionTimeoutError after `timeout_ms`.
         """
         full = {"kind": "selector", "selector": condition} if isinstance(condition, str) else condition
         return cast(WaitResult, await self._post("wait", {"condition": full, **request}, options))
@@ -129,8 +134,27 @@ class AsyncBrowserSession:
         return cast(Observation, await self._post("observe", request, options))
 
     async def read(self, *, options: CallOptions | None = None, **request: Unpack[ReadRequest]) -> ReadResult:
-        """Returns the page as Markdown, a part at a time."""
+        """
+        Returns a part of the page as Markdown. `next_offset` is the `offset` of the next part. `markdown()` reads all
+        parts.
+        """
         return cast(ReadResult, await self._post("read", request, options))
+
+    async def markdown(self, *, options: CallOptions | None = None, **request: Unpack[MarkdownOptions]) -> str:
+        """
+        Returns the whole page as Markdown, by as many requests as it has parts of 64 KiB. Raises PilothouseError for a
+        page of more than 64 parts. A page that changes meanwhile can repeat or lack text.
+        """
+        parts: list[str] = []
+        offset = 0
+        while len(parts) < _MAX_PARTS:
+            body = {**request, "offset": offset, "max_bytes": _PART_BYTES}
+            part = cast(ReadResult, await self._post("read", body, options))
+            parts.append(part["markdown"])
+            if "next_offset" not in part:
+                return "".join(parts)
+            offset = part["next_offset"]
+        raise PilothouseError(f"expected a page of at most {_MAX_PARTS} parts of Markdown: read the parts by read()")
 
     async def screenshot(self, *, options: CallOptions | None = None, **request: Unpack[ScreenshotOptions]) -> bytes:
         """Returns a picture of the page, by default of the viewport as PNG."""
