@@ -1,5 +1,5 @@
 import { RoomServiceClient } from "livekit-server-sdk";
-import type { Browser } from "playwright";
+import { type Browser, chromium, type Page } from "playwright";
 import { onTestFinished, test } from "vitest";
 import { type OwnLendScene, startLendScene } from "./cdp-proxy-scene.ts";
 import { sightsOf } from "./live-sights.ts";
@@ -34,6 +34,8 @@ export interface LiveKitScene extends OwnLendScene {
   openRed(): Promise<string>;
   /** Opens a link to a session until the end of the test, in the given browser or a shared one. */
   watch(session: string, link?: object, browser?: Browser): Promise<LinkedViewer>;
+  /** Returns the page of a session, connected by Playwright over CDP until the end of the test. */
+  pageOf(session: string): Promise<Page>;
   /** Returns the participants of a session's room by kind: `viewer` or `worker`. */
   present(session: string): Promise<string[]>;
   /** Processes of the worker, including its browsers. */
@@ -72,6 +74,13 @@ export async function startLiveKitScene(env: Record<string, string> = {}): Promi
       const viewer = await openLink(own, body.url);
       onTestFinished(() => viewer.page.context().close());
       return { ...viewer, linkId: body.id };
+    },
+    async pageOf(session) {
+      const lent = await chromium.connectOverCDP(await scene.cdpUrl(session), { noDefaults: true });
+      onTestFinished(() => lent.close());
+      const [page] = lent.contexts()[0]?.pages() ?? [];
+      if (!page) throw new Error("the session has no page");
+      return page;
     },
     async present(session) {
       const participants = await rooms.listParticipants(roomOf(session));
