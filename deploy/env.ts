@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 const secret = (bytes = 24): string => randomBytes(bytes).toString("hex");
 
 process.stdout.write(`# Settings of compose.yaml. Keep this file secret, and a copy of it: without SECRETS_KEYS a backup of the database is of
-# little use. docs/configuration.md lists more variables, such as those of LiveKit; add those that you need to compose.yaml.
+# little use. docs/configuration.md lists more variables; add those that you need to compose.yaml.
 
 # The address that clients use. With a domain the proxy gets a certificate by itself: set PUBLIC_URL=https://DOMAIN,
 # PROXY_ADDRESS=DOMAIN, HTTP_PORT=80 and HTTPS_PORT=443.
@@ -21,6 +21,13 @@ WORKER_SLOTS=8
 SIGNUP=closed
 SMTP_URL=
 MAIL_FROM=
+
+# Video of live sessions, with \`--profile video\`: set LIVEKIT_URL to ws://livekit.localhost:7880 on this machine. Elsewhere it
+# is a wss:// address of port 7880, and LIVEKIT_NODE_IP this machine's address for viewers.
+LIVEKIT_URL=
+LIVEKIT_NODE_IP=
+LIVEKIT_API_KEY=pilothouse
+LIVEKIT_API_SECRET=${secret()}
 
 # Secrets.
 POSTGRES_PASSWORD=${secret()}

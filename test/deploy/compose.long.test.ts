@@ -1,12 +1,14 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFile, copyFile, open, readFile, rm, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import type { ComposeRun } from "../support/compose-client.ts";
 import { makeDataDirectory } from "../support/database.ts";
+import { builtLiveKit } from "../support/livekit-build.ts";
+import { isServed } from "../support/livekit-scene.ts";
 import { buildImage, hasPodman, limits, podman } from "../support/podman.ts";
 
 const run = promisify(execFile);
@@ -18,6 +20,9 @@ const composer = "podman-compose==1.6.0";
 /** Network namespace of all containers, so that nothing of the machine is reached or changed. */
 const network = `pilothouse-${process.pid}`;
 const url = "http://127.0.0.1:8080";
+/** Address of the machine for viewers and workers (RFC 5737). */
+const machine = "192.0.2.10";
+const profile = isServed ? ["--profile", "video"] : [];
 let directory = "";
 let key = "";
 let hasNetwork = false;
@@ -39,20 +44,31 @@ async function inside(...words: string[]): Promise<string> {
   return output.trim();
 }
 
-const compose = (...words: string[]): Promise<string> => inside(join(directory, "venv/bin/podman-compose"), ...words);
+const compose = (...words: string[]): Promise<string> =>
+  inside(join(directory, "venv/bin/podman-compose"), ...profile, ...words);
+
+async function buildLiveKit(): Promise<string> {
+  const program = await builtLiveKit();
+  return buildImage(
+    "test/deploy/servers/livekit.Dockerfile",
+    dirname(program),
+    "livekit",
+    `PROGRAM=${basename(program)}`,
+  );
+}
 
 beforeAll(async () => {
   if (!canRun) return;
   directory = await makeDataDirectory();
   const { GATEWAY_IMAGE, WORKER_IMAGE } = process.env;
-  const browsers = "BROWSERS=chromium-headless-shell";
   const servers = (target: string) => buildImage("test/deploy/servers/Dockerfile", "test/deploy/servers", target);
   const images = {
     GATEWAY_IMAGE: GATEWAY_IMAGE ?? (await buildImage("deploy/Dockerfile", ".", "gateway")),
-    WORKER_IMAGE: WORKER_IMAGE ?? (await buildImage("deploy/Dockerfile", ".", "worker", browsers)),
+    WORKER_IMAGE: WORKER_IMAGE ?? (await buildImage("deploy/Dockerfile", ".", "worker")),
     POSTGRES_IMAGE: await servers("postgres"),
     REDIS_IMAGE: await servers("redis"),
     PROXY_IMAGE: await servers("proxy"),
+    ...(isServed && { LIVEKIT_IMAGE: await buildLiveKit() }),
   };
   await run("python3", ["-m", "venv", join(directory, "venv")]);
   await run(join(directory, "venv/bin/pip"), ["install", "--quiet", composer]);
@@ -61,7 +77,7 @@ beforeAll(async () => {
   await writeFile(join(directory, ".env"), `${await print(images.GATEWAY_IMAGE, "env")}\n`);
   await appendFile(
     join(directory, ".env"),
-    Object.entries(images)
+    Object.entries({ ...images, LIVEKIT_URL: "ws://livekit.localhost:7880", LIVEKIT_NODE_IP: machine })
       .map((each) => `${each.join("=")}\n`)
       .join(""),
   );
@@ -75,6 +91,7 @@ beforeAll(async () => {
   await run("ip", ["netns", "add", network]);
   hasNetwork = true;
   await inside("ip", "link", "set", "lo", "up");
+  await inside("ip", "address", "add", `${machine}/32`, "dev", "lo");
   await compose("up", "--detach");
   const command = ["run", "--rm", "--no-deps", "-T", "control", "admin", "create-key", "--account", "one"];
   const answers = () => inside("curl", "-sf", `${url}/v1/status`).then(Boolean, () => false);
@@ -124,6 +141,10 @@ describe.runIf(canRun)("compose.yaml", { timeout: 120_000 }, () => {
       navigations: { 200: expect.any(Number) },
       ends: live,
     });
+  });
+
+  test.runIf(isServed)("a viewer outside the containers sees video of LiveKit by ICE over TCP", async () => {
+    expect(await inside(process.execPath, resolve("test/support/compose-viewer.ts"), url, key)).toBe("video by tcp");
   });
 
   test("a gateway that restarts in order fails no request", async () => {
