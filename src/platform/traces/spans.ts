@@ -1,4 +1,13 @@
-import { type Context, context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import {
+  type Context,
+  context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from "@opentelemetry/api";
 import { asFailure } from "../errors.ts";
 
 /**
@@ -39,9 +48,13 @@ const tracer = trace.getTracer("pilothouse");
 
 let isOn = false;
 
+/** Share of the calls whose client asks for a recorded trace that are recorded. */
+let clientShare = 1;
+
 /** Makes the functions of this module create spans. Called once an SDK is registered. */
-export function enableSpans(): void {
+export function enableSpans(shareOfClients: number): void {
   isOn = true;
+  clientShare = shareOfClients;
 }
 
 /** A span that has not ended. */
@@ -96,10 +109,14 @@ export function inTraceOf<T>(traceparent: string, name: string, options: SpanOpt
   return parent ? runIn(new TraceSpan(name, options, parent), work) : work();
 }
 
-/** Starts a span that continues the trace of a client, or starts a trace. Returns undefined without traces. */
+/**
+ * Starts a span that continues the trace of a client, or starts a trace. Returns undefined without traces. If the
+ * client records its trace, whether the call is recorded is random, because clients choose the ids of traces.
+ */
 export function openSpan(traceparent: string | undefined, name: string, options: SpanOptions): TraceSpan | undefined {
   if (!isOn) return undefined;
-  return new TraceSpan(name, options, remoteContext(traceparent ?? "") ?? ROOT_CONTEXT);
+  const flags = Math.random() < clientShare ? TraceFlags.SAMPLED : TraceFlags.NONE;
+  return new TraceSpan(name, options, remoteContext(traceparent ?? "", flags) ?? ROOT_CONTEXT);
 }
 
 /** Returns the W3C trace context of the active span, if there is one. */
@@ -135,10 +152,13 @@ function traceparentOf(span: Span): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
 
-/** Parses a W3C trace context (https://www.w3.org/TR/trace-context/). Returns undefined if it is absent or invalid. */
-function remoteContext(traceparent: string): Context | undefined {
+/**
+ * Parses a W3C trace context (https://www.w3.org/TR/trace-context/), of whose flags only those of `accepted` count.
+ * Returns undefined if it is absent or invalid.
+ */
+function remoteContext(traceparent: string, accepted = TraceFlags.SAMPLED): Context | undefined {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
-  const remote = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+  const remote = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & accepted, isRemote: true };
   return trace.setSpanContext(ROOT_CONTEXT, remote);
 }

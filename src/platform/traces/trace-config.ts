@@ -4,7 +4,10 @@ import { ConfigError, type EnvironmentReader } from "../environment.ts";
 export interface TraceConfig {
   /** Base address of the collector, which receives spans at `/v1/traces`. */
   readonly endpoint: string;
-  /** Share of the traces that start here, from 0 to 1. Traces of clients are recorded if the client records them. */
+  /**
+   * Share of the traces that start here, from 0 to 1, and of the calls whose clients record their traces; of the latter
+   * at least 1 %.
+   */
   readonly share: number;
 }
 

@@ -26,6 +26,9 @@ export interface TracingOptions {
 /** The longest attribute is the name of a method or the template of a path. */
 const longestAttribute = 128;
 
+/** Minimum share of the calls that are recorded if their clients ask for it. */
+const minClientShare = 0.01;
+
 /** Spans that wait, and spans in one batch of at most about 200 KiB. Further spans are lost. */
 const sizes = { maxQueueSize: 8_192, maxExportBatchSize: 512 };
 
@@ -53,6 +56,6 @@ export function startTracing({ identity, share, send }: TracingOptions): { stop(
   });
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager());
-  enableSpans();
+  enableSpans(Math.max(share, minClientShare));
   return { stop: () => provider.shutdown() };
 }
