@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { ChannelCredentials, Client } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -18,6 +18,7 @@ import {
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import { FleetCertificates } from "../../src/platform/grpc/fleet-certificates.ts";
 import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
 import { WorkerServer } from "../../workers/fleet-handlers.ts";
@@ -74,6 +75,49 @@ async function heartbeat(port: number, tls: FleetTlsFiles | undefined, name?: st
 }
 
 const unavailable = 14;
+
+test("a server and a client use replaced files without a restart, and keep the open connection", async () => {
+  using renewing = new CertificateAuthority();
+  using renewed = new CertificateAuthority();
+  const [serverTls, clientTls] = [renewing.issue("server.test"), renewing.issue("client.test")];
+  const server = createFleetServer({ listen: "127.0.0.1:0", tls: serverTls, registry, log: silentLog });
+  await server.start();
+  const { port } = server;
+  const client = new Client(`127.0.0.1:${port}`, fleetClientCredentials(clientTls));
+  onTestFinished(() => client.close());
+  const call = () =>
+    callUnary(client, ControlService.method.heartbeat, create(HeartbeatRequestSchema), { timeoutMs: 10_000 });
+  await call();
+  const next = [renewed.issue("server.test"), renewed.issue("client.test")];
+  for (const [index, to] of [serverTls, clientTls].entries())
+    for (const file of ["cert", "key", "ca"] as const) copyFileSync(next[index]?.[file] ?? "", to[file]);
+  // A new client reads the new files at once.
+  await expect.poll(() => heartbeat(port, { ...clientTls }), { timeout: 45_000 }).toBe("accepted");
+  await call();
+  // The first client connects again, to a server that accepts only the new certificate.
+  await server.stop();
+  const listen = `127.0.0.1:${port}`;
+  const restarted = createFleetServer({ listen, tls: { ...serverTls }, registry, log: silentLog });
+  await restarted.start();
+  onTestFinished(() => restarted.stop());
+  const outcome = () => call().then(() => "accepted", String);
+  await expect.poll(outcome, { timeout: 45_000 }).toBe("accepted");
+}, 150_000);
+
+test("files replaced while no connection uses them are read before the next connections", async () => {
+  using renewing = new CertificateAuthority();
+  using renewed = new CertificateAuthority();
+  const tls = renewing.issue("client.test");
+  const certificates = new FleetCertificates(tls);
+  const next = renewed.issue("client.test");
+  for (const file of ["cert", "key", "ca"] as const) copyFileSync(next[file], tls[file]);
+  const received: (Buffer | undefined)[] = [];
+  const listener: Parameters<typeof certificates.addCaCertificateListener>[0] = (update) =>
+    void received.push(update?.caCertificate);
+  certificates.addCaCertificateListener(listener);
+  onTestFinished(() => certificates.removeCaCertificateListener(listener));
+  await expect.poll(() => received.at(-1), { timeout: 5_000 }).toEqual(readFileSync(next.ca));
+});
 
 describe("a gateway with certificates", () => {
   test("accepts a worker of the same authority by address and by name", async () => {

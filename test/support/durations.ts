@@ -52,6 +52,7 @@ export const durations: readonly DurationRow[] = [
   ["gateway/web/live/video.ts", "times.firstRetry", "3_000", "pause"],
   ["gateway/web/live/video.ts", "times.lastRetry", "60_000", "pause"],
   ["gateway/ws/unfinished-messages.ts", "messageMs", "30_000", "gateway/waits.system.test.ts"],
+  ["src/platform/grpc/fleet-certificates.ts", "readEvery", "10_000", "period"],
   ["gateway/ws/websockets.ts", "pingMs", "20_000", "gateway/waits.system.test.ts"],
   ["src/accounts/users.ts", "pendingFor", "86_400_000", "auth/auth.test.ts"],
   ["src/agents/llm/safe-models-fetch.ts", "times.connect", "10_000", "platform/waits.system.test.ts"],

@@ -1,13 +1,8 @@
-import { readFileSync } from "node:fs";
-import { ChannelCredentials, type ChannelOptions, ServerCredentials } from "@grpc/grpc-js";
+import { ChannelCredentials, type ChannelOptions, experimental, ServerCredentials } from "@grpc/grpc-js";
 import type { EnvironmentReader } from "../environment.ts";
+import { FleetCertificates, type FleetTlsFiles } from "./fleet-certificates.ts";
 
-/** Files for mutual TLS between gateways and workers. Both certificates are issued by a CA used for nothing else. */
-export interface FleetTlsFiles {
-  readonly cert: string;
-  readonly key: string;
-  readonly ca: string;
-}
+export type { FleetTlsFiles };
 
 /** Reads the TLS files. Returns undefined if connections are in clear text. */
 export function readFleetTls(read: EnvironmentReader): FleetTlsFiles | undefined {
@@ -18,14 +13,24 @@ export function readFleetTls(read: EnvironmentReader): FleetTlsFiles | undefined
 /** Creates the credentials of the calling side. */
 export function fleetClientCredentials(tls: FleetTlsFiles | undefined): ChannelCredentials {
   if (!tls) return ChannelCredentials.createInsecure();
-  return ChannelCredentials.createSsl(readFileSync(tls.ca), readFileSync(tls.key), readFileSync(tls.cert));
+  const certificates = certificatesOf(tls);
+  return experimental.createCertificateProviderChannelCredentials(certificates, certificates);
 }
 
 /** Creates the credentials of the called side, which requires client certificates. */
 export function fleetServerCredentials(tls: FleetTlsFiles | undefined): ServerCredentials {
   if (!tls) return ServerCredentials.createInsecure();
-  const pair = { private_key: readFileSync(tls.key), cert_chain: readFileSync(tls.cert) };
-  return ServerCredentials.createSsl(readFileSync(tls.ca), [pair], true);
+  const certificates = certificatesOf(tls);
+  return experimental.createCertificateProviderServerCredentials(certificates, certificates, true);
+}
+
+/** Certificates of a process by their files, so that all its channels share one reader. */
+const known = new WeakMap<FleetTlsFiles, FleetCertificates>();
+
+function certificatesOf(tls: FleetTlsFiles): FleetCertificates {
+  const found = known.get(tls) ?? new FleetCertificates(tls);
+  known.set(tls, found);
+  return found;
 }
 
 /** Returns channel options for an address whose certificate is issued for `name`. */
