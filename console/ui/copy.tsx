@@ -79,15 +79,18 @@ export function CopyLine({ text, label }: CopyProps) {
 /** Code with a button that copies it. */
 export function Code({ text, label, className }: CopyProps & { readonly className?: string }) {
   return (
-    <div className={classes("relative rounded-lg border border-line bg-sunken", className)}>
+    <div className={classes("flex items-start rounded-lg border border-line bg-sunken", className)}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
-      <section aria-label={label} tabIndex={0} className="overflow-auto rounded-lg">
-        <pre className="p-3 pr-20 font-mono text-xs leading-relaxed">
+      <section aria-label={label} tabIndex={0} className="min-w-0 flex-1 overflow-auto rounded-lg">
+        <pre className="p-3 font-mono text-xs leading-relaxed">
           <code>{text}</code>
         </pre>
       </section>
-      <div className="absolute top-2 right-2">
-        <CopyButton text={text} label={label} />
+      <div className="shrink-0 p-2 pl-0">
+        <CopyIcon text={text} label={label} className="sm:hidden" />
+        <span className="hidden sm:block">
+          <CopyButton text={text} label={label} />
+        </span>
       </div>
     </div>
   );

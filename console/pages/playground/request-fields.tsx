@@ -33,6 +33,8 @@ const wideFields = new Set(["selector", "url", "pattern", "text", "find"]);
 /** Returns the classes that place a field in the grid. */
 function placeOf(field: DescField): string | undefined {
   if (field.message || field.fieldKind === "list" || wideFields.has(field.name)) return "col-span-2";
+  // A select on half a phone cuts its default.
+  if (choicesOf(field).length > 0) return "col-span-2 sm:col-span-1";
   return field.scalar === ScalarType.BOOL ? "self-end pb-2" : undefined;
 }
 
