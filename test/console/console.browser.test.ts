@@ -405,6 +405,26 @@ test("a session of a program appears on the home page, which sends no requests w
   await tab.close();
 }, 60_000);
 
+test("opening 15 pages within a minute is within the limits of the plan Free", async () => {
+  const tab = await context.newPage();
+  const refused: string[] = [];
+  let answers = 0;
+  tab.on("response", (response) => {
+    answers += 1;
+    if (response.status() === 429) refused.push(response.url());
+  });
+  const opened = [...pages, ...pages.slice(0, 3)];
+  for (const [title, shown] of opened) {
+    await tab.goto(
+      `${new URL(page.url()).origin}/console/${title === "Home" ? "" : title.toLowerCase().replace(" ", "-")}`,
+    );
+    await tab.getByRole("main").getByText(shown).first().waitFor();
+  }
+  expect([opened.length, refused]).toEqual([15, []]);
+  expect(answers).toBeGreaterThan(opened.length);
+  await tab.close();
+}, 60_000);
+
 test("the command palette opens pages and pasted ids", async () => {
   await page.keyboard.press("Control+k");
   await page.getByRole("combobox", { name: "Page or id" }).fill("audit");
