@@ -68,7 +68,7 @@ test.each(inputTransports)(
   },
   async (transport) => {
     using stream = await openInput(transport, target);
-    const count = 500;
+    const count = 250;
     await sendAtRate(count, 250, (event) => stream.send([event]));
     await acknowledgedAll(stream);
     expect(stream.acknowledged).toMatchObject({ sequence: count, accepted: count, dropped: 0 });
