@@ -39,7 +39,7 @@ describe.each(runtimes)("a screenshot in %s", (runtime) => {
   });
   afterAll(() => referee?.close());
 
-  const factors = runtime === "chromium" ? [1, 2, 3] : [1, 2];
+  const factors = runtime === "chromium" ? [1, 2, 3] : [2];
   describe.each(factors)("on a device with scale factor %d", (deviceScaleFactor) => {
     const viewport = { width: 600, height: 400 };
     let session: DrivenSession;
