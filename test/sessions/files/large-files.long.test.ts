@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { lookInside } from "../../../tools/bench/load/inspector.ts";
+import { chunkedBody } from "../../support/chunked-body.ts";
 import { type Rest, restClient } from "../../support/rest.ts";
 import { type Service, startService } from "../../support/service.ts";
 
@@ -108,6 +109,14 @@ test("gateway and worker hold less than 8 MiB in transfers of 80 MiB at 2 MiB/s"
   const all = [...up.more, ...down.more];
   expect(all.every(Number.isFinite)).toBe(true);
   expect(Math.max(...all), `up ${up.more}, down ${down.more}`).toBeLessThan(barBytes);
+});
+
+test("a file is rejected during its upload when it exceeds 100 MiB", { timeout: 120_000 }, async () => {
+  const init = { method: "PUT", body: chunkedBody(101 * mebibyte), duplex: "half" } as const;
+  const { status, body } = await rest(`${session}/files/big`, undefined, init);
+  expect([status, body.detail]).toEqual([409, "a file has at most 100 MiB"]);
+  const { body: listed } = await rest(`${session}/files`);
+  expect(listed.data.map(({ name }: { name: string }) => name)).not.toContain("big");
 });
 
 test("a session can have 768 MiB of files", { timeout: 600_000 }, async () => {
