@@ -22,7 +22,7 @@ const pages: readonly (readonly [title: string, shown: string | RegExp])[] = [
   ["Sessions", "Checkout test"],
   ["Agents", "Read the welcome page"],
   ["Recipes", "No recipes yet"],
-  ["Profiles", "No profiles yet"],
+  ["Profiles", "Checkout test"],
   ["API keys", "nightly checks"],
   ["Webhooks", "/hooks"],
   ["Usage", "sessions:create"],
@@ -128,6 +128,7 @@ test("a person starts a session, watches it and takes control", async () => {
   await page.getByText("No sessions yet").waitFor();
   await button("New session").first().click();
   await page.getByLabel("Name").fill("Checkout test");
+  await page.getByLabel("Profile").selectOption("New profile");
   await button("More options").click();
   await page.getByLabel("Minutes").fill("15");
   await button("Start").click();
@@ -317,8 +318,8 @@ test("a test event reaches an endpoint, and its answer is shown", async () => {
   await button("test.ping").click();
   await page.getByRole("dialog").getByText("thanks").waitFor();
   expect(await reviewPage(page, "delivery-desktop")).toEqual([]);
-  await page.keyboard.press("Escape");
-  expect(received).toEqual(["test.ping"]);
+  await button("Send another test").click();
+  await expect.poll(() => received).toEqual(["test.ping", "test.ping"]);
 }, 60_000);
 
 test("an agent does a task beside the live view, with its result as a table", async () => {
@@ -330,13 +331,16 @@ test("an agent does a task beside the live view, with its result as a table", as
   await page.getByText("Works").waitFor();
 
   const [, demo] = /\{"url":"(http[^"]+)"\}/.exec(service.output()) ?? [];
-  provider.say({ calls: [{ name: "navigate", input: { url: demo } }] }, { text: "The page welcomes everyone aboard." });
+  const result = { text: "The page welcomes everyone aboard.", result: { rows: [{ ship: "Aurora" }] } };
+  provider.say({ calls: [{ name: "navigate", input: { url: demo } }] }, { calls: [{ name: "done", input: result }] });
   await open("Agents");
   await button("New agent").first().click();
   await page.getByLabel("Task").fill("Read the welcome page");
+  await page.getByLabel("Columns of the result").fill("ship");
   await button("Start").click();
   const log = page.getByRole("log", { name: "Messages and steps" });
   await log.getByText("The page welcomes everyone aboard.").waitFor();
+  await log.getByRole("cell", { name: "Aurora" }).waitFor();
   await log.getByText("navigate").click();
   await log.getByRole("img", { name: "The page before this step" }).waitFor();
   await page.frameLocator("iframe").locator("canvas[data-sequence]").waitFor();

@@ -16,6 +16,7 @@ import { TextField } from "../../ui/field.tsx";
 import { Loaded } from "../../ui/state.tsx";
 import { isRunning } from "../sessions/session-words.tsx";
 import { AgentTrouble } from "./new-agent.tsx";
+import { tableOf } from "./table-schema.ts";
 import { Entry } from "./transcript-entry.tsx";
 
 /** The conversation with an agent: messages, steps, and what the turn waits for. */
@@ -107,13 +108,6 @@ function TurnState({ turn }: { readonly turn: Turn }) {
   );
 }
 
-/** Returns the schema of a table with these columns. */
-function tableSchema(columns: readonly string[]): object {
-  const properties = Object.fromEntries(columns.map((name) => [name, { type: "string" }]));
-  const row = { type: "object", properties, required: [...columns] };
-  return { type: "object", properties: { rows: { type: "array", items: row } }, required: ["rows"] };
-}
-
 interface ComposerProps {
   readonly agentId: string;
   readonly runningTurnId: string | undefined;
@@ -127,16 +121,7 @@ function Composer({ agentId: id, runningTurnId }: ComposerProps) {
   const cancel = useChange(AgentTurnService.method.cancelTurn, { changes });
   const submit = (): void => {
     if (text.trim() === "" || send.isPending) return;
-    const names =
-      columns
-        ?.split(",")
-        .map((name) => name.trim())
-        .filter(Boolean) ?? [];
-    send.run({
-      id,
-      text: text.trim(),
-      ...(names.length > 0 && { outputSchema: tableSchema(names) as Record<string, never> }),
-    });
+    send.run({ id, text: text.trim(), ...tableOf(columns) });
   };
   const press = (event: KeyboardEvent): void => {
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;

@@ -13,6 +13,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField, TextArea, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { Trouble } from "../../ui/state.tsx";
+import { tableOf } from "./table-schema.ts";
 
 const splitWords = (text: string | undefined): string[] => text?.split(/[\s,]+/).filter(Boolean) ?? [];
 
@@ -61,7 +62,7 @@ export function NewAgent({ onClose }: { readonly onClose: () => void }) {
     // A rejection is shown as the problem of its method.
     const start = async (): Promise<void> => {
       const { id } = await create.runAsync(request);
-      await send.runAsync({ id, text: task }).catch(() => undefined);
+      await send.runAsync({ id, text: task, ...tableOf(textOf(form, "columns")) }).catch(() => undefined);
       await navigate({ to: pagePaths.agent, params: { id } });
     };
     start().catch(() => undefined);
@@ -76,6 +77,14 @@ export function NewAgent({ onClose }: { readonly onClose: () => void }) {
           placeholder="Open example.com and read its headline"
           maxLength={32_768}
           required
+        />
+        <TextField
+          label="Columns of the result"
+          name="columns"
+          placeholder="Optional, such as name, price"
+          hint="The agent answers with a table"
+          maxLength={2_000}
+          autoComplete="off"
         />
         <div className="grid gap-4 sm:grid-cols-2">
           <TextField label="Model" name="model" placeholder="Default of the account" problem={create.problem} />

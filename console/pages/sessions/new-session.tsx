@@ -32,12 +32,16 @@ function DeviceOptions({ devices }: { readonly devices: readonly Archetype[] }) 
   );
 }
 
+/** Choice of the profile field. */
+const newProfile = "new";
+
 /** Form of a new session. Opens the session when it is live. */
 export function NewSession({ onClose, profileId = "" }: { readonly onClose: () => void; readonly profileId?: string }) {
   const navigate = useNavigate();
   const [isDetailed, setDetailed] = useState(false);
   const devices = useQuery(ArchetypeService.method.list, {}, { staleTime: Number.POSITIVE_INFINITY });
   const profiles = useQuery(ProfileService.method.list, { limit: 100 });
+  const createProfile = useChange(ProfileService.method.create, { changes: [ProfileService] });
   const create = useChange(SessionService.method.create, {
     changes: [SessionService],
     onDone: ({ id }) => navigate({ to: pagePaths.session, params: { id } }),
@@ -50,16 +54,23 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
       textOf(form, "profile_id"),
     ];
     const [locale, timezone, minutes] = [textOf(form, "locale"), textOf(form, "timezone"), textOf(form, "minutes")];
-    create.run({
+    const request = {
       labels: name === undefined ? {} : { name },
       ...(archetype !== undefined && { archetype }),
       ...(runtime !== undefined && { runtime }),
-      ...(profile !== undefined && { profileId: profile }),
       ...(locale !== undefined && { locale }),
       ...(timezone !== undefined && { timezone }),
       ...(minutes !== undefined && { timeoutSeconds: Number(minutes) * 60 }),
       ...(proxy !== undefined && { proxy: { server: proxy } }),
-    });
+    };
+    const start = async (): Promise<void> => {
+      const made = `Profile of ${new Date().toLocaleString()}`;
+      const profileOf =
+        profile === newProfile ? (await createProfile.runAsync({ name: name?.slice(0, 200) ?? made })).id : profile;
+      create.run(profileOf === undefined ? request : { ...request, profileId: profileOf });
+    };
+    // A rejection is shown as the problem of its method.
+    start().catch(() => undefined);
   };
   return (
     <Dialog title="New session" isOpen onClose={onClose}>
@@ -91,9 +102,10 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
           defaultValue={profileId}
           key={profiles.data ? "loaded" : "empty"}
           problem={create.problem}
-          hint="Cookies and logins of earlier sessions"
+          hint="Keeps cookies and logins for later sessions; saved when the session ends"
         >
           <option value="">None</option>
+          <option value={newProfile}>New profile</option>
           {profiles.data?.data.map(({ id, name, activeSessionId }) => (
             <option key={id} value={id} disabled={activeSessionId !== undefined}>
               {name}
@@ -120,10 +132,10 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
             More options
           </Button>
         )}
-        <Trouble problem={create.problem} />
+        <Trouble problem={create.problem ?? createProfile.problem} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" isPending={create.isPending}>
+          <Button type="submit" kind="primary" isPending={create.isPending || createProfile.isPending}>
             Start
           </Button>
         </Actions>

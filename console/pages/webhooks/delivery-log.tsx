@@ -70,19 +70,24 @@ export function DeliveryLog({ endpointId: id, actions }: DeliveryLogProps) {
           </EmptyState>
         }
       />
-      {open && <DeliveryDialog delivery={open} onClose={() => setOpenId(undefined)} />}
+      {open && <DeliveryDialog endpointId={id} delivery={open} onClose={() => setOpenId(undefined)} />}
     </Card>
   );
 }
 
+const testType = "test.ping";
+
 interface DeliveryDialogProps {
+  readonly endpointId: string;
   readonly delivery: WebhookDelivery;
   readonly onClose: () => void;
 }
 
-function DeliveryDialog({ delivery, onClose }: DeliveryDialogProps) {
+function DeliveryDialog({ endpointId, delivery, onClose }: DeliveryDialogProps) {
   const { id, eventId, eventType, status, attempts, reason, nextAttemptAt } = delivery;
-  const replay = useChange(WebhookService.method.replayDelivery, { changes: [WebhookService], onDone: onClose });
+  const again = { changes: [WebhookService], onDone: onClose };
+  const replay = useChange(WebhookService.method.replayDelivery, again);
+  const test = useChange(WebhookService.method.test, again);
   return (
     <Dialog title={eventType} isOpen onClose={onClose}>
       <Properties>
@@ -120,13 +125,20 @@ function DeliveryDialog({ delivery, onClose }: DeliveryDialogProps) {
         ))}
       </ol>
       <div className="mt-3">
-        <Trouble problem={replay.problem} />
+        <Trouble problem={replay.problem ?? test.problem} />
       </div>
       <Actions>
         <Button onClick={onClose}>Close</Button>
-        <Button kind="primary" isPending={replay.isPending} onClick={() => replay.run({ id })}>
-          Send again
-        </Button>
+        {/* The service replays no tests. */}
+        {eventType === testType ? (
+          <Button kind="primary" isPending={test.isPending} onClick={() => test.run({ id: endpointId })}>
+            Send another test
+          </Button>
+        ) : (
+          <Button kind="primary" isPending={replay.isPending} onClick={() => replay.run({ id })}>
+            Send again
+          </Button>
+        )}
       </Actions>
     </Dialog>
   );
