@@ -117,7 +117,11 @@ export class SharedPort {
       const { socket } = request;
       const pending = this.#pending.get(socket) ?? new Set();
       this.#pending.set(socket, pending.add(response));
-      response.once("close", () => pending.delete(response));
+      response.once("close", () => {
+        pending.delete(response);
+        // The response to a request from before the stop has not closed the connection.
+        if (this.#stopping && pending.size === 0) socket.destroySoon();
+      });
       this.#answer(request, response);
     };
     const server = createHttpServer(options, answer);
