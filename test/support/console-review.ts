@@ -15,8 +15,9 @@ export const colourRules: readonly string[] = ["color-contrast", "link-in-text-b
  * `rules` limits axe to some rules.
  */
 export async function reviewPage(page: Page, name: string, rules?: readonly string[]): Promise<string[]> {
-  // The page adopts a change of the colour scheme some frames later.
-  const scheme = await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'");
+  // The page adopts a change of the colour scheme some frames later, and so does its media query.
+  const media = "matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'";
+  const scheme = /-(dark|light)$/.exec(name)?.[1] ?? (await page.evaluate(media));
   await page.locator(`html[data-scheme="${scheme}"]:not([data-switching])`).waitFor();
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
   if (process.env.PICTURES !== undefined) {
