@@ -38,6 +38,7 @@ export interface PortOptions {
 
 /** Use of an HTTP/2 connection: its open requests, and when the last request ended. */
 interface Http2Use {
+  readonly socket: Socket;
   open: number;
   idleSince: number;
   /** When the unanswered ping was sent. */
@@ -66,7 +67,10 @@ export class SharedPort {
       ...options,
       protocols: ["h2", "http/1.1"],
       silenceMs: limits.silence,
-      onConnection: (socket, head) => (isHttp2(head) ? this.#http2 : this.#http1).emit("connection", socket),
+      onConnection: (socket, head) => {
+        if (isHttp2(head)) this.#startHttp2(socket);
+        else this.#http1.emit("connection", socket);
+      },
     });
   }
 
@@ -88,13 +92,14 @@ export class SharedPort {
   /** Refuses new connections, asks clients to leave, and closes all remaining connections after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
-    clearInterval(this.#checks);
     const closed = this.#listener.stop(graceMs);
-    for (const session of this.#sessions.keys()) {
-      session.close();
+    for (const [session, { socket }] of this.#sessions) {
+      if (session.destroyed) socket.destroy();
+      else session.close();
     }
     this.#http1.closeIdleConnections();
     await closed;
+    clearInterval(this.#checks);
     this.#http1.close();
   }
 
@@ -149,8 +154,12 @@ export class SharedPort {
       if (!response.stream.closed && !response.stream.destroyed) response.writeContinue();
       answer(request, response);
     });
-    server.on("session", (session) => {
-      const use = { open: 0, idleSince: performance.now() };
+    return server;
+  }
+
+  #startHttp2(socket: Socket): void {
+    const watch = (session: ServerHttp2Session): void => {
+      const use = { socket, open: 0, idleSince: performance.now() };
       this.#sessions.set(session, use);
       session.once("close", () => this.#sessions.delete(session));
       // An error closes the session; without a listener it would end the process.
@@ -162,8 +171,10 @@ export class SharedPort {
           use.idleSince = performance.now();
         });
       });
-    });
-    return server;
+    };
+    // The server emits "session" before `emit` returns, unless ALPN selected another protocol.
+    this.#http2.once("session", watch).emit("connection", socket);
+    this.#http2.off("session", watch);
   }
 
   /** Destroys a closing connection that does not answer a ping. After GOAWAY, an invalid frame ends Node's reading. */
@@ -205,7 +216,9 @@ export class SharedPort {
     });
     const latest = performance.now() - this.#options.limits.idle;
     for (const [session, use] of this.#sessions) {
-      const { open, idleSince } = use;
+      const { open, idleSince, socket } = use;
+      // If a TLS client leaves during a write, Node destroys the session but neither emits "close" nor closes the socket.
+      if (session.destroyed) socket.destroy();
       if (open > 0 && session.closed && !session.destroyed) this.#probe(session, use);
       if (open === 0 && idleSince < latest) {
         // The client receives a GOAWAY. If it leaves the session open, the next check destroys the session.
