@@ -28,7 +28,9 @@ export async function reviewPage(page: Page, name: string, rules?: readonly stri
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe.source);
   const options = { iframes: false, ...(rules && { runOnly: rules }) };
   const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
-  const found = violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${name}: ${id} ${html}`));
+  const found = violations.flatMap(({ id, nodes }) =>
+    nodes.map((node) => `${name}: ${id} ${node.html} ${node.failureSummary}`),
+  );
   const isWide = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
   return isWide ? [...found, `${name}: scrolls to the side`] : found;
 }
