@@ -427,6 +427,17 @@ test("the command palette opens pages and pasted ids", async () => {
   await page.getByText("ended by its owner").waitFor();
 }, 60_000);
 
+test("a person ends all sessions", async () => {
+  const rest = restClient(service);
+  await rest("/v1/sessions", {});
+  await open("Sessions");
+  await button("End all").click();
+  await button("End all sessions").click();
+  await page.getByRole("alertdialog").waitFor({ state: "detached" });
+  await button("End all").waitFor({ state: "detached" });
+  expect((await rest("/v1/sessions?status=live")).body.data).toEqual([]);
+}, 60_000);
+
 /** Returns the link of the newest mail of a kind in the outbox. */
 async function mailLink(kind: string): Promise<string> {
   const [outbox = ""] = /http\S+\/dev\/mail\?key=\S+/.exec(service.output()) ?? [];

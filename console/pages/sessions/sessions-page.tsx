@@ -1,9 +1,12 @@
-import { MonitorPlay, Plus } from "lucide-react";
+import { useQueryClient } from "@tanstack/react-query";
+import { CircleStop, MonitorPlay, Plus } from "lucide-react";
 import { useState } from "react";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { useList } from "../../api/lists.ts";
+import { keyOf, useChange } from "../../api/queries.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
+import { Confirm } from "../../ui/dialog.tsx";
 import { List } from "../../ui/list.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Segments } from "../../ui/segments.tsx";
@@ -51,6 +54,40 @@ const columnsWith = (thumbnails: ThumbnailUrls): readonly Column<Session>[] => [
   { title: "Started", isRight: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
 ];
 
+/** Ends all sessions that run, also those that the list does not show. */
+function EndAll() {
+  const client = useQueryClient();
+  const read = useChange(SessionService.method.list);
+  const destroy = useChange(SessionService.method.destroy);
+  const endAll = async (): Promise<void> => {
+    for (const status of [SessionStatus.PROVISIONING, SessionStatus.LIVE, SessionStatus.PAUSED]) {
+      let hasMore = true;
+      while (hasMore) {
+        const page = await read.runAsync({ status, limit: 100 });
+        for (const { id } of page.data) await destroy.runAsync({ id });
+        hasMore = page.hasMore;
+      }
+    }
+    await client.invalidateQueries({ queryKey: keyOf(SessionService) });
+  };
+  return (
+    <Confirm
+      trigger={
+        <Button>
+          <CircleStop size={15} aria-hidden="true" />
+          End all
+        </Button>
+      }
+      title="End all running sessions?"
+      action="End all sessions"
+      onConfirm={endAll}
+      problem={read.problem ?? destroy.problem}
+    >
+      Their browsers close, and their files are deleted. Profiles are saved first.
+    </Confirm>
+  );
+}
+
 export function SessionsPage() {
   const [filter, setFilter] = useState<(typeof filters)[number][0]>("all");
   const [isMaking, setMaking] = useState(false);
@@ -64,7 +101,16 @@ export function SessionsPage() {
     </Button>
   );
   return (
-    <Page title="Sessions" about="Browsers that programs, agents and people share." actions={make}>
+    <Page
+      title="Sessions"
+      about="Browsers that programs, agents and people share."
+      actions={
+        <>
+          {list.data?.some((session) => isRunning(session.status)) && <EndAll />}
+          {make}
+        </>
+      }
+    >
       <Segments
         label="Status"
         value={filter}
