@@ -1,4 +1,4 @@
-import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { useVirtualizer, useWindowVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
 import { type RefObject, useLayoutEffect, useState } from "react";
 
 /** Rows up to which a list has all of its rows in the document, so that the browser can find and print them. */
@@ -24,25 +24,41 @@ export function useVirtualRows<R>(
   keyOf: (row: R) => string,
   rowHeight: number,
 ): VirtualRows {
-  const count = rows.length;
   const [top, setTop] = useState(0);
-  const isLong = count > shortList;
+  const options = optionsOf(rows, keyOf, rowHeight);
   useLayoutEffect(() => {
-    if (isLong && list.current) setTop(list.current.getBoundingClientRect().top + scrollY);
-  }, [isLong, list]);
-  const virtualizer = useWindowVirtualizer({
-    count,
-    enabled: isLong,
+    if (options.enabled && list.current) setTop(list.current.getBoundingClientRect().top + scrollY);
+  }, [options.enabled, list]);
+  return virtualRowsOf(useWindowVirtualizer({ ...options, scrollMargin: top }));
+}
+
+/** Returns the same for a list in a box that scrolls. */
+export function useVirtualRowsIn<R>(
+  box: RefObject<HTMLElement | null>,
+  rows: readonly R[],
+  keyOf: (row: R) => string,
+  rowHeight: number,
+): VirtualRows {
+  return virtualRowsOf(useVirtualizer({ ...optionsOf(rows, keyOf, rowHeight), getScrollElement: () => box.current }));
+}
+
+function optionsOf<R>(rows: readonly R[], keyOf: (row: R) => string, rowHeight: number) {
+  return {
+    count: rows.length,
+    enabled: rows.length > shortList,
     estimateSize: () => rowHeight,
     // New rows may come first; heights that were measured stay with their rows.
-    getItemKey: (index) => {
+    getItemKey: (index: number) => {
       const row = rows[index];
       return row === undefined ? index : keyOf(row);
     },
     overscan,
-    scrollMargin: top,
-  });
-  if (!isLong)
+  };
+}
+
+function virtualRowsOf<E extends Element | Window>(virtualizer: Virtualizer<E, Element>): VirtualRows {
+  const { count, enabled, scrollMargin: top } = virtualizer.options;
+  if (!enabled)
     return { indexes: Array.from({ length: count }, (_, index) => index), before: 0, after: 0, measure: undefined };
   const items = virtualizer.getVirtualItems();
   return {

@@ -1,6 +1,6 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { ArrowUp, Square } from "lucide-react";
-import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { ArrowDown, ArrowUp, Square } from "lucide-react";
+import { type KeyboardEvent, type UIEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { AgentSession } from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
 import {
   AgentTurnService,
@@ -11,9 +11,10 @@ import {
 import { useList } from "../../api/lists.ts";
 import { sentence } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
-import { IconButton } from "../../ui/button.tsx";
+import { Button, IconButton } from "../../ui/button.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Loaded } from "../../ui/state.tsx";
+import { useVirtualRowsIn } from "../../ui/virtual.ts";
 import { isRunning } from "../sessions/session-words.tsx";
 import { AgentTrouble } from "./new-agent.tsx";
 import { tableOf } from "./table-schema.ts";
@@ -51,28 +52,79 @@ interface EntriesProps {
   readonly turn: Turn | undefined;
 }
 
+/** Height of a step that is closed, with its gap, in pixels. */
+const stepHeight = 46;
+
+/** Distance from the end, in pixels, within which a reader follows new entries. */
+const nearEnd = 80;
+
 function Entries({ agentId, entries, turn }: EntriesProps) {
-  const end = useRef<HTMLDivElement>(null);
-  const count = entries.length;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls after each new entry
-  useEffect(() => {
-    const box = end.current?.parentElement;
-    box?.scrollTo({ top: box.scrollHeight });
-  }, [count]);
+  const box = useRef<HTMLDivElement>(null);
+  const lastTop = useRef(0);
+  // Whether a person may be scrolling. The list also scrolls by itself, when heights differ from the estimates.
+  const isTouched = useRef(false);
+  const [isFollowing, setFollowing] = useState(true);
+  const { indexes, before, after, measure } = useVirtualRowsIn(box, entries, ({ id }) => id, stepHeight);
+  const follow = (): void => box.current?.scrollTo({ top: box.current.scrollHeight });
+  // Heights change after each render too, because those of new rows are estimates at first.
+  useLayoutEffect(() => {
+    if (isFollowing) follow();
+  });
+  const touch = (): void => {
+    isTouched.current = true;
+  };
+  const onScroll = ({ currentTarget: { scrollTop, scrollHeight, clientHeight } }: UIEvent): void => {
+    if (scrollHeight - scrollTop - clientHeight < nearEnd) setFollowing(true);
+    else if (isTouched.current && scrollTop < lastTop.current) setFollowing(false);
+    lastTop.current = scrollTop;
+  };
   return (
-    <div
-      role="log"
-      aria-label="Messages and steps"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
-      tabIndex={0}
-      className="flex flex-1 flex-col gap-3 overflow-y-auto rounded-t-xl p-4 -outline-offset-2"
-    >
-      {count === 0 && <p className="text-sm text-soft">Send a message to start. The agent sees the page as text.</p>}
-      {entries.map((entry) => (
-        <Entry key={entry.id} agentId={agentId} entry={entry} />
-      ))}
-      {turn && <TurnState turn={turn} />}
-      <div ref={end} />
+    <div className="relative flex min-h-0 flex-1 flex-col">
+      <div
+        ref={box}
+        role="log"
+        aria-label="Messages and steps"
+        // Old entries that scrolling brings back are no news.
+        aria-live={isFollowing ? "polite" : "off"}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
+        tabIndex={0}
+        onScroll={onScroll}
+        onWheel={touch}
+        onPointerDown={touch}
+        onKeyDown={touch}
+        className="flex-1 overflow-y-auto rounded-t-xl p-4 -outline-offset-2"
+      >
+        {entries.length === 0 && (
+          <p className="text-sm text-soft">Send a message to start. The agent sees the page as text.</p>
+        )}
+        <div style={{ paddingTop: before, paddingBottom: after }}>
+          {indexes.map((index) => {
+            const entry = entries[index];
+            return (
+              entry && (
+                <div key={entry.id} ref={measure} data-index={index} className="pb-3">
+                  <Entry agentId={agentId} entry={entry} onOpen={() => setFollowing(false)} />
+                </div>
+              )
+            );
+          })}
+        </div>
+        {turn && <TurnState turn={turn} />}
+      </div>
+      {!isFollowing && (
+        <Button
+          size="small"
+          className="absolute bottom-3 self-center"
+          onClick={() => {
+            isTouched.current = false;
+            setFollowing(true);
+            follow();
+          }}
+        >
+          <ArrowDown size={13} aria-hidden="true" />
+          Latest step
+        </Button>
+      )}
     </div>
   );
 }

@@ -20,14 +20,21 @@ const authors: Readonly<Record<TranscriptRole, string>> = {
   [TranscriptRole.SYSTEM]: "Recipe",
 };
 
+interface EntryProps {
+  readonly agentId: string;
+  readonly entry: TranscriptEntry;
+  /** Called when a step is opened to be read. */
+  readonly onOpen: () => void;
+}
+
 /** An entry of a transcript. */
-export function Entry({ agentId, entry }: { readonly agentId: string; readonly entry: TranscriptEntry }) {
+export function Entry({ agentId, entry, onOpen }: EntryProps) {
   const { id, role, content } = entry;
   switch (content.case) {
     case "text":
       return <Message role={role} text={content.value} />;
     case "action":
-      return <Step agentId={agentId} stepId={id} role={role} action={content.value} />;
+      return <Step agentId={agentId} stepId={id} role={role} action={content.value} onOpen={onOpen} />;
     case "control": {
       const holder = content.value.control?.holderClientId;
       return (
@@ -110,6 +117,7 @@ interface StepProps {
   readonly stepId: string;
   readonly role: TranscriptRole;
   readonly action: TranscriptAction;
+  readonly onOpen: () => void;
 }
 
 function summaryOf({ arguments: given }: TranscriptAction): string {
@@ -117,13 +125,16 @@ function summaryOf({ arguments: given }: TranscriptAction): string {
   return values.join(" · ").slice(0, 160);
 }
 
-function Step({ agentId, stepId, role, action }: StepProps) {
+function Step({ agentId, stepId, role, action, onOpen }: StepProps) {
   const { name, durationMs, error, screenshotPath } = action;
   const [isOpen, setOpen] = useState(false);
   return (
     <details
       className={classes("rounded-lg border text-xs", error ? "border-bad/40" : "border-line")}
-      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
+      onToggle={({ currentTarget }) => {
+        setOpen(currentTarget.open);
+        if (currentTarget.open) onOpen();
+      }}
     >
       <summary className="flex items-baseline gap-2 rounded-lg px-3 py-2 hover:bg-hover">
         <code className="font-mono font-medium">{name}</code>
