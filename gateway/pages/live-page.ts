@@ -13,7 +13,7 @@ function readBuilt(name: string): string {
   return readFileSync(new URL(`../../src/gen/web/${name}`, import.meta.url), "utf8");
 }
 
-/** Style of the page. The picture fills the space between the toolbars, uncovered. */
+/** Style of the page. The picture fills the space between the toolbars. Messages cover its end and do not move it. */
 const ownStyle = `
 html, body { height: 100%; }
 body { display: flex; flex-direction: column; height: 100dvh; }
@@ -52,9 +52,11 @@ button:disabled { color: var(--soft); cursor: default; }
 .group { display: flex; gap: .4rem; }
 #speed { margin: 0; color: var(--soft); }
 #speed[open] summary { display: inline; }
-#notice { margin: 0; padding: .6rem .9rem; border-bottom: 1px solid var(--line); border-left: 4px solid var(--patch); }
+#messages { position: absolute; inset: auto 0 0; max-height: 100%; overflow: auto; pointer-events: none; }
+#messages > * { background: var(--shade); border-top: 1px solid var(--line); pointer-events: auto; }
+#messages > #notice { margin: 0; padding: .6rem .9rem; border-left: 4px solid var(--patch); pointer-events: none; }
 #question { display: flex; flex-wrap: wrap; align-items: center; gap: .4rem .6rem; padding: .6rem .9rem;
-  border-bottom: 1px solid var(--line); border-left: 4px solid var(--link); }
+  border-left: 4px solid var(--link); }
 #question p { margin: 0; flex: 1 1 100%; max-height: 5rem; overflow: auto; overflow-wrap: anywhere; white-space: pre-wrap; }
 #question-heading { font-weight: 600; }
 #question :is(#question-text, select) { flex: 1 1 14rem; min-width: 0; }
@@ -65,15 +67,15 @@ body:not([data-is-controlled=true]) #question :is(input, select, button) { displ
 #question[hidden], #question [hidden], #question p:empty { display: none; }
 #downloads { margin: 0; padding: 0; list-style: none; max-height: 8rem; overflow: auto; }
 #downloads[hidden] { display: none; }
-#downloads li { display: flex; align-items: center; gap: .4rem; padding: .4rem .9rem; border-bottom: 1px solid var(--line);
+#downloads li { display: flex; align-items: center; gap: .4rem; padding: .4rem .9rem;
   border-left: 4px solid var(--get); }
 #downloads span { flex: 1; min-width: 0; overflow-wrap: anywhere; }
 #notice:empty, #control-status:empty, #viewers:empty { display: none; }
-[data-is=over] #notice { border-left-color: var(--delete); }
+[data-is=over] #messages > #notice { border-left-color: var(--delete); }
 [data-is=over] :is(.tools, #share) { display: none; }
 #keys { position: fixed; inset: auto auto 0 0; width: 1px; height: 1px; padding: 0; border: 0; opacity: 0; font-size: 16px; }
 #hint { color: var(--soft); display: none; }
-main.stage { flex: 1; min-height: 0; max-width: none; padding: 3px; display: grid; place-items: center; background: var(--code); }
+main.stage { position: relative; flex: 1; min-height: 0; max-width: none; padding: 3px; display: grid; place-items: center; background: var(--code); }
 canvas { width: 100%; height: 100%; min-height: 0; object-fit: contain; }
 [data-is-controlled=true] canvas { touch-action: none; }
 [data-is-controlled=true] .stage { outline: 1px solid var(--get); outline-offset: -1px; }
@@ -83,11 +85,16 @@ canvas:not([data-sequence]) { visibility: hidden; }
 [data-is=over] canvas, [data-is=waiting] canvas { opacity: .45; }
 @media (hover: hover) and (min-width: 1101px) { body:has(#keys:focus) #hint { display: block; } }
 @media (max-width: 760px) {
-  .bar, .tools { padding: .4rem .6rem; gap: .4rem .6rem; }
-  .bar h1 { flex: 1 1 50%; }
-  #viewers { flex: 1 1 auto; }
-  #control-button { margin-left: auto; }
-  #speed { display: none; }
+  .bar, .tools { padding: .25rem .6rem; gap: .2rem .5rem; }
+  .bar h1 { flex: 1 1 0; }
+  .bar::after { content: ""; order: 1; flex-basis: 100%; }
+  #control-status, #viewers { order: 2; font-size: 12px; line-height: 1.3; }
+  #viewers { order: 3; flex: 1 1 3rem; text-align: right; }
+  .tools { order: 1; flex-wrap: nowrap; overflow-x: auto; border-width: 1px 0 0; }
+  .tools > :not(#go) { flex: none; }
+  #go { flex: 1 0 12rem; }
+  .tabs { order: 1; }
+  #tabs:has(> :only-child), #speed { display: none; }
   button, #address, #question :is(#question-text, select) { min-height: 2.5rem; }
   #address, #question :is(#question-text, select) { font-size: 16px; }
   #question select { flex-basis: 100%; max-width: none; }
@@ -111,7 +118,7 @@ const body = html`<header class="bar">
 <button id="forward" type="button" data-drives disabled aria-label="Forward">&rarr;</button>
 <button id="reload" type="button" data-drives disabled aria-label="Reload">&#8635;</button>
 </div>
-<form id="go"><input id="address" aria-label="Address" readonly autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="8192">
+<form id="go"><input id="address" aria-label="Address" readonly autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="8192" placeholder="Address">
 <button data-drives disabled>Go</button></form>
 <div class="group">
 <button id="copy" type="button" data-drives disabled>Copy</button>
@@ -120,6 +127,10 @@ const body = html`<header class="bar">
 </div>
 <details id="speed"><summary>Speed</summary> <span id="latency"></span></details>
 </section>
+<main class="stage">
+<textarea id="keys" disabled aria-label="Keyboard of the page. Shift and Escape leave it." autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck="false"></textarea>
+<canvas id="picture" role="img" aria-label="The session, no picture yet" width="1280" height="720"></canvas>
+<div id="messages">
 <p id="notice" role="status"></p>
 <form id="question" aria-labelledby="question-heading" hidden>
 <p id="question-heading" role="status"></p>
@@ -131,9 +142,7 @@ const body = html`<header class="bar">
 <button id="question-yes"></button>
 </form>
 <ul id="downloads" aria-label="Downloads" aria-live="polite" hidden></ul>
-<main class="stage">
-<textarea id="keys" disabled aria-label="Keyboard of the page. Shift and Escape leave it." autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck="false"></textarea>
-<canvas id="picture" role="img" aria-label="The session, no picture yet" width="1280" height="720"></canvas></main>
+</div></main>
 <noscript><p class="single">This page needs JavaScript to show the live picture.</p></noscript>`;
 
 const scriptHeaders = { "content-type": "text/javascript; charset=utf-8", "x-content-type-options": "nosniff" };

@@ -189,6 +189,23 @@ test("tabs, address, back and reload operate the session's browser", async () =>
   await says(page, "notice", "must be http, https or about:blank");
 }, 60_000);
 
+test("on a phone the picture has 85 % of the height, also under a message", async () => {
+  const { page } = await openInControl({ viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+  const pictureHeight = async () => (await page.locator("canvas").boundingBox())?.height ?? 0;
+  const before = await pictureHeight();
+  expect(before).toBeGreaterThan(0.85 * 844);
+  const address = page.getByRole("textbox", { name: "Address" });
+  await address.fill("ftp://example.com");
+  await address.press("Enter");
+  await page.locator("#notice").getByText("must be http, https or about:blank").waitFor();
+  expect(await pictureHeight()).toBe(before);
+  // A focused address is selected, so that typing replaces it.
+  await expect.poll(() => address.inputValue()).toBe(site.url);
+  await address.tap();
+  await page.keyboard.type("example.com");
+  expect(await address.inputValue()).toBe("example.com");
+}, 60_000);
+
 test("a viewer who requests control sees its holder and the result", async () => {
   const { page } = await openInControl();
   const { page: other } = await openLink(browser, await makeLink({ control: true, name: "Ben" }));

@@ -49,7 +49,7 @@ export function LiveView({ sessionId, className }: { readonly sessionId: string;
               />
               <IconButton
                 label="Show the live view in full screen"
-                className="!absolute right-2 bottom-2 bg-raised opacity-80 shadow-low hover:opacity-100"
+                className="!absolute right-2 bottom-16 bg-raised opacity-80 shadow-low hover:opacity-100"
                 onClick={() => void frame.current?.requestFullscreen()}
               >
                 <Maximize2 size={15} aria-hidden="true" />

@@ -124,6 +124,12 @@ function measure(): void {
   }, measureMs);
 }
 
+/** Returns the URL of a typed address. Hosts of this machine and numeric addresses rarely have https. */
+function urlOf(text: string): string {
+  if (/^[a-z]+:/i.test(text) && !/^[\w.-]+:\d/.test(text)) return text;
+  return `${/^(localhost|[\d.]+)(:|\/|$)/.test(text) ? "http" : "https"}://${text}`;
+}
+
 function attach(): void {
   const parts = { hasControl: () => hasControl(shown), push: input.push };
   attachMouse({ ...parts, canvas, picture, onPress: focusKeys });
@@ -144,11 +150,11 @@ function attach(): void {
   controlButton.addEventListener("click", () => {
     connection.send(hasControl(shown) ? { hand_back: {} } : { take_control: {} });
   });
+  const address = find("address", HTMLInputElement);
   const press = (id: string, act: () => unknown): void => find(id, HTMLButtonElement).addEventListener("click", act);
   for (const kind of ["back", "forward", "reload"] as const) press(kind, () => command({ kind }));
   press("open", () => {
     command({ kind: "open_page" });
-    const address = find("address", HTMLInputElement);
     address.value = "";
     address.focus();
   });
@@ -157,11 +163,12 @@ function attach(): void {
   press("copy", () => clipboard.copy());
   press("paste", () => clipboard.pasteFromClipboard());
   find("speed", HTMLDetailsElement).addEventListener("toggle", measure, { once: true });
+  address.addEventListener("focus", () => address.select());
   find("go", HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
-    const text = find("address", HTMLInputElement).value.trim();
+    const text = address.value.trim();
     if (text === "" || !hasControl(shown)) return;
-    command({ kind: "navigate", url: /^[a-z]+:/i.test(text) && !/^[\w.-]+:\d/.test(text) ? text : `https://${text}` });
+    command({ kind: "navigate", url: urlOf(text) });
     focusKeys();
   });
 }

@@ -102,7 +102,7 @@ export function createView(command: (command: Command) => void) {
     write("title", title);
     document.title = `${title} - live`;
     if (document.activeElement !== address || !isInControl)
-      address.value = active && isUnloaded(active) ? "" : (active?.url ?? "");
+      address.value = active && !isUnloaded(active) && active.url !== "about:blank" ? active.url : "";
     find("picture", HTMLCanvasElement).setAttribute("aria-label", `Live picture of the page: ${title}`);
     showTabs(state.pages ?? [], isInControl);
   };
