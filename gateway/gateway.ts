@@ -73,6 +73,7 @@ export class Gateway {
   readonly #stopping = new AbortController();
   readonly #shutdownDelayMs: number;
   #documents: Promise<Documents> | undefined;
+  #demoUrl: string | undefined;
   #serving = false;
 
   constructor(app: App, options: GatewayOptions = {}) {
@@ -136,6 +137,7 @@ export class Gateway {
 
   /** Mounts the page that starts the demo session, and returns the path that opens it. Call before `start`. */
   offerDemo(demo: DemoSession): string {
+    this.#demoUrl = demo.demoUrl;
     return mountDemoSession(this.#rest, demo);
   }
 
@@ -209,7 +211,7 @@ export class Gateway {
 
   async #mountDocuments(): Promise<void> {
     const { errorsBase, embedOrigins, liveKit } = this.#app.config;
-    const files = readConsole();
+    const files = readConsole(this.#demoUrl);
     if (files) this.#mountConsole(files);
     mountPages(this.#rest, {
       documents: () => this.prepareDocuments(),

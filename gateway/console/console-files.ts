@@ -25,10 +25,11 @@ const types: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** Reads the built console. Returns undefined if it was not built. */
-export function readConsole(): ConsoleFiles | undefined {
+/** Reads the built console, which offers the demo page if there is one. Returns undefined if it was not built. */
+export function readConsole(demoUrl = ""): ConsoleFiles | undefined {
   if (!existsSync(new URL("index.html", built))) return undefined;
-  const parts = readFileSync(new URL("index.html", built), "utf8").split("NONCE_OF_RESPONSE");
+  const page = readFileSync(new URL("index.html", built), "utf8").replace("URL_OF_DEMO", demoUrl);
+  const parts = page.split("NONCE_OF_RESPONSE");
   const paths: string[] = JSON.parse(readFileSync(new URL("paths.json", built), "utf8"));
   const names = readdirSync(new URL("assets/", built)).filter((name) => !/\.(br|gz)$/.test(name));
   return {

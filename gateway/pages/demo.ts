@@ -17,7 +17,7 @@ const style = `
 }
 body { margin: 0; min-height: 100vh; display: grid; place-items: center; background: var(--paper); color: var(--ink);
   font: 17px/1.5 system-ui, sans-serif; }
-main { width: min(26rem, 100vw - 4rem); padding: 2.2rem 2.4rem 2.4rem; background: var(--card); border-radius: 16px;
+main { box-sizing: border-box; width: min(31rem, 100vw - 2rem); padding: 2.2rem 2.4rem 2.4rem; background: var(--card); border-radius: 16px;
   box-shadow: 0 12px 40px #0000001f; }
 h1 { margin: 0 0 .3rem; font-size: 1.7rem; }
 p { margin: 0 0 1.4rem; color: var(--soft); }
@@ -30,11 +30,18 @@ button { width: 100%; margin-top: 1rem; padding: .75rem; font: inherit; font-wei
 `;
 
 const script = `
+const thanks = document.querySelector("#thanks");
+const say = (text) => {
+  thanks.textContent = text;
+  thanks.hidden = false;
+};
+const [, known] = /(?:^|; )demo_name=([^;]*)/.exec(document.cookie) ?? [];
+if (known) say("Welcome back, " + decodeURIComponent(known) + "! You are logged in.");
 document.querySelector("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  const thanks = document.querySelector("#thanks");
-  thanks.textContent = "Thank you, " + (document.querySelector("#name").value.trim() || "stranger") + "!";
-  thanks.hidden = false;
+  const name = document.querySelector("#name").value.trim();
+  document.cookie = "demo_name=" + encodeURIComponent(name) + "; max-age=2592000; samesite=lax";
+  say("Thank you, " + (name || "stranger") + "!");
 });
 `;
 
@@ -50,7 +57,7 @@ const page = `<!doctype html>
 <body>
 <main>
 <h1>Welcome aboard</h1>
-<p>A page to try a browser session on.</p>
+<p>A page to try. Your name logs you in.</p>
 <form>
 <label for="name">Your name</label>
 <input id="name" name="name" autocomplete="off" maxlength="100">

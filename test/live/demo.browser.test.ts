@@ -24,8 +24,8 @@ test("the link that a start prints leads to a session to watch and control, the 
   await says(page, "title", "Pilothouse demo");
   await page.locator("canvas[data-sequence]").waitFor();
   await takeControl(page);
-  const name = await windowPoint(page, { x: 640, y: 360 });
-  await page.mouse.click(name.x, name.y);
+  const margin = await windowPoint(page, { x: 640, y: 20 });
+  await page.mouse.click(margin.x, margin.y);
   await page.keyboard.press("Tab");
   await page.keyboard.type("Ada");
   const { page: again } = await openLink(browser, `${service.url}${path}`);
@@ -34,6 +34,11 @@ test("the link that a start prints leads to a session to watch and control, the 
   const { body } = await rest("/v1/sessions?status=live");
   onTestFinished(async () => void (await rest(`/v1/sessions/${body.data[0].id}`, undefined, { method: "DELETE" })));
   expect(body.data).toHaveLength(1);
+  const shown = async () => JSON.stringify((await rest(`/v1/sessions/${body.data[0].id}/observe`, {})).body);
+  await page.keyboard.press("Enter");
+  await expect.poll(shown).toContain("Thank you, Ada!");
+  await page.getByRole("button", { name: "Reload" }).click();
+  await expect.poll(shown).toContain("Welcome back, Ada!");
   expect((await fetch(`${service.url}/try/something-else`)).status).toBe(404);
   expect(faults).toEqual([]);
 }, 60_000);

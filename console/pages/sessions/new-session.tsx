@@ -4,6 +4,7 @@ import { useState } from "react";
 import { type Archetype, ArchetypeService } from "../../../src/gen/pilothouse/v1/archetype_pb.ts";
 import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
 import { SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
+import { problemOf, sentence } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { pagePaths } from "../../app/page-paths.ts";
 import { Actions, Button } from "../../ui/button.tsx";
@@ -11,6 +12,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField, TextField, textOf } from "../../ui/field.tsx";
 import { Form } from "../../ui/form.tsx";
 import { Trouble } from "../../ui/state.tsx";
+import { toast } from "../../ui/toast.tsx";
 
 /** Devices that most people mean, first. */
 const common = ["desktop-chrome", "desktop-chrome-hidpi", "iphone-15", "pixel-7", "ipad-pro-11"];
@@ -32,6 +34,9 @@ function DeviceOptions({ devices }: { readonly devices: readonly Archetype[] }) 
   );
 }
 
+/** URL of the demo page, if this service has one. */
+const demoUrl = document.querySelector<HTMLMetaElement>("meta[name=demo-page]")?.content || undefined;
+
 /** Choice of the profile field. */
 const newProfile = "new";
 
@@ -39,6 +44,7 @@ const newProfile = "new";
 export function NewSession({ onClose, profileId = "" }: { readonly onClose: () => void; readonly profileId?: string }) {
   const navigate = useNavigate();
   const [isDetailed, setDetailed] = useState(false);
+  const [address, setAddress] = useState("");
   const devices = useQuery(ArchetypeService.method.list, {}, { staleTime: Number.POSITIVE_INFINITY });
   const profiles = useQuery(ProfileService.method.list, { limit: 100 });
   const createProfile = useChange(ProfileService.method.create, { changes: [ProfileService] });
@@ -46,6 +52,7 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
     changes: [SessionService],
     onDone: ({ id }) => navigate({ to: pagePaths.session, params: { id } }),
   });
+  const load = useChange(SessionService.method.navigate);
   const submit = (form: FormData): void => {
     const [name, proxy] = [textOf(form, "name"), textOf(form, "proxy")];
     const [archetype, runtime, profile] = [
@@ -67,7 +74,12 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
       const made = `Profile of ${new Date().toLocaleString()}`;
       const profileOf =
         profile === newProfile ? (await createProfile.runAsync({ name: name?.slice(0, 200) ?? made })).id : profile;
-      create.run(profileOf === undefined ? request : { ...request, profileId: profileOf });
+      const { id } = await create.runAsync(profileOf === undefined ? request : { ...request, profileId: profileOf });
+      const text = address.trim();
+      if (text === "") return;
+      await load
+        .runAsync({ id, url: text.includes("://") ? text : `https://${text}` })
+        .catch((error) => toast(sentence(problemOf(error).detail), { isFault: true }));
     };
     // A rejection is shown as the problem of its method.
     start().catch(() => undefined);
@@ -81,6 +93,24 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
           placeholder="Optional, such as Checkout test"
           maxLength={256}
           autoComplete="off"
+        />
+        <TextField
+          label="Address"
+          inputMode="url"
+          placeholder="Optional, such as example.com"
+          maxLength={8_192}
+          autoComplete="off"
+          autoCapitalize="off"
+          spellCheck={false}
+          value={address}
+          onChange={({ target }) => setAddress(target.value)}
+          hint={
+            demoUrl && (
+              <button type="button" className="text-accent-text hover:underline" onClick={() => setAddress(demoUrl)}>
+                Use the demo page
+              </button>
+            )
+          }
         />
         <div className="grid gap-4 sm:grid-cols-2">
           <SelectField label="Device" name="archetype" defaultValue="desktop-chrome" problem={create.problem}>
