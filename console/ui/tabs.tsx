@@ -8,8 +8,9 @@ export interface TabItem {
   readonly content: () => ReactNode;
 }
 
+/** Tabs. The fragment of the address may name the tab that is open at first. */
 export function Tabs({ label, items }: { readonly label: string; readonly items: readonly TabItem[] }) {
-  const [open, setOpen] = useState(items[0]?.id ?? "");
+  const [open, setOpen] = useState(() => (items.find(({ id }) => `#${id}` === location.hash) ?? items[0])?.id ?? "");
   const list = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls after each change of the open tab
   useEffect(() => {

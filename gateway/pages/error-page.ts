@@ -74,6 +74,7 @@ export function renderNowhere(path: string, requestId: string): string {
 <p>The service has no page and no endpoint at this address.</p>
 ${isTry && html`<p>The link to try a session changes at each start of the service. Open the link that it printed last.</p>`}
 ${requestLine(requestId)}
+<p><a href="/">Home</a></p>
 <p><a href="/docs">API reference</a></p></main>`,
     unscripted,
   );

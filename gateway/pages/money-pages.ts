@@ -33,10 +33,11 @@ export async function mountMoneyPages(fastify: FastifyInstance, processors: Proc
 function mountReturnPages(fastify: FastifyInstance): void {
   const pages = {
     done: ["Thank you", "Your payment is being processed. The tier of your account changes as soon as it arrives."],
-    back: ["No payment was made", "You can close this page."],
+    back: ["No payment was made", "You can close this page, or choose again."],
   } as const;
   for (const [name, [title, text]] of Object.entries(pages)) {
-    const body = html`<main class="single"><p class="status">Pilothouse</p><h1>${title}</h1><p>${text}</p></main>`;
+    const body = html`<main class="single"><p class="status">Pilothouse</p><h1>${title}</h1><p>${text}</p>
+<p><a href="/console/billing">Plan and receipts</a></p></main>`;
     const whole = page(title, body);
     fastify.get(`/billing/${name}`, (_, reply) => reply.headers(pageHeaders).send(whole));
   }
@@ -85,6 +86,6 @@ function sandboxPage({ title, lines, actions, backUrl }: SandboxPage): string {
   );
   const body = html`<main class="single"><p class="status">Sandbox</p><h1>${title}</h1>
 ${lines.map((line) => html`<p>${line}</p>\n`)}<form method="post">${buttons}</form>
-${backUrl !== undefined && html`<p><a href="${backUrl}">Back to the website</a></p>`}</main>`;
+${backUrl !== undefined && html`<p><a href="${backUrl}">Continue</a></p>`}</main>`;
   return page(title, body, { style: ownStyle, script: "" });
 }

@@ -128,6 +128,7 @@ test("a person starts a session, watches it and takes control", async () => {
   await page.getByText("No sessions yet").waitFor();
   await button("New session").first().click();
   await page.getByLabel("Name").fill("Checkout test");
+  await button("Use the demo page").click();
   await page.getByLabel("Profile").selectOption("New profile");
   await button("More options").click();
   await page.getByLabel("Minutes").fill("15");
@@ -136,7 +137,7 @@ test("a person starts a session, watches it and takes control", async () => {
   await live.locator("canvas[data-sequence]").waitFor();
   await live.getByRole("button", { name: "Take control" }).click();
   await live.locator("#control-status").getByText("You have control").waitFor();
-  await page.getByText("At the moment").waitFor();
+  await page.getByText("Pilothouse demo").waitFor();
   expect(await reviewPage(page, "session-desktop")).toEqual([]);
   await page.getByRole("tab", { name: "Connect" }).click();
   await button("Show the address and code").click();
@@ -324,8 +325,11 @@ test("a test event reaches an endpoint, and its answer is shown", async () => {
 }, 60_000);
 
 test("an agent does a task beside the live view, with its result as a table", async () => {
-  await open("Settings");
-  await page.getByRole("tab", { name: "Models" }).click();
+  await open("Agents");
+  await button("New agent").first().click();
+  await page.getByLabel("Task").fill("Read the welcome page");
+  await button("Start").click();
+  await page.getByRole("link", { name: "Add an LLM key" }).click();
   await page.getByLabel("Key", { exact: true }).fill(provider.key);
   await button("Save the key").click();
   await button("Test").click();
@@ -349,6 +353,9 @@ test("an agent does a task beside the live view, with its result as a table", as
   await button("End").click();
   await button("End the agent").click();
   await page.getByText("The browser has ended").waitFor();
+  await page.reload();
+  await page.getByText("The browser has ended").waitFor();
+  await log.getByRole("cell", { name: "Aurora" }).waitFor();
 }, 60_000);
 
 test.each([

@@ -1,7 +1,12 @@
+import { create } from "@bufbuild/protobuf";
 import { useQuery } from "@connectrpc/connect-query";
 import { useParams } from "@tanstack/react-router";
 import { CircleStop, MonitorOff } from "lucide-react";
-import { type AgentSession, AgentSessionService } from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
+import {
+  type AgentSession,
+  AgentSessionSchema,
+  AgentSessionService,
+} from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
 import { SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { problemOf } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
@@ -17,14 +22,17 @@ import { Chat } from "./chat.tsx";
 export function AgentPage() {
   const { id } = useParams({ from: "/inside/agents/$id" });
   const agent = useQuery(AgentSessionService.method.get, { id });
-  // The API refuses an ended agent session. The page keeps what it has read of it.
-  const hasEnded =
-    agent.data !== undefined && agent.error !== null && problemOf(agent.error).slug === "session-destroyed";
-  return (
-    <Loaded query={hasEnded ? { ...agent, error: null } : agent} lines={8}>
-      {(data) => <Agent agent={hasEnded ? { ...data, status: SessionStatus.DESTROYED } : data} />}
-    </Loaded>
-  );
+  // The API refuses an ended agent session. Its transcript stays, and the list has the rest.
+  const hasEnded = agent.error !== null && problemOf(agent.error).slug === "session-destroyed";
+  const list = useQuery(AgentSessionService.method.list, { limit: 100 }, { enabled: hasEnded && !agent.data });
+  if (!hasEnded)
+    return (
+      <Loaded query={agent} lines={8}>
+        {(data) => <Agent agent={data} />}
+      </Loaded>
+    );
+  const data = agent.data ?? list.data?.data.find((each) => each.id === id) ?? create(AgentSessionSchema, { id });
+  return <Agent agent={{ ...data, status: SessionStatus.DESTROYED }} />;
 }
 
 function Agent({ agent }: { readonly agent: AgentSession }) {

@@ -24,7 +24,7 @@ export function AgentTrouble({ problem }: { readonly problem: ApiProblem | undef
     <>
       <Trouble problem={problem} />
       {needsKey && (
-        <Link to={pagePaths.settings} className="text-sm text-accent-text hover:underline">
+        <Link to={pagePaths.settings} hash="llm" className="text-sm text-accent-text hover:underline">
           Add an LLM key in the settings
         </Link>
       )}
@@ -50,6 +50,7 @@ export function NewAgent({ onClose }: { readonly onClose: () => void }) {
   const profiles = useQuery(ProfileService.method.list, { limit: 100 });
   const create = useChange(AgentSessionService.method.create, { changes: [AgentSessionService] });
   const send = useChange(AgentTurnService.method.sendMessage, { changes: [AgentTurnService] });
+  const end = useChange(AgentSessionService.method.destroy, { changes: [AgentSessionService] });
   const submit = (form: FormData): void => {
     const [task = "", model, profileId] = [textOf(form, "task"), textOf(form, "model"), textOf(form, "profile_id")];
     const request = {
@@ -62,7 +63,11 @@ export function NewAgent({ onClose }: { readonly onClose: () => void }) {
     // A rejection is shown as the problem of its method.
     const start = async (): Promise<void> => {
       const { id } = await create.runAsync(request);
-      await send.runAsync({ id, text: task, ...tableOf(textOf(form, "columns")) }).catch(() => undefined);
+      await send.runAsync({ id, text: task, ...tableOf(textOf(form, "columns")) }).catch(async (error: unknown) => {
+        // The form keeps the task. Without a message the agent would only wait.
+        await end.runAsync({ id });
+        throw error;
+      });
       await navigate({ to: pagePaths.agent, params: { id } });
     };
     start().catch(() => undefined);

@@ -111,6 +111,7 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
           <Property name="Status">
             <StateBadge states={states} state={subscription.status} />
           </Property>
+          {subscription.tier !== tier && <Property name="Paid plan">{tierName(subscription.tier)}</Property>}
           <Property name="Paid by">{methods[subscription.paymentMethod]}</Property>
           <Property name="Price">
             {moneyText(subscription.amountCents, subscription.currency)}{" "}
