@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect } from "react";
+import { classes } from "./classes.ts";
 
 interface PageProps {
   readonly title: string;
@@ -17,7 +18,7 @@ export function Page({ title, heading, about, actions, children }: PageProps) {
   return (
     <div className="mx-auto w-full max-w-[1200px] px-4 pt-5 pb-16 sm:px-8 sm:pt-8">
       <header className="mb-5 flex flex-wrap items-start gap-x-6 gap-y-3 sm:mb-6">
-        <div className="min-w-0 flex-1 basis-40">
+        <div className={classes("min-w-0 flex-1", about === undefined ? "basis-40" : "basis-72")}>
           <h1 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-xl font-semibold tracking-tight">
             {heading ?? title}
           </h1>

@@ -10,7 +10,7 @@ export function SessionLink({ session: { id, labels } }: { readonly session: Pic
       <Link
         to={pagePaths.session}
         params={{ id }}
-        className="line-clamp-2 min-w-0 font-medium break-words hover:underline"
+        className="line-clamp-2 min-w-0 font-medium wrap-anywhere hover:underline"
       >
         {labels.name ?? (
           <span className="font-mono text-xs">

@@ -60,7 +60,7 @@ function Endpoint({ endpoint }: { readonly endpoint: Webhook }) {
         <Properties>
           {description !== "" && <Property name="Description">{description}</Property>}
           <Property name="Events">
-            <span className="flex flex-wrap gap-x-3 gap-y-1 font-mono text-xs">
+            <span className="flex flex-wrap gap-x-3 gap-y-1 font-mono text-xs wrap-anywhere">
               {events.map((type) => (
                 <span key={type}>{type}</span>
               ))}
