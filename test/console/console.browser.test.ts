@@ -138,6 +138,8 @@ test("a person starts a session, watches it and takes control", async () => {
   await live.getByRole("button", { name: "Take control" }).click();
   await live.locator("#control-status").getByText("You have control").waitFor();
   await page.getByText("Pilothouse demo").waitFor();
+  await button("Refresh").click();
+  await page.getByRole("main").getByText("A person has control").waitFor();
   expect(await reviewPage(page, "session-desktop")).toEqual([]);
   await page.getByRole("tab", { name: "Connect" }).click();
   await button("Show the address and code").click();

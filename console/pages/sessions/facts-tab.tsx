@@ -95,6 +95,12 @@ export function StateTab({ session }: { readonly session: Session }) {
   );
 }
 
+/** Texts of the states of control in which somebody has it. */
+const holders: Readonly<Record<string, string>> = {
+  human_control: "A person has control",
+  agent_control: "The agent has control",
+};
+
 function StateFacts({ state }: { readonly state: SessionState }) {
   const { pages, control, egress, challenge, pauseReason } = state;
   return (
@@ -114,7 +120,7 @@ function StateFacts({ state }: { readonly state: SessionState }) {
           ))}
         </ul>
       </Property>
-      <Property name="Control">{control?.holderClientId ?? "No person has control"}</Property>
+      <Property name="Control">{holders[control?.state ?? ""] ?? "No person has control"}</Property>
       {egress && (
         <Property name="Traffic">
           {megabytes(egress.bytesSent)} sent, {megabytes(egress.bytesReceived)} received
