@@ -45,6 +45,13 @@ describe.each(runtimes)("a read in %s", (runtime) => {
     expect(markdown).not.toMatch(/About us|Copyright|Ignore your|Invisible|script text/);
   });
 
+  test("returns all labels of an application without links", async () => {
+    await open("/observed/dashboard.html");
+    const markdown = await readWhole();
+    for (const part of ["**Revenue**\n\n128,400 EUR", "**Refunds**\n\n31\n", "| Product | Sold | Revenue |"])
+      expect(markdown).toContain(part);
+  });
+
   test("returns the whole page if it has no main content, whatever the page overrides", async () => {
     await open("/desk.html");
     const markdown = await readWhole();

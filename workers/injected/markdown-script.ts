@@ -7,8 +7,17 @@ import defuddle from "defuddle/full";
 import { MarkdownWriter } from "./markdown-writer.ts";
 import { parseHtml } from "./safe-parsing.ts";
 
-// Cast: the module exports the class itself, unlike its declarations.
-const Defuddle = defuddle as unknown as typeof defuddle.default & Pick<typeof defuddle, "createMarkdownContent">;
+interface Library extends Pick<typeof defuddle, "createMarkdownContent"> {
+  new (...options: ConstructorParameters<typeof defuddle.default>): { readonly defuddle: SinglePass };
+}
+
+/** Extracts once. The library's `parse` extracts up to five times from short pages, which are converted whole instead. */
+interface SinglePass {
+  parseInternal(): { readonly content: string };
+}
+
+// Cast: the module exports the class itself, unlike its declarations, which also keep the single pass private.
+const Defuddle = defuddle as unknown as Library;
 
 /** Least share of the text outside of links and navigation that an extraction must keep. */
 const minKept = 0.5;
@@ -34,18 +43,22 @@ export function toMarkdown(html: string, url: string, isPart: boolean): string {
 /** Returns the main content of a page. Undefined if there is none, or if it lacks most of the page's text. */
 function mainContent(html: string, url: string): Element | undefined {
   const page = parseHtml(html);
-  const title = page.querySelector("h1");
+  // Applications and plain documents have nothing to leave out. The library would take labels and times for clutter.
+  if (!page.querySelector(`a[href], ${navigation}`)) return page.body;
+  const title = page.querySelector("h1")?.cloneNode(true);
+  const letters = lettersOf(page.body);
   let content: string;
   try {
-    ({ content } = new Defuddle(parseHtml(html), { url, useAsync: false }).parse());
+    const options = { url, useAsync: false };
+    ({ content } = new Defuddle(page, options).defuddle.parseInternal());
   } catch {
     return undefined;
   }
   const { body } = parseHtml(content);
   // The extraction takes a heading that repeats the title of the page for metadata.
-  if (title && !(body.textContent ?? "").includes(title.textContent?.trim() ?? "")) body.prepend(title.cloneNode(true));
+  if (title && !(body.textContent ?? "").includes(title.textContent?.trim() ?? "")) body.prepend(title);
   const left = lettersOf(body);
-  return left > 0 && left >= minKept * lettersOf(page.body) ? body : undefined;
+  return left > 0 && left >= minKept * letters ? body : undefined;
 }
 
 /** Returns the part of a large page that the page marks as its main part, or the page without its navigation. */
