@@ -114,6 +114,14 @@ describe("a read of a hostile page", () => {
   const become = (script: string) =>
     session.navigate({ url: site.url(`/script.html?${script.length}#${encodeURIComponent(script)}`) });
 
+  test("returns the text of a frame inside of an element, also after a read of the whole page", async () => {
+    await become(`document.body.innerHTML = '<div role="button"><iframe src="/article-frame.html"></iframe></div>'`);
+    await expect.poll(async () => (await session.read()).markdown).toContain("At 11:58 the gauge read");
+    const { snapshot } = await session.observe();
+    const [, ref = ""] = /ref=(\S+)/.exec(snapshot) ?? [];
+    expect((await session.read({ ref })).markdown).toContain("At 11:58 the gauge read");
+  });
+
   // A parser of HTML flattens elements below 512 levels.
   test("returns the text below 600 levels of elements", async () => {
     await become(`

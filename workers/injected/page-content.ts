@@ -1,17 +1,13 @@
 import { keepFrames } from "./page-dom.ts";
 import { isFrame } from "./page-guard.ts";
 import { isDoubtfulAside, keepDoubtful } from "./page-hosts.ts";
-import { elementOf, type Ref, staleness } from "./page-refs.ts";
 import * as roles from "./page-role.ts";
 import { isSilent } from "./page-text.ts";
 import * as visibility from "./page-visibility.ts";
-import type { Seen } from "./page-wait.ts";
 
 /* Rewrites the visible content as plain HTML, from which nothing can address or run code: no scripts, forms or names. */
 
 export interface ContentOptions {
-  /** Element to read. Null for the document. */
-  readonly ref: Ref | null;
   /** Names the frames of this content for `contentHolder`. */
   readonly token: string;
   /** Characters after which reading stops. */
@@ -74,11 +70,15 @@ interface Writer {
   isText: boolean;
 }
 
-/** Returns the visible content of the document or of an element. */
-export function pageContent({ ref, token, limit, timeMs }: ContentOptions): Seen<PageContent> {
-  const stale = ref ? staleness(ref) : undefined;
-  if (stale !== undefined) return { hindrance: stale, isFinal: true };
-  const root = ref ? elementOf(ref) : visibility.read(Document.prototype, "documentElement", document);
+/** Returns the visible content of the document. */
+export const documentContent = (options: ContentOptions): PageContent =>
+  serializeContent(visibility.read(Document.prototype, "documentElement", document), options);
+
+/** Returns the visible content of an element. */
+export function serializeContent(
+  root: Element | null | undefined,
+  { token, limit, timeMs }: ContentOptions,
+): PageContent {
   const base = visibility.read(Node.prototype, "baseURI", document);
   const writer: Writer = { base, token, parts: [], frames: [], doubtful: [], length: 0, isText: false };
   const endsAt = performance.now() + timeMs;
@@ -105,9 +105,7 @@ export function pageContent({ ref, token, limit, timeMs }: ContentOptions): Seen
   keepDoubtful(writer.doubtful);
   const { frames, doubtful, parts } = writer;
   const url = visibility.read(Document.prototype, "URL", document);
-  return {
-    value: { parts: isCut ? "" : parts.join(""), frames: frames.length, isCut, doubtful: doubtful.length, url },
-  };
+  return { parts: isCut ? "" : parts.join(""), frames: frames.length, isCut, doubtful: doubtful.length, url };
 }
 
 /** Adds markup, or a text of the page. */

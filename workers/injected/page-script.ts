@@ -15,24 +15,26 @@ export {
   viewportSize,
 } from "./page-aim.ts";
 export { checkState, waitForCheckChange } from "./page-check.ts";
-export { pageContent } from "./page-content.ts";
+export { documentContent } from "./page-content.ts";
 export {
   forgetDocument,
   forgetDocument as forgetContent,
+  forgetDocument as forgetElement,
   frameHolder,
   frameHolder as contentHolder,
+  frameHolder as elementHolder,
   readDocument,
 } from "./page-dom.ts";
 export { coverFields, uncoverFields } from "./page-fields.ts";
 export { focusElement, focusedElement, insertText, originHere, putText } from "./page-focus.ts";
 export { release } from "./page-guard.ts";
-export { doubtfulElements } from "./page-hosts.ts";
+export { doubtfulElements, doubtfulElements as doubtfulOfContent } from "./page-hosts.ts";
 export { listenersRoot, noteListening } from "./page-items.ts";
 export { drawMarks, markedBoxes } from "./page-marks.ts";
-export { readElementText, readPageHead } from "./page-reading.ts";
+export { elementContent, readElementText, readPageHead } from "./page-reading.ts";
 export { receiveText } from "./page-receive.ts";
 export { elementOf } from "./page-refs.ts";
 export { scrollElement, scrolled, settled } from "./page-scroll.ts";
 export { chooseLabels, chooseOptions } from "./page-select.ts";
-export { hitAt, keepClosed, title } from "./page-visibility.ts";
+export { hitAt, keepClosed, keepClosed as keepClosedOfContent, title } from "./page-visibility.ts";
 export { quiet, viewState, waitForElement, waitForText } from "./page-wait.ts";

@@ -1,7 +1,9 @@
+import { contentScript } from "../../../src/gen/injected/content-script.ts";
 import { documentScript } from "../../../src/gen/injected/document-script.ts";
 import { pageScript } from "../../../src/gen/injected/page-script.ts";
 import type { CdpSession } from "../../cdp/cdp-session.ts";
 import { isDocumentLeft, isTargetClosed } from "../../cdp/target-faults.ts";
+import type * as contentFunctions from "../../injected/content-script.ts";
 import type * as documentFunctions from "../../injected/document-script.ts";
 import type * as pageFunctions from "../../injected/page-script.ts";
 import { ownWorld } from "../../pages/own-world.ts";
@@ -36,8 +38,8 @@ interface Home {
   readonly name: string;
 }
 
-/** Scripts, which keep their own state. The page's has the functions of the document's, and is ten times as large. */
-const scripts = { document: documentScript, page: pageScript };
+/** Scripts, which keep their own state. The page's has the functions of the others, and is eight times as large. */
+const scripts = { document: documentScript, content: contentScript, page: pageScript };
 
 type ScriptName = keyof typeof scripts;
 
@@ -51,9 +53,19 @@ const ofDocument: Readonly<Record<keyof typeof documentFunctions, true>> = {
   readDocument: true,
 };
 
+const ofContent: Readonly<Record<keyof typeof contentFunctions, true>> = {
+  contentHolder: true,
+  documentContent: true,
+  doubtfulOfContent: true,
+  forgetContent: true,
+  keepClosedOfContent: true,
+};
+
 /** Scripts that have a function, preferred ones first. */
-const scriptsWith = (name: keyof PageScript): readonly [ScriptName, ...ScriptName[]] =>
-  Object.hasOwn(ofDocument, name) ? ["document", "page"] : ["page"];
+const scriptsWith = (name: keyof PageScript): readonly [ScriptName, ...ScriptName[]] => {
+  if (Object.hasOwn(ofDocument, name)) return ["document", "page"];
+  return Object.hasOwn(ofContent, name) ? ["content", "page"] : ["page"];
+};
 
 /** The document or frame was replaced or removed. */
 export class DocumentLeft extends Error {}
@@ -91,19 +103,27 @@ export async function callPage<Name extends keyof PageScript>(
   return value as Awaited<ReturnType<PageScript[Name]>>;
 }
 
-/** Registers a closed shadow root with the document's script. Both objects must be from the script's world. */
+/** Registers a closed shadow root with the script that has a function. Both objects must be from the script's world. */
 export async function keepClosed(
   { progress }: Pick<ElementScene, "progress">,
   frame: FrameSession,
+  name: "keepClosed" | "keepClosedOfContent",
   host: HeldObject,
   root: HeldObject,
 ): Promise<void> {
-  await call(progress, frame, { name: "keepClosed", args: [host, root], byValue: true });
+  await call(progress, frame, { name, args: [host, root], byValue: true });
 }
 
-/** Returns the execution context id of the frame's script. Undefined if the script is not loaded. */
-export function worldOf(frame: FrameSession): number | undefined {
-  return homesOf(frame).page.get(frame.frameId)?.contextId;
+/** Returns the execution context id of the frame's script that has a function. Undefined if the script is not loaded. */
+export function worldOf(frame: FrameSession, name: keyof PageScript = "title"): number | undefined {
+  return homeOf(frame, name)?.contextId;
+}
+
+function homeOf(frame: FrameSession, name: keyof PageScript): Home | undefined {
+  const known = homesOf(frame);
+  return scriptsWith(name)
+    .map((script) => known[script].get(frame.frameId))
+    .find((home) => home !== undefined);
 }
 
 /** Same as `callPage`, but returns a remote object, which the caller must release. */
@@ -131,7 +151,7 @@ export async function callIfKnown<
 }
 
 /**
- * Evaluates an expression in the world of the frame's script, which must be loaded. Stops the evaluation after
+ * Evaluates an expression in the world of the frame's scripts, of which one must be loaded. Stops the evaluation after
  * `timeoutMs`, and returns undefined then.
  */
 export async function evaluateInWorld(
@@ -140,22 +160,30 @@ export async function evaluateInWorld(
   expression: string,
   timeoutMs: number,
 ): Promise<unknown> {
-  const home = homesOf(frame).page.get(frame.frameId);
-  if (!home) throw new DocumentLeft("the document was left");
-  // Another world may have the context id by now. Only ours has the name.
-  const guarded = `globalThis[${JSON.stringify(home.name)}] ? (${expression}) : ${JSON.stringify(absent)}`;
-  const options = { contextId: home.contextId, returnByValue: true, timeout: timeoutMs };
-  try {
-    const { result, exceptionDetails } = await progress.race(
-      frame.cdp.send("Runtime.evaluate", { ...options, expression: guarded }),
-    );
-    if (result.value === absent) throw new DocumentLeft("the document was left");
-    if (!exceptionDetails) return result.value;
-    throw new Error(`failed to evaluate: ${exceptionDetails.exception?.description ?? exceptionDetails.text}`);
-  } catch (thrown) {
-    if (thrown instanceof Error && /Execution was terminated/.test(thrown.message)) return undefined;
-    throw asked(frame, thrown);
+  for (const known of Object.values(homesOf(frame))) {
+    const home = known.get(frame.frameId);
+    if (!home) continue;
+    // Another world may have the context id by now. Only ours has the name.
+    const guarded = `globalThis[${JSON.stringify(home.name)}] ? (${expression}) : ${JSON.stringify(absent)}`;
+    const options = { contextId: home.contextId, returnByValue: true, timeout: timeoutMs };
+    const evaluated = frame.cdp.send("Runtime.evaluate", { ...options, expression: guarded });
+    const answer = await progress.race(evaluated).catch((thrown: unknown) => unlessEnded(frame, thrown));
+    if (answer === "terminated") return undefined;
+    if (answer?.exceptionDetails) {
+      const { exception, text } = answer.exceptionDetails;
+      throw new Error(`failed to evaluate: ${exception?.description ?? text}`);
+    }
+    if (answer && answer.result.value !== absent) return answer.result.value;
+    known.delete(frame.frameId);
   }
+  throw new DocumentLeft("the document was left");
+}
+
+/** Returns `terminated` for an evaluation that was stopped, and undefined for a document that is gone. */
+function unlessEnded(frame: FrameSession, thrown: unknown): "terminated" | undefined {
+  if (thrown instanceof Error && /Execution was terminated/.test(thrown.message)) return "terminated";
+  if (isDocumentLeft(thrown)) return undefined;
+  throw asked(frame, thrown);
 }
 
 interface PageCall {
@@ -203,7 +231,11 @@ async function callKnown(progress: Progress, frame: FrameSession, wanted: PageCa
 }
 
 function homesOf({ cdp }: FrameSession): Readonly<Record<ScriptName, Map<string, Home>>> {
-  const known = homes.get(cdp) ?? { document: new Map<string, Home>(), page: new Map<string, Home>() };
+  const known = homes.get(cdp) ?? {
+    document: new Map<string, Home>(),
+    content: new Map<string, Home>(),
+    page: new Map<string, Home>(),
+  };
   homes.set(cdp, known);
   return known;
 }

@@ -7,6 +7,12 @@ import {
   worldOf,
 } from "../elements/page-world.ts";
 
+/** Functions of the script that looked for elements with closed shadow roots. */
+const functions = {
+  snapshot: { doubtful: "doubtfulElements", keep: "keepClosed" },
+  content: { doubtful: "doubtfulOfContent", keep: "keepClosedOfContent" },
+} as const;
+
 /** Object group of one query, released as a whole. */
 const objectGroup = "closed-roots";
 
@@ -14,11 +20,16 @@ const objectGroup = "closed-roots";
  * Queries the browser for closed shadow roots of the doubtful elements, and registers them with the document's script.
  * Returns whether any were found.
  */
-export async function findClosedRoots(scene: ElementScene, frame: FrameSession): Promise<boolean> {
+export async function findClosedRoots(
+  scene: ElementScene,
+  frame: FrameSession,
+  reader: keyof typeof functions,
+): Promise<boolean> {
   const { progress } = scene;
   const { cdp } = frame;
-  const { objectId } = await callForObject(scene, frame, "doubtfulElements");
-  const world = worldOf(frame);
+  const { doubtful, keep } = functions[reader];
+  const { objectId } = await callForObject(scene, frame, doubtful);
+  const world = worldOf(frame, keep);
   if (objectId === undefined || world === undefined) return false;
   try {
     const { result } = await progress.race(cdp.send("Runtime.getProperties", { objectId, ownProperties: true }));
@@ -32,7 +43,7 @@ export async function findClosedRoots(scene: ElementScene, frame: FrameSession):
         const resolving = cdp.send("DOM.resolveNode", { backendNodeId, executionContextId: world, objectGroup });
         const { object } = await progress.race(resolving);
         if (object.objectId === undefined) return false;
-        await keepClosed(scene, frame, new HeldObject(host), new HeldObject(object.objectId));
+        await keepClosed(scene, frame, keep, new HeldObject(host), new HeldObject(object.objectId));
         return true;
       }),
     );

@@ -2,7 +2,14 @@ import { markdownScript } from "../../../src/gen/injected/markdown-script.ts";
 import { fail } from "../../../src/platform/errors.ts";
 import { CommandProgress } from "../../pages/progress.ts";
 import type { SessionPage } from "../../pages/session-page.ts";
-import { callPage, type ElementScene, evaluateInWorld, type FrameSession, mainFrame } from "../elements/page-world.ts";
+import {
+  callPage,
+  DocumentLeft,
+  type ElementScene,
+  evaluateInWorld,
+  type FrameSession,
+  mainFrame,
+} from "../elements/page-world.ts";
 
 interface Content {
   /** HTML without scripts, forms and names. */
@@ -44,9 +51,12 @@ async function convertElsewhere({ converter, progress: whole }: MarkdownScene, c
   const scene = { sessionPage: converter, progress };
   const frame = mainFrame(scene);
   try {
-    // Loads the script.
-    await callPage(scene, frame, "title");
-    return await convertIn(scene, frame, content);
+    return await convertIn(scene, frame, content).catch(async (thrown) => {
+      if (!(thrown instanceof DocumentLeft)) throw thrown;
+      // Loads the script.
+      await callPage(scene, frame, "title");
+      return convertIn(scene, frame, content);
+    });
   } catch (thrown) {
     if (whole.signal.aborted) throw thrown;
     failed.add(converter);
@@ -63,11 +73,15 @@ async function convertIn(
   const { progress } = scene;
   const evaluate = (expression: string, share: number) =>
     evaluateInWorld(scene, frame, expression, Math.max(1, share * progress.remaining()));
-  if ((await evaluate(`Object.hasOwn(globalThis, ${home})`, 1)) !== true)
-    await evaluate(`(globalThis[${home}] = ${markdownScript}, true)`, 1);
   for (const share of isPart ? [shares.whole] : [shares.extraction, shares.whole]) {
     const args = JSON.stringify([html, url, share === shares.whole]);
-    const markdown = await evaluate(`globalThis[${home}].toMarkdown(...${args})`, share);
+    const convert = () =>
+      evaluate(`Object.hasOwn(globalThis, ${home}) ? globalThis[${home}].toMarkdown(...${args}) : null`, share);
+    let markdown = await convert();
+    if (markdown === null) {
+      await evaluate(`(globalThis[${home}] = ${markdownScript}, true)`, 1);
+      markdown = await convert();
+    }
     if (typeof markdown === "string") return markdown;
   }
   return undefined;

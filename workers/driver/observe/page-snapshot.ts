@@ -67,7 +67,7 @@ async function snapshotFrame(
   if (sought.find === "") await findListeners(scene, frame, listenersMs);
   const whole = { ...sought, epoch, clip, origin, isTentative: mask !== undefined, isAgain: false };
   let snapshot: DocumentSnapshot = await callPage(scene, frame, "takeSnapshot", whole);
-  if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame)))
+  if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame, "snapshot")))
     snapshot = await callPage(scene, frame, "takeSnapshot", { ...whole, isAgain: true });
   if (snapshot.epoch !== epoch) refs.giveBack(epoch);
   if (clip || way.length === 0) walk.places.set(snapshot.epoch, { clip, origin });

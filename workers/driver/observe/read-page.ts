@@ -28,6 +28,12 @@ const deepest = 4;
 /** Characters that are written at a time, because other sessions share the thread. */
 const writtenAtOnce = 65_536;
 
+/** Functions of the script that reads a document, and of the script that reads an element by ref. */
+const readers = {
+  document: { hosts: "content", holder: "contentHolder", forget: "forgetContent" },
+  element: { hosts: "snapshot", holder: "elementHolder", forget: "forgetElement" },
+} as const;
+
 /** State of reading one page. */
 interface Reading {
   readonly scene: Scene & MarkdownScene;
@@ -68,41 +74,47 @@ async function readDocument(
   depth: number,
 ) {
   const { scene, token } = reading;
+  const { hosts, holder, forget } = ref ? readers.element : readers.document;
   try {
     let seen = await callContent(reading, frame, ref);
-    if ("value" in seen && seen.value.doubtful > 0 && (await findClosedRoots(scene, frame)))
+    if ("value" in seen && seen.value.doubtful > 0 && (await findClosedRoots(scene, frame, hosts)))
       seen = await callContent(reading, frame, ref);
     if ("hindrance" in seen) return seen;
     const { parts, frames, isCut, url } = seen.value;
     if (isCut) throw tooLarge();
     reading.left -= parts.length;
     const html = await writeParts(parts.split("\u0001"), reading.mask);
-    const inner = depth < deepest && frames > 0 ? await readFrames(reading, frame, frames, depth) : [];
+    const inner =
+      depth < deepest && frames > 0 ? await readFrames(reading, { frame, holder, count: frames }, depth) : [];
     const marks = new RegExp(`${token}(\\d+);`, "g");
     return { value: { html: html.replace(marks, (_, index) => inner[Number(index)] ?? ""), url } };
   } finally {
-    callPage(scene, frame, "forgetContent", token).catch(() => undefined);
+    callPage(scene, frame, forget, token).catch(() => undefined);
   }
 }
 
-function callContent(
+async function callContent(
   { scene, token, left }: Reading,
   frame: FrameSession,
   ref: { readonly epoch: number; readonly number: number } | null,
 ) {
-  return callPage(scene, frame, "pageContent", {
-    ref,
-    token,
-    limit: left,
-    timeMs: contentShare * scene.progress.remaining(),
-  });
+  const options = { token, limit: left, timeMs: contentShare * scene.progress.remaining() };
+  if (ref) return callPage(scene, frame, "elementContent", ref, options);
+  return { value: await callPage(scene, frame, "documentContent", options) };
 }
 
-function readFrames(reading: Reading, parent: FrameSession, count: number, depth: number): Promise<string[]> {
+interface ReadParent {
+  readonly frame: FrameSession;
+  readonly holder: "contentHolder" | "elementHolder";
+  /** Number of frames. */
+  readonly count: number;
+}
+
+function readFrames(reading: Reading, { frame, holder, count }: ReadParent, depth: number): Promise<string[]> {
   const { scene, token } = reading;
   const read = async (index: number): Promise<string> => {
-    const { objectId } = await callForObject(scene, parent, "contentHolder", token, index);
-    const frameId = objectId && (await frameHeldBy(scene, parent, objectId));
+    const { objectId } = await callForObject(scene, frame, holder, token, index);
+    const frameId = objectId && (await frameHeldBy(scene, frame, objectId));
     if (!frameId) return "";
     const seen = await readDocument(reading, childFrame(scene, frameId), null, depth + 1);
     return "value" in seen ? seen.value.html : "";

@@ -1,0 +1,6 @@
+// The part of page-script.ts that reads a document for its conversion to Markdown. A worker that needs no more loads only this.
+
+export { documentContent } from "./page-content.ts";
+export { forgetDocument as forgetContent, frameHolder as contentHolder } from "./page-dom.ts";
+export { doubtfulElements as doubtfulOfContent } from "./page-hosts.ts";
+export { keepClosed as keepClosedOfContent } from "./page-visibility.ts";
