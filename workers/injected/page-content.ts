@@ -1,8 +1,6 @@
 import { keepFrames } from "./page-dom.ts";
-import { isFrame } from "./page-guard.ts";
 import { isDoubtfulAside, keepDoubtful } from "./page-hosts.ts";
 import * as roles from "./page-role.ts";
-import { isSilent } from "./page-text.ts";
 import * as visibility from "./page-visibility.ts";
 
 /* Rewrites the visible content as plain HTML, from which nothing can address or run code: no scripts, forms or names. */
@@ -42,8 +40,14 @@ const kept = new Set(
     "msubsup munder mover munderover mmultiscripts mprescripts mtable mtr mtd menclose mpadded mstyle semantics"
   ).split(" "),
 );
-const empty = /^(?:br|hr|col|wbr)$/;
-const skipped = /^(?:svg|canvas|audio|video|map|datalist|annotation|annotation-xml)$/;
+const empty = new Set(["br", "hr", "col", "wbr"]);
+const skipped = new Set(
+  "head script noscript style template svg canvas audio video map datalist annotation annotation-xml".split(" "),
+);
+const frameTags = new Set(["iframe", "frame", "object", "embed", "fencedframe"]);
+const fieldTags = new Set(["input", "select", "textarea"]);
+
+const alsoHidden = { visibilityProperty: true };
 
 /** Attributes that are copied, with their longest value. */
 const copied: Readonly<Record<string, number>> = {
@@ -53,14 +57,21 @@ const copied: Readonly<Record<string, number>> = {
 
 /** An element being written. */
 interface Level {
-  readonly nodes: ArrayLike<Node>;
+  /** Next child to write, if the children are siblings. */
+  next: Node | null;
+  /** Nodes that a slot shows instead of its children. */
+  readonly slotted: readonly Node[];
   index: number;
   readonly close: string;
   readonly isHidden: boolean;
   readonly isPre: boolean;
 }
 
+/** Getters of nodes' members, which take half the time of `read`. */
+type Getters = ReturnType<typeof findGetters>;
+
 interface Writer {
+  readonly get: Getters;
   readonly base: string;
   readonly token: string;
   readonly parts: string[];
@@ -80,7 +91,8 @@ export function serializeContent(
   { token, limit, timeMs }: ContentOptions,
 ): PageContent {
   const base = visibility.read(Node.prototype, "baseURI", document);
-  const writer: Writer = { base, token, parts: [], frames: [], doubtful: [], length: 0, isText: false };
+  const get = findGetters();
+  const writer: Writer = { get, base, token, parts: [], frames: [], doubtful: [], length: 0, isText: false };
   const endsAt = performance.now() + timeMs;
   const levels: Level[] = [];
   const start = root && open(writer, root, false);
@@ -89,23 +101,49 @@ export function serializeContent(
   for (let visited = 1, level = levels.at(-1); level; visited += 1, level = levels.at(-1)) {
     isCut = writer.length > limit || (visited % 64 === 0 && performance.now() > endsAt);
     if (isCut) break;
-    const node = level.nodes[level.index];
-    level.index += 1;
-    if (node instanceof Text) {
-      if (!level.isHidden) write(writer, visibility.read(CharacterData.prototype, "data", node), true);
-    } else if (node instanceof Element) {
-      const inner = open(writer, node, level.isPre);
-      if (inner) levels.push(inner);
-    } else if (!node) {
+    const node = nextOf(level, get);
+    const type = node && get.nodeType(node);
+    if (!node) {
       write(writer, level.close, false);
       levels.pop();
-    }
+    } else if (type === 1) {
+      // Casts: nodes of type 1 are elements, nodes of types 3 and 4 are texts. `instanceof` takes longer.
+      const inner = open(writer, node as Element, level.isPre);
+      if (inner) levels.push(inner);
+    } else if ((type === 3 || type === 4) && !level.isHidden) write(writer, get.data(node as Text), true);
   }
   keepFrames(token, writer.frames);
   keepDoubtful(writer.doubtful);
   const { frames, doubtful, parts } = writer;
   const url = visibility.read(Document.prototype, "URL", document);
   return { parts: isCut ? "" : parts.join(""), frames: frames.length, isCut, doubtful: doubtful.length, url };
+}
+
+function findGetters() {
+  const getter = <Prototype extends object, Key extends keyof Prototype>(prototype: Prototype, key: Key) => {
+    const get = Object.getOwnPropertyDescriptor(prototype, key)?.get ?? (() => undefined);
+    // The boundary where the member gets its type.
+    return Function.prototype.call.bind(get) as (node: Prototype) => Prototype[Key];
+  };
+  return {
+    nodeType: getter(Node.prototype, "nodeType"),
+    firstChild: getter(Node.prototype, "firstChild"),
+    nextSibling: getter(Node.prototype, "nextSibling"),
+    localName: getter(Element.prototype, "localName"),
+    attributes: getter(Element.prototype, "attributes"),
+    data: getter(CharacterData.prototype, "data"),
+  };
+}
+
+/** Returns the next node inside of an element. */
+function nextOf(level: Level, get: Getters): Node | null | undefined {
+  if (level.slotted.length > 0) {
+    level.index += 1;
+    return level.slotted[level.index - 1];
+  }
+  const { next } = level;
+  if (next) level.next = get.nextSibling(next);
+  return next;
 }
 
 /** Adds markup, or a text of the page. */
@@ -120,30 +158,37 @@ function write(writer: Writer, written: string, isText: boolean): void {
 
 /** Writes the start tag of an element. Returns its contents to write, or undefined if there are none. */
 function open(writer: Writer, element: Element, isInPre: boolean): Level | undefined {
-  const tag = roles.tagOf(element);
-  if (isSilent(element) || skipped.test(tag) || !roles.isRendered(element)) return undefined;
-  const style = getComputedStyle(element);
-  const isHidden = style.visibility !== "visible";
-  if (isFrame(element)) return void (isHidden || addFrame(writer, element));
-  const mayHideRoot = tag.includes("-") || !visibility.read(Node.prototype, "firstChild", element);
+  const { get } = writer;
+  const tag = get.localName(element);
+  if (skipped.has(tag)) return undefined;
+  // A computed style takes longer than this check.
+  const isVisible = Element.prototype.checkVisibility.call(element, alsoHidden);
+  if (!isVisible && !roles.isRendered(element)) return undefined;
+  const isHidden = !isVisible && getComputedStyle(element).visibility !== "visible";
+  if (frameTags.has(tag)) return void (isHidden || addFrame(writer, element));
+  const mayHideRoot = tag.includes("-") || !get.firstChild(element);
   if (mayHideRoot && writer.doubtful.length < 64 && isDoubtfulAside(element)) writer.doubtful.push(element);
-  if (addControl(writer, element, isHidden)) return undefined;
+  if (fieldTags.has(tag) && addControl(writer, element, isHidden)) return undefined;
   if (tag === "img") return void (isHidden || addImage(writer, element));
-  const isInline = isInPre ? tag !== "div" : /^(?:inline|contents)/.test(style.display);
-  const name = kept.has(tag) ? tag : isInline ? "span" : "div";
+  const name = kept.has(tag) ? tag : isInline(element, tag, isInPre) ? "span" : "div";
   write(writer, `<${name}`, false);
   copyAttributes(writer, element);
   if (name === "a") addAttribute(writer, "href", addressOf(writer, element, "href", /^(?:https?|mailto|tel):/));
   // The HTML parser drops the first line break of a `pre`.
   write(writer, name === "pre" ? ">\n" : ">", false);
-  if (empty.test(name)) return undefined;
+  if (empty.has(name)) return undefined;
   const close = `</${name}>`;
-  return { nodes: roles.childrenOf(element), index: 0, close, isHidden, isPre: isInPre || name === "pre" };
+  const next = get.firstChild(visibility.shadowOf(element) ?? element);
+  const slotted = element instanceof HTMLSlotElement ? element.assignedNodes() : [];
+  return { next, slotted, index: 0, close, isHidden, isPre: isInPre || name === "pre" };
 }
+
+const isInline = (element: Element, tag: string, isInPre: boolean): boolean =>
+  isInPre ? tag !== "div" : /^(?:inline|contents)/.test(getComputedStyle(element).display);
 
 function copyAttributes(writer: Writer, element: Element): void {
   if (!Element.prototype.hasAttributes.call(element)) return;
-  for (const { name, value } of visibility.read(Element.prototype, "attributes", element)) {
+  for (const { name, value } of writer.get.attributes(element)) {
     const max = Object.hasOwn(copied, name) ? copied[name] : undefined;
     if (max !== undefined) addAttribute(writer, name, value.slice(0, max));
   }
