@@ -13,6 +13,10 @@ interface SerializedDocument {
   frames: readonly Element[];
 }
 
+/** Elements but those of frequent names, which can have neither a shadow root nor a state. */
+const notable =
+  ":not(a, b, br, button, code, em, i, img, label, li, link, meta, ol, option, path, script, strong, style, svg, table, tbody, td, th, thead, tr, ul)";
+
 /** Serialized documents that are still needed, by token. */
 const kept = new Map<string, SerializedDocument>();
 
@@ -118,7 +122,7 @@ function serializeDocument({ token, limit }: SerializeOptions): SerializedDocume
   const roots: (Document | ShadowRoot)[] = [document];
   for (let root = roots.pop(); root; root = roots.pop()) {
     const { querySelectorAll } = root instanceof Document ? Document.prototype : DocumentFragment.prototype;
-    for (const element of querySelectorAll.call(root, "*")) {
+    for (const element of querySelectorAll.call(root, notable)) {
       if (element.shadowRoot) {
         roots.push(element.shadowRoot);
         openUp(element);
