@@ -194,7 +194,7 @@ interface PageCall {
 }
 
 async function call(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer> {
-  const known = await callKnown(progress, frame, wanted);
+  const known = (await callKnown(progress, frame, wanted)) ?? (await callBeside(progress, frame, wanted));
   if (known) return known;
   try {
     const world = { frameId: frame.frameId, worldName: ownWorld };
@@ -230,6 +230,25 @@ async function callKnown(progress: Progress, frame: FrameSession, wanted: PageCa
   return undefined;
 }
 
+/** Loads a script into the world of another script, if the document has one, and calls it. */
+async function callBeside(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer | undefined> {
+  const [script] = scriptsWith(wanted.name);
+  const { frameId } = frame;
+  const known = homesOf(frame);
+  for (const others of Object.values(known)) {
+    const other = others.get(frameId);
+    if (!other) continue;
+    const home = { contextId: other.contextId, name: crypto.randomUUID() };
+    known[script].set(frameId, home);
+    const loading = `globalThis[beside] && (globalThis[home] = ${scripts[script]})`;
+    const answer = await ask(progress, frame, home, loading, wanted, other.name).catch(unlessGone);
+    if (answer && answer.value !== absent) return answer;
+    known[script].delete(frameId);
+    others.delete(frameId);
+  }
+  return undefined;
+}
+
 function homesOf({ cdp }: FrameSession): Readonly<Record<ScriptName, Map<string, Home>>> {
   const known = homes.get(cdp) ?? {
     document: new Map<string, Home>(),
@@ -250,14 +269,17 @@ async function ask(
   { contextId, name: home }: Home,
   script: string,
   { name, args, byValue }: PageCall,
+  beside = home,
 ) {
-  const functionDeclaration = `(home, ...values) => {
+  const functionDeclaration = `(home, beside, ...values) => {
     const script = ${script};
     return script ? script.${name}(...values) : ${JSON.stringify(absent)};
   }`;
   const called = cdp.send("Runtime.callFunctionOn", {
     functionDeclaration,
-    arguments: [home, ...args].map((value) => (value instanceof HeldObject ? { objectId: value.objectId } : { value })),
+    arguments: [home, beside, ...args].map((value) =>
+      value instanceof HeldObject ? { objectId: value.objectId } : { value },
+    ),
     executionContextId: contextId,
     awaitPromise: true,
     returnByValue: byValue,
