@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { status } from "@grpc/grpc-js";
-import { lockAccount } from "../../accounts/store.ts";
-import { joinCapacityWaits, leaveCapacityWaits } from "../../fleet/capacity-waits.ts";
+import { joinCapacityWaits } from "../../fleet/capacity-waits.ts";
 import type { Channels } from "../../fleet/channels.ts";
 import { place } from "../../fleet/placement.ts";
 import {
@@ -21,49 +20,39 @@ import {
 import type { Call } from "../../kernel/call.ts";
 import type { Limits } from "../../limits/limits.ts";
 import { meter } from "../../limits/usage.ts";
-import { type Bus, nextMessage } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { Deadline } from "../../platform/deadline.ts";
 import { asFailure, type Failure, fail } from "../../platform/errors.ts";
 import { callServerStreaming } from "../../platform/grpc/grpc-codec.ts";
 import { isServiceError, statusToFailure } from "../../platform/grpc/grpc-failure.ts";
 import { IdleMap } from "../../platform/idle-map.ts";
 import type { Id, Ids } from "../../platform/ids.ts";
-import type { Log } from "../../platform/log.ts";
 import type { Database } from "../../platform/postgres/database.ts";
 import { assertNavigable } from "../commands/page-address.ts";
 import { brokeOnTheWay } from "../commands/worker-commands.ts";
 import { noCapacity, notIntegrated } from "../launch/launch-failure.ts";
+import { type PlaceAttempt, type PlaceWaitParts, waitForPlace } from "../launch/place-wait.ts";
 import { createProxyCheck } from "../launch/proxy-validation.ts";
 import { planSession } from "../launch/session-plan.ts";
-import { type AtLimit, atLimit, mayWait } from "../launch/slot-limit.ts";
-import type { SlotQueue } from "../launch/slot-queue.ts";
-import { countAhead, joinQueue, leaveQueue } from "../launch/slot-wait-store.ts";
+import { lockAndCount, queueAtLimit } from "../launch/slot-limit.ts";
+import { leaveQueue } from "../launch/slot-wait-store.ts";
 import type { SessionQuota } from "../session-quota.ts";
-import { countRunning } from "../store.ts";
 import { deleteFetch, type FetchBrowser, findSharedBrowser, insertFetch } from "./store.ts";
 
 /**
  * Milliseconds. `page`: default for loading and reading the page. `launch`: maximum for the launch of the browser.
- * `margin`: for the worker's response. `connect`: for connecting to the worker. `poll`: between checks for a free slot.
+ * `margin`: for the worker's response. `connect`: for connecting to the worker.
  */
-const times = { page: 30_000, launch: 30_000, margin: 5_000, connect: 2_000, poll: 100 };
+const times = { page: 30_000, launch: 30_000, margin: 5_000, connect: 2_000 };
 
 /** Milliseconds for which a worker keeps the browser of an account after its last fetch. */
 const keptFor = 20_000;
 
-export interface FetchParts {
+export interface FetchParts extends PlaceWaitParts {
   readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
   readonly ids: Ids;
-  readonly log: Log;
   readonly channels: Channels;
   readonly limits: Limits;
-  readonly slotQueue: SlotQueue;
   readonly quota: SessionQuota;
-  /** Milliseconds that a fetch waits for a slot. */
-  readonly queueMs: number;
   /** Private addresses (`host:port`) that pages may reach. */
   readonly egressAllow: readonly string[];
   /** `host:port` that proxies are asked to connect to. */
@@ -106,7 +95,7 @@ interface StartedFetch {
 
 /** Creates the function that fetches pages in browsers that only fetches of one account share. */
 export function createFetch(parts: FetchParts): FetchPage {
-  const { db, bus, clock, ids, log, channels, limits, quota, slotQueue } = parts;
+  const { db, bus, clock, ids, log, channels, limits, quota } = parts;
   const checkProxy = createProxyCheck(parts);
   /** The worker of each account's last fetch. It may still have the browser. */
   const lastWorkers = new IdleMap<string, string>(keptFor, parts);
@@ -132,25 +121,16 @@ export function createFetch(parts: FetchParts): FetchPage {
   function tryPlace(order: FetchOrder, { id, isQueued, except }: Attempt) {
     const { call, request, plan, optionsHash, timeoutMs } = order;
     const { accountId } = call.principal;
-    return db.transaction(async (tx): Promise<PlacedFetch | AtLimit | "full" | "raced"> => {
-      // The statements are sent at once. PostgreSQL counts after it has locked the account.
-      const [account, running, ahead] = await Promise.all([
-        lockAccount(tx, accountId),
-        countRunning(tx, accountId),
-        countAhead(tx, { accountId, id }),
-      ]);
+    return db.transaction(async (tx): Promise<PlaceAttempt<PlacedFetch>> => {
+      const { account, ...counts } = await lockAndCount(tx, { accountId, id });
       const tier = limits.of(account);
       await quota.admit(tx, accountId, account);
       const shared = await findSharedBrowser(tx, accountId, optionsHash);
       let browser = shared?.worker.id === except ? undefined : shared;
       if (!browser) {
-        const limit = tier.concurrentSessions;
-        if (running + ahead >= limit) {
-          const refusal = atLimit({ running, ahead, limit, tier: tier.name });
-          if (!mayWait({ waitMs: request.waitForSlotMs, isQueued, ahead })) throw refusal;
-          joinQueue(tx, { accountId, id });
-          return { kind: "at-limit", limit, refusal };
-        }
+        const create = { accountId, id, waitMs: request.waitForSlotMs, isQueued };
+        const refused = queueAtLimit(tx, tier, counts, create);
+        if (refused) return refused;
         const { runtime } = plan;
         const prefer = lastWorkers.get(accountId);
         const placement = await place(tx, {
@@ -160,7 +140,7 @@ export function createFetch(parts: FetchParts): FetchPage {
         });
         if (placement.kind === "not-integrated") throw notIntegrated(runtime);
         if (placement.kind === "full") joinCapacityWaits(tx, { id, runtime });
-        if (placement.kind !== "placed") return placement.kind;
+        if (placement.kind !== "placed") return placement;
         browser = { browserId: ids.next("fbr"), worker: placement.worker };
       }
       const placed = { ...browser, id };
@@ -168,41 +148,24 @@ export function createFetch(parts: FetchParts): FetchPage {
       if (isQueued) await leaveQueue(tx, id);
       const lapsesAfter = timeoutMs + times.connect + 2 * times.margin;
       insertFetch(tx, { id, browserId, accountId, optionsHash, workerId: worker.id, tier: tier.name, lapsesAfter });
-      return placed;
+      return { kind: "placed", placed };
     });
   }
 
   /** Places the fetch. Waits in order at the account's limit, and then for a slot of a worker. */
-  async function waitForPlace(order: FetchOrder, except?: string): Promise<PlacedFetch> {
+  async function placeFetch(order: FetchOrder, except?: string): Promise<PlacedFetch> {
     const { signal, principal } = order.call;
-    const { accountId } = principal;
     const id = ids.next("fet");
-    const until = clock.monotonic() + (order.request.waitForSlotMs ?? 0);
-    let isQueued = false;
-    let isCounted = false;
-    let deadline: number | undefined;
-    try {
-      for (;;) {
-        const attempt = await tryPlace(order, { id, isQueued, except });
-        if (typeof attempt === "object" && "worker" in attempt) return attempt;
-        if (typeof attempt === "object") {
-          isQueued = true;
-          if (clock.monotonic() >= until) throw attempt.refusal;
-          await slotQueue.wait({ accountId, id, limit: attempt.limit, until, signal });
-        } else {
-          deadline ??= clock.monotonic() + parts.queueMs;
-          const isFull = attempt === "full";
-          isCounted ||= isFull;
-          const isOver = clock.monotonic() >= deadline || (isFull && except !== undefined);
-          if (isOver) throw noCapacity("no worker has a free slot: try again in a moment");
-          if (isFull) await nextMessage(bus, "capacity", times.poll, signal);
-        }
-        signal.throwIfAborted();
-      }
-    } finally {
-      if (isQueued) await slotQueue.leave({ accountId, id });
-      if (isCounted) await leaveCapacityWaits(parts, id);
-    }
+    const { placed } = await waitForPlace(parts, {
+      accountId: principal.accountId,
+      id,
+      waitMs: order.request.waitForSlotMs,
+      signal,
+      failsIfFull: except !== undefined,
+      tryPlace: (isQueued) => tryPlace(order, { id, isQueued, except }),
+      goneAway: () => signal.reason,
+    });
+    return placed;
   }
 
   /** Ends a fetch, and adds its time to the account's usage: whole seconds, at least one. */
@@ -258,7 +221,7 @@ export function createFetch(parts: FetchParts): FetchPage {
 
   /** Runs the fetch on its worker, or on another if the worker refused it. */
   async function run(order: FetchOrder): Promise<StartedFetch> {
-    let placed = await waitForPlace(order);
+    let placed = await placeFetch(order);
     order.call.charge();
     for (let isFirst = true; ; isFirst = false) {
       const beganAt = clock.monotonic();
@@ -271,7 +234,7 @@ export function createFetch(parts: FetchParts): FetchPage {
         const isRefused = isServiceError(error) && isElsewhere(error);
         await end(order, placed, isRefused ? undefined : clock.monotonic() - beganAt);
         if (!isRefused || !isFirst) throw toFailure(error);
-        placed = await waitForPlace(order, placed.worker.id).catch(() => {
+        placed = await placeFetch(order, placed.worker.id).catch(() => {
           throw toFailure(error);
         });
       }
