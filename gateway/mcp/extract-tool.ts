@@ -9,7 +9,7 @@ import { defineTool, integer, sessionId, type ToolContext, text } from "./tool.t
 /** Maximum bytes of a part of a page that one model call reads. */
 const longestPart = 16_384;
 
-/** Scope of work by the account's model, as for agents. */
+/** Scope required to call the account's model, the same as for agents. */
 const modelScope = "agent_sessions:write";
 
 /** Throws `forbidden` if the client may not use the account's model. */

@@ -49,7 +49,7 @@ declare module "fastify" {
   }
 }
 
-/** Message of JSON-RPC, as far as it is read here. */
+/** JSON-RPC message, reduced to the members that are read here. */
 interface RpcMessage {
   readonly method?: unknown;
   readonly id?: unknown;

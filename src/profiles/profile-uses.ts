@@ -17,7 +17,7 @@ const times = {
   due: 600_000,
 };
 
-/** End of a session, as far as it concerns its profile. */
+/** End of a session. Has only what the end of a profile use needs. */
 export interface ProfileSessionEnd {
   readonly sessionId: string;
   /** Whether the session never became live, so that there is nothing to save. */

@@ -101,7 +101,7 @@ function isSingle(element: Element, role: string): boolean {
   return activeRoles.has(role) || /^(?:button|input|select|textarea|summary|label)$/.test(tagOf(element));
 }
 
-/** Returns what reacts inside of an element that does not react as a whole. */
+/** Returns the interactive parts of an element. Empty if the element is a control itself. */
 export function insideOf(element: Element, role = roleOf(element)): items.Inside {
   const isPointer = getComputedStyle(element).cursor === "pointer";
   return isSingle(element, role) ? items.empty : items.partsOf(element, isPointer);

@@ -8,7 +8,7 @@ const maxBytes = 33_554_432;
 
 const bodiless = new Set([204, 205, 304]);
 
-/** Adapts the safe fetch to `fetch`, as far as provider packages use it: JSON by POST. */
+/** Adapts the safe fetch to `fetch`, limited to what provider packages use: JSON by POST. */
 export function asFetch(safe: SafeFetch): typeof fetch {
   return async (input, { body, headers, signal } = {}) => {
     if (typeof body !== "string") throw new TypeError("expected a request body of type string");
