@@ -1,4 +1,5 @@
 import { sleep } from "../../platform/bounded-wait.ts";
+import { raceSignal } from "../../platform/deadline.ts";
 import { asFailure } from "../../platform/errors.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
 import { activeTraceparent } from "../../platform/traces/spans.ts";
@@ -174,7 +175,7 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
   }
 
   const openPage = async (turn: TurnRow, run: Run): Promise<string> =>
-    (await pagesAhead.take(turn.id)) ?? describePageOrFailure(run);
+    (await raceSignal(pagesAhead.take(turn.id), run.signal)) ?? describePageOrFailure(run);
 
   /** Runs one step, and returns the turn as changed by the step. */
   async function step(turn: TurnRow, run: Run): Promise<TurnRow | undefined> {
