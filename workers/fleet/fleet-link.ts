@@ -233,9 +233,11 @@ export class FleetLink {
 
   async #loseLease(): Promise<void> {
     const { sessions, log, onFate } = this.#options;
+    const hadLease = this.#lease !== undefined;
     this.#lease = undefined;
     this.#acceptedAt = performance.now();
-    log.error({ sessions: sessions.held.length }, "lease expired without an accepted heartbeat; ending all sessions");
+    if (hadLease)
+      log.error({ sessions: sessions.held.length }, "lease expired without an accepted heartbeat; ending all sessions");
     await sessions.endAll(SessionEndedReason.WORKER_LOST);
     onFate("lease lost");
   }
