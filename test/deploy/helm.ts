@@ -8,6 +8,8 @@ import { go } from "../support/livekit-build.ts";
 const run = promisify(execFile);
 const version = "v3.22.0";
 const cache = new URL(`../../.cache/helm-${version}/`, import.meta.url).pathname;
+/** Path of the program that `buildHelm` builds. */
+export const helmProgram: string = join(cache, "helm");
 const chart = new URL("../../deploy/helm", import.meta.url).pathname;
 
 /** Milliseconds for the build while a whole suite runs on two cores. */
@@ -37,14 +39,14 @@ export interface RenderOptions {
 
 /** Builds Helm, once. */
 export async function buildHelm(): Promise<void> {
-  if (existsSync(join(cache, "helm"))) return;
+  if (existsSync(helmProgram)) return;
   if (go === undefined) throw new Error("there is no Go to build Helm with");
   const options = { cwd: "/", timeout: buildMs, env: { ...process.env, GOBIN: cache, CGO_ENABLED: "0" } };
   await run("nice", ["-n", "19", go, "install", `helm.sh/helm/v3/cmd/helm@${version}`], options);
 }
 
 async function helm(words: readonly string[], values: object = {}): Promise<string> {
-  const running = run(join(cache, "helm"), [...words, "--values", "-"], { maxBuffer: 16 * 1024 * 1024 });
+  const running = run(helmProgram, [...words, "--values", "-"], { maxBuffer: 16 * 1024 * 1024 });
   running.child.stdin?.end(JSON.stringify(values));
   return (await running).stdout;
 }
