@@ -47,7 +47,7 @@ export class SlowBodies {
       this.#coming.delete(request);
       if (request.complete) return;
       request.read(0);
-      drainRest(request);
+      drain(request, maxDrained.http1);
       setTimeout(() => request.complete || request.destroy(), lingerMs).unref();
     });
   }
@@ -86,18 +86,14 @@ export function drainAfterResponse(stream: ServerHttp2Stream): void {
   });
 }
 
-/** Discards a limited part of the rest of an HTTP/1.1 body. If more follows, stops reading and calls `onMore`. */
-export function drainRest(body: IncomingMessage, onMore: () => void = () => undefined): void {
-  drain(body, maxDrained.http1, onMore);
-}
-
-function drain(body: Readable, maxBytes: number, onMore: () => void): void {
+/** Discards a limited part of the rest of a body. If more follows, stops reading and calls `onMore`. */
+function drain(body: Readable, maxBytes: number, onMore?: () => void): void {
   let drained = 0;
   const discard = (part: Buffer): void => {
     drained += part.length;
     if (drained <= maxBytes) return;
     body.off("data", discard).pause();
-    onMore();
+    onMore?.();
   };
   body.on("data", discard).resume();
 }

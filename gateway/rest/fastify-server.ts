@@ -1,14 +1,11 @@
-import type { IncomingMessage } from "node:http";
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import type { ServedService } from "../../src/kernel/registry.ts";
-import { sleep } from "../../src/platform/bounded-wait.ts";
 import { asFailure, fail, failFields } from "../../src/platform/errors.ts";
 import { rateLimitHeaders } from "../gateway-call.ts";
 import { longestPublicBody } from "../message-size.ts";
 import { renderNowhere, wantsPage } from "../pages/error-page.ts";
 import { unscriptedHeaders } from "../pages/shell.ts";
 import { refuseEmpty } from "../policies/address-bucket.ts";
-import { drainRest, lingerMs } from "../slow-bodies.ts";
 import { answerHeaders, peerOf, refuse, type TransportParts } from "../transport-parts.ts";
 import { documentAdmission } from "./document-admission.ts";
 import { mountRest, type RestRoute } from "./mount.ts";
@@ -47,7 +44,8 @@ export function createRestServer(
   });
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const isTooLarge = error.code === "FST_ERR_CTP_BODY_TOO_LARGE";
-    if (isTooLarge) await discardRest(request.raw);
+    // The connection closes once the client could read the response, or stays open if the body ends in time.
+    if (isTooLarge) reply.removeHeader("connection");
     const thrown = isTooLarge ? bodyTooLarge(request.routeOptions.bodyLimit) : error;
     if (request.call) await transport.dispatcher.refuse(request.call, thrown);
     if (request.is404 && asFailure(thrown).slug === "not-found" && wantsPage(request.raw))
@@ -101,17 +99,6 @@ function readBodies(app: FastifyInstance): void {
   const asBuffer = (_request: FastifyRequest, body: Buffer, done: (error: null, body: Buffer) => void): void =>
     done(null, body);
   app.addContentTypeParser(["application/json", "application/x-www-form-urlencoded"], { parseAs: "buffer" }, asBuffer);
-}
-
-/**
- * Keeps reading briefly, since closing earlier may reset the connection before the client has read the response (RFC
- * 9112, section 9.6).
- */
-async function discardRest(body: IncomingMessage): Promise<void> {
-  const over = new AbortController();
-  body.once("close", () => over.abort()).once("end", () => over.abort());
-  drainRest(body, () => over.abort());
-  if (!body.readableEnded) await sleep(lingerMs, over.signal);
 }
 
 function sendProblem(

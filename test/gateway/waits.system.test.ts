@@ -79,8 +79,9 @@ const waits: Readonly<Record<string, Wait>> = {
   "the rest of an oversized body": {
     ms: 1_000,
     async begin(end) {
-      const socket = beginRequest(100_000_000, authorization()).once("data", end);
-      await once(socket, "connect");
+      const socket = beginRequest(100_000_000, authorization());
+      await once(socket, "data");
+      socket.once("close", end);
     },
   },
   "repeated stop signals": {
