@@ -110,7 +110,7 @@ export async function doCall(
   if (!action)
     return run.write((tx, locked) => addToolResult(parts, tx, locked, call, "failed: there is no such tool"));
   const elementFor = (ref: string): string | undefined => conversation.describeElement(ref);
-  return act(parts, turn, run, { ...call, action, shown: shown(call, elementFor) });
+  return act(parts, turn, run, conversation, { ...call, action, shown: shown(call, elementFor) });
 }
 
 /** Adds the result of a call to the conversation. */
@@ -174,6 +174,7 @@ async function act(
   parts: TurnParts,
   turn: TurnRow,
   run: Run,
+  conversation: ModelConversation,
   call: ToolCall & { readonly action: Action; readonly shown: JsonObject },
 ): Promise<TurnRow> {
   const { ids, events, clock, config } = parts;
@@ -213,13 +214,18 @@ async function act(
   const picture = seen?.picture;
   const size = picture ? `: the picture is ${picture.width} by ${picture.height} pixels` : "";
   const text = `${outcome}${size}\n${page}`;
-  return run.write(async (tx, locked) => {
+  const times = {
+    worked_ms: String(Number(turn.worked_ms) + run.takeTime()),
+    settling_ms: String(Number(turn.settling_ms) + (seen?.settlingMs ?? 0)),
+  };
+  // The model is called while the result is committed. After a crash before the commit, the session repeats the result.
+  conversation.add(conversation.position + 1, resultMessage(call, text, picture?.data));
+  run.writeBehind(async (tx, locked) => {
     await addToolResult(parts, tx, locked, call, text, picture?.data);
     await addActionEntry(tx, locked, durationMs, failure);
-    const worked = String(Number(locked.worked_ms) + run.takeTime());
-    const settling = String(Number(locked.settling_ms) + (seen?.settlingMs ?? 0));
-    return updateTurn(tx, turn.id, { worked_ms: worked, settling_ms: settling });
+    return updateTurn(tx, turn.id, times);
   });
+  return { ...turn, ...times };
 }
 
 /** Describes the page, or states that it could not be observed. */

@@ -28,6 +28,8 @@ export interface Run {
   caller(stepId?: string): SessionCaller;
   /** Runs a transaction on the turn, which is locked and has not ended. */
   write(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): Promise<TurnRow>;
+  /** Starts a transaction that later ones wait for. If it fails, the run is aborted. */
+  writeBehind(run: (tx: Tx, turn: TurnRow) => Promise<TurnRow>): void;
   /** Settings of the agent session. */
   readonly agent: RunAgent;
   /** Reads the conversation, without waiting messages. Each message is read and decrypted once in a run. */
@@ -35,7 +37,7 @@ export interface Run {
   /** Frees the memory of the conversation. */
   forget(): void;
   /** Keeps the conversation for the next turn. The run has ended. */
-  keep(): void;
+  keep(): Promise<void>;
   /** Milliseconds of work since the previous call. */
   takeTime(): number;
 }

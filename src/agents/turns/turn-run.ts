@@ -59,12 +59,23 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
     return (): SessionCaller => ({ ...base, traceparent: activeTraceparent() ?? "" });
   }
 
-  function makeRun(turn: TurnRow, agent: RunAgent, signal: AbortSignal, header: string | undefined): Run {
+  function makeRun(turn: TurnRow, agent: RunAgent, aborted: AbortSignal, header: string | undefined): Run {
     const { agent_session_id: agentSessionId } = turn;
     const { tier, overrides } = agent;
     const principal = { accountId: turn.account_id, tier, overrides };
     let conversation = conversations.take(agentSessionId) ?? new ModelConversation();
     let areSummariesRead = false;
+    let written: Promise<unknown> = Promise.resolve();
+    const failed = new AbortController();
+    const signal = AbortSignal.any([aborted, failed.signal]);
+    const write: Run["write"] = async (work) => {
+      await written;
+      return db.transaction(async (tx) => {
+        const locked = await lockTurn(tx, turn.id);
+        if (!locked) throw new TurnOver();
+        return work(tx, locked);
+      });
+    };
     const caller = callerFor(turn.id, principal, agent.variables, signal);
     let mark = performance.now();
     return {
@@ -73,12 +84,11 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
       agent,
       page: createPage(parts.sessions, turn.session_id),
       caller: (stepId) => ({ ...caller(), ...(stepId !== undefined && { stepId }) }),
-      write: (run) =>
-        db.transaction(async (tx) => {
-          const locked = await lockTurn(tx, turn.id);
-          if (!locked) throw new TurnOver();
-          return run(tx, locked);
-        }),
+      write,
+      writeBehind(work) {
+        written = write(work);
+        written.catch((error: unknown) => failed.abort(error));
+      },
       async conversation() {
         const { position: last } = conversation;
         const [rows, summaries] = await Promise.all([
@@ -102,7 +112,10 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
         conversation = new ModelConversation();
         areSummariesRead = false;
       },
-      keep: () => conversations.keep(agentSessionId, conversation),
+      async keep() {
+        await written;
+        conversations.keep(agentSessionId, conversation);
+      },
       takeTime() {
         const took = performance.now() - mark;
         mark += took;
@@ -222,7 +235,7 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
           return findTurn(db, turnId);
         });
       }
-      made.keep();
+      await made.keep();
     } catch (error) {
       if (!(error instanceof TurnOver) && !over.signal.aborted) throw error;
     } finally {
