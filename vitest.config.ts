@@ -11,8 +11,8 @@ type Tier = TestProjectInlineConfiguration["test"];
 const common: Tier = {
   environment: "node",
   setupFiles: "test/support/each-file.ts",
-  // Tests drive real browsers and a real database, so two cores carry two files at a time.
-  maxWorkers: 2,
+  // Two cores: a third file runs while others wait for a browser or the database.
+  maxWorkers: 3,
   // Concurrent tests of a file.
   maxConcurrency: 2,
   // A test that takes 10 s alone takes 30 s next to other suites.
