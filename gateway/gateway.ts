@@ -25,7 +25,7 @@ import { createTools } from "./mcp/tool-table.ts";
 import { ownHosts } from "./own-hosts.ts";
 import { type DemoSession, mountDemoSession } from "./pages/demo-session.ts";
 import { mountOutbox } from "./pages/dev-mail.ts";
-import { type Documents, makeDocuments } from "./pages/documents.ts";
+import { createDocuments } from "./pages/documents.ts";
 import { mountLinkPages } from "./pages/link-pages.ts";
 import { mountLivePage } from "./pages/live-page.ts";
 import { mountMoneyPages } from "./pages/money-pages.ts";
@@ -72,7 +72,6 @@ export class Gateway {
   readonly #mcp: McpHttpHandler;
   readonly #stopping = new AbortController();
   readonly #shutdownDelayMs: number;
-  #documents: Promise<Documents> | undefined;
   #demoUrl: string | undefined;
   #serving = false;
 
@@ -170,12 +169,6 @@ export class Gateway {
     await this.#internal?.stop();
   }
 
-  /** Builds the documents once. Call before `start`, because building them blocks the event loop. */
-  prepareDocuments(): Promise<Documents> {
-    this.#documents ??= makeDocuments(this.#services, this.#app.config);
-    return this.#documents;
-  }
-
   get #consoleParts() {
     const { clock, config } = this.#app;
     return { transport: this.#transport, config, clock };
@@ -214,7 +207,7 @@ export class Gateway {
     const files = readConsole(this.#demoUrl);
     if (files) this.#mountConsole(files);
     mountPages(this.#rest, {
-      documents: () => this.prepareDocuments(),
+      documents: createDocuments(this.#services, this.#app.config, this.#stopping.signal),
       webhooksGuide: readFileSync(new URL("../docs/webhooks.md", import.meta.url), "utf8"),
       errorsPath: errorsPathOf(errorsBase),
       home: files ? "/console/" : "/docs",

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
-import { createFileRegistry, type DescService, fromBinary } from "@bufbuild/protobuf";
-import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
+import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { readComments } from "../gateway/openapi/comments.ts";
 import { buildOpenApi } from "../gateway/openapi/document.ts";
 import type { OpenApiDocument } from "../gateway/openapi/model.ts";
+import { unimplemented } from "../gateway/openapi/unimplemented.ts";
 import { features } from "../src/app/features.ts";
-import { type ServedService, type ServiceImplementation, serve } from "../src/kernel/registry.ts";
+import type { ServedService } from "../src/kernel/registry.ts";
 
-const image = readFileSync(new URL("../src/gen/image.binpb", import.meta.url));
+const image = fromBinary(FileDescriptorSetSchema, readFileSync(new URL("../src/gen/image.binpb", import.meta.url)));
 
 /** Services that are implemented. */
 export const builtServices: readonly ServedService[] = features
@@ -16,9 +16,7 @@ export const builtServices: readonly ServedService[] = features
   .map(unimplemented);
 
 /** All public services of the contract, implemented or not. */
-export const allServices: readonly ServedService[] = [
-  ...createFileRegistry(fromBinary(FileDescriptorSetSchema, image)).files,
-]
+export const allServices: readonly ServedService[] = [...createFileRegistry(image).files]
   .filter((file) => file.proto.package === "pilothouse.v1")
   .flatMap((file) => file.services)
   .map(unimplemented);
@@ -31,14 +29,4 @@ export function describeServices(services: readonly ServedService[]): OpenApiDoc
     version: "0.1.0",
     comments: readComments(image),
   });
-}
-
-/** Serves a service whose methods are never called, because only its descriptors are read. */
-function unimplemented(service: DescService): ServedService {
-  const methods = service.methods.map((method) => [method.localName, () => Promise.reject(new Error("not called"))]);
-  // Casts because the descriptor is only known at run time.
-  return serve(
-    service as GenService<GenServiceMethods>,
-    Object.fromEntries(methods) as unknown as ServiceImplementation<GenService<GenServiceMethods>>,
-  );
 }

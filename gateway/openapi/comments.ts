@@ -1,24 +1,17 @@
-import { readFile } from "node:fs/promises";
-import { fromBinary } from "@bufbuild/protobuf";
-import {
-  type DescriptorProto,
-  type EnumDescriptorProto,
-  type FileDescriptorProto,
-  FileDescriptorSetSchema,
+import type {
+  DescriptorProto,
+  EnumDescriptorProto,
+  FileDescriptorProto,
+  FileDescriptorSet,
 } from "@bufbuild/protobuf/wkt";
 
 /** Returns the comment of a proto element by full name, such as `pilothouse.v1.Session.status`, or "". */
 export type Comments = (fullName: string) => string;
 
-/** Loads the comments from the descriptor image of `npm run generate`. The generated code has none. */
-export async function loadComments(): Promise<Comments> {
-  return readComments(await readFile(new URL("../../src/gen/image.binpb", import.meta.url)));
-}
-
-/** Reads the comments of a file descriptor set with source info. */
-export function readComments(image: Uint8Array): Comments {
+/** Returns the comments of the descriptor image of `npm run generate`. The generated code has none. */
+export function readComments(image: FileDescriptorSet): Comments {
   const comments = new Map<string, string>();
-  for (const file of fromBinary(FileDescriptorSetSchema, image).file) {
+  for (const file of image.file) {
     const byPath = new Map(
       file.sourceCodeInfo?.location.map(({ path, leadingComments }) => [path.join("."), tidy(leadingComments)]),
     );

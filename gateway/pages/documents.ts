@@ -1,23 +1,55 @@
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
 import type { ServedService } from "../../src/kernel/registry.ts";
 import type { Config } from "../../src/platform/config.ts";
-import { releaseVersion } from "../../src/platform/release.ts";
-import { loadComments } from "../openapi/comments.ts";
-import { buildOpenApi } from "../openapi/document.ts";
-import { renderDocs } from "./docs-page.ts";
 
 export interface Documents {
   readonly openApiJson: string;
   readonly docsHtml: string;
 }
 
-/** Builds the documents of services. Takes most of a second. */
-export async function makeDocuments(services: readonly ServedService[], config: Config): Promise<Documents> {
-  const { publicUrl, errorsBase } = config;
-  const document = buildOpenApi(services, {
-    publicUrl,
-    errorsBase,
-    version: releaseVersion,
-    comments: await loadComments(),
-  });
-  return { openApiJson: `${JSON.stringify(document)}\n`, docsHtml: renderDocs(document) };
+/** Contents of the documents. Services are given by their full names. */
+export interface DocumentsTask {
+  readonly services: readonly string[];
+  readonly publicUrl: string;
+  readonly errorsBase: string;
+}
+
+/** Milliseconds to build the documents, which takes two seconds. */
+const buildMs = 60_000;
+
+/** Megabytes of the thread's heap. */
+const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
+
+const program = new URL("./documents-worker.ts", import.meta.url);
+
+/**
+ * Creates the reader of the documents. The first call builds them in a thread, because building takes a second of CPU
+ * time that most gateways never need. The call after a failure builds them again. `stopped` ends a build.
+ */
+export function createDocuments(
+  services: readonly ServedService[],
+  { publicUrl, errorsBase }: Config,
+  stopped: AbortSignal,
+): () => Promise<Documents> {
+  const task = { services: services.map(({ service }) => service.typeName), publicUrl, errorsBase };
+  let documents: Promise<Documents> | undefined;
+  return () => {
+    documents ??= build(task, stopped).catch((error: unknown) => {
+      documents = undefined;
+      throw error;
+    });
+    return documents;
+  };
+}
+
+async function build(task: DocumentsTask, stopped: AbortSignal): Promise<Documents> {
+  const signal = AbortSignal.any([stopped, AbortSignal.timeout(buildMs)]);
+  const worker = new Worker(program, { workerData: task, resourceLimits });
+  try {
+    const [documents] = await once(worker, "message", { signal });
+    return documents;
+  } finally {
+    await worker.terminate();
+  }
 }

@@ -75,14 +75,22 @@ function serve(text: string): Served {
   return { body, gzipped: gzipSync(body), etag };
 }
 
-/** Returns a handler that builds a document on first use, and sends 304 if the client has the document. */
+/** Returns a handler that builds a document on first use or after a failure. It sends 304 for a known entity tag. */
 export function revalidated(
   read: () => string | Promise<string>,
   headers: Readonly<Record<string, string>>,
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> {
   let served: Promise<Served> | undefined;
+  const encode = (): Promise<Served> =>
+    Promise.resolve()
+      .then(read)
+      .then(serve)
+      .catch((error: unknown) => {
+        served = undefined;
+        throw error;
+      });
   return async (request, reply) => {
-    served ??= Promise.resolve(read()).then(serve);
+    served ??= encode();
     const { body, gzipped, etag } = await served;
     reply.headers({ ...headers, etag, "cache-control": "no-cache" }).header("vary", varyOf(reply));
     if (isKnown(etag, request.headers["if-none-match"] ?? "")) return reply.code(304).send();

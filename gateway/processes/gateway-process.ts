@@ -48,15 +48,8 @@ export async function runGateway(config: Config): Promise<void> {
   };
   // Stopped after a start that fails too, because its listener would keep the process alive.
   const demoListener = { stop: () => demo?.stop() };
-  const preparing = {
-    // The documents take 0.7 s of the event loop. They are built in parallel, before the ports open.
-    async start(signal: AbortSignal) {
-      await Promise.all([config.role !== "jobs" && gateway.prepareDocuments(), app.start(signal)]);
-    },
-    stop: () => app.stop(),
-  };
   const traces = createServiceTraces(config.traces, "gateway", app.log);
-  const running = createLifetime([traces, demoListener, preparing, offering, gateway], app.log);
+  const running = createLifetime([traces, demoListener, app, offering, gateway], app.log);
   if (!(await runProcess({ role: "gateway", log: app.log }, running))) return;
   const readiness = demo ? { demoPort: demo.port, welcome: firstLines(app, demo, { tryPath, consolePath }) } : {};
   link?.reportReady(readiness, { isReady: () => gateway.isReady(), metrics: app.metrics });

@@ -1,5 +1,7 @@
 import { type ClientHttp2Session, connect } from "node:http2";
+import { fastify } from "fastify";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { revalidated } from "../../gateway/pages/pages.ts";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { html } from "../../src/platform/html.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
@@ -133,4 +135,15 @@ test("a problem is a page without script for browsers and JSON for programs", as
     "text/html; charset=utf-8",
   ]);
   expect(escaped.text).not.toContain("<b>");
+});
+
+test("a document is built again after a failure", async () => {
+  const texts = [Promise.reject(new Error("the thread ended")), "built"];
+  const server = fastify().get(
+    "/",
+    revalidated(async () => texts.shift() ?? "", {}),
+  );
+  expect((await server.inject("/")).statusCode).toBe(500);
+  expect((await server.inject("/")).body).toBe("built");
+  await server.close();
 });

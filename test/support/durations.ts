@@ -29,6 +29,7 @@ export const durations: readonly DurationRow[] = [
   ["gateway/gateway.ts", "graceMs", "30_000", "gateway/waits.system.test.ts"],
   ["gateway/listen.ts", "maxCheckIntervalMs", "5_000", "period"],
   ["gateway/mcp/wait-tools.ts", "pollEvery", "1_000", "period"],
+  ["gateway/pages/documents.ts", "buildMs", "60_000", "spare"],
   ["gateway/policies/message-allowance.ts", "idleMs", "120_000", "memory"],
   ["gateway/policies/rate-limits.ts", "holdMs", "20", "short"],
   ["gateway/processes/stop-signals.ts", "echoMs", "2_000", "gateway/waits.system.test.ts"],
