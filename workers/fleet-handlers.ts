@@ -235,7 +235,12 @@ function makeHandlers(
     async *view(_call, requests) {
       const { first, rest } = await peekFirst(requests);
       const isHidden = first?.request?.join?.hidden ?? false;
-      yield* sessions.find(first?.context).view({ who: given(first?.viewer), isHidden, requests: rest });
+      const arrival = { who: given(first?.viewer), isHidden, framesApart: first?.framesApart ?? false, requests: rest };
+      yield* sessions.find(first?.context).view(arrival);
+    },
+    async *readFrames(_call, requests) {
+      const { first, rest } = await peekFirst(requests);
+      yield* sessions.find(first?.context).frames(rest);
     },
     async *fetch(call, command) {
       if (!fetches) throw notBuilt("fetches");

@@ -55,8 +55,17 @@ export function compileFrames(
       const id = memberOf(json, "id");
       return { kind: "fault", failure: failFaults("validation-failed", faults), id: typeof id === "string" ? id : "" };
     },
-    write: (message) => (isBinary(message) ? toBinary(output, message) : JSON.stringify(writeJson(message))),
+    write: (message) => (isBinary(message) ? encodeOnce(output, message) : JSON.stringify(writeJson(message))),
   };
+}
+
+/** Encodings of binary messages, which several clients may receive. */
+const encodings = new WeakMap<Message, Uint8Array>();
+
+function encodeOnce(output: DescMessage, message: Message): Uint8Array {
+  const bytes = encodings.get(message) ?? toBinary(output, message);
+  encodings.set(message, bytes);
+  return bytes;
 }
 
 /** Returns whether a frame may be the half-close, which draws no token and is therefore read first. */

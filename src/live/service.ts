@@ -1,4 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Registry } from "prom-client";
 import { SessionFileSchema } from "../gen/pilothouse/v1/file_pb.ts";
 import {
   type JoinRequest,
@@ -27,10 +28,13 @@ import type { Sessions } from "../sessions/sessions.ts";
 import { admitPerson, type OneViewerParts } from "../sessions/view-links/one-viewer.ts";
 import { type ControlHandle, type ControlHandleParts, createControlHandle } from "./control-handle.ts";
 import { assertOwnSession, controllerOf, mayControl, viewerClientId, viewerIdOf } from "./person.ts";
+import { SharedFrames, ViewerFrames } from "./shared-frames.ts";
 
 export interface LiveServiceParts extends ControlHandleParts, OneViewerParts {
   readonly ids: Ids;
-  readonly sessions: ControlHandleParts["sessions"] & Pick<Sessions, "assertRunning" | "agentOf" | "view" | "files">;
+  readonly metrics: Registry;
+  readonly sessions: ControlHandleParts["sessions"] &
+    Pick<Sessions, "assertRunning" | "agentOf" | "view" | "frames" | "files">;
   readonly config: Pick<Config, "errorsBase" | "liveKit">;
 }
 
@@ -54,8 +58,9 @@ function endedOf(thrown: unknown): JoinResponse {
 }
 
 export function createLiveService(parts: LiveServiceParts): ServiceImplementation<typeof LiveService> {
-  const { ids, sessions, controlHeartbeats, config } = parts;
+  const { ids, sessions, controlHeartbeats, config, metrics } = parts;
   const participants = config.liveKit && createParticipants(config.liveKit);
+  const sharedFrames = new SharedFrames(sessions, metrics);
 
   const refusalOf = (call: Call, thrown: unknown) => toProblem(asFailure(thrown), config.errorsBase, call.requestId);
 
@@ -72,7 +77,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
   /** Executes control messages of a viewer, and yields the other messages for the worker. */
   async function* controlRequests(
     call: Call,
-    { control, participant }: Place,
+    { control, participant, frames }: Place,
     messages: AsyncIterable<JoinRequest>,
     outbox: Outbox,
   ): AsyncGenerator<ViewerMessage> {
@@ -97,9 +102,10 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       if (isIn && join) throw failFields("validation-failed", { join: "is allowed in the first message only" });
       isIn = true;
       if (heartbeat) control.noteLife();
+      frames.take(message);
       // The join message is reduced: the worker must not receive the viewer's secrets.
-      if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }) };
-      else if (ack || visibility || heartbeat) yield { request: message };
+      if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }), framesApart: true };
+      else if ((ack && !frames.areShared) || visibility || heartbeat) yield { request: message };
       else if (subscription) yield* subscribe(message);
       // A page may load slowly, so commands do not block later input.
       else if (command) void answer(message);
@@ -125,15 +131,18 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       onFailed: async (thrown) => outbox.push(create(JoinResponseSchema, { refused: refusalOf(call, thrown) })),
     });
     const participant = participants?.(id, viewer.id);
+    const frames = new ViewerFrames(sharedFrames, call, id, outbox);
     async function watch(): Promise<void> {
       for await (const response of sessions.view(
         call,
         id,
         viewer,
-        controlRequests(call, { control, participant }, messages, outbox),
+        controlRequests(call, { control, participant, frames }, messages, outbox),
       )) {
         control.update(response.state?.control);
-        await outbox.push(await complete(call, id, response));
+        if (response.frame) frames.offer(response);
+        else await outbox.push(await complete(call, id, response));
+        if (response.hello) frames.start();
       }
     }
     watch().then(
@@ -147,6 +156,7 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       participant?.close();
       yield ended;
     } finally {
+      frames.leave();
       participant?.leave();
       await control.letGo();
     }
@@ -189,10 +199,11 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
 type Outbox = BoundedQueue<JoinResponse>;
 type JoinResponseInit = MessageInitShape<typeof JoinResponseSchema>;
 
-/** Control handle of a viewer, and the viewer's participant in the session's room. */
+/** Control handle of a viewer, the viewer's participant in the session's room, and its frames. */
 interface Place {
   readonly control: ControlHandle;
   readonly participant: Participant | undefined;
+  readonly frames: ViewerFrames;
 }
 
 const noMediaServer = "this deployment has no media server: subscribe to frames";

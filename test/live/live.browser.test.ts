@@ -132,6 +132,30 @@ test("a viewer that sends without reading delays no others and receives no more 
   await brisk.receive(({ state }) => state?.control.state === "human_control");
 }, 90_000);
 
+test("the viewers of a gateway share one stream of frames until the last one leaves", async () => {
+  const { key } = await openLinked("/moving.html");
+  const streams = async () => {
+    const metrics = await (await fetch(`${scene.service.internalUrl}/metrics`)).text();
+    return /^pilothouse_live_frame_streams(?:\{.*\})? (\d+)$/m.exec(metrics)?.[1];
+  };
+  await expect.poll(streams, { timeout: 20_000 }).toBe("0");
+  using first = await join(key);
+  await first.see();
+  using stalled = await join(key, {}, { acknowledges: false });
+  using third = await join(key);
+  await third.see();
+  await stalled.see();
+  expect(await streams()).toBe("1");
+  first.socket.close();
+  await third.receive(({ viewers }) => viewers?.viewers.length === 2);
+  const seen = third.frames.length;
+  await expect.poll(() => third.frames.length, { timeout: 20_000 }).toBeGreaterThan(seen + 30);
+  expect(stalled.frames).toHaveLength(2);
+  expect(await streams()).toBe("1");
+  for (const { socket } of [stalled, third]) socket.close();
+  await expect.poll(streams, { timeout: 20_000 }).toBe("0");
+}, 90_000);
+
 test("a hidden viewer receives no frames until it is visible again", async () => {
   const { key } = await openLinked("/moving.html");
   using hidden = await join(key, { hidden: true });

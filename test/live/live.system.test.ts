@@ -25,15 +25,22 @@ afterAll(async () => {
 
 const noActivity = () => ({ [Symbol.dispose]: () => undefined });
 
-/** Yields a viewer's frames until the generator is closed. */
+/** Yields a session's frames to a viewer's gateway until the generator is closed. */
 async function* watch(desk: LiveHub, activity: () => Disposable = noActivity): AsyncGenerator<LiveFrame> {
   const requests = new BoundedQueue<ViewRequest>({ items: 8 });
   const who = create(LiveViewerSchema, { id: "vwr_1", name: "Ada" });
   const session = { id: "ses_1", describe: () => ({ status: SessionStatus.LIVE }), activity };
-  for await (const { frame } of desk.view({ who, isHidden: false, requests }, session)) {
-    if (!frame) continue;
-    void requests.push(create(ViewRequestSchema, { request: { ack: { sequence: frame.sequence } } }));
-    yield frame;
+  const messages = new BoundedQueue<ViewRequest>({ items: 1 });
+  const viewer = desk.view({ who, isHidden: false, framesApart: true, requests: messages }, session);
+  await viewer.next();
+  try {
+    for await (const { frame } of desk.frames(requests)) {
+      if (!frame) continue;
+      void requests.push(create(ViewRequestSchema, { request: { ack: { sequence: frame.sequence } } }));
+      yield frame;
+    }
+  } finally {
+    await viewer.return(undefined);
   }
 }
 

@@ -215,6 +215,9 @@ export class FakeWorker {
         for await (const { viewer } of requests)
           if (viewer) yield create(JoinResponseSchema, { hello: { viewer, media: "frames" } });
       },
+      readFrames: async function* (_call, requests) {
+        for await (const { request } of requests) if (request) yield create(JoinResponseSchema, {});
+      },
       setControl: async () => create(EmptySchema),
       setTimeouts: async () => create(EmptySchema),
       sendInput: async (_call, command) => {

@@ -7,6 +7,7 @@ import {
   type LiveState,
   LiveStateSchema,
   type LiveViewer,
+  LiveViewerSchema,
   LiveViewersSchema,
 } from "../../src/gen/pilothouse/v1/live_pb.ts";
 import { fail } from "../../src/platform/errors.ts";
@@ -45,6 +46,8 @@ export interface LiveSession {
 export interface Arrival {
   readonly who: LiveViewer;
   readonly isHidden: boolean;
+  /** Whether the viewer's gateway reads the frames. */
+  readonly framesApart: boolean;
   /** Later messages of the viewer. */
   readonly requests: AsyncIterable<Pick<ViewRequest, "request" | "publishToken">>;
 }
@@ -55,6 +58,8 @@ export class LiveHub {
   readonly #screencast: Screencast;
   readonly #publication: Publication | undefined;
   readonly #viewers = new Set<Viewer>();
+  /** Gateways that read the frames. */
+  readonly #frameReaders = new Set<Viewer>();
   #session: LiveSession | undefined;
   #unlisten: (() => void) | undefined;
   #activity: Disposable | undefined;
@@ -67,19 +72,21 @@ export class LiveHub {
     this.#browser = browser;
     this.#publication = publication;
     this.#screencast = new Screencast(browser.pages, {
-      onFrame: (frame) => this.#sendAll({ frame }),
-      wantsFrame: () => [...this.#viewers].some(({ wantsFrame }) => wantsFrame),
+      onFrame: (frame) => {
+        for (const each of this.#framesFor) each.send({ frame });
+      },
+      wantsFrame: () => this.#framesFor.some(({ wantsFrame }) => wantsFrame),
     });
   }
 
   /** Yields the messages for a viewer until it leaves. Throws `tier-limit` if there are too many viewers. */
-  async *view({ who, isHidden, requests }: Arrival, session: LiveSession): AsyncGenerator<JoinResponse> {
+  async *view({ who, isHidden, framesApart, requests }: Arrival, session: LiveSession): AsyncGenerator<JoinResponse> {
     this.#replace(who.id);
     if (this.#viewers.size >= maxViewers) {
       const detail = `the session has ${maxViewers} viewers, the maximum: wait until one leaves`;
       throw fail("tier-limit", { current_streams: maxViewers, limit: maxViewers }, { detail });
     }
-    const viewer = new Viewer(who, isHidden);
+    const viewer = new Viewer(who, isHidden, framesApart);
     this.#session = session;
     this.#viewers.add(viewer);
     const media = this.#publication ? "livekit" : "frames";
@@ -98,6 +105,20 @@ export class LiveHub {
     }
   }
 
+  /** Yields frames for a gateway until it ends the requests. */
+  async *frames(requests: Arrival["requests"]): AsyncGenerator<JoinResponse> {
+    const reader = new Viewer(create(LiveViewerSchema), false, false);
+    this.#frameReaders.add(reader);
+    this.#attend(reader);
+    void this.#takeAll(reader, requests);
+    try {
+      yield* reader.messages();
+    } finally {
+      this.#frameReaders.delete(reader);
+      this.#sync();
+    }
+  }
+
   /** Schedules a state message after a possible change. */
   changed(): void {
     this.#isChanged = true;
@@ -107,7 +128,7 @@ export class LiveHub {
   /** Ends all viewers when the session has ended. */
   close(failure: unknown): void {
     this.#publication?.close();
-    for (const viewer of this.#viewers) viewer.leave({ failure });
+    for (const each of this.#framesFor) each.leave({ failure });
   }
 
   /** Ends the viewer's earlier connection, which may have broken silently. */
@@ -145,7 +166,7 @@ export class LiveHub {
   #sync(): void {
     const isWatched = this.#viewers.size > 0;
     const isSeen = [...this.#viewers].some(({ isHidden }) => !isHidden);
-    this.#screencast.turn([...this.#viewers].some(({ seesFrames }) => seesFrames));
+    this.#screencast.turn(this.#framesFor.some(({ seesFrames }) => seesFrames));
     this.#publication?.turn([...this.#viewers].some(({ isSubscribed }) => isSubscribed));
     if (isSeen) this.#activity ??= this.#session?.activity();
     else this.#activity = void this.#activity?.[Symbol.dispose]();
@@ -163,6 +184,10 @@ export class LiveHub {
     this.#unlisten = void this.#unlisten?.();
     this.#stateTimer = void clearTimeout(this.#stateTimer);
     this.#state = undefined;
+  }
+
+  get #framesFor(): readonly Viewer[] {
+    return [...this.#viewers, ...this.#frameReaders];
   }
 
   #sendViewers(): void {

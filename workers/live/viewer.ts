@@ -28,6 +28,7 @@ interface News {
  */
 export class Viewer {
   readonly who: LiveViewer;
+  readonly #framesApart: boolean;
   isHidden: boolean;
   /** Whether the viewer requested LiveKit. */
   #wantsRoom = false;
@@ -38,14 +39,15 @@ export class Viewer {
   #wake: (() => void) | undefined;
   #end: { readonly failure?: unknown } | undefined;
 
-  constructor(who: LiveViewer, isHidden: boolean) {
+  constructor(who: LiveViewer, isHidden: boolean, framesApart: boolean) {
     this.who = who;
+    this.#framesApart = framesApart;
     this.isHidden = isHidden;
   }
 
-  /** Whether the viewer is visible and shows frames. */
+  /** Whether the viewer is visible and receives frames. */
   get seesFrames(): boolean {
-    return !this.isHidden && !this.#hasVideo;
+    return !this.isHidden && !this.#hasVideo && !this.#framesApart;
   }
 
   /** Whether the viewer is visible and requested LiveKit. */

@@ -261,6 +261,12 @@ export class Session {
     });
   }
 
+  /** Sends the session's frames to a gateway until it ends the requests. */
+  frames(requests: Arrival["requests"]): AsyncIterable<JoinResponse> {
+    if (this.#ended.signal.aborted) throw this.#ended.signal.reason;
+    return this.#browser.liveHub.frames(requests);
+  }
+
   /** Answers a question of the page, for the client that holds control. */
   async answer(context: CommandContext, answer: LiveAnswer): Promise<void> {
     this.#control.learn(context);

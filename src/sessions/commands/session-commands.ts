@@ -80,10 +80,12 @@ export interface SessionCommands {
     viewer: LiveViewer,
     messages: AsyncIterable<ViewerMessage>,
   ): AsyncIterable<JoinResponse>;
+  /** Reads the frames of a session. `acks` are the sequence numbers of acknowledged frames. */
+  frames(caller: SessionCaller, id: string, acks: AsyncIterable<bigint>): AsyncIterable<JoinResponse>;
 }
 
 /** A message of a viewer for the worker, with the worker's LiveKit token if the viewer subscribes to video. */
-export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken">>;
+export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken" | "framesApart">>;
 
 /** A part of a message of a CDP client. */
 export interface MessagePart {
@@ -129,13 +131,18 @@ async function* viewRequests(
   viewer: LiveViewer,
   messages: AsyncIterable<ViewerMessage>,
 ): AsyncGenerator<ViewRequest> {
-  for await (const { request, publishToken = "" } of messages) {
+  for await (const { request, ...rest } of messages) {
     yield create(ViewRequestSchema, {
+      ...rest,
       ...(request && { request }),
-      publishToken,
       ...(request?.join && { context, viewer }),
     });
   }
+}
+
+async function* frameRequests(context: CommandContext, acks: AsyncIterable<bigint>): AsyncGenerator<ViewRequest> {
+  yield create(ViewRequestSchema, { context });
+  for await (const sequence of acks) yield create(ViewRequestSchema, { request: { ack: { sequence } } });
 }
 
 /** Splits the header from the first chunk: clients expect it separately, but workers send both in one message. */
@@ -231,5 +238,7 @@ export function createSessionCommands(
         method: method.view,
         build: (context) => viewRequests(context, viewer, messages),
       }),
+    frames: (caller, id, acks) =>
+      commands.exchange({ caller, id, method: method.readFrames, build: (context) => frameRequests(context, acks) }),
   };
 }
