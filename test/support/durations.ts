@@ -90,7 +90,7 @@ export const durations: readonly DurationRow[] = [
   ["src/billing/order-feature.ts", "quotesKeptFor", "30 * 1_440 * minute", "platform/retention.test.ts"],
   ["src/billing/order-service.ts", "quoteFor", "15 * 60_000", "billing/crypto-orders.test.ts"],
   ["src/billing/processors/transport.ts", "wholeMs", "15_000", "platform/waits.system.test.ts"],
-  ["src/billing/sandbox/sandbox-stripe.ts", "openFor", "86_400", "billing/billing.test.ts"],
+  ["src/billing/sandbox/stripe-objects.ts", "openFor", "86_400", "billing/billing.test.ts"],
   ["src/deletion/feature.ts", "sweepEvery", "600_000", "period"],
   ["src/events/event-log.ts", "retryEvery", "1_000", "pause"],
   ["src/events/event-tail.ts", "pollEvery", "1_000", "period"],
