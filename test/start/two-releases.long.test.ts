@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { LiveClient } from "../support/live-client.ts";
 import { checkOutPrevious, type PreviousRelease } from "../support/previous-release.ts";
 import { type Endpoints, register, startEndpoints } from "../webhooks/scene.ts";
 
@@ -26,7 +27,7 @@ const steps = [
 ] as const;
 
 test.each(steps)(
-  "the previous release serves sessions and webhooks beside this one $step",
+  "the previous release serves sessions, live frames and webhooks beside this one $step",
   async ({ older }) => {
     await using deployment = await Deployment.start({
       workers: 1,
@@ -45,6 +46,9 @@ test.each(steps)(
     expect(await rest(`${at}/navigate`, { url: `http://${site.host}/login.html` })).toMatchObject({ status: 200 });
     const { body: screenshot } = await rest(`${at}/capture`, { kind: "screenshot" });
     expect(Buffer.from(screenshot.data, "base64").subarray(1, 4).toString()).toBe("PNG");
+    const { body: link } = await rest(`${at}/view-links`, {});
+    using viewer = await LiveClient.join(deployment.gateway(0).url, new URL(link.url).hash.slice(1));
+    await viewer.see();
     expect((await rest(at, undefined, { method: "DELETE" })).status).toBeLessThan(300);
     expect((await rest(at)).status).toBe(410);
     const types = () => receiver.at(path).map(({ type }) => type);
