@@ -1,13 +1,11 @@
-import { once } from "node:events";
-import { chmod, mkdir, rm } from "node:fs/promises";
-import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { rm } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { makeDataDirectory } from "../support/database.ts";
-import { buildImage, podman } from "../support/podman.ts";
+import { previousCommit } from "../support/previous-release.ts";
 import { Cluster, missingForCluster } from "./cluster/cluster.ts";
-import { helmProgram } from "./helm.ts";
+import { buildServer, prepareImages, preparePreviousImages } from "./cluster/images.ts";
+import { Installation, type LoadReport, slots } from "./cluster/installation.ts";
 
 const missing = missingForCluster();
 if (missing !== undefined) {
@@ -15,73 +13,26 @@ if (missing !== undefined) {
   console.warn(missing);
 }
 
-const chart = resolve(import.meta.dirname, "../../deploy/helm");
-const namespace = "pilothouse";
-const workerNamespace = "pilothouse-workers";
-const gateways = "deployment/pilot-pilothouse-gateway";
-const workers = "deployment/pilot-pilothouse-worker-default";
-const component = "app.kubernetes.io/component";
-const small = { cpu: "10m", memory: "128Mi" };
-
-/** Values for a node of two cores. Other work on the machine closes no worker. */
-const values = (images: { postgres: string; redis: string }) => ({
-  publicUrl: "http://127.0.0.1:8080",
-  image: { registry: "localhost", tag: "cluster" },
-  postgresql: { enabled: true, image: images.postgres, storage: "1Gi" },
-  redis: { enabled: true, image: images.redis },
-  control: { resources: { requests: small, limits: { memory: "512Mi" } } },
-  gateways: { autoscaling: { enabled: false }, resources: { requests: small, limits: { memory: "1536Mi" } } },
-  workers: {
-    config: { CLOSE_AT_CPU: "100", CLOSE_AT_MEMORY: "100" },
-    defaults: {
-      longestSession: 600,
-      slots: 4,
-      resources: { requests: small, limits: { memory: "4Gi" } },
-      storage: { data: "1Gi", temporary: "1Gi", sharedMemory: "1Gi" },
-    },
-  },
-});
+/** Sessions and CDP clients during upgrades. They take 23 of the pool's 24 slots. */
+const fullLoad = { sessions: 20, cdpClients: 3 };
 
 let cluster: Cluster;
+let pilot: Installation;
 let directory = "";
-let chartValues: ReturnType<typeof values>;
-let url = "";
-let key = "";
+let previous = "";
+let servers: { postgres: string; redis: string };
 
 beforeAll(async () => {
   if (missing !== undefined) return;
   directory = await makeDataDirectory();
-  const server = (target: string) => buildImage("test/deploy/servers/Dockerfile", "test/deploy/servers", target);
-  const { GATEWAY_IMAGE, WORKER_IMAGE } = process.env;
-  const named = ["localhost/pilothouse-gateway:cluster", "localhost/pilothouse-worker:cluster"] as const;
-  await podman("tag", GATEWAY_IMAGE ?? (await buildImage("deploy/Dockerfile", ".", "gateway")), named[0]);
-  await podman("tag", WORKER_IMAGE ?? (await buildImage("deploy/Dockerfile", ".", "worker")), named[1]);
-  const images = { postgres: await server("postgres"), redis: await server("redis") };
-  chartValues = values(images);
-  cluster = new Cluster(directory, await server("pause"), [...named, ...Object.values(images)]);
+  previous = (await previousCommit()).slice(0, 12);
+  servers = { postgres: await buildServer("postgres"), redis: await buildServer("redis") };
+  const images = [...(await prepareImages("cluster")), ...(await preparePreviousImages(previous))];
+  cluster = new Cluster(directory, await buildServer("pause"), [...images, ...Object.values(servers)]);
   await cluster.start();
-  const disk = join(directory, "database");
-  await mkdir(disk);
-  await chmod(disk, 0o777);
-  await cluster.apply(
-    {
-      apiVersion: "v1",
-      kind: "PersistentVolume",
-      metadata: { name: "database" },
-      spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], hostPath: { path: disk } },
-    },
-    {
-      apiVersion: "v1",
-      kind: "Namespace",
-      metadata: { name: namespace, labels: { "pod-security.kubernetes.io/enforce": "restricted" } },
-    },
-  );
-  await cluster.helm(["install", "pilot", chart, "--namespace", namespace, "--wait", "--timeout", "10m"], chartValues);
-  const command = ["sh", "deploy/entry.sh", "admin", "create-key", "--account", "Acme", "--tier", "api_scale"];
-  const control = "deployment/pilot-pilothouse-control";
-  key = await cluster.kubectl("exec", "--namespace", namespace, control, "--", ...command);
-  const service = ["service/pilot-pilothouse", "--output", "jsonpath={.spec.clusterIP}"];
-  url = `http://${await cluster.kubectl("get", "--namespace", namespace, ...service)}`;
+  const start = performance.now();
+  pilot = await Installation.create(cluster, { namespace: "pilothouse", tag: "cluster", servers, directory });
+  report("ready after the installation", start);
 }, 3_600_000);
 
 afterAll(async () => {
@@ -89,108 +40,133 @@ afterAll(async () => {
   if (directory !== "") await rm(directory, { recursive: true, force: true });
 }, 120_000);
 
-/** Calls the API through the Service. */
-async function call(path: string, body?: object, method = body ? "POST" : "GET") {
-  const headers = ["--header", `authorization: Bearer ${key}`, "--header", "content-type: application/json"];
-  const options = ["--silent", "--max-time", "60", "--request", method, "--write-out", "\n%{http_code}", ...headers];
-  const sent = body ? ["--data", JSON.stringify(body)] : [];
-  const lines = (await cluster.run(["curl", ...options, ...sent, `${url}${path}`])).split("\n");
-  const status = Number(lines.pop());
-  const text = lines.join("\n");
-  return { status, body: text === "" ? undefined : JSON.parse(text) };
+/** Prints a duration, for docs/scaling.md. */
+function report(what: string, start: number): void {
+  console.info(`${what}: ${((performance.now() - start) / 1_000).toFixed(1)} s`);
 }
 
-interface Pod {
-  readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
-  readonly status: { readonly podIP: string };
-}
+const navigate = (id: string) => pilot.call(`/v1/sessions/${id}/navigate`, { url: "about:blank" });
+const end = (id: string) => pilot.call(`/v1/sessions/${id}`, undefined, "DELETE");
+const hasWorkers = async (count: number) => (await pilot.readWorkers()).length === count;
+const soon = { timeout: 120_000, every: 1_000 };
 
-/** Returns the names of the pods of workers that are not ending, with their metrics. */
-async function readWorkers(): Promise<Map<string, string>> {
-  const select = ["pods", "--namespace", workerNamespace, "--selector", `${component}=worker`];
-  const { items } = JSON.parse(await cluster.kubectl("get", ...select, "--output", "json")) as { items: Pod[] };
-  const pods = items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  const read = async ({ metadata, status }: Pod) =>
-    [metadata.name, await cluster.run(["curl", "--silent", `http://${status.podIP}:8082/metrics`])] as const;
-  return new Map(await Promise.all(pods.map(read)));
-}
-
-const rolledOut = (what: string, where = namespace) =>
-  cluster.kubectl("rollout", "status", "--namespace", where, what, "--timeout", "5m");
-
-/** Holds load on the Service during an action. Returns what was sent, and what failed. */
-async function duringLoad(action: () => Promise<unknown>) {
-  const script = resolve(import.meta.dirname, "cluster/load.ts");
-  const load = cluster.spawn(process.execPath, "--no-warnings", script, url, key, "4");
-  const lines = createInterface({ input: load.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
-  load.stderr?.on("data", (text: Buffer) => process.stderr.write(text));
-  const exited = once(load, "exit");
-  expect((await lines.next()).value).toBe("started");
-  await action();
-  load.stdin?.end();
-  const { value = "{}" } = await lines.next();
-  await exited;
-  return JSON.parse(value) as { connections: number; commands: number; failures: string[] };
+/** Expects that load was held, and that no request failed. */
+function expectUnharmed(load: LoadReport): void {
+  console.info("load:", JSON.stringify({ ...load, failures: load.failures.length }));
+  expect(load.failures).toEqual([]);
+  expect(load.connections).toBeGreaterThan(100);
 }
 
 describe.skipIf(missing !== undefined)("the chart on a cluster", { timeout: 900_000 }, () => {
   test("workers isolate sessions in namespaces and sandbox renderers", async () => {
-    const all = await readWorkers();
-    expect(all.size).toBe(2);
-    for (const metrics of all.values())
+    const all = await pilot.readWorkers();
+    expect(all.length).toBe(2);
+    for (const { metrics } of all)
       expect(metrics).toContain('pilothouse_worker_isolation{isolation="namespace",browser_sandbox="on"} 1');
   });
 
   test("a session is created, driven and pictured through the Service", async () => {
-    const { status, body } = await call("/v1/sessions", {});
-    expect(status).toBe(201);
-    expect(await call(`/v1/sessions/${body.id}/navigate`, { url: "about:blank" })).toMatchObject({ status: 200 });
-    const picture = await call(`/v1/sessions/${body.id}/capture`, { kind: "screenshot" });
+    const id = await pilot.createSession();
+    expect(await navigate(id)).toMatchObject({ status: 200 });
+    const picture = await pilot.call(`/v1/sessions/${id}/capture`, { kind: "screenshot" });
     expect(Buffer.from(picture.body.data, "base64").subarray(1, 4).toString()).toBe("PNG");
-    const inside = await call(`/v1/sessions/${body.id}/navigate`, { url: `${url}/status` });
+    const inside = await pilot.call(`/v1/sessions/${id}/navigate`, { url: `${pilot.url}/status` });
     expect(inside.body).toMatchObject({ blocked_by: "egress" });
-    await call(`/v1/sessions/${body.id}`, undefined, "DELETE");
+    await end(id);
   });
 
   test("a rollout of the gateways fails no request", async () => {
-    const { connections, failures } = await duringLoad(async () => {
-      await cluster.kubectl("rollout", "restart", "--namespace", namespace, gateways);
-      await rolledOut(gateways);
-    });
-    expect(failures).toEqual([]);
-    expect(connections).toBeGreaterThan(100);
+    const load = await pilot.duringLoad({ sessions: 4 }, () => pilot.restartGateways());
+    expectUnharmed(load);
   });
 
   test("a deleted worker ends no session, and leaves after the last one", async () => {
-    const { body } = await call("/v1/sessions", { timeout_seconds: 600 });
-    const busy = [...(await readWorkers())].find(([, metrics]) => metrics.includes("pilothouse_worker_sessions 1"));
-    const pod = `pod/${busy?.[0]}`;
-    await cluster.kubectl("delete", "--namespace", workerNamespace, pod, "--wait=false");
-    await rolledOut(workers, workerNamespace);
-    expect(await call(`/v1/sessions/${body.id}/navigate`, { url: "about:blank" })).toMatchObject({ status: 200 });
-    await call(`/v1/sessions/${body.id}`, undefined, "DELETE");
-    await cluster.kubectl("wait", "--namespace", workerNamespace, "--for=delete", pod, "--timeout=60s");
+    const id = await pilot.createSession();
+    const busy = (await pilot.readWorkers()).find(({ sessions }) => sessions === 1);
+    await pilot.ofWorkers("delete", `pod/${busy?.name}`, "--wait=false");
+    await pilot.rolledOut();
+    expect(await navigate(id)).toMatchObject({ status: 200 });
+    await end(id);
+    await pilot.ofWorkers("wait", "--for=delete", `pod/${busy?.name}`, "--timeout=60s");
+  });
+
+  test("an eviction ends no session, and the budget leaves half of the workers", async () => {
+    const ids = [await pilot.createSession(), await pilot.createSession()];
+    const before = await pilot.readWorkers();
+    expect(before.map(({ sessions }) => sessions)).toEqual([1, 1]);
+    const uncordon = () => cluster.kubectl("uncordon", "node");
+    onTestFinished(async () => void (await uncordon()));
+    const select = ["--pod-selector", "app.kubernetes.io/component=worker", "--delete-emptydir-data"];
+    const drained = cluster.kubectl("drain", "node", ...select, "--ignore-daemonsets", "--timeout", "15s");
+    await expect(drained).rejects.toThrow("would violate the pod's disruption budget");
+    const [kept, ...others] = await pilot.readWorkers();
+    expect(others).toEqual([]);
+    await uncordon();
+    await pilot.rolledOut();
+    // With the replacement ready, the budget permits the second eviction.
+    const metadata = { name: kept?.name, namespace: pilot.workerNamespace };
+    const eviction = JSON.stringify({ apiVersion: "policy/v1", kind: "Eviction", metadata });
+    const path = `/api/v1/namespaces/${pilot.workerNamespace}/pods/${kept?.name}/eviction`;
+    await cluster.run(["kubectl", "create", "--raw", path, "--filename", "-"], eviction);
+    for (const id of ids) expect(await navigate(id)).toMatchObject({ status: 200 });
+    for (const id of ids) await end(id);
+    for (const { name } of before) await pilot.ofWorkers("wait", "--for=delete", `pod/${name}`, "--timeout=60s");
+    await pilot.rolledOut();
+  });
+
+  test("quiet removes the idle worker, and a burst adds one", async () => {
+    const ids = [await pilot.createSession()];
+    // Does what an autoscaler does with the number of a control process.
+    const scale = async () => pilot.ofWorkers("scale", pilot.workers, `--replicas=${await pilot.wantedWorkers()}`);
+    const isMarked = async () => {
+      const [idle, busy] = (await pilot.readWorkers()).sort((one, other) => one.sessions - other.sessions);
+      return busy?.sessions === 1 && busy.deletionCost > (idle?.deletionCost ?? 0);
+    };
+    expect(await waitUntil(isMarked, soon)).toBe(true);
+    expect(await pilot.wantedWorkers()).toBe(1);
+    await scale();
+    expect(await waitUntil(() => hasWorkers(1), soon)).toBe(true);
+    expect(await navigate(ids[0] ?? "")).toMatchObject({ status: 200 });
+    while (ids.length < slots) ids.push(await pilot.createSession());
+    const isWanted = async () => (await pilot.wantedWorkers()) === 2;
+    expect(await waitUntil(isWanted, soon)).toBe(true);
+    const start = performance.now();
+    await scale();
+    await pilot.rolledOut();
+    report("worker ready after the scaling", start);
+    ids.push(await pilot.createSession());
+    const spread = (await pilot.readWorkers()).map(({ sessions }) => sessions).sort((one, other) => one - other);
+    expect(spread).toEqual([1, slots]);
+    for (const id of ids) expect(await navigate(id)).toMatchObject({ status: 200 });
+    await Promise.all(ids.map(end));
   });
 
   test("an upgrade and its rollback lose no session and fail no request", async () => {
     const changed = {
-      ...chartValues,
+      ...pilot.values,
       config: { QUEUE_MS: "4000" },
-      workers: { ...chartValues.workers, config: { CLOSE_AT_CPU: "99", CLOSE_AT_MEMORY: "100" } },
+      workers: { ...pilot.values.workers, config: { CLOSE_AT_CPU: "99", CLOSE_AT_MEMORY: "100" } },
     };
-    const all = async () => {
-      for (const what of ["deployment/pilot-pilothouse-control", gateways]) await rolledOut(what);
-      await rolledOut(workers, workerNamespace);
-    };
-    const { failures } = await duringLoad(async () => {
-      await cluster.helm(["upgrade", "pilot", chart, "--namespace", namespace], changed);
-      await all();
-      await cluster.run([helmProgram, "rollback", "pilot", "--namespace", namespace]);
-      await all();
+    const load = await pilot.duringLoad(fullLoad, async () => {
+      await pilot.upgrade(changed);
+      await pilot.rollBack();
     });
-    expect(failures).toEqual([]);
+    expectUnharmed(load);
+    // Each client was connected to a gateway that ended, at least once.
+    expect(load.reconnects).toBeGreaterThanOrEqual(fullLoad.cdpClients);
     // Workers of the first revisions have left with their sessions.
-    const isSettled = async () => (await readWorkers()).size === 2;
-    expect(await waitUntil(isSettled, { timeout: 120_000, every: 1_000 })).toBe(true);
+    expect(await waitUntil(() => hasWorkers(2), soon)).toBe(true);
+  });
+
+  test("an upgrade from the previous release and a rollback lose no session", async () => {
+    await pilot.uninstall();
+    pilot = await Installation.create(cluster, { namespace: "previous", tag: previous, servers, directory });
+    const image = { ...pilot.values.image, tag: "cluster" };
+    // Gateways without SHUTDOWN_DELAY refuse connections that are routed to them while they end.
+    const load = await pilot.duringLoad({ ...fullLoad, repeats: 2 }, async () => {
+      await pilot.upgrade({ ...pilot.values, image });
+      await pilot.rollBack();
+    });
+    expectUnharmed(load);
   });
 });

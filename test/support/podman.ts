@@ -30,8 +30,18 @@ const base = "localhost/pilothouse-base:bookworm";
 const certificates = "/etc/ssl/certs/ca-certificates.crt";
 
 /** Builds a target of a Dockerfile upon the base of the tests. Returns its tag. */
-export async function buildImage(file: string, context: string, target: string, ...args: string[]): Promise<string> {
-  const tag = `localhost/pilothouse-test:${target}`;
+export function buildImage(file: string, context: string, target: string, ...args: string[]): Promise<string> {
+  return buildImageAs(`localhost/pilothouse-test:${target}`, file, context, target, ...args);
+}
+
+/** Builds a target of a Dockerfile with a tag. Returns the tag. */
+export async function buildImageAs(
+  tag: string,
+  file: string,
+  context: string,
+  target: string,
+  ...args: string[]
+): Promise<string> {
   await run("sh", ["tools/image-base.sh"]);
   const options = ["--network", "host", "--volume", `${certificates}:${certificates}:ro`];
   const values = [`BASE=${base}`, ...args].flatMap((value) => ["--build-arg", value]);

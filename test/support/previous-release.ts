@@ -20,14 +20,24 @@ async function packagesOf(root: string): Promise<string> {
   return JSON.stringify({ ...packages, "": undefined });
 }
 
-/** Checks out the commit of `release/previous` and prepares its code. Reuses our packages if they are the same. */
-export async function checkOutPrevious(): Promise<PreviousRelease> {
-  const commit = (await readFile("release/previous", "utf8")).trim();
+/** Returns the commit of `release/previous`. */
+export const previousCommit = async (): Promise<string> => (await readFile("release/previous", "utf8")).trim();
+
+/** Checks out the commit of `release/previous`. */
+export async function extractPrevious(): Promise<PreviousRelease> {
   await using stack = new AsyncDisposableStack();
   const root = stack.use(await mkdtempDisposable(join(tmpdir(), "pilothouse-previous-"))).path;
   const archive = join(root, "release.tar");
-  await run("git", ["archive", "--output", archive, commit], { timeout });
+  await run("git", ["archive", "--output", archive, await previousCommit()], { timeout });
   await run("tar", ["-xf", archive, "-C", root], { timeout });
+  const owner = stack.move();
+  return { root, [Symbol.asyncDispose]: () => owner.disposeAsync() };
+}
+
+/** Checks out the previous release and prepares its code. Reuses our packages if they are the same. */
+export async function checkOutPrevious(): Promise<PreviousRelease> {
+  await using stack = new AsyncDisposableStack();
+  const { root } = stack.use(await extractPrevious());
   const env = { ...process.env, PATH: `${join(root, "node_modules/.bin")}:${process.env.PATH}`, PREPARE: "off" };
   if ((await packagesOf(".")) === (await packagesOf(root)))
     await symlink(resolve("node_modules"), `${root}/node_modules`);
