@@ -88,7 +88,7 @@ export const durations: readonly DurationRow[] = [
   ["src/auth/passwords/strength.ts", "times.idle", "10_000", "memory"],
   ["src/billing/card-sync.ts", "pastDueFor", "14 * day", "billing/billing.test.ts"],
   ["src/billing/order-feature.ts", "quotesKeptFor", "30 * 1_440 * minute", "platform/retention.test.ts"],
-  ["src/billing/order-service.ts", "quoteFor", "15 * 60_000", "billing/crypto-orders.test.ts"],
+  ["src/billing/order-checkout.ts", "quoteFor", "15 * 60_000", "billing/crypto-orders.test.ts"],
   ["src/billing/processors/transport.ts", "wholeMs", "15_000", "platform/waits.system.test.ts"],
   ["src/billing/sandbox/stripe-objects.ts", "openFor", "86_400", "billing/billing.test.ts"],
   ["src/deletion/feature.ts", "sweepEvery", "600_000", "period"],

@@ -1,0 +1,182 @@
+import { lockAccount } from "../accounts/store.ts";
+import { Tier } from "../gen/pilothouse/v1/account_pb.ts";
+import type { CryptoCheckoutRequest, CryptoOrder, CryptoQuoteRequest } from "../gen/pilothouse/v1/crypto_order_pb.ts";
+import type { Call } from "../kernel/call.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Config } from "../platform/config.ts";
+import { type Failure, fail, failFields } from "../platform/errors.ts";
+import type { Database, Tx } from "../platform/postgres/database.ts";
+import { storedNames } from "../platform/rest-json/field-names.ts";
+import { type Prices, tierPriceOf } from "../platform/tier-prices.ts";
+import { toOrderMessage } from "./order-message.ts";
+import { changeOrder, findOpenOrder, findOrder, insertOrder, type OrderRow } from "./order-store.ts";
+import { expiryMargin } from "./order-sync.ts";
+import { cryptoAmount } from "./processors/decimal.ts";
+import { asProcessorFailure, type CryptoProcessor, noProcessor, type Processors } from "./processors.ts";
+import { listSubscriptions } from "./store.ts";
+
+export interface OrderCheckoutParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly config: Pick<Config, "prices" | "publicUrl">;
+  readonly processors: Processors;
+}
+
+/** Milliseconds for which a quote is valid. */
+const quoteFor = 15 * 60_000;
+
+const tierNames = storedNames(Tier);
+
+export const noOrder = (): Failure => fail("not-found", {}, { detail: "no order has this id" });
+export const conflict = (detail: string): Failure => fail("conflict", {}, { detail });
+
+export function needCrypto({ crypto }: Processors): CryptoProcessor {
+  if (!crypto) throw noProcessor();
+  return crypto;
+}
+
+/** Returns an order of the caller's account. Throws `not-found`. */
+export async function ownOrder(db: Database, { principal }: Call, id: string): Promise<OrderRow> {
+  const row = await findOrder(db, id, principal.accountId);
+  if (!row) throw noOrder();
+  return row;
+}
+
+/** Awaits a response of the processor. */
+export const ask = <T>(asked: Promise<T>): Promise<T> =>
+  asked.catch((error: unknown) => {
+    throw asProcessorFailure(error);
+  });
+
+function noted(call: Call, tx: Tx, row: OrderRow): CryptoOrder {
+  const { id: subject, tier, months, amount_cents, crypto_currency, crypto_amount } = row;
+  call.audit(tx, { subject, data: { tier, months, amount_cents, crypto_currency, crypto_amount } });
+  return toOrderMessage(row);
+}
+
+/** Price of several months of a tier, capped at its yearly price. */
+function costOf(prices: Prices, tier: string, months: number): number | undefined {
+  const [month, year] = [tierPriceOf(prices, tier, "month"), tierPriceOf(prices, tier, "year")];
+  return month === undefined || year === undefined ? undefined : Math.min(months * month, year);
+}
+
+/** Requested purchase. */
+interface OrderOptions {
+  readonly tier: Tier;
+  readonly months?: number | undefined;
+  readonly cryptoCurrency?: string | undefined;
+  readonly refundAddress?: string | undefined;
+  readonly note?: string | undefined;
+}
+
+/** Creates the methods that quote and open orders. */
+export function createOrderCheckout({ db, clock, config, processors }: OrderCheckoutParts) {
+  const { prices, publicUrl } = config;
+
+  /** Builds an order at the current exchange rate. */
+  async function priced(crypto: CryptoProcessor, accountId: string, id: string, options: OrderOptions) {
+    const { months = 1, cryptoCurrency = "", refundAddress, note } = options;
+    const coin = cryptoCurrency.toLowerCase();
+    if (!crypto.currencies.includes(coin))
+      throw failFields("validation-failed", { crypto_currency: `must be one of ${crypto.currencies.join(", ")}` });
+    const tier = tierNames.toStored(options.tier) ?? "";
+    const cents = costOf(prices, tier, months);
+    if (cents === undefined) throw failFields("validation-failed", { tier: "is not sold" });
+    const rate = await ask(crypto.greenfield.rate(coin, prices.currency));
+    const now = new Date(clock.now());
+    return {
+      id,
+      account_id: accountId,
+      status: "quoted" as const,
+      tier,
+      months,
+      amount_cents: cents,
+      currency: prices.currency,
+      crypto_currency: coin,
+      crypto_amount: cryptoAmount(cents, rate, coin),
+      exchange_rate: rate,
+      quote_expires_at: new Date(now.getTime() + quoteFor),
+      created_at: now,
+      updated_at: now,
+      refund_address: refundAddress ?? null,
+      note: note ?? null,
+      livemode: crypto.livemode,
+      sandbox: crypto.isSandbox,
+    };
+  }
+
+  /** Throws `conflict` if the account has another open order or an active card subscription. */
+  async function assertFree(on: Tx | Database, { accountId }: Call["principal"], but?: string): Promise<void> {
+    const open = await findOpenOrder(on, accountId);
+    if (open !== undefined && open !== but) throw conflict(`the order ${open} is open: pay or cancel it first`);
+    const paid = await listSubscriptions(on, accountId, processors.countsSandbox);
+    if (paid.some(({ status }) => status === "active" || status === "past_due"))
+      throw conflict("the account pays by card: end the subscription in the portal first");
+  }
+
+  async function quote(call: Call, request: CryptoQuoteRequest): Promise<CryptoOrder> {
+    const order = await priced(needCrypto(processors), call.principal.accountId, call.ids.next("ord"), request);
+    return call.commit(async (tx) => {
+      const row = await insertOrder(tx, order);
+      return noted(call, tx, row);
+    });
+  }
+
+  /** Returns the quoted order of the request if its quote is valid, or a new order. */
+  async function toOpen(call: Call, crypto: CryptoProcessor, request: CryptoCheckoutRequest) {
+    const { accountId } = call.principal;
+    const newId = call.ids.next("ord");
+    if (request.orderId === undefined) return { order: await priced(crypto, accountId, newId, request), isNew: true };
+    const order = await ownOrder(db, call, request.orderId);
+    if (order.sandbox !== crypto.isSandbox)
+      throw conflict("the quote is of another payment processor: ask for a new quote");
+    if (order.status !== "quoted") throw conflict(`the order is ${order.status}`);
+    if (!order.quote_expires_at || order.quote_expires_at.getTime() <= clock.now())
+      throw conflict("the quote has expired: ask for a new one");
+    return { order, isNew: false };
+  }
+
+  /** Creates the invoice at the processor, unless an earlier attempt has created it. */
+  async function invoiceFor(
+    { greenfield }: CryptoProcessor,
+    order: { id: string; crypto_amount: string; crypto_currency: string },
+  ) {
+    const wanted = { id: order.id, amount: order.crypto_amount, crypto: order.crypto_currency };
+    const invoice =
+      (await greenfield.findInvoice(order.id)) ??
+      (await greenfield.createInvoice({ ...wanted, redirectUrl: `${publicUrl}/billing/done` }));
+    return { invoice, payment: await greenfield.payment(invoice.id, order.crypto_currency) };
+  }
+
+  async function checkout(call: Call, request: CryptoCheckoutRequest): Promise<CryptoOrder> {
+    const crypto = needCrypto(processors);
+    await assertFree(db, call.principal);
+    const { order, isNew } = await toOpen(call, crypto, request);
+    const { invoice, payment } = await ask(invoiceFor(crypto, order));
+    const { refundAddress, note } = request;
+    return call.commit(async (tx) => {
+      await lockAccount(tx, call.principal.accountId);
+      await assertFree(tx, call.principal);
+      const now = clock.now();
+      const opened = {
+        status: "awaiting_payment" as const,
+        invoice_id: invoice.id,
+        payment_address: payment.address,
+        payment_uri: payment.uri,
+        checkout_url: invoice.checkoutLink,
+        expires_at: new Date(invoice.expiresAt),
+        ...(refundAddress !== undefined && { refund_address: refundAddress }),
+        ...(note !== undefined && { note }),
+        look_at: new Date(Math.min(now + 60_000, invoice.expiresAt + expiryMargin)),
+        updated_at: new Date(now),
+      };
+      const row = isNew
+        ? await insertOrder(tx, { ...order, ...opened, quote_expires_at: null })
+        : await changeOrder(tx, order.id, ["quoted"], opened);
+      if (!row) throw conflict("the quote was used meanwhile: ask for a new one");
+      return noted(call, tx, row);
+    });
+  }
+
+  return { quote, checkout };
+}
