@@ -83,13 +83,22 @@ export function Loaded<T>({ query, lines, children }: LoadedProps<T>) {
   return <Loading {...(lines !== undefined && { lines })} />;
 }
 
+const scrollTo = (element: HTMLElement | null): void => element?.scrollIntoView({ block: "nearest" });
+
+interface TroubleProps {
+  readonly problem: ApiProblem | undefined;
+  /** Replaces the text of the problem. */
+  readonly children?: ReactNode;
+}
+
 /** A problem in a form or beside a button. */
-export function Trouble({ problem }: { readonly problem: ApiProblem | undefined }) {
+export function Trouble({ problem, children }: TroubleProps) {
   if (!problem) return null;
   const { detail, faults, requestId, slug } = problem;
   return (
-    <p role="alert" className="rounded-lg bg-bad-wash px-3 py-2 text-sm break-words text-bad">
-      {faults.length > 0 ? faults.map(({ field, message }) => `${field} ${message}`).join("; ") : sentence(detail)}
+    <p role="alert" ref={scrollTo} className="rounded-lg bg-bad-wash px-3 py-2 text-sm break-words text-bad">
+      {children ??
+        (faults.length > 0 ? faults.map(({ field, message }) => `${field} ${message}`).join("; ") : sentence(detail))}
       {slug === "internal" && requestId !== undefined && <span className="block font-mono text-2xs">{requestId}</span>}
     </p>
   );

@@ -132,6 +132,12 @@ test("a person starts a session, watches it and takes control", async () => {
   await page.getByLabel("Profile").selectOption("New profile");
   await button("More options").click();
   await page.getByLabel("Minutes").fill("15");
+  await page.getByLabel("Locale").fill("not a locale");
+  await button("Start").click();
+  await page.getByRole("alert").filter({ hasText: "locale" }).waitFor();
+  // The profile of the refused session does not remain.
+  await expect.poll(async () => (await restClient(service)("/v1/profiles")).body.data).toEqual([]);
+  await page.getByLabel("Locale").fill("");
   await button("Start").click();
   const live = page.frameLocator("iframe");
   await live.locator("canvas[data-sequence]").waitFor();
@@ -303,6 +309,7 @@ test("a person creates an API key that works", async () => {
   await button("Create the key").click();
   const key = (await page.getByRole("dialog").locator("code").textContent()) ?? "";
   await button("Done").click();
+  await page.getByRole("row").filter({ hasText: "nightly checks" }).getByText("Read only").waitFor();
   const rest = restClient({ url: service.url, key });
   expect(await rest("/v1/sessions")).toMatchObject({ status: 200 });
   expect(await rest("/v1/sessions", {})).toMatchObject({ status: 403 });
@@ -326,12 +333,27 @@ test("a test event reaches an endpoint, and its answer is shown", async () => {
   await expect.poll(() => received).toEqual(["test.ping", "test.ping"]);
 }, 60_000);
 
+test("a delivery that failed shows the reason in words", async () => {
+  await open("Webhooks");
+  await button("New endpoint").first().click();
+  await page.getByLabel("Address").fill("https://hooks.invalid/events");
+  await button("Create the endpoint").click();
+  await button("Done").click();
+  await page.getByRole("link", { name: "hooks.invalid" }).click();
+  await button("Send a test").click();
+  await page.getByRole("table", { name: "Deliveries" }).getByText("The host name does not exist").waitFor();
+  await button("Delete").click();
+  await page.getByRole("alertdialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("heading", { name: "Webhooks" }).waitFor();
+}, 60_000);
+
 test("an agent does a task beside the live view, with its result as a table", async () => {
   await open("Agents");
   await button("New agent").first().click();
   await page.getByLabel("Task").fill("Read the welcome page");
   await button("Start").click();
-  await page.getByRole("link", { name: "Add an LLM key" }).click();
+  const problem = page.getByRole("alert").filter({ hasText: "Agents need a key of an LLM provider." });
+  await problem.getByRole("link", { name: "Add an LLM key" }).click();
   await page.getByLabel("Key", { exact: true }).fill(provider.key);
   await button("Save the key").click();
   await button("Test").click();

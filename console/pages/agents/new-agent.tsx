@@ -5,7 +5,7 @@ import { useState } from "react";
 import { AgentSessionService } from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
 import { AgentTurnService } from "../../../src/gen/pilothouse/v1/agent_turn_pb.ts";
 import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
-import type { ApiProblem } from "../../api/problem.ts";
+import { type ApiProblem, sentence } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { pagePaths } from "../../app/page-paths.ts";
 import { Actions, Button, IconButton } from "../../ui/button.tsx";
@@ -17,18 +17,19 @@ import { tableOf } from "./table-schema.ts";
 
 const splitWords = (text: string | undefined): string[] => text?.split(/[\s,]+/).filter(Boolean) ?? [];
 
-/** Shows a problem, and where to add an LLM key if there is none. */
+/** Shows a problem, and where to add an LLM key if it concerns the key. */
 export function AgentTrouble({ problem }: { readonly problem: ApiProblem | undefined }) {
-  const needsKey = problem && /llm/.test(problem.slug);
+  if (!problem?.slug.includes("llm")) return <Trouble problem={problem} />;
+  // The detail of a missing key names paths and headers of the API.
+  const text =
+    problem.slug === "byok-llm-required" ? "Agents need a key of an LLM provider." : sentence(problem.detail);
   return (
-    <>
-      <Trouble problem={problem} />
-      {needsKey && (
-        <Link to={pagePaths.settings} hash="llm" className="text-sm text-accent-text hover:underline">
-          Add an LLM key in the settings
-        </Link>
-      )}
-    </>
+    <Trouble problem={problem}>
+      {text}{" "}
+      <Link to={pagePaths.settings} hash="llm" className="font-medium underline">
+        Add an LLM key in the settings
+      </Link>
+    </Trouble>
   );
 }
 

@@ -26,11 +26,16 @@ const isUsable = ({ status }: ApiKey): boolean => status === ApiKeyStatus.ACTIVE
 
 const allScopes = 18;
 
+function scopeText(scopes: readonly string[]): string {
+  if (scopes.length === allScopes) return "Everything";
+  if (scopes.length <= 2) return scopes.join(", ");
+  return scopes.every((scope) => scope.endsWith(":read")) ? "Read only" : `${scopes.length} scopes`;
+}
+
 function ScopeSummary({ scopes }: { readonly scopes: readonly string[] }) {
-  const isNarrow = scopes.length <= 2;
   return (
     <span title={scopes.join("\n")} className="text-soft">
-      {scopes.length === allScopes ? "Everything" : isNarrow ? scopes.join(", ") : `${scopes.length} scopes`}
+      {scopeText(scopes)}
     </span>
   );
 }

@@ -48,6 +48,7 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
   const devices = useQuery(ArchetypeService.method.list, {}, { staleTime: Number.POSITIVE_INFINITY });
   const profiles = useQuery(ProfileService.method.list, { limit: 100 });
   const createProfile = useChange(ProfileService.method.create, { changes: [ProfileService] });
+  const deleteProfile = useChange(ProfileService.method.delete, { changes: [ProfileService] });
   const create = useChange(SessionService.method.create, {
     changes: [SessionService],
     onDone: ({ id }) => navigate({ to: pagePaths.session, params: { id } }),
@@ -71,10 +72,16 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
       ...(proxy !== undefined && { proxy: { server: proxy } }),
     };
     const start = async (): Promise<void> => {
-      const made = `Profile of ${new Date().toLocaleString()}`;
-      const profileOf =
-        profile === newProfile ? (await createProfile.runAsync({ name: name?.slice(0, 200) ?? made })).id : profile;
-      const { id } = await create.runAsync(profileOf === undefined ? request : { ...request, profileId: profileOf });
+      const profileName = name?.slice(0, 200) ?? `Profile of ${new Date().toLocaleString()}`;
+      const made = profile === newProfile ? (await createProfile.runAsync({ name: profileName })).id : undefined;
+      const used = made ?? profile;
+      const { id } = await create
+        .runAsync(used === undefined ? request : { ...request, profileId: used })
+        .catch(async (error: unknown) => {
+          // The service refuses to delete the profile if the session was created and only its response was lost.
+          if (made !== undefined) await deleteProfile.runAsync({ id: made }).catch(() => undefined);
+          throw error;
+        });
       const text = address.trim();
       if (text === "") return;
       await load
@@ -165,7 +172,11 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
         <Trouble problem={create.problem ?? createProfile.problem} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" isPending={create.isPending || createProfile.isPending}>
+          <Button
+            type="submit"
+            kind="primary"
+            isPending={create.isPending || createProfile.isPending || deleteProfile.isPending}
+          >
             Start
           </Button>
         </Actions>

@@ -25,6 +25,21 @@ const states: States<WebhookDeliveryStatus> = {
   [WebhookDeliveryStatus.DLQ]: ["Given up", "bad"],
 };
 
+/** Texts of the errors of attempts. */
+const errors: Readonly<Record<string, string>> = {
+  address_not_allowed: "The address is not on the public internet",
+  name_not_resolved: "The host name does not exist",
+  connection_refused: "The host refuses connections",
+  unreachable: "The host cannot be reached",
+  tls: "The certificate or TLS connection cannot be trusted",
+  timeout: "No answer in time",
+  too_large: "The answer is too large",
+  connection_reset: "The connection was closed before an answer",
+  not_http: "The host does not answer in HTTP",
+};
+
+const errorText = (error: string | undefined): string | undefined => error && (errors[error] ?? error);
+
 interface DeliveryLogProps {
   readonly endpointId: string;
   readonly actions: ReactNode;
@@ -46,7 +61,7 @@ export function DeliveryLog({ endpointId: id, actions }: DeliveryLogProps) {
             cell: (delivery) => (
               <button
                 type="button"
-                className="font-mono text-xs font-medium hover:underline"
+                className="font-mono text-xs font-medium text-accent-text hover:underline"
                 onClick={() => setOpenId(delivery.id)}
               >
                 {delivery.eventType}
@@ -58,7 +73,9 @@ export function DeliveryLog({ endpointId: id, actions }: DeliveryLogProps) {
             title: "Answer",
             from: "sm",
             cell: ({ responseStatus, reason, attempts }) => (
-              <span className="text-soft">{responseStatus ?? reason ?? attempts.at(-1)?.error ?? "none yet"}</span>
+              <span className="text-soft">
+                {responseStatus ?? errorText(reason ?? attempts.at(-1)?.error) ?? "none yet"}
+              </span>
             ),
           },
           { title: "Attempts", from: "lg", isRight: true, cell: ({ attempts }) => attempts.length },
@@ -93,7 +110,7 @@ function DeliveryDialog({ endpointId, delivery, onClose }: DeliveryDialogProps) 
       <Properties>
         <Property name="Status">
           <StateBadge states={states} state={status} />
-          {reason !== undefined && <span className="ml-2 text-soft">{reason}</span>}
+          {reason !== undefined && <span className="ml-2 text-soft">{errorText(reason)}</span>}
         </Property>
         <Property name="Delivery">
           <Id value={id} />
@@ -112,7 +129,8 @@ function DeliveryDialog({ endpointId, delivery, onClose }: DeliveryDialogProps) 
           <li key={number} className="rounded-lg border border-line p-3 text-sm">
             <p className="flex flex-wrap justify-between gap-2">
               <span className="font-medium">
-                Attempt {number}: {responseStatus === undefined ? (error ?? "running") : `HTTP ${responseStatus}`}
+                Attempt {number}:{" "}
+                {responseStatus === undefined ? (errorText(error) ?? "running") : `HTTP ${responseStatus}`}
               </span>
               <span className="text-faint">
                 {startedAt && new Date(timestampMs(startedAt)).toLocaleTimeString()}, {durationMs} ms
