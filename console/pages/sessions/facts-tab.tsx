@@ -43,10 +43,12 @@ export function SessionFacts({ session }: { readonly session: Session }) {
       {(locale ?? timezone) !== undefined && (
         <Property name="Locale">{[locale, timezone].filter(Boolean).join(", ")}</Property>
       )}
-      {profileId !== undefined && (
+      {(profileId !== undefined || isRunning(status)) && (
         <Property name="Profile">
+          {profileId === undefined &&
+            "None: logins are lost at the end. To keep them, start a session with a profile. "}
           <Link to={pagePaths.profiles} className="text-accent-text hover:underline">
-            {profileId}
+            {profileId ?? "Profiles"}
           </Link>
         </Property>
       )}

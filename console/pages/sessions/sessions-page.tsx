@@ -3,6 +3,7 @@ import { CircleStop, MonitorPlay, Plus } from "lucide-react";
 import { useState } from "react";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { useList } from "../../api/lists.ts";
+import { type ApiProblem, problemOf } from "../../api/problem.ts";
 import { keyOf, useChange } from "../../api/queries.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
@@ -54,6 +55,9 @@ const columnsWith = (thumbnails: ThumbnailUrls): readonly Column<Session>[] => [
   { title: "Started", isRight: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
 ];
 
+/** Whether a session had already ended when it should be ended. */
+const hadEnded = (problem: ApiProblem | undefined): boolean => problem?.slug === "session-destroyed";
+
 /** Ends all sessions that run, also those that the list does not show. */
 function EndAll() {
   const client = useQueryClient();
@@ -64,7 +68,10 @@ function EndAll() {
       let hasMore = true;
       while (hasMore) {
         const page = await read.runAsync({ status, limit: 100 });
-        for (const { id } of page.data) await destroy.runAsync({ id });
+        for (const { id } of page.data)
+          await destroy.runAsync({ id }).catch((error: unknown) => {
+            if (!hadEnded(problemOf(error))) throw error;
+          });
         hasMore = page.hasMore;
       }
     }
@@ -81,7 +88,7 @@ function EndAll() {
       title="End all running sessions?"
       action="End all sessions"
       onConfirm={endAll}
-      problem={read.problem ?? destroy.problem}
+      problem={read.problem ?? (hadEnded(destroy.problem) ? undefined : destroy.problem)}
     >
       Their browsers close, and their files are deleted. Profiles are saved first.
     </Confirm>
