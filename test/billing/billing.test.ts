@@ -77,6 +77,16 @@ test("a failed payment keeps the tier for 14 days", async () => {
   await billingUntil(rest, ({ tier }) => tier === "free");
 });
 
+test("the subscription page of the sandbox shows the receipt of the last payment", async () => {
+  const ada = await gateway.signUp();
+  await subscribe(ada.rest, "personal");
+  const { body } = await ada.rest("/v1/billing/portal-session", {});
+  const shown = async () => (await fetch(body.url)).text();
+  expect(await shown()).toMatch(/Receipt in_\w+: 19\.00 USD paid by card\./);
+  await pressPortal(ada.rest, "fail");
+  expect(await shown()).not.toContain("Receipt");
+});
+
 test("a full refund ends the subscription", async () => {
   const ada = await gateway.signUp();
   await subscribe(ada.rest);

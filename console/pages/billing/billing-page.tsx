@@ -100,7 +100,7 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
             onClick={() => portal.run(location.protocol === "https:" ? { returnUrl: ownUrl() } : {})}
           >
             <ExternalLink size={13} aria-hidden="true" />
-            Invoices and payment
+            Receipts and payment
           </Button>
         )
       }
@@ -132,6 +132,10 @@ function Plans({ billing }: { readonly billing: Billing }) {
   const [interval, setInterval] = useState<"month" | "year">("month");
   const [cryptoTier, setCryptoTier] = useState<Tier>();
   const isManager = useIsManager();
+  const { tier: current, subscription } = billing;
+  // An operator can grant a tier above the paid one.
+  const isPaid = subscription && subscription.tier !== current && subscription.status === SubscriptionStatus.ACTIVE;
+  const paidTier = isPaid ? subscription.tier : undefined;
   const checkout = useChange(BillingService.method.createCheckoutSession, {
     onDone: ({ url }) => location.assign(url),
   });
@@ -164,6 +168,7 @@ function Plans({ billing }: { readonly billing: Billing }) {
             <h3 className="flex items-center gap-2 font-semibold">
               {tierName(tier)}
               {billing.tier === tier && <Badge tone="accent">Current</Badge>}
+              {tier === paidTier && <Badge tone="good">Paid</Badge>}
             </h3>
             <p className="text-sm text-soft">{about}</p>
             <ul className="my-4 flex flex-1 flex-col gap-1.5 text-sm">
@@ -171,7 +176,7 @@ function Plans({ billing }: { readonly billing: Billing }) {
                 <li key={point}>{point}</li>
               ))}
             </ul>
-            {isManager && billing.tier !== tier && (
+            {isManager && billing.tier !== tier && tier !== paidTier && (
               <div className="flex gap-2">
                 <Button kind="primary" className="flex-1" isPending={checkout.isPending} onClick={() => choose(tier)}>
                   Pay by card

@@ -2,8 +2,10 @@ import type { Thing } from "./sandbox-store.ts";
 import type { SandboxPage } from "./sandbox-tools.ts";
 import type { StripeObjects } from "./stripe-objects.ts";
 
+const amountText = (cents: number, currency: string): string => `${(cents / 100).toFixed(2)} ${currency.toUpperCase()}`;
+
 const money = ({ unit_amount, currency, recurring }: Thing): string =>
-  `${(unit_amount / 100).toFixed(2)} ${String(currency).toUpperCase()} a ${recurring.interval}`;
+  `${amountText(unit_amount, currency)} a ${recurring.interval}`;
 
 /** Returns the page on which a customer pays. */
 export async function checkoutPage(stripe: StripeObjects, session: Thing): Promise<SandboxPage> {
@@ -26,7 +28,8 @@ export async function portalPage(stripe: StripeObjects, { customer, return_url }
   if (!subscription) return { ...page, lines: ["There is no subscription.", ...lines], actions: {} };
   const { status, cancel_at_period_end: ends, items } = subscription;
   const [{ price, current_period_end }] = items.data;
-  const { status: invoiced } = await stripe.need(subscription.latest_invoice, "invoice");
+  const invoice = await stripe.need(subscription.latest_invoice, "invoice");
+  const isPaid = invoice.status === "paid";
   const next = subscription.next_price;
   const until = new Date(current_period_end * 1_000).toISOString().slice(0, 10);
   return {
@@ -34,6 +37,7 @@ export async function portalPage(stripe: StripeObjects, { customer, return_url }
     lines: [
       `${price.nickname}: ${money(price)}`,
       `Status: ${status}. It is paid until ${until}${ends ? ", and ends then" : ""}.`,
+      ...(isPaid ? [`Receipt ${invoice.id}: ${amountText(invoice.amount_paid, invoice.currency)} paid by card.`] : []),
       ...(next ? [`From then on ${next.nickname}: ${money(next)}.`] : []),
       ...lines,
     ],
@@ -46,7 +50,7 @@ export async function portalPage(stripe: StripeObjects, { customer, return_url }
         raise_declined: "Change to a higher tier, and decline the card",
       }),
       ...((await stripe.priceBeside(subscription, false)) && { lower: "Change to a lower tier" }),
-      ...(invoiced !== "paid" && { settle: "Pay the open invoice" }),
+      ...(!isPaid && { settle: "Pay the open invoice" }),
       refund: "Refund the last payment",
       dispute: "Lose the last payment in a dispute",
       end: "Cancel at once",
