@@ -37,6 +37,7 @@ export function EndpointForm({ endpoint, onClose }: EndpointFormProps) {
           type="url"
           defaultValue={endpoint?.url}
           placeholder="https://example.com/hooks"
+          hint="On the public internet. The page of webhooks has a command for programs on your machine"
           problem={problem}
           required
         />
