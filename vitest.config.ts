@@ -11,8 +11,8 @@ type Tier = TestProjectInlineConfiguration["test"];
 const common: Tier = {
   environment: "node",
   setupFiles: "test/support/each-file.ts",
-  // Two cores: a third file runs while others wait for a browser or the database.
-  maxWorkers: 3,
+  // Two cores: more files run while others wait for a browser or the database.
+  maxWorkers: 4,
   // Concurrent tests of a file.
   maxConcurrency: 2,
   // A test that takes 10 s alone takes 30 s next to other suites.
@@ -45,12 +45,23 @@ const tiers: readonly Tier[] = [
   // Takes minutes per file: `npm run test-long`.
   { name: "long", globalSetup: cluster },
   // Runs those files of the tier `browser` that support each runtime in the other runtime; part of `npm run test-long`.
-  { ...browser, name: "chromium", include: filesByRuntime(), provide: { runtimes: ["chromium"] } },
+  {
+    ...browser,
+    name: "chromium",
+    include: filesWith("/support/runtimes.ts").filter((file) => file.endsWith(".browser.test.ts")),
+    provide: { runtimes: ["chromium"] },
+  },
+  // Runs all tests of the files of which `npm test` runs a part; part of `npm run test-long`.
+  {
+    name: "whole",
+    globalSetup: ["test/support/warm-services.ts", "test/support/shared-postgres.ts", cluster],
+    include: filesWith("/support/long-test.ts"),
+    provide: { runtimes: ["headless-shell"], runsLongTests: true },
+  },
 ];
 
-function filesByRuntime(): string[] {
-  const files = globSync("test/**/*.browser.test.ts");
-  return files.filter((file) => readFileSync(file, "utf8").includes("/support/runtimes.ts"));
+function filesWith(text: string): string[] {
+  return globSync("test/**/*.test.ts").filter((file) => readFileSync(file, "utf8").includes(text));
 }
 
 export default defineConfig({

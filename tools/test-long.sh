@@ -12,6 +12,6 @@ need_test_servers
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 status=0
-sh tools/test.sh long chromium --reporter=default --reporter=json --outputFile.json="$report" "$@" || status=$?
+sh tools/test.sh long chromium whole --reporter=default --reporter=json --outputFile.json="$report" "$@" || status=$?
 [ ! -s "$report" ] || node tools/testing/record-run.ts "$report"
 exit "$status"

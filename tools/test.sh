@@ -20,7 +20,7 @@ done
 tiers=
 for argument in "$@"; do
   case $argument in
-    unit | service | browser | system | long | chromium) tiers="$tiers --project=$argument" ;;
+    unit | service | browser | system | long | chromium | whole) tiers="$tiers --project=$argument" ;;
     *) break ;;
   esac
   shift

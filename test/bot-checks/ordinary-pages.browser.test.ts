@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { longTest } from "../support/long-test.ts";
 import { ordinaryHosts, ordinaryPages } from "../support/ordinary-pages.ts";
 import { resolveToLoopback, VendorSite, vendorSiteFlags } from "../support/vendor-site.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
@@ -37,14 +38,18 @@ function mistaken(): unknown[] {
   return seen.map(({ challenge, url }) => [challenge, entries.find(({ path }) => url?.endsWith(path))?.title]);
 }
 
-test.concurrent("detects no bot check on 50 ordinary pages", async () => {
-  expect(entries).toHaveLength(50);
-  const session = await worker.open();
-  for (const { path } of entries) {
-    await session.navigate({ url: site.url(path) });
-    expect(mistaken()).toEqual([]);
-  }
-}, 60_000);
+longTest(
+  "detects no bot check on 50 ordinary pages",
+  async () => {
+    expect(entries).toHaveLength(50);
+    const session = await worker.open();
+    for (const { path } of entries) {
+      await session.navigate({ url: site.url(path) });
+      expect(mistaken()).toEqual([]);
+    }
+  },
+  60_000,
+);
 
 test.concurrent("detects no bot check on an open page with a vendor's frames and scripts", async () => {
   const session = await worker.open();

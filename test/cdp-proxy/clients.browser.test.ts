@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { longTest } from "../support/long-test.ts";
 import { playwright, puppeteer, runWhole } from "./whole-client.ts";
 
 const mib = 2 ** 20;
@@ -10,9 +11,13 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-test("Playwright exercises all client features alongside REST and leaves Chromium unchanged", async () => {
-  await runWhole(scene, "chromium", playwright(2 * mib));
-}, 60_000);
+longTest(
+  "Playwright exercises all client features alongside REST and leaves Chromium unchanged",
+  async () => {
+    await runWhole(scene, "chromium", playwright(2 * mib));
+  },
+  60_000,
+);
 
 test("Puppeteer exercises all client features alongside REST and leaves headless shell unchanged", async () => {
   await runWhole(scene, "headless-shell", puppeteer);

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { admin } from "../support/admin.ts";
 import { BareClient, borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { longTest } from "../support/long-test.ts";
 import { restClient } from "../support/rest.ts";
 import { connectOften } from "./connect-often.ts";
 
@@ -126,23 +127,26 @@ test("a session with keep_alive continues after its last client", async () => {
   await scene.rest(`/v1/sessions/${id}`, undefined, { method: "DELETE" });
 });
 
-test("a client on Free connects again right after closing until the bucket of session creates is empty", async () => {
-  const key = await addAccount("free");
-  const rest = restClient({ url: scene.service.url, key });
-  for (let turn = 0; turn < 5; turn += 1) {
-    const client = await connect(base(), withKey(key));
-    if (turn === 0) {
-      expect(await running(rest)).toEqual([client.sessionId]);
-      expect((await refusal(base(), withKey(key))).type).toContain("/concurrency-limit");
+longTest(
+  "a client on Free connects again right after closing until the bucket of session creates is empty",
+  async () => {
+    const key = await addAccount("free");
+    const rest = restClient({ url: scene.service.url, key });
+    for (let turn = 0; turn < 5; turn += 1) {
+      const client = await connect(base(), withKey(key));
+      if (turn === 0) {
+        expect(await running(rest)).toEqual([client.sessionId]);
+        expect((await refusal(base(), withKey(key))).type).toContain("/concurrency-limit");
+      }
+      client.socket.close();
+      await client.closed;
     }
-    client.socket.close();
-    await client.closed;
-  }
-  const { detail, retry_after_seconds: seconds } = await refusal(base(), withKey(key));
-  expect(detail).toBe(`bucket sessions:create of tier free is empty; wait ${seconds} s`);
-  expect(seconds).toBeLessThanOrEqual(60);
-  expect(await ended(rest)).toBe("destroyed");
-});
+    const { detail, retry_after_seconds: seconds } = await refusal(base(), withKey(key));
+    expect(detail).toBe(`bucket sessions:create of tier free is empty; wait ${seconds} s`);
+    expect(seconds).toBeLessThanOrEqual(60);
+    expect(await ended(rest)).toBe("destroyed");
+  },
+);
 
 test("connections on Free leave nothing behind, however they are closed", async () => {
   // Each way to close is used three times. connect.long.test.ts connects 200 times.

@@ -3,6 +3,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { blockNamesOf, blocksOf } from "../support/guide-blocks.ts";
+import { longTest } from "../support/long-test.ts";
 import { McpClient } from "../support/mcp-client.ts";
 
 const run = promisify(execFile);
@@ -26,7 +27,7 @@ test.each([...blocksOf("clients.md", "sh")])("the guide's commands to %s work", 
   expect(JSON.parse(stdout)).toMatchObject({ url: expect.stringMatching(/^ws:.*\/cdp\/phc_/) });
 });
 
-test("the guide's settings connect chrome-devtools-mcp to the session", async () => {
+longTest("the guide's settings connect chrome-devtools-mcp to the session", async () => {
   const { browser } = JSON.parse(blocksOf("clients.md", "json").get("chrome-devtools-mcp") ?? "").mcpServers;
   const url = await scene.cdpUrl(await scene.open());
   const args = browser.args.map((arg: string) => (arg.startsWith("wss:") ? url : arg));

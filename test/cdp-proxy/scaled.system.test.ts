@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { BareClient } from "../support/cdp-proxy-scene.ts";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { withLong } from "../support/long-test.ts";
 
 let site: FixtureSite;
 let deployment: Deployment;
@@ -92,11 +93,15 @@ function connectByName({ url }: DeployedGateway, name: string): Promise<BareClie
   return connect({ url }, `/connect?name=${name}`, { authorization: `Bearer ${deployment.key}` });
 }
 
-test.each([
-  ["breaks its connection", ({ socket }: BareClient) => socket.terminate(), 1006],
-  ["loses its gateway to SIGKILL", () => other.kill(), 1006],
-  ["loses its gateway to SIGTERM", () => other.stop(), 1012],
-])(
+test.each(
+  withLong<[string, (client: BareClient) => unknown, number]>(
+    [["loses its gateway to SIGTERM", () => other.stop(), 1012]],
+    [
+      ["breaks its connection", ({ socket }) => socket.terminate(), 1006],
+      ["loses its gateway to SIGKILL", () => other.kill(), 1006],
+    ],
+  ),
+)(
   "a client that %s connects to its session again by name through another gateway",
   async (what, lose, code) => {
     const name = what.replaceAll(" ", "-");

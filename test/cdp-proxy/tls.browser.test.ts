@@ -10,6 +10,7 @@ import { startLendScene } from "../support/cdp-proxy-scene.ts";
 import { CertificateAuthority } from "../support/certificates.ts";
 import { freePorts } from "../support/free-port.ts";
 import { blocksOf } from "../support/guide-blocks.ts";
+import { withLong } from "../support/long-test.ts";
 
 const run = promisify(execFile);
 
@@ -34,7 +35,7 @@ async function startProxy(port: number, servicePort: number): Promise<void> {
   onTestFinished(() => void server.close());
 }
 
-test.each(["the service's own TLS", "a proxy that ends TLS"])(
+test.each(withLong(["the service's own TLS"], ["a proxy that ends TLS"]))(
   "the guide's example for Playwright works through %s",
   async (kind) => {
     const ports = await freePorts("PORT", "PROXY");

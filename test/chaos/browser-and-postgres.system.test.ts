@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { withLong } from "../support/long-test.ts";
 import { descendantsOf, describeProcess } from "../support/process-list.ts";
 import { DoomedService, inTime, verdict } from "./doomed-service.ts";
 import { entryOf, faultsOf, readLedger } from "./session-ledger.ts";
@@ -14,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => doomed[Symbol.asyncDispose]());
 
-test.for(["headless-shell", "chromium"])(
+test.for(withLong(["headless-shell"], ["chromium"]))(
   "a session ends as errored when its %s is killed during a command",
   async (runtime) => {
     const session = await doomed.create({ runtime });

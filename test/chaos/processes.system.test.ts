@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { longDescribe, longTest } from "../support/long-test.ts";
 import { isStillThere } from "../support/process-list.ts";
 import { cdpClientTests } from "./cdp-clients.ts";
 import { DoomedService, inTime, verdict } from "./doomed-service.ts";
@@ -48,13 +49,13 @@ test("a killed worker is restarted, its sessions end, and its commands and launc
   await expect.poll(() => doomed.workerPid, { timeout: verdict }).not.toBe(workerPid);
 }, 60_000);
 
-test("a session can be created and controlled on the restarted worker", async () => {
+longTest("a session can be created and controlled on the restarted worker", async () => {
   const session = await doomed.create();
   const answer = await doomed.rest(`${session}/navigate`, { url: doomed.site.url("/plain.html") });
   expect(answer).toMatchObject({ status: 200, body: { http_status: 200 } });
 });
 
-test("a command to a session of a killed worker reports the loss before the fleet has detected it", async () => {
+longTest("a command to a session of a killed worker reports the loss before the fleet has detected it", async () => {
   const session = await doomed.create();
   await doomed.kill(doomed.workerPid);
   const { body } = await inTime(doomed.rest(`${session}/navigate`, { url: "about:blank" }));
@@ -62,7 +63,7 @@ test("a command to a session of a killed worker reports the loss before the flee
   await doomed.destroy(await doomed.createEventually());
 });
 
-describe("CDP", () => cdpClientTests(() => doomed));
+longDescribe("CDP", () => cdpClientTests(() => doomed));
 
 test("the service leaves nothing behind, and each session has one terminal event", async () => {
   expect(faultsOf(await readLedger(doomed), [])).toEqual([]);

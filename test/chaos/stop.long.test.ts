@@ -27,3 +27,21 @@ test("an interrupted service finishes running commands, then ends all its sessio
   expect(sessions).toEqual([destroyed, destroyed]);
   await doomed.expectCleanEnd();
 }, 120_000);
+
+test("a stopping service exits at once on a second signal", async () => {
+  await using doomed = await DoomedService.start();
+  const session = await doomed.create();
+  const running = doomed.rest(`${session}/wait`, waitFor("#never", 60_000));
+  running.catch(() => undefined);
+  await expect.poll(async () => (await doomed.rest(`${session}/state`)).status).toBe(200);
+  const ended = doomed.end("SIGTERM");
+  await expect.poll(() => fetch(`${doomed.service.url}/favicon.ico`).catch(() => "closed")).toBe("closed");
+  const since = performance.now();
+  // Signals of the first two seconds may count as repetitions of the first one.
+  const signalling = setInterval(() => doomed.service.supervisor.kill("SIGTERM"), 200);
+  expect(await ended).toBe(130);
+  clearInterval(signalling);
+  // Running commands have a minute, of which two seconds have passed.
+  expect(performance.now() - since).toBeLessThan(20_000);
+  await expect(running).rejects.toThrow("fetch failed");
+}, 120_000);

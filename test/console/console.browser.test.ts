@@ -7,6 +7,7 @@ import type { Browser, BrowserContext, Page } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { colourRules, reviewPage } from "../support/console-review.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
+import { longTest, withLong } from "../support/long-test.ts";
 import { goodPassword } from "../support/people.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { restClient } from "../support/rest.ts";
@@ -191,115 +192,131 @@ test("a session's page shows its events as they happen, and its log", async () =
   await page.setViewportSize(desktop);
 }, 60_000);
 
-test("a long log has only the entries near the screen in the document", async () => {
-  const { port } = receiver.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}/many-failures`;
-  const { status } = await restClient(service)(`/v1/sessions/${page.url().split("/").at(-1)}/navigate`, { url });
-  expect(status).toBe(200);
-  await button("Refresh").click();
-  const entries = page.getByRole("list", { name: "Log entries" }).getByRole("listitem");
-  for (const size of [200, 230]) {
-    await button("Show newer entries").click();
+longTest(
+  "a long log has only the entries near the screen in the document",
+  async () => {
+    const { port } = receiver.address() as AddressInfo;
+    const url = `http://127.0.0.1:${port}/many-failures`;
+    const { status } = await restClient(service)(`/v1/sessions/${page.url().split("/").at(-1)}/navigate`, { url });
+    expect(status).toBe(200);
+    await button("Refresh").click();
+    const entries = page.getByRole("list", { name: "Log entries" }).getByRole("listitem");
+    for (const size of [200, 230]) {
+      await button("Show newer entries").click();
+      await expect
+        .poll(async () => Number(await entries.first().getAttribute("aria-setsize")))
+        .toBeGreaterThanOrEqual(size);
+    }
+    const total = (await entries.first().getAttribute("aria-setsize")) ?? "";
+    expect(await entries.count()).toBeLessThan(100);
+    // The heights of entries are estimates until they are shown.
     await expect
-      .poll(async () => Number(await entries.first().getAttribute("aria-setsize")))
-      .toBeGreaterThanOrEqual(size);
-  }
-  const total = (await entries.first().getAttribute("aria-setsize")) ?? "";
-  expect(await entries.count()).toBeLessThan(100);
-  // The heights of entries are estimates until they are shown.
-  await expect
-    .poll(async () => {
-      await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)");
-      return entries.last().getAttribute("aria-posinset");
-    })
-    .toBe(total);
-  expect(await entries.count()).toBeLessThan(100);
-  expect(await entries.last().isVisible()).toBe(true);
-}, 60_000);
+      .poll(async () => {
+        await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)");
+        return entries.last().getAttribute("aria-posinset");
+      })
+      .toBe(total);
+    expect(await entries.count()).toBeLessThan(100);
+    expect(await entries.last().isVisible()).toBe(true);
+  },
+  60_000,
+);
 
-test("the strip of tabs scrolls to the open tab on phones", async () => {
-  await page.setViewportSize(phone);
-  for (const [name, isRight] of [
-    ["State", false],
-    ["Log", true],
-  ] as const) {
-    const tab = page.getByRole("tab", { name });
-    // A click by Playwright would itself scroll to the tab.
-    await tab.dispatchEvent("mousedown", { button: 0 });
-    const leftEdge = async () => (await tab.boundingBox())?.x ?? Number.NaN;
-    await expect.poll(async () => (await leftEdge()) > 0 && (await leftEdge()) < phone.width - 40).toBe(true);
-    expect((await leftEdge()) > phone.width / 2).toBe(isRight);
-  }
-  await page.setViewportSize(desktop);
-}, 60_000);
+longTest(
+  "the strip of tabs scrolls to the open tab on phones",
+  async () => {
+    await page.setViewportSize(phone);
+    for (const [name, isRight] of [
+      ["State", false],
+      ["Log", true],
+    ] as const) {
+      const tab = page.getByRole("tab", { name });
+      // A click by Playwright would itself scroll to the tab.
+      await tab.dispatchEvent("mousedown", { button: 0 });
+      const leftEdge = async () => (await tab.boundingBox())?.x ?? Number.NaN;
+      await expect.poll(async () => (await leftEdge()) > 0 && (await leftEdge()) < phone.width - 40).toBe(true);
+      expect((await leftEdge()) > phone.width / 2).toBe(isRight);
+    }
+    await page.setViewportSize(desktop);
+  },
+  60_000,
+);
 
-test("a person extends a session", async () => {
-  const path = `/v1/sessions/${page.url().split("/").at(-1)}`;
-  const read = async () => Date.parse((await restClient(service)(path)).body.expires_at);
-  const before = await read();
-  await button("Extend").click();
-  await page.getByLabel("Longer by").selectOption("10 min");
-  expect(await reviewPage(page, "extend-desktop")).toEqual([]);
-  await button("Extend the session").click();
-  await page.getByRole("dialog").waitFor({ state: "detached" });
-  // A lifetime is a whole number of seconds, rounded up.
-  expect([600, 601]).toContain(Math.round(((await read()) - before) / 1_000));
-}, 60_000);
+longTest(
+  "a person extends a session",
+  async () => {
+    const path = `/v1/sessions/${page.url().split("/").at(-1)}`;
+    const read = async () => Date.parse((await restClient(service)(path)).body.expires_at);
+    const before = await read();
+    await button("Extend").click();
+    await page.getByLabel("Longer by").selectOption("10 min");
+    expect(await reviewPage(page, "extend-desktop")).toEqual([]);
+    await button("Extend the session").click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    // A lifetime is a whole number of seconds, rounded up.
+    expect([600, 601]).toContain(Math.round(((await read()) - before) / 1_000));
+  },
+  60_000,
+);
 
-test("the playground runs actions, and its code does the same", async () => {
-  const session = page.url();
-  const [, demo = ""] = /\{"url":"(http[^"]+)"\}/.exec(service.output()) ?? [];
-  await page.getByRole("link", { name: "Playground" }).click();
-  const form = page.getByRole("form", { name: "Request" });
-  const response = page.getByRole("region", { name: "the response" });
-  await form.getByLabel("url").fill(demo);
-  await button("Run").click();
-  await response.getByText('"http_status": 200').waitFor();
+longTest(
+  "the playground runs actions, and its code does the same",
+  async () => {
+    const session = page.url();
+    const [, demo = ""] = /\{"url":"(http[^"]+)"\}/.exec(service.output()) ?? [];
+    await page.getByRole("link", { name: "Playground" }).click();
+    const form = page.getByRole("form", { name: "Request" });
+    const response = page.getByRole("region", { name: "the response" });
+    await form.getByLabel("url").fill(demo);
+    await button("Run").click();
+    await response.getByText('"http_status": 200').waitFor();
 
-  const actions = form.getByLabel("Action", { exact: true });
-  await actions.selectOption("Fill");
-  await form.getByLabel("selector").fill("#name");
-  await form.getByLabel("text").fill("Grace O'Malley");
-  await page.getByRole("region", { name: "curl code" }).getByText("O'\\''Malley").waitFor();
-  const curl = (await page.getByRole("region", { name: "curl code" }).textContent()) ?? "";
-  const { stdout } = await run("sh", ["-c", curl], { env: { ...process.env, PILOTHOUSE_API_KEY: service.key } });
-  expect(JSON.parse(stdout)).toMatchObject({ done: 1 });
-  await page.getByRole("tab", { name: "TypeScript" }).click();
-  await page.getByText('session.fill("#name", "Grace O\'Malley")').waitFor();
-  await page.getByRole("tab", { name: "Python" }).click();
-  await page.getByText('session.fill("#name", "Grace O\'Malley")').waitFor();
+    const actions = form.getByLabel("Action", { exact: true });
+    await actions.selectOption("Fill");
+    await form.getByLabel("selector").fill("#name");
+    await form.getByLabel("text").fill("Grace O'Malley");
+    await page.getByRole("region", { name: "curl code" }).getByText("O'\\''Malley").waitFor();
+    const curl = (await page.getByRole("region", { name: "curl code" }).textContent()) ?? "";
+    const { stdout } = await run("sh", ["-c", curl], { env: { ...process.env, PILOTHOUSE_API_KEY: service.key } });
+    expect(JSON.parse(stdout)).toMatchObject({ done: 1 });
+    await page.getByRole("tab", { name: "TypeScript" }).click();
+    await page.getByText('session.fill("#name", "Grace O\'Malley")').waitFor();
+    await page.getByRole("tab", { name: "Python" }).click();
+    await page.getByText('session.fill("#name", "Grace O\'Malley")').waitFor();
 
-  await actions.selectOption("Tap");
-  await form.getByLabel("selector").fill("#none");
-  await form.getByText("More options").click();
-  await form.getByLabel("timeout_ms").fill("100");
-  await button("Run").click();
-  await form.getByRole("alert").filter({ hasText: "#none" }).waitFor();
-  expect(await reviewPage(page, "playground-problem-desktop")).toEqual([]);
-  await form.getByLabel("selector").fill("#go");
-  await form.getByLabel("timeout_ms").fill("");
-  await form.getByLabel("observe").check();
-  await button("Run").click();
-  await page.getByRole("region", { name: "snapshot" }).getByText("Grace O'Malley").waitFor();
+    await actions.selectOption("Tap");
+    await form.getByLabel("selector").fill("#none");
+    await form.getByText("More options").click();
+    await form.getByLabel("timeout_ms").fill("100");
+    await button("Run").click();
+    await form.getByRole("alert").filter({ hasText: "#none" }).waitFor();
+    expect(await reviewPage(page, "playground-problem-desktop")).toEqual([]);
+    await form.getByLabel("selector").fill("#go");
+    await form.getByLabel("timeout_ms").fill("");
+    await form.getByLabel("observe").check();
+    await button("Run").click();
+    await page.getByRole("region", { name: "snapshot" }).getByText("Grace O'Malley").waitFor();
 
-  await actions.selectOption("Screenshot");
-  await button("Run").click();
-  await page.getByRole("img", { name: "The page in data" }).waitFor();
-  for (const [name, size] of [
-    ["desktop", desktop],
-    ["phone", phone],
-  ] as const) {
-    await page.setViewportSize(size);
-    expect(await reviewPage(page, `playground-${name}-light`)).toEqual([]);
-    await page.emulateMedia({ colorScheme: "dark" });
-    expect(await reviewPage(page, `playground-${name}-dark`, colourRules)).toEqual([]);
-    await page.emulateMedia({ colorScheme: "light" });
-  }
-  await actions.selectOption("Drag");
-  expect(await reviewPage(page, "playground-drag-phone")).toEqual([]);
-  await page.setViewportSize(desktop);
-  await page.goto(session);
-}, 90_000);
+    await actions.selectOption("Screenshot");
+    await button("Run").click();
+    await page.getByRole("img", { name: "The page in data" }).waitFor();
+    for (const [name, size] of [
+      ["desktop", desktop],
+      ["phone", phone],
+    ] as const) {
+      await page.setViewportSize(size);
+      expect(await reviewPage(page, `playground-${name}-light`)).toEqual([]);
+      await page.emulateMedia({ colorScheme: "dark" });
+      expect(await reviewPage(page, `playground-${name}-dark`, colourRules)).toEqual([]);
+      await page.emulateMedia({ colorScheme: "light" });
+    }
+    await actions.selectOption("Drag");
+    expect(await reviewPage(page, "playground-drag-phone")).toEqual([]);
+    await page.setViewportSize(desktop);
+    await page.goto(session);
+  },
+  90_000,
+);
 
 test("a person creates an API key that works", async () => {
   await open("API keys");
@@ -382,10 +399,11 @@ test("an agent does a task beside the live view, with its result as a table", as
   await log.getByRole("cell", { name: "Aurora" }).waitFor();
 }, 60_000);
 
-test.each([
+const reviewed = [
   ["desktop, in both schemes", "desktop", desktop],
   ["phone", "phone", phone],
-] as const)(
+] as const;
+test.each(withLong([], reviewed))(
   "all pages are accessible and fit on %s",
   async (_screen, name, size) => {
     await page.setViewportSize(size);
@@ -511,22 +529,26 @@ test("an invited person joins by the mail, verifies the address and logs in", as
   await visitor.close();
 }, 60_000);
 
-test("three tabs wake after the expiry, and the login continues in all", async () => {
-  const tabs = await Promise.all(Array.from({ length: 3 }, () => context.newPage()));
-  for (const tab of tabs) {
-    await tab.clock.install();
-    await tab.goto(`${new URL(page.url()).origin}/console/`);
-    await tab.getByRole("heading", { name: "Hello, Ada" }).waitFor();
-  }
-  await Promise.all(tabs.map((tab) => tab.clock.fastForward(16 * 60_000)));
-  for (const tab of tabs) {
-    await tab.getByRole("navigation").getByRole("link", { name: "Team" }).click();
-    await tab.getByText("grace@example.com").waitFor();
-  }
-  await Promise.all(tabs.map((tab) => tab.close()));
-  await page.reload();
-  await page.getByRole("heading", { name: "Team" }).waitFor();
-}, 60_000);
+longTest(
+  "three tabs wake after the expiry, and the login continues in all",
+  async () => {
+    const tabs = await Promise.all(Array.from({ length: 3 }, () => context.newPage()));
+    for (const tab of tabs) {
+      await tab.clock.install();
+      await tab.goto(`${new URL(page.url()).origin}/console/`);
+      await tab.getByRole("heading", { name: "Hello, Ada" }).waitFor();
+    }
+    await Promise.all(tabs.map((tab) => tab.clock.fastForward(16 * 60_000)));
+    for (const tab of tabs) {
+      await tab.getByRole("navigation").getByRole("link", { name: "Team" }).click();
+      await tab.getByText("grace@example.com").waitFor();
+    }
+    await Promise.all(tabs.map((tab) => tab.close()));
+    await page.reload();
+    await page.getByRole("heading", { name: "Team" }).waitFor();
+  },
+  60_000,
+);
 
 test("logging out ends the login in all tabs", async () => {
   await page

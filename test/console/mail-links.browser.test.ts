@@ -1,5 +1,6 @@
 import type { Browser, Page } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { longTest } from "../support/long-test.ts";
 import { freshEmail, goodPassword } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
@@ -93,28 +94,32 @@ test("a new user can verify by a button, log in by a link, and reset the passwor
   expect([...verifying.faults, ...loggingIn.faults, ...revoking.faults]).toEqual([]);
 }, 120_000);
 
-test("a user of the plan Free can open 15 pages in a row", async () => {
-  const email = freshEmail();
-  await rest("/v1/auth/signup", { email, password: goodPassword });
-  const { page } = await openLink("verify-email", email);
-  await press(page, "Verify the address");
-  await says(page, "The address is verified");
-  await page.goto(`${gateway.url}/console/login`);
-  await page.getByLabel("E-mail address").fill(email);
-  await page.getByLabel("Password").fill(goodPassword);
-  await press(page, "Log in");
-  await says(page, "Running now");
-  const statuses: number[] = [];
-  page.on("response", (response) => statuses.push(response.status()));
-  for (const slug of [...slugs, ...slugs.slice(0, 3)]) {
-    await page.goto(`${gateway.url}/console/${slug}`);
-    await page.getByRole("main").getByRole("heading", { level: 1 }).waitFor();
-    await page.getByText("Loading", { exact: true }).first().waitFor({ state: "detached" });
-  }
-  expect(statuses.filter((status) => status === 429)).toEqual([]);
-  await page.goto(`${gateway.url}/console/billing`);
-  await page.getByRole("main").getByText("Free", { exact: true }).first().waitFor();
-}, 120_000);
+longTest(
+  "a user of the plan Free can open 15 pages in a row",
+  async () => {
+    const email = freshEmail();
+    await rest("/v1/auth/signup", { email, password: goodPassword });
+    const { page } = await openLink("verify-email", email);
+    await press(page, "Verify the address");
+    await says(page, "The address is verified");
+    await page.goto(`${gateway.url}/console/login`);
+    await page.getByLabel("E-mail address").fill(email);
+    await page.getByLabel("Password").fill(goodPassword);
+    await press(page, "Log in");
+    await says(page, "Running now");
+    const statuses: number[] = [];
+    page.on("response", (response) => statuses.push(response.status()));
+    for (const slug of [...slugs, ...slugs.slice(0, 3)]) {
+      await page.goto(`${gateway.url}/console/${slug}`);
+      await page.getByRole("main").getByRole("heading", { level: 1 }).waitFor();
+      await page.getByText("Loading", { exact: true }).first().waitFor({ state: "detached" });
+    }
+    expect(statuses.filter((status) => status === 429)).toEqual([]);
+    await page.goto(`${gateway.url}/console/billing`);
+    await page.getByRole("main").getByText("Free", { exact: true }).first().waitFor();
+  },
+  120_000,
+);
 
 test("the page asks for a password if the address was signed up more than once", async () => {
   const email = freshEmail();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CaptureFormat, CaptureKind } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { longTest } from "../support/long-test.ts";
 import { runtimes } from "../support/runtimes.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -107,21 +108,25 @@ describe.each(runtimes)("a capture in %s", (runtime) => {
     expect(data.toString()).toContain("Snapshot-Content-Location");
   });
 
-  test("streams a large snapshot in chunks of 256 KiB, and refuses one above 64 MiB with its size", async () => {
-    // The other runtime also streams the largest one.
-    const megabytes = runtime === "chromium" ? 63 : 5;
-    await session.navigate({ url: site.url(`/text?megabytes=${megabytes}`), timeoutMs: 60_000 });
-    const { data, header, chunkSizes } = await session.capture({ kind: DOM_SNAPSHOT });
-    expect(data.length).toBe(Number(header.bytes));
-    expect(data.length).toBeGreaterThan(megabytes * 1024 * 1024);
-    expect(Math.max(...chunkSizes)).toBe(256 * 1024);
-    expect(data.toString("latin1").split("\n")).toHaveLength(megabytes * 16_384 + 1);
-    await session.navigate({ url: site.url("/text?megabytes=65"), timeoutMs: 60_000 });
-    await expect(session.capture({ kind: DOM_SNAPSHOT })).rejects.toMatchObject({
-      slug: "driver-error",
-      extensions: { capture_bytes: expect.any(Number) },
-    });
-  }, 90_000);
+  longTest(
+    "streams a large snapshot in chunks of 256 KiB, and refuses one above 64 MiB with its size",
+    async () => {
+      // The other runtime also streams the largest one.
+      const megabytes = runtime === "chromium" ? 63 : 5;
+      await session.navigate({ url: site.url(`/text?megabytes=${megabytes}`), timeoutMs: 60_000 });
+      const { data, header, chunkSizes } = await session.capture({ kind: DOM_SNAPSHOT });
+      expect(data.length).toBe(Number(header.bytes));
+      expect(data.length).toBeGreaterThan(megabytes * 1024 * 1024);
+      expect(Math.max(...chunkSizes)).toBe(256 * 1024);
+      expect(data.toString("latin1").split("\n")).toHaveLength(megabytes * 16_384 + 1);
+      await session.navigate({ url: site.url("/text?megabytes=65"), timeoutMs: 60_000 });
+      await expect(session.capture({ kind: DOM_SNAPSHOT })).rejects.toMatchObject({
+        slug: "driver-error",
+        extensions: { capture_bytes: expect.any(Number) },
+      });
+    },
+    90_000,
+  );
 
   test("reports an invalid selector and a short timeout", async () => {
     await session.navigate({ url: site.url("/plain.html") });

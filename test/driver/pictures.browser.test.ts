@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CaptureFormat, CaptureKind, CaptureScale } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { withLong } from "../support/long-test.ts";
 import { readPng } from "../support/png.ts";
 import { runtimes } from "../support/runtimes.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
@@ -72,7 +73,7 @@ describe.each(runtimes)("a screenshot in %s", (runtime) => {
       await expectSame({ scale: captureScale, fullPage: true }, await page.screenshot({ scale, fullPage: true }));
     });
 
-    test.each(elements)("shows %s as Playwright does", async (_name, aim) => {
+    test.each(withLong(elements.slice(0, 1), elements.slice(1)))("shows %s as Playwright does", async (_name, aim) => {
       const isFramed = "frame" in aim;
       // Playwright does not restore the scroll position.
       await page.reload();

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
+import { longTest, withLong } from "../support/long-test.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../support/otlp-receiver.ts";
 
 const collectorKey = "collector-key-x7";
@@ -40,10 +41,7 @@ function pathTo(span: ReceivedSpan | undefined, spans: readonly ReceivedSpan[]):
   return { names: [...names, span.name], root };
 }
 
-const keys = [
-  ["in the header", {}],
-  ["stored", { provider: "anthropic" }],
-] as const;
+const keys = withLong<[string, object]>([["stored", { provider: "anthropic" }]], [["in the header", {}]]);
 test.each(keys)("an agent step with a key %s is one trace from the client to browser and model", async (_, stored) => {
   const client = clientSpan();
   const [typed, query, key] = ["typed-canary-x1", "query-canary-x2", "good-key-canary-x3"];
@@ -102,7 +100,7 @@ test.each(keys)("an agent step with a key %s is one trace from the client to bro
   await scene.rest(path, undefined, { method: "DELETE" });
 });
 
-test("a streamed response continues the trace in the worker", async () => {
+longTest("a streamed response continues the trace in the worker", async () => {
   const client = clientSpan();
   const session = await scene.open();
   const { status } = await scene.rest(`${session}/capture`, { kind: "screenshot" }, { headers: client.headers });

@@ -3,6 +3,7 @@ import { FetchFormat } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { plainDevice } from "../../workers/pages/device/device.ts";
 import { type FetchScene, startFetchScene } from "../support/fetch-scene.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
+import { longTest } from "../support/long-test.ts";
 
 let scene: FetchScene;
 
@@ -33,7 +34,7 @@ test("fetches of one browser run at once, and the browser is kept for other fetc
   expect([scene.taken, scene.fetches.spare]).toEqual([2, 2]);
 });
 
-test("pages become Markdown though the page that converts for their browser hangs", async () => {
+longTest("pages become Markdown though the page that converts for their browser hangs", async () => {
   const take = vi.spyOn(scene.pool, "take");
   const readAs = async (browserId: string) =>
     (await scene.fetchBy(browserId, "one", { formats: [FetchFormat.MARKDOWN] })).markdown;

@@ -12,6 +12,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { releaseVersion } from "../../src/platform/release.ts";
 import { admin } from "../support/admin.ts";
+import { longTest } from "../support/long-test.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
 
@@ -104,21 +105,29 @@ test("a worker that drains takes no new session, keeps its lease, and ends with 
   expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
 }, 120_000);
 
-test("a worker whose drain time is up ends its remaining sessions as destroyed", async () => {
-  await using stack = new AsyncDisposableStack();
-  const { worker, row, drainedAt, endedAt } = await drainOne(2, stack);
-  expect(await worker.ended).toBe(0);
-  expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
-  expect((await endedAt()) - drainedAt).toBeGreaterThan(1_900);
-}, 120_000);
+longTest(
+  "a worker whose drain time is up ends its remaining sessions as destroyed",
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const { worker, row, drainedAt, endedAt } = await drainOne(2, stack);
+    expect(await worker.ended).toBe(0);
+    expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
+    expect((await endedAt()) - drainedAt).toBeGreaterThan(1_900);
+  },
+  120_000,
+);
 
-test("a worker that drains ends at once on a second signal", async () => {
-  await using stack = new AsyncDisposableStack();
-  const { worker, row } = await drainOne(600, stack);
-  worker.signal("SIGINT");
-  expect(await worker.ended).toBe(0);
-  expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
-}, 120_000);
+longTest(
+  "a worker that drains ends at once on a second signal",
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const { worker, row } = await drainOne(600, stack);
+    worker.signal("SIGINT");
+    expect(await worker.ended).toBe(0);
+    expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
+  },
+  120_000,
+);
 
 test("a worker that the operator drains keeps its session on SIGTERM, and ends with its last session", async () => {
   await using stack = new AsyncDisposableStack();

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { withLong } from "../support/long-test.ts";
 import { runtimes } from "../support/runtimes.ts";
 import { type ProbeResult, wayNames, ways } from "./way-out.ts";
 import { forbiddenAddresses, runInOwnNetwork } from "./world.ts";
@@ -19,7 +20,7 @@ async function probe(runtime: string, guard: string): Promise<ProbeResult> {
 // Each run has its own network and mostly waits for arrivals that must not occur.
 const options = { concurrent: true, timeout: probeMs };
 
-test.each(runtimes)(
+test.each(withLong([], runtimes))(
   "a page of an unguarded %s reaches every address by every channel (control experiment)",
   options,
   async (runtime) => {
@@ -28,7 +29,7 @@ test.each(runtimes)(
 );
 
 const guards = runtimes.flatMap((runtime) =>
-  ["namespace", "flags", "client"].map((guard) => [runtime, guard] as const),
+  withLong(["namespace"], ["flags", "client"]).map((guard) => [runtime, guard] as const),
 );
 
 test.each(guards)(

@@ -9,6 +9,7 @@ import { isDatabaseAway } from "../../src/platform/postgres/database-away.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
 import { makeDataDirectory, silentLog } from "../support/database.ts";
+import { longTest } from "../support/long-test.ts";
 
 // Each test creates one or two clusters, and some recover a cluster, which takes seconds on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
@@ -69,7 +70,7 @@ test("adopts a server whose owner was killed, with its committed data", async ()
   expect(isAlive(pid)).toBe(false);
 });
 
-test("recovers after owner and postmaster were killed together", async () => {
+longTest("recovers after owner and postmaster were killed together", async () => {
   const directory = await directoryOfTest();
   await startAndLoseOwner(directory);
   process.kill(await pidIn(directory), "SIGKILL");
@@ -99,24 +100,28 @@ test("restarts a server that dies and answers `internal` with Retry-After until 
   await expect.poll(() => ask().catch(() => undefined), { timeout: 20_000 }).toEqual([{ one: 1 }]);
 });
 
-test("keeps retrying when the server does not start again", async () => {
-  const directory = await directoryOfTest();
-  const { log, complaints } = listeningLog();
-  const server = createEmbeddedPostgres(directory, log);
-  cleanups.push(() => server.stop());
-  await server.start();
-  const settings = join(directory, "postgres", "data", "postgresql.conf");
-  const sound = await readFile(settings, "utf8");
-  await writeFile(settings, "no setting\n");
-  process.kill(await pidIn(directory), "SIGKILL");
-  await expect.poll(() => complaints.at(-1), { timeout: 30_000 }).toMatch(/failed to restart/);
+longTest(
+  "keeps retrying when the server does not start again",
+  async () => {
+    const directory = await directoryOfTest();
+    const { log, complaints } = listeningLog();
+    const server = createEmbeddedPostgres(directory, log);
+    cleanups.push(() => server.stop());
+    await server.start();
+    const settings = join(directory, "postgres", "data", "postgresql.conf");
+    const sound = await readFile(settings, "utf8");
+    await writeFile(settings, "no setting\n");
+    process.kill(await pidIn(directory), "SIGKILL");
+    await expect.poll(() => complaints.at(-1), { timeout: 30_000 }).toMatch(/failed to restart/);
 
-  await writeFile(settings, sound);
-  const db = openDatabase(server.target, silentLog);
-  cleanups.push(() => db.close());
-  const ask = () => db.named({ name: "one", text: "select 1 as one" }, []);
-  await expect.poll(() => ask().catch(() => undefined), { timeout: 30_000 }).toEqual([{ one: 1 }]);
-}, 60_000);
+    await writeFile(settings, sound);
+    const db = openDatabase(server.target, silentLog);
+    cleanups.push(() => db.close());
+    const ask = () => db.named({ name: "one", text: "select 1 as one" }, []);
+    await expect.poll(() => ask().catch(() => undefined), { timeout: 30_000 }).toEqual([{ one: 1 }]);
+  },
+  60_000,
+);
 
 test("rejects a directory of another major version with instructions", async () => {
   const directory = await directoryOfTest();
@@ -128,7 +133,7 @@ test("rejects a directory of another major version with instructions", async () 
   await expect(serverIn(directory).start()).rejects.toThrow(/created by PostgreSQL 15, .*copy-database.*DATABASE_URL/);
 });
 
-test("initialises the directory again after an interrupted initialisation", async () => {
+longTest("initialises the directory again after an interrupted initialisation", async () => {
   const directory = await directoryOfTest();
   const first = serverIn(directory);
   await first.start();

@@ -8,6 +8,7 @@ import { plainDevice } from "../../workers/pages/device/device.ts";
 import { WarmBrowser } from "../../workers/pool/warm-browser.ts";
 import { executables, keepingLog } from "../isolation/world.ts";
 import { killBrowsers } from "../support/kill-browsers.ts";
+import { withLong } from "../support/long-test.ts";
 import { runtimes } from "../support/runtimes.ts";
 
 type Runtime = (typeof runtimes)[number];
@@ -57,7 +58,7 @@ async function launch(runtime: Runtime, killAfterMs = deadlineMs) {
   return { took: overAt - beganAt, rest: overAt - killedAt };
 }
 
-test.each(runtimes)(
+test.each(withLong([], runtimes))(
   "a launch of %s ends soon after the death of its browser at any time",
   async (runtime) => {
     const { took } = await launch(runtime);

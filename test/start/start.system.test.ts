@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { isRoot, withoutCapability, withoutNamespaces } from "../isolation/world.ts";
+import { longTest } from "../support/long-test.ts";
 import { describeProcess, isStillThere, type ListedProcess } from "../support/process-list.ts";
 import { clearGround, type Ground, makeGround, StartedProject } from "./started-project.ts";
 
@@ -90,33 +91,37 @@ test("npm start runs a confined browser, its printed lines work as pasted, and C
   await expect.poll(() => project.leftovers(), { timeout: 45_000 }).toEqual([]);
 }, 120_000);
 
-test("a start with opt-outs from isolation reports them, ignores a stale record, and refuses a second instance", async () => {
-  const ground = await groundOfTest();
-  const record = join(ground.dataDir, "running.json");
-  // As if the pid of an ended service had been reused since then.
-  writeFileSync(record, JSON.stringify({ pid: process.pid, started: "1", url: "http://localhost:1" }));
-  const first = start(ground, gateway, { ISOLATION: "flags", BROWSER_SANDBOX: "off" });
-  await first.pasteLines();
-  expect(first.printed).toMatch(/Weaker isolation .*\(ISOLATION=flags\).*\(BROWSER_SANDBOX=off\)\n/);
-  const workerLog = readFileSync(join(ground.dataDir, "worker.log"), "utf8");
-  expect(workerLog).toContain('"isolation":"flags","browserSandbox":"off"');
-  expect(workerLog).toContain("pages are confined by browser flags only (ISOLATION=flags)");
+longTest(
+  "a start with opt-outs from isolation reports them, ignores a stale record, and refuses a second instance",
+  async () => {
+    const ground = await groundOfTest();
+    const record = join(ground.dataDir, "running.json");
+    // As if the pid of an ended service had been reused since then.
+    writeFileSync(record, JSON.stringify({ pid: process.pid, started: "1", url: "http://localhost:1" }));
+    const first = start(ground, gateway, { ISOLATION: "flags", BROWSER_SANDBOX: "off" });
+    await first.pasteLines();
+    expect(first.printed).toMatch(/Weaker isolation .*\(ISOLATION=flags\).*\(BROWSER_SANDBOX=off\)\n/);
+    const workerLog = readFileSync(join(ground.dataDir, "worker.log"), "utf8");
+    expect(workerLog).toContain('"isolation":"flags","browserSandbox":"off"');
+    expect(workerLog).toContain("pages are confined by browser flags only (ISOLATION=flags)");
 
-  const { pid } = JSON.parse(readFileSync(record, "utf8"));
-  expect(pid).not.toBe(process.pid);
-  const other = await groundOfTest();
-  const second = start(other, gateway, { DATA_DIR: ground.dataDir, LOG_LEVEL: "error" });
-  expect(await second.ended()).toBe(1);
-  expect(second.printed).toBe(
-    `pilothouse: Pilothouse is already running at http://localhost:${ground.env.PORT} with this DATA_DIR, pid ${pid}. ` +
-      "For a second one set DATA_DIR, PORT, GRPC_PORT and INTERNAL_PORT\n",
-  );
-  const answer = await fetch(`http://127.0.0.1:${ground.env.INTERNAL_PORT}/readyz`);
-  expect(answer.status).toBe(200);
-  first.signal("SIGTERM");
-  expect(await first.ended()).toBe(0);
-  expect(existsSync(record)).toBe(false);
-}, 120_000);
+    const { pid } = JSON.parse(readFileSync(record, "utf8"));
+    expect(pid).not.toBe(process.pid);
+    const other = await groundOfTest();
+    const second = start(other, gateway, { DATA_DIR: ground.dataDir, LOG_LEVEL: "error" });
+    expect(await second.ended()).toBe(1);
+    expect(second.printed).toBe(
+      `pilothouse: Pilothouse is already running at http://localhost:${ground.env.PORT} with this DATA_DIR, pid ${pid}. ` +
+        "For a second one set DATA_DIR, PORT, GRPC_PORT and INTERNAL_PORT\n",
+    );
+    const answer = await fetch(`http://127.0.0.1:${ground.env.INTERNAL_PORT}/readyz`);
+    expect(answer.status).toBe(200);
+    first.signal("SIGTERM");
+    expect(await first.ended()).toBe(0);
+    expect(existsSync(record)).toBe(false);
+  },
+  120_000,
+);
 
 test("a port in use is refused with a message that names the variable", async () => {
   const ends = ["PORT", "GRPC_PORT", "INTERNAL_PORT"].map(async (name) => {
@@ -170,14 +175,18 @@ test("an invalid value stops the start with the variable's name and accepted val
   await Promise.all(ends);
 }, 60_000);
 
-test("a start without namespaces ends with the worker's message and is not retried", async () => {
-  const without = isRoot ? withoutCapability("sys_admin") : withoutNamespaces;
-  const project = start(await groundOfTest(), [...without, ...gateway], { LOG_LEVEL: "fatal" });
-  expect(await project.ended()).toBe(1);
-  expect(project.printed).toMatch(/^pilothouse: the worker does not start: cannot create a network namespace/);
-  expect(project.printed).toContain("ISOLATION=flags");
-  expect(project.leftovers()).toEqual([]);
-}, 120_000);
+longTest(
+  "a start without namespaces ends with the worker's message and is not retried",
+  async () => {
+    const without = isRoot ? withoutCapability("sys_admin") : withoutNamespaces;
+    const project = start(await groundOfTest(), [...without, ...gateway], { LOG_LEVEL: "fatal" });
+    expect(await project.ended()).toBe(1);
+    expect(project.printed).toMatch(/^pilothouse: the worker does not start: cannot create a network namespace/);
+    expect(project.printed).toContain("ISOLATION=flags");
+    expect(project.leftovers()).toEqual([]);
+  },
+  120_000,
+);
 
 test.for([
   ["PostgreSQL makes its cluster", "postgres/data.new"],

@@ -8,6 +8,7 @@ import { runInProcess } from "../../cli/program.ts";
 import { borrowLendScene, type LendScene } from "../../support/cdp-proxy-scene.ts";
 import { login } from "../../support/fixture-site.ts";
 import { type Asked, LlmProvider, type Said, type ScriptedStep } from "../../support/llm-provider.ts";
+import { withLong } from "../../support/long-test.ts";
 
 let provider: LlmProvider;
 let scene: Awaited<ReturnType<typeof borrowLendScene>>;
@@ -84,7 +85,7 @@ test("a message requires a credential, stored or in the header", async () => {
   );
 }, 60_000);
 
-test.each(["anthropic", "openai", "google"])(
+test.each(withLong(["anthropic"], ["openai", "google"]))(
   "a model of %s observes, acts and answers, and the transcript records each step",
   async (name) => {
     await storeKey(name);
@@ -716,7 +717,7 @@ const train = {
   properties: { price: { type: "number", minimum: 1 }, stops: { type: "array", items: { type: "string" } } },
 };
 
-test.each(["anthropic", "openai", "google"])(
+test.each(withLong(["openai"], ["anthropic", "google"]))(
   "a turn on %s ends with a result that fits the schema of its message",
   async (name) => {
     await storeKey(name);
