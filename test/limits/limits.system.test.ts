@@ -5,7 +5,7 @@ import { slotQueueTests } from "../sessions/slot-queue-order.ts";
 import { shutdownDelayTest } from "../start/shutdown-delay.ts";
 import { silentLog } from "../support/database.ts";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
-import { longTest } from "../support/long-test.ts";
+import { longDescribe, longTest } from "../support/long-test.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 
 const delaySeconds = 4;
@@ -131,7 +131,7 @@ describe("rate limits", () => {
   }, 60_000);
 });
 
-describe("session minutes", () => {
+longDescribe("session minutes", () => {
   longTest(
     "end all sessions when used up together, and send each event once",
     async () => {
