@@ -1,3 +1,4 @@
+import type { Viewport } from "../../src/gen/pilothouse/v1/common_pb.ts";
 import { raceSignal } from "../../src/platform/deadline.ts";
 import { fail } from "../../src/platform/errors.ts";
 import type { CdpSession } from "../cdp/cdp-session.ts";
@@ -17,6 +18,8 @@ export interface PageBrowser {
   /** Our session of the whole browser. */
   readonly browserSession: CdpSession;
   readonly targets: Targets;
+  /** Size of new windows, which then need not be resized. */
+  readonly viewport?: Viewport;
 }
 
 /** Receives changes of a session's pages. */
@@ -224,8 +227,10 @@ export class PageRegistry implements TargetListener {
 
   /** Creates a tab. The browser announces the tab before it answers the command. */
   async #createTab(announced: readonly Tab[]): Promise<Tab> {
+    const { viewport } = this.#browser;
     const { targetId } = await this.#browser.browserSession.send("Target.createTarget", {
       url: "about:blank",
+      ...(viewport && { width: viewport.width, height: viewport.height }),
       ...(this.#ownContextId !== undefined && { browserContextId: this.#ownContextId }),
     });
     const tab = announced.find(({ mainFrameId }) => mainFrameId === targetId);

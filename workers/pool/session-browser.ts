@@ -152,7 +152,9 @@ export class SessionBrowser {
 
   /** Opens a page in a new context, which shares no cookies, storage or cache with others. */
   async openContext(signal: AbortSignal): Promise<PageContext> {
-    return PageContext.open(this.#process, (page) => this.openDialogs.attend(page.tab, page.id), signal);
+    const { browserSession, targets } = this.#process;
+    const browser = { browserSession, targets, viewport: this.viewport };
+    return PageContext.open(browser, (page) => this.openDialogs.attend(page.tab, page.id), signal);
   }
 
   get viewport(): Viewport {

@@ -170,7 +170,8 @@ function showPosition(session: Session, { geolocation }: Device): Commands {
 
 /** Sets the window size, which pages can read. */
 async function fitWindow(session: Session, { width, height }: Size): Promise<void> {
-  const { windowId } = await session.send("Browser.getWindowForTarget");
+  const { windowId, bounds } = await session.send("Browser.getWindowForTarget");
+  if (bounds.width === width && bounds.height === height) return;
   await session.send("Browser.setWindowBounds", { windowId, bounds: { width, height } });
 }
 
