@@ -5,11 +5,12 @@ import type { FastifyInstance } from "fastify";
 import { createAccountExtraction } from "../src/agents/turns/account-extraction.ts";
 import type { App } from "../src/app/app.ts";
 import type { ServedService } from "../src/kernel/registry.ts";
+import { CertificateFiles } from "../src/platform/certificate-files.ts";
+import type { TlsFiles } from "../src/platform/config.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
 import { warmUp } from "../src/platform/validation.ts";
 import { createAccessLog } from "./access-log.ts";
 import { type CallDispatcher, createCallDispatcher } from "./call-dispatcher.ts";
-import { type CertificateFiles, openCertificate } from "./certificate-files.ts";
 import { ClientBuffers } from "./client-buffers.ts";
 import { createConnectionCap } from "./connection-cap.ts";
 import { type ConsoleFiles, readConsole } from "./console/console-files.ts";
@@ -68,7 +69,7 @@ export class Gateway {
   readonly #grpc: GrpcServer;
   readonly #webSockets: WebSockets;
   readonly #internal: InternalServer | undefined;
-  readonly #certificate: CertificateFiles | undefined;
+  readonly #certificate: CertificateFiles<TlsFiles> | undefined;
   readonly #mcp: McpHttpHandler;
   readonly #stopping = new AbortController();
   readonly #shutdownDelayMs: number;
@@ -97,8 +98,9 @@ export class Gateway {
       accessLog,
     };
     this.#transport = transport;
-    this.#certificate = config.tls && openCertificate(config.tls, { clock, log });
-    const listening = { host, tls: this.#certificate?.first, limits, log, takes: createConnectionCap(trustedProxies) };
+    this.#certificate = config.tls && new CertificateFiles(config.tls, { clock, log });
+    const takes = createConnectionCap(trustedProxies);
+    const listening = { host, tls: this.#certificate?.current, limits, log, takes };
     const cors = createCors(config.corsOrigins);
     const isAdmitted = createRequestFilter({ transport, cors, isOwnHost: ownHosts(config) });
     this.#rest = createRestServer(services, transport, [mcpRoute]);

@@ -62,8 +62,10 @@ export interface WorkerServerOptions {
 /** The gRPC service through which gateways command a worker. */
 export class WorkerServer {
   readonly #server = createLinkServer();
+  readonly #log: Log;
 
   constructor({ sessions, fetches, slots, profiles, log, secretHash, metrics }: WorkerServerOptions) {
+    this.#log = log;
     const handlers = makeHandlers({ sessions, fetches, slots, profiles }, createObserver(metrics));
     addGrpcService(this.#server, WorkerService, handlers, {
       admit: (call) => admit(call, secretHash()),
@@ -77,7 +79,7 @@ export class WorkerServer {
 
   /** Listens on `host:port` or `unix:/path`, with TLS if certificates are given. Returns the port. */
   listen(address: string, tls?: FleetTlsFiles): Promise<number> {
-    return listenGrpc(this.#server, address, fleetServerCredentials(tls));
+    return listenGrpc(this.#server, address, fleetServerCredentials(tls, this.#log));
   }
 
   /** Refuses new calls, and waits up to `stopMs` for running ones. */

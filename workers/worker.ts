@@ -213,7 +213,7 @@ async function makeLink(
   const identityFile = new IdentityFile(config.dataDir, config.index);
   await identityFile.claim(process.pid);
   return new FleetLink({
-    control: new ControlCaller(new ControlRound(config.control), config.fleetTls),
+    control: new ControlCaller(new ControlRound(config.control), config.fleetTls, log),
     token: config.token,
     identityFile,
     describe: () => ({

@@ -171,7 +171,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const sessionRoutes = createSessionRoutes({ db, bus, clock });
   const sessionMetrics = createSessionMetrics(metrics);
   // The embedded worker is reached through a local socket, without TLS.
-  const channels = createChannels(config.embedded ? undefined : config.fleetTls);
+  const channels = createChannels(config.embedded ? undefined : config.fleetTls, log);
   const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, mailer, sealer, channels });
   const { workerProgram: program = workerProgramOf(config) } = options;
   const isWhole = half === "all";

@@ -2,6 +2,7 @@ import { type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
 import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
 import { type FleetTlsFiles, fleetClientCredentials } from "../platform/grpc/fleet-tls.ts";
 import { IdleMap } from "../platform/idle-map.ts";
+import type { Log } from "../platform/log.ts";
 import type { WorkerAddress } from "./store.ts";
 
 /** A worker and the client to call it. */
@@ -43,8 +44,8 @@ const options: ChannelOptions = {
 };
 
 /** Creates the connections of a gateway. Each is opened on first use. */
-export function createChannels(tls: FleetTlsFiles | undefined): Channels {
-  const trust = fleetClientCredentials(tls);
+export function createChannels(tls: FleetTlsFiles | undefined, log: Log): Channels {
+  const trust = fleetClientCredentials(tls, log);
   const links = new IdleMap<string, OpenLink>(idleFor, { onForget: ({ client }) => client.close() });
   return {
     to({ id, address, secretHash }) {

@@ -56,7 +56,7 @@ export function createFleetServer({ listen, tls, registry, log }: FleetServerOpt
     async start() {
       // Removes the socket of a killed gateway. The gateway lock guarantees that no other process listens on it.
       if (path !== undefined) await rm(path, { force: true });
-      port = await listenGrpc(server, listen, fleetServerCredentials(tls));
+      port = await listenGrpc(server, listen, fleetServerCredentials(tls, log));
       if (path !== undefined) await chmod(path, 0o600);
     },
     stop: () => stopGrpcServer(server, drainTime),

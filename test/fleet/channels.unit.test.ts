@@ -12,6 +12,7 @@ import {
 } from "../../src/platform/grpc/fleet-grpc-server.ts";
 import { callServerStreaming } from "../../src/platform/grpc/grpc-codec.ts";
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
+import { silentLog } from "../support/database.ts";
 
 type Handlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
 
@@ -39,7 +40,7 @@ async function serveEvents(go: () => Promise<void>): Promise<string> {
 test("connections to workers without new calls are closed, and their open streams continue", async () => {
   let next = Promise.withResolvers<void>();
   const address = await serveEvents(() => next.promise);
-  const channels = createChannels(undefined);
+  const channels = createChannels(undefined, silentLog);
   onTestFinished(() => channels.close());
   const secretHash = Buffer.alloc(32);
   const worker = (id: string) => ({ id, address, secretHash });

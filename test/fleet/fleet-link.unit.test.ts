@@ -28,6 +28,7 @@ import { FleetLink } from "../../workers/fleet/fleet-link.ts";
 import { IdentityFile } from "../../workers/fleet/identity.ts";
 import { ReportSender } from "../../workers/fleet/report-sender.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
+import { silentLog } from "../support/database.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -107,7 +108,7 @@ async function setUp(gateways: readonly string[]) {
   const fates: string[] = [];
   const make = () => {
     const link = new FleetLink({
-      control: new ControlCaller(new ControlRound(gateways), undefined),
+      control: new ControlCaller(new ControlRound(gateways), undefined, silentLog),
       token: "token-of-16-chars",
       identityFile,
       describe: () => ({

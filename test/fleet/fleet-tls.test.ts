@@ -64,7 +64,7 @@ async function startGateway(tls?: FleetTlsFiles): Promise<number> {
 
 /** Sends a heartbeat as a worker does. Returns "accepted" or the gRPC status code. */
 async function heartbeat(port: number, tls: FleetTlsFiles | undefined, name?: string): Promise<unknown> {
-  const client = new Client(`127.0.0.1:${port}`, fleetClientCredentials(tls), name ? dialledAs(name) : {});
+  const client = new Client(`127.0.0.1:${port}`, fleetClientCredentials(tls, silentLog), name ? dialledAs(name) : {});
   onTestFinished(() => client.close());
   const request = create(HeartbeatRequestSchema);
   const sent = callUnary(client, ControlService.method.heartbeat, request, { timeoutMs: 10_000 });
@@ -83,7 +83,7 @@ test("a server and a client use replaced files without a restart, and keep the o
   const server = createFleetServer({ listen: "127.0.0.1:0", tls: serverTls, registry, log: silentLog });
   await server.start();
   const { port } = server;
-  const client = new Client(`127.0.0.1:${port}`, fleetClientCredentials(clientTls));
+  const client = new Client(`127.0.0.1:${port}`, fleetClientCredentials(clientTls, silentLog));
   onTestFinished(() => client.close());
   const call = () =>
     callUnary(client, ControlService.method.heartbeat, create(HeartbeatRequestSchema), { timeoutMs: 10_000 });
@@ -108,7 +108,7 @@ test("files replaced while no connection uses them are read before the next conn
   using renewing = new CertificateAuthority();
   using renewed = new CertificateAuthority();
   const tls = renewing.issue("client.test");
-  const certificates = new FleetCertificates(tls);
+  const certificates = new FleetCertificates(tls, silentLog);
   const next = renewed.issue("client.test");
   for (const file of ["cert", "key", "ca"] as const) copyFileSync(next[file], tls[file]);
   const received: (Buffer | undefined)[] = [];
@@ -161,7 +161,7 @@ describe("a worker with certificates", () => {
 
   /** Sends a command as a gateway does. */
   async function command(address: string, tls: FleetTlsFiles | undefined, hash = secretHash): Promise<unknown> {
-    const channels = createChannels(tls);
+    const channels = createChannels(tls, silentLog);
     onTestFinished(() => channels.close());
     const { client, metadata } = channels.to({ id: "wrk_1", address, secretHash: Buffer.from(hash, "hex") });
     const request = create(CommandSchema);

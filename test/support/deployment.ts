@@ -157,14 +157,8 @@ export class Deployment implements AsyncDisposable {
       const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
       this.gateways.push(this.#makeGateway(ports, { ...env.gatewayEnv, ...own }, roots.gateway));
     }
-    const addresses = this.controls.map(({ fleetAddress }) => fleetAddress);
-    for (let index = 0; index < workers; index += 1) {
-      // Each worker starts with another control process, which distributes them.
-      const turn = index % addresses.length;
-      const control = [...addresses.slice(turn), ...addresses.slice(0, turn)].join();
-      const workerEnv = { CONTROL: control, WORKER_SLOTS: String(slots), ...env.workerEnv };
-      this.workers.push(await this.#makeWorker(index, workerEnv, roots.worker));
-    }
+    for (let index = 0; index < workers; index += 1)
+      await this.addWorker({ WORKER_SLOTS: String(slots), ...env.workerEnv }, roots.worker);
     const starts = [...this.controls, ...this.gateways, ...this.workers].map((each) => each.start());
     const [key] = await Promise.all([this.createKey("deployment"), ...starts]);
     this.key = key;
@@ -211,14 +205,20 @@ export class Deployment implements AsyncDisposable {
     return Object.assign(gateway, { url, grpcAddress: `127.0.0.1:${ports.GRPC_PORT}`, internalUrl, rest });
   }
 
-  async #makeWorker(index: number, env: Record<string, string>, root?: string): Promise<DeployedWorker> {
+  /** Adds a worker without starting it. */
+  async addWorker(env: Record<string, string>, root?: string): Promise<DeployedWorker> {
+    const index = this.workers.length;
     const ports = await freePorts("LISTEN", "INTERNAL_PORT");
+    const addresses = this.controls.map(({ fleetAddress }) => fleetAddress);
+    // Each worker starts with another control process, which distributes them.
+    const turn = index % addresses.length;
     const worker = new DeployedProcess({
       root,
       program: "workers/main.ts",
       env: {
         DATA_DIR: join(this.dataDir, `worker-${index}`),
         WORKER_INDEX: String(index),
+        CONTROL: [...addresses.slice(turn), ...addresses.slice(0, turn)].join(),
         WORKER_LISTEN: `127.0.0.1:${ports.LISTEN}`,
         WORKER_TOKEN: token,
         INTERNAL_PORT: String(ports.INTERNAL_PORT),
@@ -228,7 +228,9 @@ export class Deployment implements AsyncDisposable {
       },
       internalPort: ports.INTERNAL_PORT,
     });
-    return Object.assign(worker, { internalUrl: `http://127.0.0.1:${ports.INTERNAL_PORT}` });
+    const added = Object.assign(worker, { internalUrl: `http://127.0.0.1:${ports.INTERNAL_PORT}` });
+    this.workers.push(added);
+    return added;
   }
 }
 

@@ -23,7 +23,6 @@ type DurationRow = readonly [file: string, name: string, value: string, tested: 
 
 /** All durations of the product. `durations.unit.test.ts` compares the table with the sources. */
 export const durations: readonly DurationRow[] = [
-  ["gateway/certificate-files.ts", "readEvery", "10_000", "period"],
   ["gateway/client-buffers.ts", "measureEvery", "500", "short"],
   ["gateway/client-buffers.ts", "reportEvery", "10_000", "period"],
   ["gateway/gateway.ts", "graceMs", "30_000", "gateway/waits.system.test.ts"],
@@ -53,7 +52,7 @@ export const durations: readonly DurationRow[] = [
   ["gateway/web/live/video.ts", "times.firstRetry", "3_000", "pause"],
   ["gateway/web/live/video.ts", "times.lastRetry", "60_000", "pause"],
   ["gateway/ws/unfinished-messages.ts", "messageMs", "30_000", "gateway/waits.system.test.ts"],
-  ["src/platform/grpc/fleet-certificates.ts", "readEvery", "10_000", "period"],
+  ["src/platform/certificate-files.ts", "readEvery", "10_000", "period"],
   ["gateway/ws/websockets.ts", "pingMs", "20_000", "gateway/waits.system.test.ts"],
   ["src/accounts/users.ts", "pendingFor", "86_400_000", "auth/auth.test.ts"],
   ["src/agents/llm/safe-models-fetch.ts", "times.connect", "10_000", "platform/waits.system.test.ts"],

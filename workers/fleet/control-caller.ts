@@ -2,6 +2,7 @@ import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
 import { type ChannelOptions, Client } from "@grpc/grpc-js";
 import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
 import { callUnary, type GrpcCallOptions, type TypedMethod } from "../../src/platform/grpc/grpc-codec.ts";
+import type { Log } from "../base/log.ts";
 import type { ControlRound } from "./control-round.ts";
 
 const channelOptions: ChannelOptions = {
@@ -19,14 +20,16 @@ export type ControlMethod<I extends DescMessage, O extends DescMessage> = TypedM
 export class ControlCaller {
   readonly #control: ControlRound;
   readonly #tls: FleetTlsFiles | undefined;
+  readonly #log: Log;
   /** Client of the current control process. Undefined before the first call and after a failed call. */
   #client: Promise<Client> | undefined;
   /** Address of the control process that was called last. */
   called = "";
 
-  constructor(control: ControlRound, tls: FleetTlsFiles | undefined) {
+  constructor(control: ControlRound, tls: FleetTlsFiles | undefined, log: Log) {
     this.#control = control;
     this.#tls = tls;
+    this.#log = log;
   }
 
   async call<I extends DescMessage, O extends DescMessage>(
@@ -54,6 +57,6 @@ export class ControlCaller {
     const { target, name } = await this.#control.next();
     this.called = target;
     const options = { ...channelOptions, ...(name !== undefined && dialledAs(name)) };
-    return new Client(target, fleetClientCredentials(this.#tls), options);
+    return new Client(target, fleetClientCredentials(this.#tls, this.#log), options);
   }
 }

@@ -1,10 +1,6 @@
-import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { createSecureContext } from "node:tls";
 import type { experimental } from "@grpc/grpc-js";
-
-/** Milliseconds between two reads while a server listens or a channel is open. */
-const readEvery = 10_000;
+import { CertificateFiles, type CertificateLog } from "../certificate-files.ts";
+import type { Clock } from "../clock.ts";
 
 /** Files for mutual TLS between gateways and workers. Both certificates are issued by a CA used for nothing else. */
 export interface FleetTlsFiles {
@@ -13,32 +9,31 @@ export interface FleetTlsFiles {
   readonly ca: string;
 }
 
-interface Contents {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-  readonly ca: Buffer;
-}
-
 type Listener<Update> = (update: Update | null) => void;
+
+/** Channels outlive their clients by some seconds, which must not keep the process alive. */
+const background: Pick<Clock, "every"> = {
+  every(milliseconds, run) {
+    const timer = setInterval(run, milliseconds).unref();
+    return () => clearInterval(timer);
+  },
+};
 
 /** The fleet's certificate and authority, whose files are read again while they are used. Open connections continue. */
 export class FleetCertificates implements experimental.CertificateProvider {
-  readonly #files: FleetTlsFiles;
+  readonly #files: CertificateFiles<FleetTlsFiles>;
   readonly #onAuthority = new Set<Listener<experimental.CaCertificateUpdate>>();
   readonly #onIdentity = new Set<Listener<experimental.IdentityCertificateUpdate>>();
-  #current: Contents;
-  #timer: NodeJS.Timeout | undefined;
 
   /** Reads the files. Throws if one of them cannot be read. */
-  constructor(files: FleetTlsFiles) {
-    this.#files = files;
-    this.#current = { cert: readFileSync(files.cert), key: readFileSync(files.key), ca: readFileSync(files.ca) };
+  constructor(files: FleetTlsFiles, log: CertificateLog) {
+    this.#files = new CertificateFiles(files, { clock: background, log });
   }
 
   addCaCertificateListener(listener: Listener<experimental.CaCertificateUpdate>): void {
     this.#onAuthority.add(listener);
     // A server registers the listener of its own context after this call.
-    process.nextTick(() => listener({ caCertificate: this.#current.ca }));
+    process.nextTick(() => listener(this.#authority));
     this.#watch();
   }
 
@@ -49,7 +44,7 @@ export class FleetCertificates implements experimental.CertificateProvider {
 
   addIdentityCertificateListener(listener: Listener<experimental.IdentityCertificateUpdate>): void {
     this.#onIdentity.add(listener);
-    process.nextTick(() => listener({ certificate: this.#current.cert, privateKey: this.#current.key }));
+    process.nextTick(() => listener(this.#identity));
     this.#watch();
   }
 
@@ -58,34 +53,24 @@ export class FleetCertificates implements experimental.CertificateProvider {
     this.#watch();
   }
 
-  #watch(): void {
-    const isUsed = this.#onAuthority.size + this.#onIdentity.size > 0;
-    if (isUsed && !this.#timer) {
-      // The files may have changed while nothing used them.
-      void this.#readAgain();
-      // Channels outlive their clients by some seconds, which must not keep the process alive.
-      this.#timer = setInterval(() => void this.#readAgain(), readEvery).unref();
-    } else if (!isUsed) {
-      clearInterval(this.#timer);
-      this.#timer = undefined;
-    }
+  get #authority(): experimental.CaCertificateUpdate {
+    return { caCertificate: this.#files.current.ca };
   }
 
-  /** Keeps the previous contents if a file is missing, or if only one file of a pair has been replaced yet. */
-  async #readAgain(): Promise<void> {
-    try {
-      const [cert, key, ca] = await Promise.all([this.#files.cert, this.#files.key, this.#files.ca].map(readBytes));
-      const { cert: oldCert, key: oldKey, ca: oldCa } = this.#current;
-      if (!cert || !key || !ca || (cert.equals(oldCert) && key.equals(oldKey) && ca.equals(oldCa))) return;
-      createSecureContext({ cert, key, ca });
-      this.#current = { cert, key, ca };
-    } catch {
+  get #identity(): experimental.IdentityCertificateUpdate {
+    const { cert: certificate, key: privateKey } = this.#files.current;
+    return { certificate, privateKey };
+  }
+
+  #watch(): void {
+    if (this.#onAuthority.size + this.#onIdentity.size === 0) {
+      this.#files.stop();
       return;
     }
-    const { cert: certificate, key: privateKey, ca: caCertificate } = this.#current;
-    for (const listener of this.#onAuthority) listener({ caCertificate });
-    for (const listener of this.#onIdentity) listener({ certificate, privateKey });
+    // The files may have changed while nothing used them.
+    this.#files.start(() => {
+      for (const listener of this.#onAuthority) listener(this.#authority);
+      for (const listener of this.#onIdentity) listener(this.#identity);
+    });
   }
 }
-
-const readBytes = (path: string): Promise<Buffer> => readFile(path);

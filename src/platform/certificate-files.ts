@@ -1,0 +1,77 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import type { Clock } from "./clock.ts";
+
+/** Milliseconds between two reads. Reading also finds files whose directory is a replaced symbolic link. */
+const readEvery = 10_000;
+
+/** Paths of PEM files: a certificate, its key, and possibly the authorities that are trusted. */
+type Paths = Readonly<Record<"cert" | "key", string> & { ca?: string }>;
+
+type Contents<Files extends Paths> = Readonly<Record<keyof Files, Buffer>>;
+
+/** The methods of a log that services and workers share. */
+export type CertificateLog = Readonly<Record<"info" | "error", (fields: object, message: string) => void>>;
+
+/** The files of a certificate, which are read again while they are used. */
+export class CertificateFiles<Files extends Paths> {
+  readonly #files: Files;
+  readonly #clock: Pick<Clock, "every">;
+  readonly #log: CertificateLog;
+  #current: Contents<Files>;
+  #complaint = "";
+  #stop: (() => void) | undefined;
+
+  /** Reads the files. Throws if one of them cannot be read. */
+  constructor(files: Files, { clock, log }: { clock: Pick<Clock, "every">; log: CertificateLog }) {
+    this.#files = files;
+    this.#clock = clock;
+    this.#log = log;
+    this.#current = this.#read();
+  }
+
+  get current(): Contents<Files> {
+    return this.#current;
+  }
+
+  /** Reads the files again, now and until `stop`. Calls the listener with each change. */
+  start(onChange: (next: Contents<Files>) => void): void {
+    const readAgain = () => this.#readAgain(onChange);
+    readAgain();
+    this.#stop ??= this.#clock.every(readEvery, readAgain);
+  }
+
+  stop(): void {
+    this.#stop?.();
+    this.#stop = undefined;
+  }
+
+  #readAgain(onChange: (next: Contents<Files>) => void): void {
+    const { cert: file } = this.#files;
+    try {
+      const next = this.#read();
+      const names = Object.keys(next) as (keyof Files)[];
+      if (names.every((name) => next[name].equals(this.#current[name]))) return;
+      // Throws if only one file of a pair has been replaced yet.
+      createSecureContext(next);
+      // A secure context ignores an authority that cannot be parsed, and then trusts none.
+      if ("ca" in next) new X509Certificate(next.ca);
+      this.#current = next;
+      this.#complaint = "";
+      onChange(next);
+      this.#log.info({ file }, "the certificate was replaced");
+    } catch (error) {
+      const { message } = error as Error;
+      if (message === this.#complaint) return;
+      this.#complaint = message;
+      this.#log.error({ err: error, file }, "failed to read the certificate again; the previous one stays in use");
+    }
+  }
+
+  #read(): Contents<Files> {
+    const read = Object.entries(this.#files).map(([name, path]) => [name, readFileSync(path)]);
+    // Cast: the names are those of the files.
+    return Object.fromEntries(read) as Contents<Files>;
+  }
+}
