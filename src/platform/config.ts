@@ -8,6 +8,7 @@ import { type IsolationConfig, readIsolation } from "./isolation.ts";
 import { type BundledLlmConfig, type LlmAddresses, readBundledLlm, readLlmAddresses } from "./llm-config.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { isAddressException, isNetwork, isPrivateName, parseTarget } from "./outgoing/address-rules.ts";
+import { parseSentinelUrl } from "./redis/sentinel-url.ts";
 import { withSecretFiles } from "./secret-files.ts";
 import { parseSecretsKeys, type SecretsKey } from "./secrets/secrets-keys.ts";
 import { type Prices, readPrices } from "./tier-prices.ts";
@@ -156,6 +157,22 @@ function readPort(read: EnvironmentReader, name: string, absent: number): number
   return read.integer(name, { min: 0, max: 65_535, absent });
 }
 
+function readRedisUrl(read: EnvironmentReader): string | undefined {
+  const text = read.text("REDIS_URL");
+  if (text && parseSentinelUrl(text)) return text;
+  if (text?.includes("+sentinel:")) {
+    throw new ConfigError(
+      "REDIS_URL",
+      "accepts `redis+sentinel://[user:password@]host:port,host:port/name[/database]`",
+    );
+  }
+  const url = read.url("REDIS_URL", ["redis:", "rediss:"]);
+  if (url && !/^\/?\d*$/.test(new URL(url).pathname)) {
+    throw new ConfigError("REDIS_URL", "accepts the number of a database as its path");
+  }
+  return url;
+}
+
 function readTls(read: EnvironmentReader): TlsFiles | undefined {
   const files = read.together("TLS_CERT", "TLS_KEY");
   return files && { cert: files.TLS_CERT, key: files.TLS_KEY };
@@ -283,7 +300,7 @@ export function readConfig(
   const read = readerOf(env);
   const databaseUrl = read.url("DATABASE_URL", ["postgres:", "postgresql:"]);
   const embedded = databaseUrl === undefined;
-  const redisUrl = read.url("REDIS_URL", ["redis:", "rediss:"]);
+  const redisUrl = readRedisUrl(read);
   if (redisUrl !== undefined && embedded) {
     throw new ConfigError("REDIS_URL", "is accepted only with DATABASE_URL: several gateways share both");
   }

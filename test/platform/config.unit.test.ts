@@ -41,6 +41,8 @@ test("config with DATABASE_URL and REDIS_URL shares state with other gateways an
   const scaled = { ...external, REDIS_URL: "rediss://cache:6380/1" };
   expect(readConfig(scaled, user)).toMatchObject({ redisUrl: "rediss://cache:6380/1", role: "all" });
   expect(readConfig({ ...scaled, ROLE: "api" }, user)).toMatchObject({ role: "api" });
+  const sentinels = { ...external, REDIS_URL: "rediss+sentinel://:p%40ss@one:26379,two/main/1?sentinel_password=p" };
+  expect(readConfig(sentinels, user)).toMatchObject({ redisUrl: sentinels.REDIS_URL, role: "all" });
   expect(() => readConfig({ ...external, ROLE: "api" }, user)).toThrow(/ROLE accepts `api` only with REDIS_URL/);
 });
 
@@ -82,6 +84,9 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["ROLE", "some", /`all`, `api`, `jobs`/],
   ["ROLE", "jobs", /`jobs` only with REDIS_URL/],
   ["REDIS_URL", "redis://cache", /only with DATABASE_URL/],
+  ["REDIS_URL", "redis://cache/first", /number of a database/],
+  ["REDIS_URL", "redis+sentinel://one:26379,two:26379", /`redis\+sentinel:.*\/name/],
+  ["REDIS_URL", "redis+sentinel://one:port,two/name", /`redis\+sentinel:.*\/name/],
   ["LOG_LEVEL", "loud", /`info`/],
   ["ACCESS_LOG", "1", /`on`/],
   ["OUTGOING_PROXY", "socks5://proxy:1080", /`http:\/\/` or `https:\/\/`/],

@@ -134,3 +134,21 @@ test("a gateway starts without Redis and uses it as soon as it is available", as
   await expect.poll(async () => (await draw(buckets, "acc_early")).capacity, soon).toBe(60);
   expect(said).toEqual([expect.stringMatching(/^Redis is down/), "Redis is up again"]);
 }, 60_000);
+
+test.each([
+  [
+    "a node of Redis Cluster",
+    ["--cluster-enabled", "yes"],
+    "Redis Cluster is not supported: use one Redis, or Redis Sentinel",
+  ],
+  ["a replica", ["--replicaof", "127.0.0.1", "1"], "expected the primary of Redis, and the server is a replica"],
+])("a gateway does not use %s, and logs why", async (_kind, options, reason) => {
+  await using unfit = await RedisServer.start(...options);
+  const lines: { msg: string; err?: { message: string } }[] = [];
+  const log = createLog("info", { write: (line) => lines.push(JSON.parse(line)) });
+  const redis = createRedis({ url: unfit.url, log, registry: new Registry() });
+  onTestFinished(() => redis.stop());
+  await redis.start();
+  expect(redis.isUp).toBe(false);
+  expect(lines.map(({ err }) => err?.message)).toEqual([reason]);
+});

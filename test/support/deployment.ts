@@ -25,6 +25,8 @@ export interface DeploymentOptions {
   readonly workerEnv?: Record<string, string>;
   /** URL of a database server that the test starts and stops. By default the deployment has its own. */
   readonly databaseUrl?: string;
+  /** URL of Redis servers that the test starts and stops, which the processes use instead of `redis`. */
+  readonly redisUrl?: string | undefined;
   /** Checkouts that the processes of a kind run, if they do not run this one. */
   readonly roots?: { readonly control?: string; readonly gateway?: string; readonly worker?: string };
 }
@@ -59,11 +61,13 @@ export class Deployment implements AsyncDisposable {
   readonly dataDir: string;
   readonly databaseUrl: string;
   key = "";
+  readonly #redisUrl: string;
   readonly #fakeWorkers: FakeWorker[] = [];
 
-  private constructor(dataDir: string, redis: RedisServer, postgres: PostgresServer, databaseUrl = postgres.url) {
+  private constructor(dataDir: string, redis: RedisServer, postgres: PostgresServer, options: DeploymentOptions) {
     this.dataDir = dataDir;
-    this.databaseUrl = databaseUrl;
+    this.databaseUrl = options.databaseUrl ?? postgres.url;
+    this.#redisUrl = options.redisUrl ?? redis.url;
     this.redis = redis;
     this.postgres = postgres;
   }
@@ -74,7 +78,7 @@ export class Deployment implements AsyncDisposable {
     const postgres = new PostgresServer(dataDir);
     const { databaseUrl } = options;
     const [redis] = await Promise.all([RedisServer.start(), databaseUrl ? undefined : postgres.start()]);
-    const deployment = new Deployment(dataDir, redis, postgres, databaseUrl);
+    const deployment = new Deployment(dataDir, redis, postgres, options);
     try {
       await deployment.#startProcesses(options);
       return deployment;
@@ -104,7 +108,7 @@ export class Deployment implements AsyncDisposable {
 
   /** Environment that a process needs to reach the shared servers. */
   get sharedEnv(): Record<string, string> {
-    const servers = { DATABASE_URL: this.databaseUrl, REDIS_URL: this.redis.url };
+    const servers = { DATABASE_URL: this.databaseUrl, REDIS_URL: this.#redisUrl };
     return { ...servers, SECRETS_KEYS: testSecretsKeys, SIGNUP: "closed" };
   }
 
@@ -115,7 +119,7 @@ export class Deployment implements AsyncDisposable {
 
   /** Runs an operator command and returns its output. */
   async admin(...args: readonly string[]): Promise<string> {
-    return admin({ DATABASE_URL: this.databaseUrl, REDIS_URL: this.redis.url }, ...args);
+    return admin({ DATABASE_URL: this.databaseUrl, REDIS_URL: this.#redisUrl }, ...args);
   }
 
   /** Starts a worker without browsers that calls one of the control processes. */

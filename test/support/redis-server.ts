@@ -14,17 +14,20 @@ export class RedisServer {
   readonly url: string;
   readonly #port: number;
   readonly #directory: string;
+  readonly #options: readonly string[];
   #process: ChildProcess | undefined;
 
-  private constructor(port: number, directory: string) {
+  private constructor(port: number, directory: string, options: readonly string[]) {
     this.#port = port;
+    this.#options = options;
     this.#directory = directory;
     this.url = `redis://127.0.0.1:${port}`;
   }
 
-  static async start(): Promise<RedisServer> {
+  /** Starts a server with additional options of its command. */
+  static async start(...options: readonly string[]): Promise<RedisServer> {
     const { REDIS } = await freePorts("REDIS");
-    const server = new RedisServer(REDIS, await mkdtemp(join(tmpdir(), "redis-")));
+    const server = new RedisServer(REDIS, await mkdtemp(join(tmpdir(), "redis-")), options);
     await server.restart();
     return server;
   }
@@ -35,8 +38,9 @@ export class RedisServer {
 
   /** Restarts the server on the same port without its former data. */
   async restart(): Promise<void> {
-    const options = ["--port", String(this.#port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-    this.#process = spawn("redis-server", [...options, "--dir", this.#directory], { stdio: "ignore" });
+    const common = ["--port", String(this.#port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+    const options = [...common, "--dir", this.#directory, ...this.#options];
+    this.#process = spawn("redis-server", options, { stdio: "ignore" });
     const answers = await waitUntil(() => this.#answers(), { timeout: startMs, every: 10 });
     if (!answers) throw new Error("redis-server did not start");
   }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { RedisClient } from "./redis.ts";
+import type { RedisClient } from "./redis-connection.ts";
 
 /** Runs a Lua script with keys and arguments. */
 export type RedisScript = (client: RedisClient, keys: string[], args: string[]) => Promise<unknown>;

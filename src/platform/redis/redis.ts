@@ -1,35 +1,18 @@
-import { createRequire } from "node:module";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { unlessLate, within } from "../deadline.ts";
 import type { Log } from "../log.ts";
+import { keepConnected, type RedisClient } from "./redis-connection.ts";
 
 /** Milliseconds. */
 const times = {
   /** Maximum delay of a request if Redis hangs. Normal responses take less than 1 ms. */
   command: 50,
-  connect: 2_000,
-  /** Interval of pings, which detect that a slow Redis responds again. */
-  ping: 1_000,
-  /** A connection without traffic for this long, including pings, is dead. */
-  silence: 5_000,
-  firstRetry: 50,
-  longestRetry: 1_000,
   /** Maximum wait at startup. */
   start: 2_000,
 };
 
 /** Consecutive timeouts that indicate a hang. Concurrent timeouts count as one: the machine may have been busy. */
 const timeoutsOfHang = 3;
-
-/** Maximum number of pending commands. If more are pending, Redis counts as down. */
-const longestQueue = 10_000;
-
-export type RedisClient = ReturnType<typeof makeClient>;
-
-/** Loads the package. Without Redis, a gateway starts with 100 ms less CPU and takes 9 MB less. */
-function loadRedis(): typeof import("redis") {
-  return createRequire(import.meta.url)("redis");
-}
 
 /** Use of Redis, as labelled in the metrics. */
 export type RedisUse = "bus" | "buckets" | "seats";
@@ -49,20 +32,6 @@ export interface Redis {
   /** Connects. Resolves after 2 s at the latest, because a gateway also works without Redis. */
   start(): Promise<void>;
   stop(): void;
-}
-
-function makeClient(url: string) {
-  return loadRedis().createClient({
-    url,
-    disableOfflineQueue: true,
-    commandsQueueMaxLength: longestQueue,
-    pingInterval: times.ping,
-    socket: {
-      connectTimeout: times.connect,
-      socketTimeout: times.silence,
-      reconnectStrategy: (retries) => Math.min(times.firstRetry * 2 ** Math.min(retries, 10), times.longestRetry),
-    },
-  });
 }
 
 function makeMetrics(registry: Registry) {
@@ -92,16 +61,17 @@ export interface RedisOptions {
   readonly patience?: number;
 }
 
-/** Creates the connection of a gateway, for commands and subscriptions (RESP3). */
+/** Creates the connection of a gateway, for commands and subscriptions. */
 export function createRedis({ url, log, registry, patience = times.command }: RedisOptions): Redis {
-  const client = makeClient(url);
   const metrics = makeMetrics(registry);
   const listeners = new Map<string, (message: string) => void>();
-  const subscribed = new Set<string>();
   const recoveries = new Set<() => void>();
+  const stopping = new AbortController();
+  const { signal } = stopping;
   const { promise: isReady, resolve: becomeReady } = Promise.withResolvers<void>();
+  /** The last connection. */
+  let client: RedisClient | undefined;
   let isUp = false;
-  let isStopped = false;
   let timeoutsInARow = 0;
   let lastTimeout = 0;
   let downSince: number | undefined;
@@ -110,7 +80,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
   /** Marks Redis as down. Logs once per outage. */
   function goDown(error: unknown): void {
     isUp = false;
-    if (downSince !== undefined || isStopped) return;
+    if (downSince !== undefined || signal.aborted) return;
     downSince = performance.now();
     metrics.up.set(0);
     metrics.outages.inc();
@@ -118,7 +88,7 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
   }
 
   function comeUp(): void {
-    if (isUp || isStopped || !client.isReady) return;
+    if (isUp || signal.aborted) return;
     isUp = true;
     timeoutsInARow = 0;
     metrics.up.set(1);
@@ -128,28 +98,19 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     for (const listener of recoveries) listener();
   }
 
-  /** Subscribes to new channels. After reconnecting, the client itself restores earlier subscriptions. */
-  async function subscribe(): Promise<void> {
-    for (const [channel, listener] of listeners) {
-      if (subscribed.has(channel)) continue;
-      await client.subscribe(channel, listener);
-      subscribed.add(channel);
-    }
-  }
-
-  client.on("error", goDown);
-  client.on("ping-interval", comeUp);
-  client.on("ready", () => {
+  async function onConnect(connected: RedisClient): Promise<void> {
+    for (const [channel, listener] of listeners) await connected.subscribe(channel, listener);
+    client = connected;
     comeUp();
-    subscribe().then(becomeReady, goDown);
-  });
+    becomeReady();
+  }
 
   return {
     get isUp() {
       return isUp;
     },
     async ask(use, command) {
-      if (isUp) {
+      if (isUp && client) {
         const asked = performance.now();
         try {
           // The client's own timeout covers only unsent commands.
@@ -175,15 +136,13 @@ export function createRedis({ url, log, registry, patience = times.command }: Re
     },
     onRecovery: (listener) => void recoveries.add(listener),
     async start() {
-      // Retries forever. Errors are reported by events.
-      client.connect().catch(() => undefined);
+      void keepConnected({ url, signal, onConnect, onReply: comeUp, onFailure: goDown });
       await within(isReady, times.start, undefined);
       if (!isUp) goDown(new Error("no connection yet"));
     },
     stop() {
-      isStopped = true;
+      stopping.abort();
       isUp = false;
-      client.destroy();
     },
   };
 }
