@@ -168,7 +168,7 @@ describe.runIf(go !== undefined)("the Helm chart", { timeout: 300_000 }, () => {
       for (const { args = [], env = [], image } of pod.containers) {
         if (!image.startsWith("pilothouse-")) continue;
         for (const { name } of env) expect(name === "POD_IP" || documented.includes(`\`${name}\``), name).toBe(true);
-        if (args.length > 0) expect(entry).toContain(`\n  ${args[0]}) `);
+        if (args.length > 0) expect(entry).toContain(`\n  ${args[0]})`);
       }
     }
   });
