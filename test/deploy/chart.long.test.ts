@@ -244,7 +244,9 @@ describe.runIf(go !== undefined)("the Helm chart", { timeout: 300_000 }, () => {
     ]);
     expect(kindsOf(objects, "HorizontalPodAutoscaler")).toEqual([]);
     expect([replicas(objects, "worker-large"), replicas(objects, "worker-shell")]).toEqual([undefined, 1]);
-    const { triggers } = find(objects, "ScaledObject", "trial-pilothouse-worker-large").spec;
+    const { triggers, advanced } = find(objects, "ScaledObject", "trial-pilothouse-worker-large").spec;
+    const { scaleUp, scaleDown } = advanced.horizontalPodAutoscalerConfig.behavior;
+    expect([scaleUp.tolerance, scaleDown.tolerance]).toEqual([0, 0]);
     const service = find(objects, "Service", "trial-pilothouse-control");
     expect(triggers[0].metadata.url).toBe(`http://${service.metadata.name}.browsers.svc:8082/scale/large`);
   });
