@@ -11,10 +11,10 @@ const isLong = inject("runsLongTests") === true;
 
 const nothing = (): void => undefined;
 
-/** A test that only `npm run test-long` runs, beside the others of its file. */
+/** A test that only `npm run test-long` runs, in a file of which `npm test` runs other tests. */
 export const longTest: (name: string, run: () => Promise<unknown>, timeout?: number) => void = isLong ? test : nothing;
 
-/** Tests that only `npm run test-long` runs, beside the others of their file. */
+/** Tests that only `npm run test-long` runs, in a file of which `npm test` runs other tests. */
 export const longDescribe: (name: string, define: () => void) => void = isLong ? describe : nothing;
 
 /** Rows of a table: the first ones for each run, the others only for `npm run test-long`. */
