@@ -132,62 +132,58 @@ describe("rate limits", () => {
 });
 
 longDescribe("session minutes", () => {
-  longTest(
-    "end all sessions when used up together, and send each event once",
-    async () => {
-      const [here, there] = await customer("Metered", "api_builder");
-      const created = await Promise.all(
-        Array.from({ length: 10 }, (_, index) => (index % 2 ? here : there)("/v1/sessions", {})),
-      );
-      expect(created.map(({ status }) => status)).toEqual(Array(10).fill(201));
-      await override("Metered", "session_minutes", 1);
-      const ended = async () => (await here("/v1/sessions?status=destroyed")).body.data;
-      await expect.poll(async () => (await ended()).length, { timeout: 30_000, interval: 100 }).toBe(10);
-      const sessions: Record<string, string>[] = await ended();
-      expect(new Set(sessions.map(({ ended_reason }) => ended_reason))).toEqual(new Set(["quota"]));
-      const used = sessions.reduce((sum, { live_at, ended_at }) => sum + span(live_at, ended_at), 0);
-      // Ten sessions use ten seconds per second.
-      expect(used).toBeGreaterThanOrEqual(60_000);
-      expect(used).toBeLessThan(160_000);
-      const refused = await there("/v1/sessions", {});
-      const resets = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + 1)).toISOString();
-      expect(refused.body).toMatchObject({ status: 429, quota: "session_minutes", limit: 1, resets_at: resets });
-      expect(refused.body.type).toMatch(/\/tier-limit$/);
-      expect(await quotaEvents("Metered")).toEqual([
-        expect.objectContaining({
-          type: "quota.warning_80pct",
-          quota: "session_minutes",
-          limit: 1,
-          tier: "api_builder",
-        }),
-        expect.objectContaining({
-          type: "quota.exceeded",
-          used: Math.floor(used / 60_000),
-          limit: 1,
-          resets_at: resets,
-        }),
-      ]);
-      const { body } = await here("/v1/account/usage");
-      const total = (field: string) =>
-        body.days.reduce((sum: number, day: Record<string, number>) => sum + (day[field] ?? 0), 0);
-      expect([body.month, body.days.at(-1).date]).toEqual([utcDay().slice(0, 7), utcDay()]);
-      // Seconds are rounded down per day, so up to two days lose a fraction around midnight.
-      expect(Math.floor(used / 1_000) - total("session_seconds")).toBeLessThanOrEqual(1);
-      expect(total("sessions")).toBe(10);
-      // A higher limit applies immediately and has its own threshold events.
-      await override("Metered", "session_minutes", 2);
-      expect((await here("/v1/sessions", {})).status).toBe(201);
-      await override("Metered", "session_minutes", 0);
-      await expect.poll(async () => (await ended()).length, { timeout: 20_000, interval: 100 }).toBe(11);
-      const told = (await quotaEvents("Metered")).map((event) => `${event.type} ${event.limit}`);
-      expect(told.slice(2).toSorted()).toEqual([
-        "quota.exceeded 0",
-        "quota.warning_80pct 0",
-        ...(used >= 96_000 ? ["quota.warning_80pct 2"] : []),
-      ]);
-    },
-    90_000,
-  );
+  test("end all sessions when used up together, and send each event once", async () => {
+    const [here, there] = await customer("Metered", "api_builder");
+    const created = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => (index % 2 ? here : there)("/v1/sessions", {})),
+    );
+    expect(created.map(({ status }) => status)).toEqual(Array(10).fill(201));
+    await override("Metered", "session_minutes", 1);
+    const ended = async () => (await here("/v1/sessions?status=destroyed")).body.data;
+    await expect.poll(async () => (await ended()).length, { timeout: 30_000, interval: 100 }).toBe(10);
+    const sessions: Record<string, string>[] = await ended();
+    expect(new Set(sessions.map(({ ended_reason }) => ended_reason))).toEqual(new Set(["quota"]));
+    const used = sessions.reduce((sum, { live_at, ended_at }) => sum + span(live_at, ended_at), 0);
+    // Ten sessions use ten seconds per second.
+    expect(used).toBeGreaterThanOrEqual(60_000);
+    expect(used).toBeLessThan(160_000);
+    const refused = await there("/v1/sessions", {});
+    const resets = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + 1)).toISOString();
+    expect(refused.body).toMatchObject({ status: 429, quota: "session_minutes", limit: 1, resets_at: resets });
+    expect(refused.body.type).toMatch(/\/tier-limit$/);
+    expect(await quotaEvents("Metered")).toEqual([
+      expect.objectContaining({
+        type: "quota.warning_80pct",
+        quota: "session_minutes",
+        limit: 1,
+        tier: "api_builder",
+      }),
+      expect.objectContaining({
+        type: "quota.exceeded",
+        used: Math.floor(used / 60_000),
+        limit: 1,
+        resets_at: resets,
+      }),
+    ]);
+    const { body } = await here("/v1/account/usage");
+    const total = (field: string) =>
+      body.days.reduce((sum: number, day: Record<string, number>) => sum + (day[field] ?? 0), 0);
+    expect([body.month, body.days.at(-1).date]).toEqual([utcDay().slice(0, 7), utcDay()]);
+    // Seconds are rounded down per day, so up to two days lose a fraction around midnight.
+    expect(Math.floor(used / 1_000) - total("session_seconds")).toBeLessThanOrEqual(1);
+    expect(total("sessions")).toBe(10);
+    // A higher limit applies immediately and has its own threshold events.
+    await override("Metered", "session_minutes", 2);
+    expect((await here("/v1/sessions", {})).status).toBe(201);
+    await override("Metered", "session_minutes", 0);
+    await expect.poll(async () => (await ended()).length, { timeout: 20_000, interval: 100 }).toBe(11);
+    const told = (await quotaEvents("Metered")).map((event) => `${event.type} ${event.limit}`);
+    expect(told.slice(2).toSorted()).toEqual([
+      "quota.exceeded 0",
+      "quota.warning_80pct 0",
+      ...(used >= 96_000 ? ["quota.warning_80pct 2"] : []),
+    ]);
+  }, 90_000);
 });
 
 describe("the queue", () => slotQueueTests(() => deployment));
