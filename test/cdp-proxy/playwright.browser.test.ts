@@ -55,6 +55,8 @@ test("session files distinguish two downloads of the same name by GUID", async (
     }, text);
     await expect.poll(async () => (await files()).length).toBe(text === "first" ? 1 : 2);
   }
+  // A file may be listed before the event has arrived.
+  await expect.poll(() => guids).toHaveLength(2);
   await expect.poll(files).toMatchObject([
     { name: "same (1).txt", bytes: 10, guid: guids[1] },
     { name: "same.txt", bytes: 5, guid: guids[0] },
