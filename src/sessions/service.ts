@@ -43,7 +43,7 @@ export function createSessionService(parts: SessionServiceParts): ServiceImpleme
   return {
     create: (call, request) => sessions.launch(call, request),
     list,
-    get: async (call, { id }) => toSessionMessage(await sessions.find(call, id)),
+    get: async (call, { id, includeEnded }) => toSessionMessage(await sessions.find(call, id, includeEnded)),
     update: (call, request) => sessions.update(call, request),
     navigate,
     interact,

@@ -40,7 +40,7 @@ export interface Sessions extends SessionCommands {
   /** Returns the live session that a connecting client named; undefined if there is none. Awaits its launch. */
   findNamed(caller: SessionCaller, name: string): Promise<string | undefined>;
   /** Returns a running session. Throws `not-found`, or `session-destroyed` with the reason of the end. */
-  find(caller: SessionCaller, id: string): Promise<SessionRow>;
+  find(caller: SessionCaller, id: string, includeEnded?: boolean): Promise<SessionRow>;
   /** Throws like `find`, but reads a cache that is at most 5 s old. */
   assertRunning(caller: SessionCaller, id: string): Promise<void>;
   /** Returns the agent session that drives a session; null if there is none. Reads the cache of `assertRunning`. */
@@ -113,10 +113,10 @@ export function createSessions(parts: SessionsParts): Sessions {
       });
       return isRunning ? id : undefined;
     },
-    async find({ principal }, id) {
+    async find({ principal }, id, includeEnded = false) {
       const row = sessionId.test(id) ? await findSession(db, id, principal.accountId) : undefined;
       if (!row) throw noSession();
-      if (isEnded(row.status)) throw sessionGone(row);
+      if (isEnded(row.status) && !includeEnded) throw sessionGone(row);
       return row;
     },
     async assertRunning({ principal }, id) {

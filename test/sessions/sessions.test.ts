@@ -83,6 +83,11 @@ describe("with a worker", () => {
     };
     const get = create(GetSessionRequestSchema, { id });
     await expect(sessions.get(call(), get)).rejects.toMatchObject(gone);
+    const ended = { id, status: SessionStatus.DESTROYED, endedReason: SessionEndedReason.DESTROYED };
+    const withEnded = { ...get, includeEnded: true };
+    expect(await sessions.get(call(), withEnded)).toMatchObject(ended);
+    const stranger = await running.caller();
+    await expect(sessions.get(stranger(), withEnded)).rejects.toMatchObject({ slug: "not-found" });
     await expect(sessions.navigate(call(), navigateTo(id))).rejects.toMatchObject(gone);
     await expect(sessions.destroy(call(), create(DestroySessionRequestSchema, { id }))).rejects.toMatchObject(gone);
     const list = await sessions.list(call(), create(ListSessionsRequestSchema, { status: SessionStatus.DESTROYED }));

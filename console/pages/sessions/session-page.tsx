@@ -1,8 +1,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { Link, useParams } from "@tanstack/react-router";
-import { CircleStop, History, SquareTerminal } from "lucide-react";
+import { CircleStop, SquareTerminal } from "lucide-react";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
-import { useList } from "../../api/lists.ts";
 import { problemOf } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { pagePaths } from "../../app/page-paths.ts";
@@ -11,7 +10,7 @@ import { Card } from "../../ui/card.tsx";
 import { Id } from "../../ui/copy.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
 import { Page } from "../../ui/page.tsx";
-import { EmptyState, ErrorState, Loaded, Loading } from "../../ui/state.tsx";
+import { Loaded, Loading } from "../../ui/state.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { CaptureTab } from "./capture-tab.tsx";
 import { ConnectTab } from "./connect-tab.tsx";
@@ -28,12 +27,11 @@ export function SessionPage() {
   const { id } = useParams({ from: "/inside/sessions/$id" });
   const session = useQuery(
     SessionService.method.get,
-    { id },
+    { id, includeEnded: true },
     {
       retry: (count, error) => count < 2 && ["offline", "internal"].includes(problemOf(error).slug),
     },
   );
-  if (session.error && problemOf(session.error).slug === "session-destroyed") return <EndedSession id={id} />;
   return (
     <Loaded query={session} lines={8}>
       {(data) => (isRunning(data.status) ? <RunningSession session={data} /> : <SessionRecord session={data} />)}
@@ -108,28 +106,6 @@ function RunningSession({ session }: { readonly session: Session }) {
           { id: "log", title: "Log", content: () => <LogTab sessionId={id} isRunning /> },
         ]}
       />
-    </Page>
-  );
-}
-
-/** Finds the record of an ended session in the list, because the session itself is no longer served. */
-function EndedSession({ id }: { readonly id: string }) {
-  const list = useList(SessionService.method.list, { limit: 100 });
-  const found = list.data?.find((session) => session.id === id);
-  if (found) return <SessionRecord session={found} />;
-  return (
-    <Page title="Session" about={<Id value={id} />}>
-      <Card>
-        {list.error ? (
-          <ErrorState problem={problemOf(list.error)} />
-        ) : list.data ? (
-          <EmptyState icon={History} title="The session has ended">
-            It is older than the last 100 sessions of the account.
-          </EmptyState>
-        ) : (
-          <Loading />
-        )}
-      </Card>
     </Page>
   );
 }
