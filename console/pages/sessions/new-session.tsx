@@ -1,6 +1,6 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { useId, useState } from "react";
 import { type Archetype, ArchetypeService } from "../../../src/gen/pilothouse/v1/archetype_pb.ts";
 import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
 import { SessionService } from "../../../src/gen/pilothouse/v1/session_pb.ts";
@@ -14,23 +14,34 @@ import { Form } from "../../ui/form.tsx";
 import { Trouble } from "../../ui/state.tsx";
 import { toast } from "../../ui/toast.tsx";
 
-/** Devices that most people mean, first. */
-const common = ["desktop-chrome", "desktop-chrome-hidpi", "iphone-15", "pixel-7", "ipad-pro-11"];
+/** Device of a session that names none. */
+const defaultDevice = "desktop-chrome";
 
-function DeviceOptions({ devices }: { readonly devices: readonly Archetype[] }) {
-  const first = common.filter((name) => devices.some((device) => device.name === name));
-  const option = (name: string) => (
-    <option key={name} value={name}>
-      {name}
-    </option>
+/** Devices that most people mean, first. */
+const common = [defaultDevice, "desktop-chrome-hidpi", "iphone-15", "pixel-7", "ipad-pro-11"];
+
+/** Short side in CSS pixels from which a touch device is listed as a tablet. */
+const smallestTablet = 600;
+
+const kinds = ["Computer", "Phone", "Tablet"] as const;
+
+function kindOf({ touch, viewport }: Archetype): (typeof kinds)[number] {
+  if (!touch) return "Computer";
+  return Math.min(viewport?.width ?? 0, viewport?.height ?? 0) < smallestTablet ? "Phone" : "Tablet";
+}
+
+/** Devices in the order of the list: common ones, then those of each kind. The list can be searched by both. */
+function DeviceList({ id, devices }: { readonly id: string; readonly devices: readonly Archetype[] }) {
+  const first = common.flatMap((name) => devices.filter((device) => device.name === name));
+  const ofKind = kinds.flatMap((kind) =>
+    devices.filter((device) => kindOf(device) === kind && !first.includes(device)),
   );
   return (
-    <>
-      <optgroup label="Common">{(first.length > 0 ? first : common.slice(0, 1)).map(option)}</optgroup>
-      <optgroup label="All devices">
-        {devices.filter(({ name }) => !first.includes(name)).map(({ name }) => option(name))}
-      </optgroup>
-    </>
+    <datalist id={id}>
+      {[...first, ...ofKind].map((device) => (
+        <option key={device.name} value={device.name} label={`${device.name}, ${kindOf(device).toLowerCase()}`} />
+      ))}
+    </datalist>
   );
 }
 
@@ -45,6 +56,7 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
   const navigate = useNavigate();
   const [isDetailed, setDetailed] = useState(false);
   const [address, setAddress] = useState("");
+  const deviceListId = useId();
   const devices = useQuery(ArchetypeService.method.list, {}, { staleTime: Number.POSITIVE_INFINITY });
   const profiles = useQuery(ProfileService.method.list, { limit: 100 });
   const createProfile = useChange(ProfileService.method.create, { changes: [ProfileService] });
@@ -120,9 +132,19 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
           }
         />
         <div className="grid gap-4 sm:grid-cols-2">
-          <SelectField label="Device" name="archetype" defaultValue="desktop-chrome" problem={create.problem}>
-            <DeviceOptions devices={devices.data?.data ?? []} />
-          </SelectField>
+          <TextField
+            label="Device"
+            name="archetype"
+            list={deviceListId}
+            placeholder={defaultDevice}
+            maxLength={100}
+            autoComplete="off"
+            autoCapitalize="off"
+            spellCheck={false}
+            problem={create.problem}
+            hint="Search by name, or by computer, phone or tablet"
+          />
+          <DeviceList id={deviceListId} devices={devices.data?.data ?? []} />
           <SelectField
             label="Browser"
             name="runtime"
