@@ -87,18 +87,26 @@ const scrollTo = (element: HTMLElement | null): void => element?.scrollIntoView(
 
 interface TroubleProps {
   readonly problem: ApiProblem | undefined;
+  /** Names of the fields that show their own faults. */
+  readonly fields?: readonly string[];
   /** Replaces the text of the problem. */
   readonly children?: ReactNode;
 }
 
 /** A problem in a form or beside a button. */
-export function Trouble({ problem, children }: TroubleProps) {
+export function Trouble({ problem, fields = [], children }: TroubleProps) {
   if (!problem) return null;
-  const { detail, faults, requestId, slug } = problem;
+  const { detail, requestId, slug } = problem;
+  const faults = problem.faults.filter(({ field }) => !fields.includes(field));
+  const isMarked = faults.length === 0 && problem.faults.length > 0;
   return (
     <p role="alert" ref={scrollTo} className="rounded-lg bg-bad-wash px-3 py-2 text-sm break-words text-bad">
       {children ??
-        (faults.length > 0 ? faults.map(({ field, message }) => `${field} ${message}`).join("; ") : sentence(detail))}
+        (isMarked
+          ? "Correct the marked field."
+          : faults.length > 0
+            ? faults.map(({ field, message }) => `${field} ${message}`).join("; ")
+            : sentence(detail))}
       {slug === "internal" && requestId !== undefined && <span className="block font-mono text-2xs">{requestId}</span>}
     </p>
   );

@@ -132,6 +132,9 @@ test("a person starts a session, watches it and takes control", async () => {
   await button("Use the demo page").click();
   await page.getByLabel("Profile").selectOption("New profile");
   await button("More options").click();
+  await page.getByLabel("Device").fill("ipad");
+  expect(await page.locator("datalist option[label$=', tablet']").count()).toBeGreaterThan(10);
+  await page.getByLabel("Device").fill("");
   await page.getByLabel("Minutes").fill("15");
   await page.getByLabel("Locale").fill("not a locale");
   await button("Start").click();
@@ -353,12 +356,16 @@ test("a test event reaches an endpoint, and its answer is shown", async () => {
 test("a delivery that failed shows the reason in words", async () => {
   await open("Webhooks");
   await button("New endpoint").first().click();
+  await page.getByLabel("Address").fill("ftp://hooks.invalid/events");
+  await button("Create the endpoint").click();
+  await page.getByRole("alert").getByText("Correct the marked field.").waitFor();
   await page.getByLabel("Address").fill("https://hooks.invalid/events");
   await button("Create the endpoint").click();
   await button("Done").click();
   await page.getByRole("link", { name: "hooks.invalid" }).click();
   await button("Send a test").click();
   await page.getByRole("table", { name: "Deliveries" }).getByText("The host name does not exist").waitFor();
+  await page.getByText("0 given up without tests").waitFor();
   await button("Delete").click();
   await page.getByRole("alertdialog").getByRole("button", { name: "Delete" }).click();
   await page.getByRole("heading", { name: "Webhooks" }).waitFor();

@@ -63,7 +63,7 @@ export function EndpointForm({ endpoint, onClose }: EndpointFormProps) {
             ))}
           </div>
         </fieldset>
-        <Trouble problem={problem} />
+        <Trouble problem={problem} fields={["url", "description"]} />
         <Actions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isPending={isPending}>

@@ -78,6 +78,7 @@ function Endpoint({ endpoint }: { readonly endpoint: Webhook }) {
           <Property name="Deliveries">
             {counts &&
               `${counts.delivered} delivered, ${counts.pending} pending, ${counts.failed} retrying, ${counts.dlq} given up`}
+            <span className="text-faint"> without tests</span>
           </Property>
           <Property name="Created">
             <Ago at={createdAt} />
