@@ -64,6 +64,8 @@ button:disabled { color: var(--soft); cursor: default; }
 #question button { min-width: 5rem; }
 #question-yes { font-weight: 600; }
 body:not([data-is-controlled=true]) #question :is(input, select, button) { display: none; }
+#question[data-at-field] { position: fixed; z-index: 1; width: min(20rem, calc(100vw - 24px)); max-height: calc(100vh - 24px);
+  overflow: auto; border: 1px solid var(--line); border-radius: 7px; }
 #question[hidden], #question [hidden], #question p:empty { display: none; }
 #downloads { margin: 0; padding: 0; list-style: none; max-height: 8rem; overflow: auto; }
 #downloads[hidden] { display: none; }

@@ -412,6 +412,14 @@ test.each(runtimes)(
       "Zembla",
     ]);
     expect(await list.getByRole("option", { name: "El Dorado" }).isDisabled()).toBe(true);
+    // The list is below or above the field that was clicked, and inside the window.
+    const field = await windowPoint(page, { x: parts.indexOf("land") * 100 + 50, y: 120 });
+    const box = await panel(page).boundingBox();
+    const distance = box && (box.y > field.y ? box.y - field.y : field.y - box.y - box.height);
+    expect(distance).toBeLessThan(20);
+    expect(box && [box.x >= 0, box.x + box.width <= 1_280, box.x <= field.x, box.x + box.width >= field.x]).toEqual(
+      Array(4).fill(true),
+    );
     await asks(watching, /Ada must answer/);
     expect(await panel(watching).getByRole("listbox").count()).toBe(0);
     await list.getByRole("option", { name: "Poland" }).click();

@@ -5,7 +5,7 @@ import { createInputQueue } from "./input-queue.ts";
 import { takeToken, takeViewerKey } from "./link.ts";
 import type { Command, Problem, ServerMessage } from "./messages.ts";
 import { createPicture } from "./picture.ts";
-import { attachMouse, attachTouch } from "./pointer.ts";
+import { attachMouse, attachTouch, followPresses } from "./pointer.ts";
 import { createQuestionPanel } from "./question.ts";
 import { attachKeyboard } from "./sent-keys.ts";
 import { createTransfers } from "./transfers.ts";
@@ -41,6 +41,7 @@ const showQuestion = createQuestionPanel({
   giveFile: transfers.give,
   complain,
   leave: focusKeys,
+  lastPress: followPresses(canvas, field),
 });
 const showDownloads = createDownloads({ fetch: transfers.fetch, complain, leave: focusKeys });
 

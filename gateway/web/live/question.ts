@@ -58,10 +58,26 @@ export interface QuestionParts {
   complain(why: string): void;
   /** Returns the keyboard focus to the picture. */
   leave(): void;
+  /** Returns where the viewer last pressed the picture, in the viewport. Undefined if a key was pressed since. */
+  lastPress(): Pick<DOMRect, "x" | "y"> | undefined;
+}
+
+/** Pixels between a list and the place that the viewer pressed, and the edges of the window. */
+const gap = 12;
+
+/** Shows the panel below a place, above it if there is no room below, or at its usual place. */
+function movePanel(panel: HTMLElement, place: Pick<DOMRect, "x" | "y"> | undefined): void {
+  panel.toggleAttribute("data-at-field", place !== undefined);
+  if (!place) return;
+  const { width, height } = panel.getBoundingClientRect();
+  const below = place.y + gap;
+  const top = below + height + gap > innerHeight ? place.y - gap - height : below;
+  panel.style.left = `${Math.max(gap, Math.min(place.x - gap, innerWidth - width - gap))}px`;
+  panel.style.top = `${Math.max(gap, top)}px`;
 }
 
 /** Creates the panel that shows questions of pages in order, and sends the answers of the person in control. */
-export function createQuestionPanel({ answer, giveFile, complain, leave }: QuestionParts) {
+export function createQuestionPanel({ answer, giveFile, complain, leave, lastPress }: QuestionParts) {
   const panel = find("question", HTMLFormElement);
   const message = find("question-message", HTMLElement);
   const field = find("question-text", HTMLInputElement);
@@ -180,7 +196,10 @@ export function createQuestionPanel({ answer, giveFile, complain, leave }: Quest
       const title = pages.find(({ id }) => id === question.page_id)?.title || "The page";
       const whom = isOurs ? "" : ` ${clientName(state?.control.holder_client_id, now)} must answer.`;
       find("question-heading", HTMLElement).textContent = `${title} ${wording.heading}${whom}`;
-      if (isNew) fill(question, wording);
+      if (isNew) {
+        fill(question, wording);
+        movePanel(panel, question.kind === "select" && isOurs ? lastPress() : undefined);
+      }
       if (isNew && isOurs) (({ prompt: field, select: list })[question.kind] ?? yes).focus();
     }
     if (!question && hadFocus && isOurs) leave();
