@@ -174,7 +174,7 @@ export async function evaluateInWorld(
       throw new Error(`failed to evaluate: ${exception?.description ?? text}`);
     }
     if (answer && answer.result.value !== absent) return answer.result.value;
-    known.delete(frame.frameId);
+    forget(known, frame, home);
   }
   throw new DocumentLeft("the document was left");
 }
@@ -225,9 +225,14 @@ async function callKnown(progress: Progress, frame: FrameSession, wanted: PageCa
     const home = known.get(frame.frameId);
     const answer = home && (await ask(progress, frame, home, "globalThis[home]", wanted).catch(unlessGone));
     if (answer && answer.value !== absent) return answer;
-    known.delete(frame.frameId);
+    forget(known, frame, home);
   }
   return undefined;
+}
+
+/** Forgets a home, unless another call has loaded the script into the next document meanwhile. */
+function forget(known: Map<string, Home>, { frameId }: FrameSession, home: Home | undefined): void {
+  if (known.get(frameId) === home) known.delete(frameId);
 }
 
 /** Loads a script into the world of another script, if the document has one, and calls it. */
@@ -243,8 +248,8 @@ async function callBeside(progress: Progress, frame: FrameSession, wanted: PageC
     const loading = `globalThis[beside] && (globalThis[home] = ${scripts[script]})`;
     const answer = await ask(progress, frame, home, loading, wanted, other.name).catch(unlessGone);
     if (answer && answer.value !== absent) return answer;
-    known[script].delete(frameId);
-    others.delete(frameId);
+    forget(known[script], frame, home);
+    forget(others, frame, other);
   }
   return undefined;
 }
