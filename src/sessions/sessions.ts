@@ -39,7 +39,7 @@ export interface Sessions extends SessionCommands {
   launch(caller: SessionMaker, request: CreateSessionRequest, connection?: ConnectionPlan): Promise<Session>;
   /** Returns the live session that a connecting client named; undefined if there is none. Awaits its launch. */
   findNamed(caller: SessionCaller, name: string): Promise<string | undefined>;
-  /** Returns a running session. Throws `not-found`, or `session-destroyed` with the reason of the end. */
+  /** Returns a session. Throws `not-found`, or `session-destroyed` for an ended one unless `includeEnded`. */
   find(caller: SessionCaller, id: string, includeEnded?: boolean): Promise<SessionRow>;
   /** Throws like `find`, but reads a cache that is at most 5 s old. */
   assertRunning(caller: SessionCaller, id: string): Promise<void>;

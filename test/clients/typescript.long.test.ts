@@ -1,7 +1,7 @@
 import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { type LendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
 import { journeyResult, openWorkshop, type Workshop } from "./generated-client.ts";
 
 const compiler = join(import.meta.dirname, "../../node_modules/typescript/bin/tsc");
@@ -85,7 +85,7 @@ beforeAll(async () => {
   workshop = await openWorkshop("node_modules/.bin");
   await cp(join(import.meta.dirname, "generator"), workshop.directory, { recursive: true });
   await workshop.run("npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund");
-  scene = await borrowLendScene();
+  scene = await startLendScene();
 }, 180_000);
 
 afterAll(async () => {
