@@ -21,7 +21,7 @@ export async function drain(
   patience: number,
   signal: AbortSignal,
 ): Promise<void> {
-  sessions.isDraining = true;
+  sessions.drain(patience);
   await link.sayNow();
   const isEmpty = (): boolean => sessions.held.length === 0 && fetches.busy === 0;
   await waitUntil(() => signal.aborted || isEmpty(), { timeout: patience, every: pollMs });

@@ -295,7 +295,7 @@ async function stopAll(parts: Parts, reason: SessionEndedReason): Promise<void> 
     watchdog,
   } = parts;
   pressure.stop();
-  sessions.isDraining = true;
+  sessions.drain(0);
   await link.sayNow();
   await Promise.all([sessions.stop(reason), fetches.stop()]);
   watchdog.stop();

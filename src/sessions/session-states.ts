@@ -30,6 +30,7 @@ export const endings: Readonly<Record<StoredEndedReason, "completed" | "failed">
   expired: "completed",
   idle: "completed",
   quota: "completed",
+  worker_drained: "completed",
   crashed: "failed",
   worker_lost: "failed",
   failed_to_start: "failed",

@@ -7,6 +7,7 @@ import {
   CreateSessionRequestSchema,
   DestroySessionRequestSchema,
   GetSessionStateRequestSchema,
+  WatchSessionRequestSchema,
 } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
@@ -25,6 +26,8 @@ interface Scene {
   readonly worker: WorkerProcess;
   /** Log lines of the control process. */
   readonly controlLog: readonly unknown[];
+  /** Payloads of the session's events, by type. */
+  readonly told: ReadonlyMap<string, unknown>;
   /** Time just before SIGTERM was sent. */
   readonly drainedAt: number;
   create(): Promise<{ id: string }>;
@@ -58,6 +61,13 @@ async function drainOne(
     return id;
   };
   await expect.poll(() => tryOnce().catch(() => ""), { timeout: patience }).not.toBe("");
+  const told = new Map<string, unknown>();
+  const listening = new AbortController();
+  stack.defer(() => listening.abort());
+  const watched = sessions.watch(call({ signal: listening.signal }), create(WatchSessionRequestSchema, { id }));
+  void (async () => {
+    for await (const { type, data } of watched) told.set(type, data);
+  })().catch(() => undefined);
   // By the database clock, which timestamps the rows.
   const { rows } = await sql<{ now: Date }>`select now()`.execute(app.db.sql);
   const [listed] = await listWorkers(running);
@@ -71,6 +81,7 @@ async function drainOne(
     id,
     worker,
     controlLog,
+    told,
     drainedAt: Number(rows[0]?.now),
     create: begin,
     state: () => sessions.getState(call(), create(GetSessionStateRequestSchema, { id })),
@@ -91,13 +102,16 @@ async function drainOne(
 
 test("a worker that drains takes no new session, keeps its lease, and ends with its last session", async () => {
   await using stack = new AsyncDisposableStack();
-  const { worker, create: begin, state, destroy, row, leaseUntil } = await drainOne(120, stack);
+  const { worker, create: begin, state, destroy, row, leaseUntil, told } = await drainOne(66, stack);
   // The worker's resolver threads exceed the names that its four slots can resolve at once, however it was started.
   expect((await readdir(`/proc/${worker.pid}/task`)).length).toBeGreaterThan(24);
   await expect(begin()).rejects.toMatchObject({ slug: "capacity-unavailable" });
   const before = await leaseUntil();
   // Two heartbeats later.
   await expect.poll(async () => (await leaseUntil()) - before, { timeout: patience }).toBeGreaterThan(3_000);
+  await expect
+    .poll(() => told.get("session.ending_soon"), { timeout: patience })
+    .toEqual({ session_id: expect.any(String), ended_reason: "worker_drained", ends_at: expect.any(String) });
   await state();
   expect(isAlive(worker.pid)).toBe(true);
   await destroy();

@@ -164,6 +164,26 @@ test("create reports a kind of hosts for which the operator has no list", async 
   });
 });
 
+test("a session announces its end a minute ahead", async () => {
+  const session = await open({ timeout_seconds: 62 });
+  const { body } = await rest(session);
+  const events = await fetch(`${service.url}${session}/events`, {
+    headers: { authorization: `Bearer ${service.key}` },
+    signal: AbortSignal.timeout(30_000),
+  });
+  let text = "";
+  for await (const part of events.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += part;
+    if (/event: session\.ending_soon\n.*\n\n/s.test(text)) break;
+  }
+  const remaining = Date.parse(body.expires_at) - Date.now();
+  const { data } = JSON.parse(/data: (.*session\.ending_soon.*)/.exec(text)?.[1] ?? "");
+  expect(data).toMatchObject({ session_id: body.id, ended_reason: "expired" });
+  expect(Math.abs(Date.parse(data.ends_at) - Date.parse(body.expires_at))).toBeLessThan(2_000);
+  expect(remaining).toBeGreaterThan(50_000);
+  expect(remaining).toBeLessThan(60_500);
+});
+
 test.each(runtimes)("a session in %s ends by its new idle timeout", async (runtime) => {
   const { session = "", patchedAt = 0 } = idle.get(runtime) ?? {};
   await expect.poll(async () => (await rest(session)).body.ended_reason, { timeout: 40_000 }).toBe("idle");

@@ -373,6 +373,7 @@ export const durations: readonly DurationRow[] = [
   ["workers/session/client-control.ts", "quietMs", "300", "short"],
   ["workers/session/session-state.ts", "metricsMs", "500", "short"],
   ["workers/session/step-picture-cache.ts", "pictureMs", "900", "short"],
+  ["workers/session/ending-notice.ts", "noticeMs", "60_000", "sessions/session-options.browser.test.ts"],
   ["workers/session/session.ts", "withoutClientsMs", "30_000", "workers/patience.system.test.ts"],
   ["workers/session/session-table.ts", "launchMs", "30_000", "workers/patience.system.test.ts"],
   ["workers/session/session-table.ts", "longestLifetimeMs", "86_400_000", "unit"],

@@ -56,8 +56,7 @@ export class SessionTable {
   readonly #entries = new Map<string, Entry>();
   /** Ended sessions that still hold their slots. */
   readonly #teardowns = new Map<Promise<void>, Placement>();
-  /** Whether the worker refuses new sessions because it drains. */
-  isDraining = false;
+  #drainEnd: number | undefined;
   /** Pressure that closes the worker to new sessions, or undefined. */
   closedBy: string | undefined;
 
@@ -83,6 +82,17 @@ export class SessionTable {
   /** Whether the last launch ahead of demand failed. */
   get launchFails(): boolean {
     return this.#options.browsers.launchFails;
+  }
+
+  /** Whether the worker refuses new sessions because it drains. */
+  get isDraining(): boolean {
+    return this.#drainEnd !== undefined;
+  }
+
+  /** Refuses new sessions, and announces the end of running ones after `patience` milliseconds. */
+  drain(patience: number): void {
+    this.#drainEnd = performance.now() + patience;
+    for (const { session } of this.#entries.values()) session?.endsByDrain(patience);
   }
 
   /** Number of queued commands of all sessions. */
@@ -138,6 +148,7 @@ export class SessionTable {
       browser.startLog(request.logs);
       if (plan.proxy) browser.relay.useUpstream(plan.proxy, { check: request.proxyCheck, onChange });
       entry.session = this.#makeSession(plan, request, browser, entry);
+      if (this.#drainEnd !== undefined) entry.session.endsByDrain(this.#drainEnd - performance.now());
       const { slot, lose } = browser;
       this.#options.watchdog.attend(slot, lose);
     } catch (thrown) {

@@ -33,6 +33,7 @@ import { SessionControl } from "./client-control.ts";
 import { CommandQueue } from "./command-queue.ts";
 import { CommandRunner } from "./command-runner.ts";
 import { endedFailure } from "./ended-reason.ts";
+import { EndingNotice } from "./ending-notice.ts";
 import { IdleClock } from "./idle-clock.ts";
 import { describeSession } from "./session-state.ts";
 import { ThumbnailFeed } from "./thumbnail-feed.ts";
@@ -81,6 +82,7 @@ export class Session {
   readonly #clientClock: IdleClock | undefined;
   readonly #pause: ChallengePause;
   #expiry: NodeJS.Timeout;
+  readonly #endingNotice: EndingNotice;
   /** Number of the last change of timeouts. */
   #timeoutsNumber = 0;
   readonly #ended = new AbortController();
@@ -96,6 +98,7 @@ export class Session {
     this.#idleClock = new IdleClock(options.idleTimeoutMs, () =>
       this.#endByItself(SessionEndedReason.IDLE, "no command came for the idle time"),
     );
+    this.#endingNotice = new EndingNotice(this.#browser.feed);
     this.#expiry = this.#expireAfter(options.lifetimeMs);
     this.#clientClock = options.endsWithClients
       ? new IdleClock(withoutClientsMs, () => this.#endAfterClients("its last client did not come back"))
@@ -292,6 +295,11 @@ export class Session {
     this.#expiry = this.#expireAfter(remainingMs);
   }
 
+  /** Notes that the worker ends the session in `remainingMs` milliseconds, unless the session ends before. */
+  endsByDrain(remainingMs: number): void {
+    this.#endingNotice.plan(SessionEndedReason.WORKER_DRAINED, remainingMs);
+  }
+
   /** Ends the session. Running and queued commands fail immediately. Resolves when the browser is disposed of. */
   async end(reason: SessionEndedReason): Promise<void> {
     this.#close(endedFailure(reason), endedFailure(reason));
@@ -301,6 +309,7 @@ export class Session {
   }
 
   #expireAfter(milliseconds: number): NodeJS.Timeout {
+    this.#endingNotice.plan(SessionEndedReason.EXPIRED, milliseconds);
     return setTimeout(() => this.#endByItself(SessionEndedReason.EXPIRED, "its time was up"), milliseconds);
   }
 
@@ -321,6 +330,7 @@ export class Session {
     this.#idleClock.stop();
     this.#clientClock?.stop();
     clearTimeout(this.#expiry);
+    this.#endingNotice.stop();
     this.#queue.close(waiting);
     this.#ended.abort(running);
     this.#browser.pendingQuestions.hold(undefined);

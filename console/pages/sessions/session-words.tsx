@@ -30,6 +30,7 @@ const reasons: Readonly<Record<SessionEndedReason, string>> = {
   [SessionEndedReason.CRASHED]: "browser crashed",
   [SessionEndedReason.WORKER_LOST]: "worker lost",
   [SessionEndedReason.FAILED_TO_START]: "failed to start",
+  [SessionEndedReason.WORKER_DRAINED]: "worker stopped for maintenance",
 };
 
 /** Returns why a session ended. */

@@ -19,6 +19,7 @@ const endings: Readonly<Record<string, string>> = {
   idle: "It was idle for too long.",
   quota: "The account has no session time left.",
   crashed: "Its browser has crashed.",
+  worker_drained: "The machine that ran its browser was stopped for maintenance.",
   worker_lost: "The machine that ran its browser was lost.",
 };
 
