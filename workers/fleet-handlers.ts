@@ -237,7 +237,7 @@ function makeHandlers(
     async *view(_call, requests) {
       const { first, rest } = await peekFirst(requests);
       const isHidden = first?.request?.join?.hidden ?? false;
-      const arrival = { who: given(first?.viewer), isHidden, framesApart: first?.framesApart ?? false, requests: rest };
+      const arrival = { who: given(first?.viewer), isHidden, requests: rest };
       yield* sessions.find(first?.context).view(arrival);
     },
     async *readFrames(_call, requests) {

@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   let worker: Worker | undefined;
   let starting: Promise<Worker> | undefined;
   let stopping: Promise<void> | undefined;
-  const stop = (why: string, status: number, reason: SessionEndedReason = SessionEndedReason.DESTROYED): void => {
+  const stop = (why: string, status: number, reason: SessionEndedReason = SessionEndedReason.WORKER_DRAINED): void => {
     if (stopping) return;
     log.info({ ...processIdentity("worker"), why }, "the worker ends");
     process.exitCode = status;

@@ -84,7 +84,7 @@ export function createFleet(parts: FleetParts): Fleet {
     async stop() {
       await worker?.stop();
       await sweep.stop();
-      if (worker) await endSessions({ reason: "destroyed", detail: "the service was stopped" });
+      if (worker) await endSessions({ reason: "worker_drained", detail: "the service was stopped" });
       await server?.stop();
       worker = undefined;
       server = undefined;

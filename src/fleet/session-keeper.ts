@@ -7,9 +7,9 @@ export interface WorkerIncarnation {
   readonly incarnation: bigint;
 }
 
-/** Reason for the end of a worker's sessions: `destroyed` if the service stopped the worker. */
+/** Reason for the end of a worker's sessions: `worker_drained` if the service stopped the worker. */
 export interface WorkerEnd {
-  readonly reason: "worker_lost" | "destroyed";
+  readonly reason: "worker_lost" | "worker_drained";
   readonly detail: string;
 }
 

@@ -98,14 +98,15 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
     }
     let isIn = false;
     for await (const message of messages) {
-      const { join, ack, visibility, heartbeat, command, subscribe: subscription } = message;
+      const { join, visibility, heartbeat, command, subscribe: subscription } = message;
       if (isIn && join) throw failFields("validation-failed", { join: "is allowed in the first message only" });
       isIn = true;
       if (heartbeat) control.noteLife();
       frames.take(message);
-      // The join message is reduced: the worker must not receive the viewer's secrets.
+      // The join message is reduced: the worker must not receive the viewer's secrets. A worker of the previous release
+      // would send frames here, too.
       if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }), framesApart: true };
-      else if ((ack && !frames.areShared) || visibility || heartbeat) yield { request: message };
+      else if (visibility || heartbeat) yield { request: message };
       else if (subscription) yield* subscribe(message);
       // A page may load slowly, so commands do not block later input.
       else if (command) void answer(message);

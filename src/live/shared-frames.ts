@@ -2,7 +2,6 @@ import { Gauge, type Registry } from "prom-client";
 import type { JoinRequest, JoinResponse } from "../gen/pilothouse/v1/live_pb.ts";
 import type { Call } from "../kernel/call.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
-import { Failure } from "../platform/errors.ts";
 import { callerOf } from "../sessions/commands/session-caller.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 
@@ -67,8 +66,6 @@ export class SharedFrames {
         for (const viewer of source.viewers) viewer.offer(frame);
       }
     } catch (thrown) {
-      // A worker of the previous release sends frames with the other messages of each viewer.
-      if (thrown instanceof Failure && thrown.slug === "driver-not-integrated") return;
       this.#forget(id, source);
       for (const viewer of source.viewers) viewer.outbox.fail(thrown);
     } finally {
@@ -100,11 +97,6 @@ export class ViewerFrames {
     this.#call = call;
     this.#sessionId = sessionId;
     this.outbox = outbox;
-  }
-
-  /** Whether the viewer's frames come from the shared stream. */
-  get areShared(): boolean {
-    return this.#source?.last !== undefined;
   }
 
   /** Starts the frames, unless the viewer has left. */

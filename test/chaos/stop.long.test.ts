@@ -7,7 +7,7 @@ const waitFor = (selector: string, timeout: number) => ({
   timeout_ms: timeout,
 });
 
-test("an interrupted service finishes running commands, then ends all its sessions as destroyed", async () => {
+test("an interrupted service finishes running commands, then ends all its sessions as drained", async () => {
   await using doomed = await DoomedService.start();
   const session = await doomed.create();
   const running = doomed.rest(`${session}/wait`, waitFor("#never", 8_000));
@@ -23,8 +23,8 @@ test("an interrupted service finishes running commands, then ends all its sessio
   await doomed.expectGone();
   await doomed.restart();
   const sessions = [...(await readLedger(doomed)).values()];
-  const destroyed = { status: "destroyed", endedReason: "destroyed", terminalEvents: ["session.completed"] };
-  expect(sessions).toEqual([destroyed, destroyed]);
+  const drained = { status: "destroyed", endedReason: "worker_drained", terminalEvents: ["session.completed"] };
+  expect(sessions).toEqual([drained, drained]);
   await doomed.expectCleanEnd();
 }, 120_000);
 

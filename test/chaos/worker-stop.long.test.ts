@@ -3,7 +3,7 @@ import { describeProcess, isStillThere } from "../support/process-list.ts";
 import { DoomedService, inTime, verdict } from "./doomed-service.ts";
 import { entryOf } from "./session-ledger.ts";
 
-test("a worker that is stopped ends its sessions as destroyed and removes its browsers", async () => {
+test("a worker that is stopped ends its sessions as drained and removes its browsers", async () => {
   const doomed = await DoomedService.start();
   onTestFinished(() => doomed[Symbol.asyncDispose]());
   const sessions = [await doomed.create(), await doomed.create({ runtime: "chromium" })];
@@ -13,11 +13,11 @@ test("a worker that is stopped ends its sessions as destroyed and removes its br
   process.kill(workerPid, "SIGTERM");
 
   const { body } = await inTime(answer);
-  expect(body).toMatchObject({ status: 410, ended_reason: "destroyed" });
+  expect(body).toMatchObject({ status: 410, ended_reason: "worker_drained" });
   for (const session of sessions) {
     const after = await inTime(doomed.rest(`${session}/navigate`, { url: "about:blank" }));
-    expect(after.body).toMatchObject({ status: 410, ended_reason: "destroyed" });
-    const entry = { status: "destroyed", endedReason: "destroyed", terminalEvents: ["session.completed"] };
+    expect(after.body).toMatchObject({ status: 410, ended_reason: "worker_drained" });
+    const entry = { status: "destroyed", endedReason: "worker_drained", terminalEvents: ["session.completed"] };
     expect(await entryOf(doomed, session)).toEqual(entry);
   }
   await expect.poll(() => browsers.filter(isStillThere), { timeout: verdict }).toEqual([]);

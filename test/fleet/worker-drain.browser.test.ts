@@ -120,12 +120,12 @@ test("a worker that drains takes no new session, keeps its lease, and ends with 
 }, 120_000);
 
 longTest(
-  "a worker whose drain time is up ends its remaining sessions as destroyed",
+  "a worker whose drain time is up ends its remaining sessions as drained",
   async () => {
     await using stack = new AsyncDisposableStack();
     const { worker, row, drainedAt, endedAt } = await drainOne(2, stack);
     expect(await worker.ended).toBe(0);
-    expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
+    expect(await row()).toEqual({ status: "destroyed", ended_reason: "worker_drained" });
     expect((await endedAt()) - drainedAt).toBeGreaterThan(1_900);
   },
   120_000,
@@ -138,7 +138,7 @@ longTest(
     const { worker, row } = await drainOne(600, stack);
     worker.signal("SIGINT");
     expect(await worker.ended).toBe(0);
-    expect(await row()).toEqual({ status: "destroyed", ended_reason: "destroyed" });
+    expect(await row()).toEqual({ status: "destroyed", ended_reason: "worker_drained" });
   },
   120_000,
 );

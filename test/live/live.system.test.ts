@@ -31,7 +31,7 @@ async function* watch(desk: LiveHub, activity: () => Disposable = noActivity): A
   const who = create(LiveViewerSchema, { id: "vwr_1", name: "Ada" });
   const session = { id: "ses_1", describe: () => ({ status: SessionStatus.LIVE }), activity };
   const messages = new BoundedQueue<ViewRequest>({ items: 1 });
-  const viewer = desk.view({ who, isHidden: false, framesApart: true, requests: messages }, session);
+  const viewer = desk.view({ who, isHidden: false, requests: messages }, session);
   await viewer.next();
   try {
     for await (const { frame } of desk.frames(requests)) {

@@ -112,7 +112,7 @@ describe.for([
   test("is complete after a shutdown of its worker", { timeout }, async () => {
     const profile = await ProfileInUse.create(runtime);
     process.kill(doomed.workerPid, "SIGTERM");
-    await expectEnd(profile.session, "destroyed");
+    await expectEnd(profile.session, "worker_drained");
     expect(await profile.visitAgain()).toEqual(sites.whole);
   });
 

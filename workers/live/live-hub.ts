@@ -46,8 +46,6 @@ export interface LiveSession {
 export interface Arrival {
   readonly who: LiveViewer;
   readonly isHidden: boolean;
-  /** Whether the viewer's gateway reads the frames. */
-  readonly framesApart: boolean;
   /** Later messages of the viewer. */
   readonly requests: AsyncIterable<Pick<ViewRequest, "request" | "publishToken">>;
 }
@@ -73,27 +71,27 @@ export class LiveHub {
     this.#publication = publication;
     this.#screencast = new Screencast(browser.pages, {
       onFrame: (frame) => {
-        for (const each of this.#framesFor) each.send({ frame });
+        for (const each of this.#frameReaders) each.send({ frame });
       },
-      wantsFrame: () => this.#framesFor.some(({ wantsFrame }) => wantsFrame),
+      wantsFrame: () => [...this.#frameReaders].some(({ wantsFrame }) => wantsFrame),
     });
   }
 
   /** Yields the messages for a viewer until it leaves. Throws `tier-limit` if there are too many viewers. */
-  async *view({ who, isHidden, framesApart, requests }: Arrival, session: LiveSession): AsyncGenerator<JoinResponse> {
+  async *view({ who, isHidden, requests }: Arrival, session: LiveSession): AsyncGenerator<JoinResponse> {
     this.#replace(who.id);
     if (this.#viewers.size >= maxViewers) {
       const detail = `the session has ${maxViewers} viewers, the maximum: wait until one leaves`;
       throw fail("tier-limit", { current_streams: maxViewers, limit: maxViewers }, { detail });
     }
-    const viewer = new Viewer(who, isHidden, framesApart);
+    const viewer = new Viewer(who, isHidden);
     this.#session = session;
     this.#viewers.add(viewer);
     const media = this.#publication ? "livekit" : "frames";
     viewer.send({ hello: create(LiveHelloSchema, { sessionId: session.id, viewer: who, media }) });
     this.#sendViewers();
     if (this.#state) viewer.send({ state: this.#state });
-    this.#attend(viewer);
+    this.#sync();
     void this.#takeAll(viewer, requests);
     try {
       yield* viewer.messages();
@@ -107,9 +105,12 @@ export class LiveHub {
 
   /** Yields frames for a gateway until it ends the requests. */
   async *frames(requests: Arrival["requests"]): AsyncGenerator<JoinResponse> {
-    const reader = new Viewer(create(LiveViewerSchema), false, false);
+    const reader = new Viewer(create(LiveViewerSchema), false);
     this.#frameReaders.add(reader);
-    this.#attend(reader);
+    this.#sync();
+    const frame = this.#screencast.last;
+    if (frame) reader.send({ frame });
+    this.#screencast.goOn();
     void this.#takeAll(reader, requests);
     try {
       yield* reader.messages();
@@ -128,7 +129,7 @@ export class LiveHub {
   /** Ends all viewers when the session has ended. */
   close(failure: unknown): void {
     this.#publication?.close();
-    for (const each of this.#framesFor) each.leave({ failure });
+    for (const each of [...this.#viewers, ...this.#frameReaders]) each.leave({ failure });
   }
 
   /** Ends the viewer's earlier connection, which may have broken silently. */
@@ -145,7 +146,7 @@ export class LiveHub {
         if (!request) continue;
         if (publishToken !== "") this.#publication?.learn(publishToken);
         viewer.take(request);
-        if (request.visibility || request.subscribe) this.#attend(viewer);
+        if (request.visibility || request.subscribe) this.#sync();
         else this.#screencast.goOn();
       }
       viewer.leave();
@@ -154,19 +155,11 @@ export class LiveHub {
     }
   }
 
-  /** Starts the sources that a newly visible viewer needs, and sends the viewer the last frame. */
-  #attend(viewer: Viewer): void {
-    this.#sync();
-    const frame = this.#screencast.last;
-    if (frame && viewer.seesFrames) viewer.send({ frame });
-    this.#screencast.goOn();
-  }
-
   /** Starts and stops the sources that current viewers need. */
   #sync(): void {
     const isWatched = this.#viewers.size > 0;
     const isSeen = [...this.#viewers].some(({ isHidden }) => !isHidden);
-    this.#screencast.turn(this.#framesFor.some(({ seesFrames }) => seesFrames));
+    this.#screencast.turn(this.#frameReaders.size > 0);
     this.#publication?.turn([...this.#viewers].some(({ isSubscribed }) => isSubscribed));
     if (isSeen) this.#activity ??= this.#session?.activity();
     else this.#activity = void this.#activity?.[Symbol.dispose]();
@@ -184,10 +177,6 @@ export class LiveHub {
     this.#unlisten = void this.#unlisten?.();
     this.#stateTimer = void clearTimeout(this.#stateTimer);
     this.#state = undefined;
-  }
-
-  get #framesFor(): readonly Viewer[] {
-    return [...this.#viewers, ...this.#frameReaders];
   }
 
   #sendViewers(): void {

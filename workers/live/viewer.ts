@@ -23,31 +23,22 @@ interface News {
 }
 
 /**
- * A viewer of the session. Holds at most one pending message of each kind and two frames in flight, whatever the viewer
- * does.
+ * A viewer of the session, or a gateway that reads the frames for its viewers. Holds at most one pending message of each
+ * kind and two frames in flight, whatever the reader does.
  */
 export class Viewer {
   readonly who: LiveViewer;
-  readonly #framesApart: boolean;
   isHidden: boolean;
   /** Whether the viewer requested LiveKit. */
   #wantsRoom = false;
-  /** Whether the viewer shows the LiveKit video. */
-  #hasVideo = false;
   readonly #news: News = {};
   #underWay: bigint[] = [];
   #wake: (() => void) | undefined;
   #end: { readonly failure?: unknown } | undefined;
 
-  constructor(who: LiveViewer, isHidden: boolean, framesApart: boolean) {
+  constructor(who: LiveViewer, isHidden: boolean) {
     this.who = who;
-    this.#framesApart = framesApart;
     this.isHidden = isHidden;
-  }
-
-  /** Whether the viewer is visible and receives frames. */
-  get seesFrames(): boolean {
-    return !this.isHidden && !this.#hasVideo && !this.#framesApart;
   }
 
   /** Whether the viewer is visible and requested LiveKit. */
@@ -55,9 +46,9 @@ export class Viewer {
     return !this.isHidden && this.#wantsRoom;
   }
 
-  /** Whether the viewer can receive a frame now. */
+  /** Whether a frame can be sent now. */
   get wantsFrame(): boolean {
-    return this.seesFrames && this.#underWay.length < maxInFlight;
+    return this.#underWay.length < maxInFlight;
   }
 
   /** Queues messages, replacing pending ones of the same kind. */
@@ -68,15 +59,8 @@ export class Viewer {
 
   take({ ack, visibility, heartbeat, subscribe }: JoinRequest): void {
     if (ack) this.#underWay = this.#underWay.filter((sequence) => sequence > ack.sequence);
-    if (visibility) {
-      this.isHidden = visibility.hidden;
-      // Frames sent to a hidden page may never be acknowledged, so they no longer count.
-      this.#underWay = [];
-    }
-    if (subscribe) {
-      this.#wantsRoom = subscribe.media === "livekit";
-      this.#hasVideo = this.#wantsRoom && subscribe.shown;
-    }
+    if (visibility) this.isHidden = visibility.hidden;
+    if (subscribe) this.#wantsRoom = subscribe.media === "livekit";
     if (heartbeat) this.#news.heartbeat = {};
     this.#wake?.();
   }
