@@ -15,6 +15,7 @@ import * as visibility from "./page-visibility.ts";
 import { watchChanges } from "./page-wait.ts";
 import { plain, quote, tidy } from "./plain-text.ts";
 import { addLine, addText, closeContainers, endText, type Found, type NestedFrame } from "./snapshot-lines.ts";
+import { TimeBudget } from "./time-budget.ts";
 
 /* The time of a snapshot grows with the content in view and the size of the output, and is bounded by `timeMs`. */
 
@@ -53,7 +54,7 @@ export interface DocumentSnapshot {
 /** State of a snapshot in progress. */
 interface Walk extends ElementLines {
   readonly options: SnapshotOptions;
-  readonly endsAt: number;
+  readonly budget: TimeBudget;
   readonly frames: NestedFrame[];
   /** The only elements that may contain the searched text. Undefined to visit all elements. */
   readonly holders: ReadonlySet<Element> | undefined;
@@ -91,7 +92,7 @@ function takeSnapshotNow(options: SnapshotOptions): DocumentSnapshot {
     kept,
     options,
     find,
-    endsAt: beganAt + options.timeMs,
+    budget: new TimeBudget(options.timeMs - (performance.now() - beganAt)),
     lines: [],
     frames: [],
     holders: found?.holders,
@@ -141,11 +142,11 @@ export function numberFound(epoch: number, lines: readonly number[]): (number | 
 /** Returns the elements at sample points of the viewport, with their ancestors. */
 function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
   const seen = new Set<Element>();
-  const endsAt = performance.now() + 40;
+  const budget = new TimeBudget(40);
   // Samples coarsely first: on a slow page at least the large elements are found.
   for (const step of [128, 64, 32]) {
     for (let y = top + step / 2; y < bottom; y += step) {
-      if (performance.now() > endsAt) return seen;
+      if (budget.isSpent()) return seen;
       for (let x = left + step / 2; x < right; x += step) {
         for (let at = visibility.hitAt({ x, y }); at && !seen.has(at); at = visibility.shownIn(at)) seen.add(at);
       }
@@ -165,7 +166,7 @@ function walkThrough(walk: Walk, clip: Clip): void {
     const node = place.nodes[place.index];
     place.index += 1;
     walk.visited += 1;
-    if (walk.visited % 64 === 0 && performance.now() > walk.endsAt) walk.isCut = true;
+    if (walk.visited % 64 === 0 && walk.budget.isSpent()) walk.isCut = true;
     if (walk.isCut) break;
     if (node instanceof Text) {
       if (!place.isWritten && !place.isHidden) addText(walk, node);
