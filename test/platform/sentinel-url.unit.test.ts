@@ -20,7 +20,10 @@ test("credentials and the database are optional in the URL of sentinels", () => 
   expect(parsed?.urlOf({ host: "two", port: "6379" })).toBe("redis://two:6379");
 });
 
-test.each(["redis://one/main", "redis+sentinel://one", "redis+sentinel:///main", "redis+sentinel://one:x/main"])(
-  "%s is no URL of sentinels",
-  (text) => expect(parseSentinelUrl(text)).toBeUndefined(),
-);
+test.each([
+  "redis://one/main",
+  "redis+sentinel://one",
+  "redis+sentinel:///main",
+  "redis+sentinel://one:x/main",
+  "redis+sentinel://one/a%zz",
+])("%s is no URL of sentinels", (text) => expect(parseSentinelUrl(text)).toBeUndefined());

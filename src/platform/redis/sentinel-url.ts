@@ -2,12 +2,12 @@
 export interface SentinelUrl {
   /** URLs of the sentinels, with their credentials. */
   readonly sentinels: readonly string[];
-  /** Name of the primary in the configuration of the sentinels. */
+  /** Name of the primary in the configuration of the sentinels, which accepts letters, digits and `.-_`. */
   readonly name: string;
   urlOf(primary: { readonly host: string; readonly port: string }): string;
 }
 
-const form = /^(rediss?)\+sentinel:\/\/((?:[^@/?]*@)?)([^@/?]+)\/([^/?]+)((?:\/\d+)?)(?:\?(.*))?$/;
+const form = /^(rediss?)\+sentinel:\/\/((?:[^@/?]*@)?)([^@/?]+)\/([\w.-]+)((?:\/\d+)?)(?:\?(.*))?$/;
 
 const defaultPort = "26379";
 
@@ -29,7 +29,7 @@ export function parseSentinelUrl(text: string): SentinelUrl | undefined {
       sentinel.password = parameters.get("sentinel_password") ?? "";
       return sentinel.href;
     }),
-    name: decodeURIComponent(name),
+    name,
     urlOf: ({ host, port }) => `${scheme}://${user}${host.includes(":") ? `[${host}]` : host}:${port}${database}`,
   };
 }
