@@ -12,12 +12,21 @@ const bars = { first: 30, step: 60 };
 /** Milliseconds between two turns, in which the page comes to rest. */
 const restMs = 100;
 
+/** Measured agent sessions and their turns. A turn repeats what the turns before it said, so their number matters. */
+const sessions = 5;
+const turns = 5;
+
 /** Actions of a turn. */
 const actions = 10;
 
 interface Turn {
   readonly settling_ms: number;
   readonly status: string;
+}
+
+interface AgentSession {
+  message(): Promise<Turn>;
+  end(): Promise<unknown>;
 }
 
 /** Time that a turn takes besides its model. */
@@ -32,21 +41,33 @@ export const agent: Bench = {
       using client = new Client(service);
       const key = { provider: "anthropic", api_key: provider.key };
       (await client.open("PUT", "/v1/account/me/byok-llm-key", key)).resume();
-      const { id, session_id } = await client.post<{ id: string; session_id: string }>("/v1/agent-sessions", {});
-      await client.post(`/v1/sessions/${session_id}/navigate`, { url: site.formUrl });
-      const message = () => client.post<Turn>(`/v1/agent-sessions/${id}/message`, { text: "Tap.", wait_ms: 60_000 });
-      return await measureTurns(provider, message, scale);
+      const open = async () => {
+        const { id, session_id } = await client.post<{ id: string; session_id: string }>("/v1/agent-sessions", {});
+        await client.post(`/v1/sessions/${session_id}/navigate`, { url: site.formUrl });
+        return {
+          message: () => client.post<Turn>(`/v1/agent-sessions/${id}/message`, { text: "Tap.", wait_ms: 60_000 }),
+          end: async () => (await client.open("DELETE", `/v1/agent-sessions/${id}`)).resume(),
+        };
+      };
+      return await measureTurns(provider, open, scale);
     } finally {
       await service.stop();
     }
   },
 };
 
-async function measureTurns(provider: LlmProvider, message: () => Promise<Turn>, scale: Scale): Promise<Row[]> {
+/** Measures turns of agent sessions. `open` starts one on a page. */
+async function measureTurns(provider: LlmProvider, open: () => Promise<AgentSession>, scale: Scale): Promise<Row[]> {
   const firsts: number[] = [];
   const steps: number[] = [];
   const settlings: number[] = [];
-  for (let round = scale.of(20, 5); round >= 0; round -= 1) {
+  let session = await open();
+  const rounds = scale.of(sessions, 2) * turns;
+  for (let round = 0; round < rounds; round += 1) {
+    if (round > 0 && round % turns === 0) {
+      await session.end();
+      session = await open();
+    }
     let count = 0;
     let firstAt = 0;
     let answeredAt = 0;
@@ -64,10 +85,10 @@ async function measureTurns(provider: LlmProvider, message: () => Promise<Turn>,
     // The session takes a picture of the page after each step.
     await sleep(restMs);
     const sentAt = performance.now();
-    const turn = await message();
+    const turn = await session.message();
     if (turn.status !== "done") throw new Error(`the turn ended as ${JSON.stringify(turn)}`);
     // The first turn loads the model libraries.
-    if (round === scale.of(20, 5)) continue;
+    if (round === 0) continue;
     firsts.push(firstAt - sentAt);
     steps.push((between - turn.settling_ms) / actions);
     settlings.push(turn.settling_ms / actions);
