@@ -1,6 +1,7 @@
 import { chmod, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { Isolation } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
+import { create } from "@bufbuild/protobuf";
+import { Isolation, SessionLogPageSchema } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { SessionEndedReason } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { findBrowsers, realDisk } from "../src/platform/browsers/browser-paths.ts";
 import { makePassableDirectory } from "../src/platform/data-directory.ts";
@@ -36,6 +37,9 @@ import { salvageProfile } from "./profiles/save-profile.ts";
 import { SessionTable, type SessionTableOptions } from "./session/session-table.ts";
 import { createWorkerMetrics } from "./worker-metrics.ts";
 
+/** Files in the log of an ended session. Their names, up to 255 bytes each, fit into its 64 KiB. */
+const maxListedFiles = 200;
+
 export interface WorkerOptions {
   readonly config: WorkerConfig;
   /** Environment variables, including the paths of browsers. */
@@ -59,7 +63,13 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const { runtimes, slots } = ground;
   const sessionParts = makeSessions(options, ground, {
     onRoom: () => void link.sayNow(),
-    onLog: (placement, session) => logSender.add(placement, () => session.readLog(0)),
+    onLog: (placement, session) => {
+      const files = session.files.slice(0, maxListedFiles);
+      logSender.add(placement, () => {
+        const { entries, dropped } = session.readLog(0);
+        return create(SessionLogPageSchema, { entries, dropped, files });
+      });
+    },
   });
   const { sessions, browsers, fetches, metrics } = sessionParts;
   await probeBrowsers(browsers, slots);

@@ -38,7 +38,7 @@ export interface SessionTableOptions {
   /** Called for spontaneous session events: ends, bot checks and egress changes. */
   onEvent(placement: Placement, event: Happening): void;
   /** Called with a session that has ended and has a log. */
-  onLog?(placement: Placement, session: Pick<Session, "readLog">): void;
+  onLog?(placement: Placement, session: Pick<Session, "readLog" | "files">): void;
   /** Called when a full worker can accept a session again. */
   onRoom(): void;
 }

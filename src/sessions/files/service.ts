@@ -4,6 +4,7 @@ import { type FileService, ListFilesResponseSchema, SessionFileSchema } from "..
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import { bytesOfBody } from "../../kernel/request-body.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
+import type { StoredLogParts } from "../logs/stored-log.ts";
 import type { Sessions } from "../sessions.ts";
 import { answerArchive } from "./archive.ts";
 import {
@@ -15,8 +16,9 @@ import {
   finishing,
 } from "./file-calls.ts";
 import { createFileLinks, type FileLinkParts } from "./file-links.ts";
+import { listKeptFiles } from "./kept-files.ts";
 
-export interface FileServiceParts extends FileChangeParts, FileLinkParts {
+export interface FileServiceParts extends FileChangeParts, FileLinkParts, StoredLogParts {
   readonly sessions: Pick<Sessions, "files" | "assertRunning">;
 }
 
@@ -57,7 +59,10 @@ export function createFileService(parts: FileServiceParts): ServiceImplementatio
     archive: (call, { id }) => answerArchive(files, call, id),
     async list(call, { id, limit = defaultPage, cursor }) {
       const before = BigInt(readCursor(cursor, position) ?? 0);
-      const listed = await files.list(call, id, { limit: limit + 1, before });
+      const range = { limit: limit + 1, before };
+      const listed = await files
+        .list(call, id, range)
+        .catch((thrown) => listKeptFiles(parts, call, { id, range, thrown }));
       const found = listed.flatMap(({ file, position }) => (file ? [{ id: String(position), file }] : []));
       const page = cutPage(found, limit);
       return create(ListFilesResponseSchema, { data: page.rows.map(({ file }) => file), ...page.position });

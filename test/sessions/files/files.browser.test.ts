@@ -203,9 +203,17 @@ describe("a file", () => {
       const gone = await send(service, { method, path: pathOf(session, "mine") });
       expectProblem(gone, { status: 410, slug: "session-destroyed", extensions: { ended_reason: "destroyed" } });
     }
-    expectProblem(await send(service, { path: `${session}/files` }), { status: 410, slug: "session-destroyed" });
+    expect(await namesIn(session)).toEqual(["mine"]);
+    expectProblem(await send(stranger, { path: `${session}/files` }), { status: 404, slug: "not-found" });
     // The slot is recreated for another session.
     await expect.poll(() => existsSync(join(slot, "files", "mine")), { timeout: 10_000 }).toBe(false);
+  });
+
+  test("is not listed after the end of a session without log", async () => {
+    const session = await open({ logs: "off" });
+    await put(session, "mine", "secret");
+    await rest(session, undefined, { method: "DELETE" });
+    expectProblem(await send(service, { path: `${session}/files` }), { status: 410, slug: "session-destroyed" });
   });
 
   test("is listed in pages, most recently changed first", async () => {

@@ -144,6 +144,15 @@ describe("a log", () => {
     expect([...first.data, ...second.data].map((entry: { id: string }) => entry.id)).toEqual(["1", "2", "3", "4", "5"]);
   });
 
+  test("of an ended session has its files, in pages", async () => {
+    const files = ["c", "b", "a"].map((name, index) => ({ file: { name }, position: BigInt(9 - index) }));
+    const path = `/v1/sessions/${await store(pack({ entries, files }))}/files`;
+    const first = (await rest(`${path}?limit=2`)).body;
+    const second = (await rest(`${path}?limit=2&cursor=${first.next_cursor}`)).body;
+    expect([...first.data, ...second.data].map(({ name }: { name: string }) => name)).toEqual(["c", "b", "a"]);
+    expect([first.has_more, second.has_more]).toEqual([true, false]);
+  });
+
   test("is streamed, from the start or after an entry", async () => {
     const id = await store();
     const idsAfter = async (headers: Record<string, string>) => {
