@@ -20,7 +20,7 @@ let bystander: DrivenSession;
 
 beforeAll(async () => {
   site = await new FixtureSite().start();
-  worker = await WorkerUnderTest.start([site.host], { bounds, launchesAhead: false });
+  worker = await WorkerUnderTest.start([site.host], { bounds });
   bystander = await worker.open();
   await bystander.navigate({ url: site.url("/plain.html") });
 });

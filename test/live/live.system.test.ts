@@ -16,7 +16,7 @@ let worker: WorkerUnderTest;
 
 beforeAll(async () => {
   await site.start();
-  worker = await WorkerUnderTest.start([site.host], { launchesAhead: false });
+  worker = await WorkerUnderTest.start([site.host]);
 });
 afterAll(async () => {
   await worker?.stop();

@@ -10,7 +10,7 @@ let worker: WorkerUnderTest;
 
 beforeAll(async () => {
   site = await new FixtureSite().start();
-  worker = await WorkerUnderTest.start([site.host], { launchesAhead: false });
+  worker = await WorkerUnderTest.start([site.host]);
 });
 afterAll(async () => {
   await worker?.stop();

@@ -83,14 +83,12 @@ interface WorkerUnderTestOptions {
   readonly bounds?: SessionBounds;
   /** Resolves names. */
   readonly resolve?: Resolve;
-  /** If false, browsers are launched only for sessions. */
-  readonly launchesAhead?: boolean;
   readonly slots?: number;
   /** Directory of session files. */
   readonly storage?: string;
 }
 
-/** Worker without a gateway: its real server with real browsers, and a client. */
+/** Worker without a gateway: its real server with real browsers, launched only for sessions, and a client. */
 export class WorkerUnderTest {
   readonly sessions: SessionTable;
   readonly browsers: BrowserPool;
@@ -117,14 +115,7 @@ export class WorkerUnderTest {
   /** Starts a worker whose pages may reach the given private addresses. */
   static async start(
     allow: readonly string[],
-    {
-      browserFlags = [],
-      bounds = sessionBounds,
-      resolve,
-      launchesAhead = true,
-      slots: size = 4,
-      storage,
-    }: WorkerUnderTestOptions = {},
+    { browserFlags = [], bounds = sessionBounds, resolve, slots: size = 4, storage }: WorkerUnderTestOptions = {},
   ): Promise<WorkerUnderTest> {
     const executables = findBrowsers({
       env: process.env,
@@ -142,7 +133,8 @@ export class WorkerUnderTest {
       runtimes: runtimes.keys(),
       extraFlags: browserFlags,
       log: silent,
-      max: launchesAhead ? 8 : 0,
+      // A browser launched ahead takes half a second of CPU time, and most tests would not use it.
+      max: 0,
       isOpen: () => true,
     });
     browsers.start();

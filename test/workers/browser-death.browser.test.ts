@@ -11,7 +11,7 @@ let worker: WorkerUnderTest;
 beforeAll(async () => {
   site = await new FixtureSite().start();
   // The test kills all browsers, and a prelaunched one could be assigned before its death is noticed.
-  worker = await WorkerUnderTest.start([site.host], { launchesAhead: false });
+  worker = await WorkerUnderTest.start([site.host]);
 });
 
 afterAll(async () => {

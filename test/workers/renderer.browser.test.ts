@@ -17,7 +17,7 @@ beforeAll(async () => {
   // A heap that a page fills in a second; Chromium's own limit is 4 GiB.
   const browserFlags = ["--js-flags=--max-old-space-size=32"];
   // The test kills all renderers, and those of a prelaunched browser would belong to the next session.
-  worker = await WorkerUnderTest.start([site.host], { browserFlags, launchesAhead: false });
+  worker = await WorkerUnderTest.start([site.host], { browserFlags });
 });
 
 afterAll(async () => {

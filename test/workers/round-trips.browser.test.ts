@@ -27,7 +27,7 @@ beforeAll(async () => {
     return session;
   });
   site = await new FixtureSite().start();
-  worker = await WorkerUnderTest.start([site.host], { launchesAhead: false });
+  worker = await WorkerUnderTest.start([site.host]);
   driver = workerDriver(await worker.open({ runtime: "headless-shell" }));
   await driver.run("navigate", { url: site.url("/form.html") });
   // Installs our script in the document.

@@ -36,7 +36,7 @@ export const flood: Bench = {
 
 async function measureRuntime(runtime: string, others: number, ms: number): Promise<Row[]> {
   const site = await new FixtureSite().start();
-  const worker = await WorkerUnderTest.start([site.host], { slots: others + kinds.length, launchesAhead: false });
+  const worker = await WorkerUnderTest.start([site.host], { slots: others + kinds.length });
   const sessions: DrivenSession[] = [];
   try {
     for (let count = 0; count < others; count += 1) {
