@@ -21,6 +21,18 @@ const tap = (session: DrivenSession, selector: string, timeoutMs = 5_000): Promi
   session.interact({ action: { case: "tap", value: { selector } }, timeoutMs });
 
 describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
+  /** Session of the tests that leave it with its first page. */
+  let shared: DrivenSession;
+  beforeAll(async () => {
+    shared = await worker.open({ runtime });
+  });
+  afterAll(() => shared?.destroy());
+
+  async function show(path: string): Promise<DrivenSession> {
+    await shared.navigate({ url: site.url(path) });
+    return shared;
+  }
+
   async function open(path: string): Promise<DrivenSession> {
     const session = await worker.open({ runtime });
     onTestFinished(() => session.destroy());
@@ -36,18 +48,18 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
     ["a script calls it", "#push", "/pushed"],
     ["the page keeps", "#nothing", "/leaving.html"],
   ])("answers a tap with the address that %s", async (_name, selector, path) => {
-    const session = await open("/leaving.html");
+    const session = await show("/leaving.html");
     expect(await tap(session, selector)).toMatchObject({ url: site.url(path), pageId: "page_1", opened: [] });
   });
 
   test("answers a tap on a link to a silent server at its timeout", async () => {
-    const session = await open("/leaving.html");
+    const session = await show("/leaving.html");
     expect(await tap(session, "#hanging", 1_500)).toMatchObject({ url: site.url("/leaving.html"), title: "Leaving" });
     expect(await session.navigate({ url: site.url("/plain.html") })).toMatchObject({ title: "Plain", httpStatus: 200 });
   });
 
   test("is not replaced because of a slow server", async () => {
-    const session = await open("/plain.html");
+    const session = await show("/plain.html");
     const before = site.requests.length;
     expect(await session.navigate({ url: site.url("/slow?ms=4000") })).toMatchObject({ title: "Slow" });
     expect(site.requests.slice(before).filter((request) => request === "GET /slow")).toHaveLength(1);
@@ -71,7 +83,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
   });
 
   test("goes back and forward in its history, and reloads", async () => {
-    const session = await open("/leaving.html");
+    const session = await show("/leaving.html");
     await session.navigate({ url: site.url("/plain.html") });
     const go = (kind: "back" | "forward" | "reload") => session.interact({ action: { case: kind, value: {} } });
     expect(await go("back")).toMatchObject({ title: "Leaving" });
@@ -85,7 +97,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
   });
 
   test("is captured during a reload", async () => {
-    const session = await open("/plain.html");
+    const session = await show("/plain.html");
     for (let round = 0; round < 10; round += 1) {
       const picture = session.capture({ kind: CaptureKind.SCREENSHOT, timeoutMs: 10_000 });
       await session.interact({ action: { case: "reload", value: {} } });
@@ -94,7 +106,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
   });
 
   test("is reloaded and captured while the browser's error page is pending", async () => {
-    const session = await open("/plain.html");
+    const session = await show("/plain.html");
     for (let round = 0; round < 10; round += 1) {
       const url = round % 2 === 0 ? "http://127.0.0.1:1/" : site.url("/plain.html");
       // Shortest timeout: the document arrives after the answer.

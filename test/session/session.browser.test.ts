@@ -5,13 +5,17 @@ import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-tes
 
 let site: FixtureSite;
 let worker: WorkerUnderTest;
+/** Session of the tests that keep it running and leave it with one page. */
+let shared: DrivenSession;
 
 beforeAll(async () => {
   site = await new FixtureSite().start();
   worker = await WorkerUnderTest.start([site.host]);
+  shared = await worker.open();
 });
 
 afterAll(async () => {
+  await shared?.destroy();
   await worker?.stop();
   await site?.stop();
 });
@@ -38,14 +42,13 @@ test.each(["headless-shell", "chromium"])("opens a popup of %s in its requested 
 
 describe("a session's command queue", () => {
   test("runs commands one by one in order of arrival", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/form.html") });
+    await shared.navigate({ url: site.url("/form.html") });
     const done: string[] = [];
     const note = (name: string) => () => void done.push(name);
     await Promise.all([
-      session.wait({ ...text("never"), timeoutMs: 400 }).catch(note("wait")),
-      session.interact(tap("#go")).then(note("tap")),
-      session.navigate({ url: site.url("/plain.html") }).then(note("navigate")),
+      shared.wait({ ...text("never"), timeoutMs: 400 }).catch(note("wait")),
+      shared.interact(tap("#go")).then(note("tap")),
+      shared.navigate({ url: site.url("/plain.html") }).then(note("navigate")),
     ]);
     expect(done).toEqual(["wait", "tap", "navigate"]);
   });
@@ -62,14 +65,13 @@ describe("a session's command queue", () => {
   });
 
   test("makes captures wait for a running navigate", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/form.html") });
+    await shared.navigate({ url: site.url("/form.html") });
     const done: string[] = [];
-    const navigating = session
+    const navigating = shared
       .navigate({ url: site.url("/silent"), timeoutMs: 2_000 })
       .catch(() => done.push("navigate"));
     await expect.poll(() => site.requests).toContain("GET /silent");
-    await session.capture({ kind: CaptureKind.DOM_SNAPSHOT }).then(() => done.push("capture"));
+    await shared.capture({ kind: CaptureKind.DOM_SNAPSHOT }).then(() => done.push("capture"));
     await navigating;
     expect(done).toEqual(["navigate", "capture"]);
   });
@@ -88,31 +90,29 @@ describe("a session's command queue", () => {
   });
 
   test("drops queued commands and ends a running wait when their caller disconnects", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/form.html") });
+    await shared.navigate({ url: site.url("/form.html") });
     const gone = new AbortController();
     const goneFirst = new AbortController();
-    const running = session.wait({ ...text("never"), timeoutMs: 60_000 }, { signal: gone.signal }).catch(() => "ended");
-    const queued = session.interact(tap("#check"), { signal: goneFirst.signal }).catch(() => "dropped");
-    const next = session.interact(tap("#go"));
-    await session.state();
+    const running = shared.wait({ ...text("never"), timeoutMs: 60_000 }, { signal: gone.signal }).catch(() => "ended");
+    const queued = shared.interact(tap("#check"), { signal: goneFirst.signal }).catch(() => "dropped");
+    const next = shared.interact(tap("#go"));
+    await shared.state();
     goneFirst.abort();
-    await session.state();
+    await shared.state();
     gone.abort();
     expect(await Promise.all([running, queued])).toEqual(["ended", "dropped"]);
     expect((await next).title).toBe("click go 1");
-    expect((await session.capture({ kind: CaptureKind.DOM_SNAPSHOT })).data.toString()).not.toContain('checked=""');
+    expect((await shared.capture({ kind: CaptureKind.DOM_SNAPSHOT })).data.toString()).not.toContain('checked=""');
   });
 
   test("completes a running interact after its caller disconnects", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/targets.html") });
+    await shared.navigate({ url: site.url("/targets.html") });
     const gone = new AbortController();
-    const tapping = session.interact(tap("#soon"), { signal: gone.signal }).catch(() => undefined);
-    await session.state();
+    const tapping = shared.interact(tap("#soon"), { signal: gone.signal }).catch(() => undefined);
+    await shared.state();
     gone.abort();
     await tapping;
-    await vi.waitUntil(async () => (await session.state()).title === "clicked soon", { timeout: 20_000 });
+    await vi.waitUntil(async () => (await shared.state()).title === "clicked soon", { timeout: 20_000 });
   });
 
   test("ends a queued command at its caller's timeout", async () => {
@@ -127,65 +127,60 @@ describe("a session's command queue", () => {
 
 describe("an idempotency key", () => {
   test("prevents a second tap by a retry, even while the first is running", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/form.html") });
+    await shared.navigate({ url: site.url("/form.html") });
     const key = { idempotencyKey: "k1" };
-    const [first, second] = await Promise.all([session.interact(tap("#go"), key), session.interact(tap("#go"), key)]);
+    const [first, second] = await Promise.all([shared.interact(tap("#go"), key), shared.interact(tap("#go"), key)]);
     expect(second).toEqual(first);
-    expect(await session.interact(tap("#go"), key)).toEqual(first);
-    expect((await session.interact(tap("#go"))).title).toBe("click go 1");
-    await expect(session.interact(tap("#check"), key)).rejects.toMatchObject({ slug: "conflict" });
+    expect(await shared.interact(tap("#go"), key)).toEqual(first);
+    expect((await shared.interact(tap("#go"))).title).toBe("click go 1");
+    await expect(shared.interact(tap("#check"), key)).rejects.toMatchObject({ slug: "conflict" });
   });
 
   test("allows a retry after a failure in the browser", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/targets.html?by-key") });
+    await shared.navigate({ url: site.url("/targets.html?by-key") });
     const key = { idempotencyKey: "k2" };
-    await expect(session.interact({ ...tap("#soon"), timeoutMs: 50 }, key)).rejects.toMatchObject({
+    await expect(shared.interact({ ...tap("#soon"), timeoutMs: 50 }, key)).rejects.toMatchObject({
       slug: "session-timeout",
     });
-    await session.interact(enableSoon);
-    expect((await session.interact(tap("#soon"), key)).title).toBe("clicked soon");
+    await shared.interact(enableSoon);
+    expect((await shared.interact(tap("#soon"), key)).title).toBe("clicked soon");
   });
 });
 
 describe("a step of an agent turn", () => {
   test("runs once, and returns its result on recall", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/form.html") });
+    await shared.navigate({ url: site.url("/form.html") });
     const step = { stepId: "step_1" };
     const recall = { ...step, recall: true };
-    await expect(session.interact({}, recall)).rejects.toMatchObject({ slug: "not-found" });
-    const [first, asked] = await Promise.all([session.interact(tap("#go"), step), session.interact({}, recall)]);
+    await expect(shared.interact({}, recall)).rejects.toMatchObject({ slug: "not-found" });
+    const [first, asked] = await Promise.all([shared.interact(tap("#go"), step), shared.interact({}, recall)]);
     expect(first.title).toBe("click go 1");
     expect(asked).toEqual(first);
-    expect(await session.interact(tap("#go"), step)).toEqual(first);
-    await expect(session.interact(tap("#check"), step)).rejects.toMatchObject({ slug: "conflict" });
-    await expect(session.navigate({ url: site.url("/") }, recall)).rejects.toMatchObject({ slug: "conflict" });
-    expect((await session.interact(tap("#go"), { stepId: "step_2" })).title).toBe("click go 1");
+    expect(await shared.interact(tap("#go"), step)).toEqual(first);
+    await expect(shared.interact(tap("#check"), step)).rejects.toMatchObject({ slug: "conflict" });
+    await expect(shared.navigate({ url: site.url("/") }, recall)).rejects.toMatchObject({ slug: "conflict" });
+    expect((await shared.interact(tap("#go"), { stepId: "step_2" })).title).toBe("click go 1");
   });
 
   test("keeps its failure, even after a retry", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/targets.html?by-key") });
-    const step = { stepId: "step_1" };
+    await shared.navigate({ url: site.url("/targets.html?by-key") });
+    const step = { stepId: "failing" };
     const late = { slug: "session-timeout" };
-    await expect(session.interact({ ...tap("#soon"), timeoutMs: 50 }, step)).rejects.toMatchObject(late);
-    await session.interact(enableSoon);
-    await expect(session.interact({ ...tap("#soon"), timeoutMs: 50 }, step)).rejects.toMatchObject(late);
-    await expect(session.interact({}, { ...step, recall: true })).rejects.toMatchObject(late);
+    await expect(shared.interact({ ...tap("#soon"), timeoutMs: 50 }, step)).rejects.toMatchObject(late);
+    await shared.interact(enableSoon);
+    await expect(shared.interact({ ...tap("#soon"), timeoutMs: 50 }, step)).rejects.toMatchObject(late);
+    await expect(shared.interact({}, { ...step, recall: true })).rejects.toMatchObject(late);
   });
 
   test("continues without its caller, and answers the next one", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/targets.html") });
+    await shared.navigate({ url: site.url("/targets.html") });
     const gone = new AbortController();
-    const step = { stepId: "step_1" };
-    const tapping = session.interact(tap("#soon"), { ...step, signal: gone.signal }).catch(() => undefined);
-    await session.state();
+    const step = { stepId: "abandoned" };
+    const tapping = shared.interact(tap("#soon"), { ...step, signal: gone.signal }).catch(() => undefined);
+    await shared.state();
     gone.abort();
     await tapping;
-    expect((await session.interact({}, { ...step, recall: true })).title).toBe("clicked soon");
+    expect((await shared.interact({}, { ...step, recall: true })).title).toBe("clicked soon");
   });
 
   test("is not started when control refuses it, and may be retried", async () => {
@@ -201,13 +196,12 @@ describe("a step of an agent turn", () => {
   });
 
   test("is remembered while it is among the last 32", async () => {
-    const session = await open();
-    await session.navigate({ url: site.url("/form.html") });
+    await shared.navigate({ url: site.url("/form.html") });
     const key = { action: { case: "key" as const, value: { key: "Shift" } } };
-    for (let step = 0; step <= 32; step += 1) await session.interact(key, { stepId: `step_${step}` });
-    const recall = (stepId: string) => session.interact({}, { stepId, recall: true });
-    await expect(recall("step_0")).rejects.toMatchObject({ slug: "not-found" });
-    await recall("step_1");
+    for (let step = 0; step <= 32; step += 1) await shared.interact(key, { stepId: `key_${step}` });
+    const recall = (stepId: string) => shared.interact({}, { stepId, recall: true });
+    await expect(recall("key_0")).rejects.toMatchObject({ slug: "not-found" });
+    await recall("key_1");
   });
 });
 
@@ -282,17 +276,15 @@ describe("the end of a session", () => {
 
 describe("the address of a page", () => {
   test("is shown without credentials", async () => {
-    const session = await open();
-    const { url } = await session.navigate({ url: `http://ada:secret@${site.host}/form.html` });
+    const { url } = await shared.navigate({ url: `http://ada:secret@${site.host}/form.html` });
     expect(url).toBe(site.url("/form.html"));
-    const state = await session.state();
+    const state = await shared.state();
     expect([state.url, ...state.pages.map((page) => page.url)]).toEqual([url, url]);
   });
 
   test("is cut at 2,000 characters in answers, events and state, as its title is", async () => {
-    const session = await open();
     const stopped = new AbortController();
-    const watch = session.watch(stopped.signal);
+    const watch = shared.watch(stopped.signal);
     const longest = (async () => {
       for await (const { type, data } of watch) {
         const url = String(data?.url ?? "");
@@ -300,10 +292,10 @@ describe("the address of a page", () => {
       }
       return 0;
     })();
-    await session.navigate({ url: site.url("/long-names.html") });
-    const { url, title } = await session.wait({ condition: { case: "selector", value: { selector: "#named" } } });
+    await shared.navigate({ url: site.url("/long-names.html") });
+    const { url, title } = await shared.wait({ condition: { case: "selector", value: { selector: "#named" } } });
     expect([url.length, title.length]).toEqual([2_000, 2_000]);
-    const state = await session.state();
+    const state = await shared.state();
     expect([state.url.length, state.title.length]).toEqual([2_000, 2_000]);
     expect(await longest).toBe(2_000);
     stopped.abort();
@@ -316,8 +308,7 @@ describe("an egress refusal", () => {
     ["https", "https://127.0.0.2:8765/"],
     ["http by redirect", "/to-private"],
   ])("answers driver-error with blocked_by over %s", async (_name, url) => {
-    const session = await open();
-    const failure = session.navigate({ url: url.startsWith("/") ? site.url(url) : url });
+    const failure = shared.navigate({ url: url.startsWith("/") ? site.url(url) : url });
     await expect(failure).rejects.toMatchObject({
       slug: "driver-error",
       extensions: { blocked_by: "egress" },
@@ -326,8 +317,7 @@ describe("an egress refusal", () => {
   });
 
   test("does not suggest allowing the address of a cloud's metadata", async () => {
-    const session = await open();
-    await expect(session.navigate({ url: "http://169.254.169.254/" })).rejects.toMatchObject({
+    await expect(shared.navigate({ url: "http://169.254.169.254/" })).rejects.toMatchObject({
       detail: expect.not.stringContaining("EGRESS_ALLOW"),
     });
   });
@@ -378,13 +368,11 @@ describe("a watch", () => {
 });
 
 test.each(["#close", "#close-early"])("completes a tap on %s that closes its popup", async (selector) => {
-  const session = await worker.open();
-  await session.navigate({ url: site.url("/popups.html") });
-  await session.interact(tap("#open-self"));
-  await vi.waitUntil(async () => (await session.state()).pages.length === 2, { timeout: 10_000 });
-  await session.interact(tap(selector));
-  await vi.waitUntil(async () => (await session.state()).pages.length === 1, { timeout: 10_000 });
-  await session.destroy();
+  await shared.navigate({ url: site.url("/popups.html") });
+  await shared.interact(tap("#open-self"));
+  await vi.waitUntil(async () => (await shared.state()).pages.length === 2, { timeout: 10_000 });
+  await shared.interact(tap(selector));
+  await vi.waitUntil(async () => (await shared.state()).pages.length === 1, { timeout: 10_000 });
 });
 
 function endOf(session: DrivenSession) {
