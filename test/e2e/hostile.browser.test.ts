@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FixtureSite } from "../support/fixture-site.ts";
 import { hostileCases } from "../support/hostile-cases.ts";
 import { runHostileCase } from "../support/hostile-runner.ts";
@@ -27,14 +27,23 @@ afterAll(async () => {
 });
 
 describe.each(Object.entries(cases))("a page in %s", (runtime, casesOf) => {
-  // Most cases wait for a command timeout, so they can run concurrently.
-  test.for(casesOf)("$name", { timeout: 60_000, concurrent: true }, async (hostileCase, { expect, onTestFinished }) => {
-    const { status, body } = await rest("/v1/sessions", { ...hostileCase.session, runtime });
+  const idleSessions: string[] = [];
+
+  async function open(request: object): Promise<string> {
+    const { status, body } = await rest("/v1/sessions", { ...request, runtime });
     expect(status, JSON.stringify(body)).toBe(201);
-    const session = `/v1/sessions/${body.id}`;
+    return `/v1/sessions/${body.id}`;
+  }
+
+  // Most cases wait for a command timeout, so they can run concurrently.
+  test.for(casesOf)("$name", { timeout: 60_000, concurrent: true }, async (hostileCase, { onTestFinished }) => {
+    const session = (hostileCase.keepsSession && idleSessions.pop()) ?? (await open(hostileCase.session ?? {}));
+    let isIntact = false;
     onTestFinished(async () => {
-      await rest(session, undefined, { method: "DELETE" });
+      if (isIntact && hostileCase.keepsSession) idleSessions.push(session);
+      else await rest(session, undefined, { method: "DELETE" });
     });
     await runHostileCase(hostileCase, restDriver(rest, session), site.url(""));
+    isIntact = true;
   });
 });

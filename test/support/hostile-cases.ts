@@ -185,12 +185,12 @@ const renderers: readonly HostileCase[] = [
   },
 ];
 
-/** Behaviour of pages that a session must survive. Each case runs in its own session. */
+/** Behaviour of pages that a session must survive. Only cases with `keepsSession` share a session. */
 export const hostileCases: readonly HostileCase[] = [
   ...dialogCases,
   ...pages,
   ...interrupted,
   ...loads,
   ...renderers,
-  ...elementCases,
+  ...elementCases.map((each) => ({ ...each, keepsSession: true as const })),
 ];
