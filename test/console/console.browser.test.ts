@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
-import type { Browser, BrowserContext, Page } from "playwright";
+import type { Browser, BrowserContext, Page, Response } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { colourRules, reviewPage } from "../support/console-review.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
@@ -478,9 +478,19 @@ test("the command palette opens pages and pasted ids", async () => {
   await page.getByRole("combobox", { name: "Page or id" }).fill(session.id);
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Checkout test" }).waitFor();
+}, 60_000);
+
+test("the page of a session that ends sends no request that is refused", async () => {
+  await page.getByText("No person has control").waitFor();
+  const refused: string[] = [];
+  const record = (response: Response) => void (response.ok() || refused.push(response.url()));
+  page.on("response", record);
   await button("End").click();
   await button("End the session").click();
   await page.getByText("ended by its owner").waitFor();
+  await page.getByRole("list", { name: "Log entries" }).waitFor();
+  page.off("response", record);
+  expect(refused).toEqual([]);
 }, 60_000);
 
 test("a person ends all sessions", async () => {

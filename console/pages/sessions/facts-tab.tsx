@@ -1,6 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { type Session, SessionService, type SessionState } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { pagePaths } from "../../app/page-paths.ts";
 import { Badge } from "../../ui/badge.tsx";
@@ -75,9 +76,24 @@ export function SessionFacts({ session }: { readonly session: Session }) {
 
 const megabytes = (bytes: bigint): string => `${(Number(bytes) / 1_000_000).toFixed(1)} MB`;
 
-/** Facts and the present state: pages, control, traffic. */
-export function StateTab({ session }: { readonly session: Session }) {
-  const state = useQuery(SessionService.method.getState, { id: session.id });
+export interface StateTabProps {
+  readonly session: Session;
+  /** When the session was read, in milliseconds since 1970. */
+  readonly readAt: number;
+  /** Reads the session again. */
+  readonly onRefresh: () => unknown;
+}
+
+/**
+ * Facts and the present state: pages, control, traffic. The state is read after each read of the session, because the
+ * service refuses to return that of an ended session.
+ */
+export function StateTab({ session, readAt, onRefresh }: StateTabProps) {
+  // Disabled queries are read only by `refetch`, not when the data of their service changes.
+  const state = useQuery(SessionService.method.getState, { id: session.id }, { enabled: false });
+  const { refetch } = state;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: reads the state after each read of the session
+  useEffect(() => void refetch(), [readAt, refetch]);
   return (
     <div className="grid items-start gap-5 lg:grid-cols-2">
       <Card title="About the session">
@@ -86,7 +102,7 @@ export function StateTab({ session }: { readonly session: Session }) {
       <Card
         title="At the moment"
         actions={
-          <Button size="small" isPending={state.isFetching} onClick={() => void state.refetch()}>
+          <Button size="small" isPending={state.isFetching} onClick={() => onRefresh()}>
             Refresh
           </Button>
         }

@@ -16,7 +16,7 @@ import { CaptureTab } from "./capture-tab.tsx";
 import { ConnectTab } from "./connect-tab.tsx";
 import { EventsTab } from "./events-tab.tsx";
 import { ExtendSession } from "./extend-session.tsx";
-import { SessionFacts, StateTab } from "./facts-tab.tsx";
+import { SessionFacts, StateTab, type StateTabProps } from "./facts-tab.tsx";
 import { FilesTab } from "./files-tab.tsx";
 import { LinksTab } from "./links-tab.tsx";
 import { LiveView } from "./live-view.tsx";
@@ -34,7 +34,13 @@ export function SessionPage() {
   );
   return (
     <Loaded query={session} lines={8}>
-      {(data) => (isRunning(data.status) ? <RunningSession session={data} /> : <SessionRecord session={data} />)}
+      {(data) =>
+        isRunning(data.status) ? (
+          <RunningSession session={data} readAt={session.dataUpdatedAt} onRefresh={session.refetch} />
+        ) : (
+          <SessionRecord session={data} />
+        )
+      }
     </Loaded>
   );
 }
@@ -48,7 +54,8 @@ function Heading({ session }: { readonly session: Session }) {
   );
 }
 
-function RunningSession({ session }: { readonly session: Session }) {
+function RunningSession(state: StateTabProps) {
+  const { session } = state;
   const { id, status } = session;
   const destroy = useChange(SessionService.method.destroy, { changes: [SessionService] });
   const end = (
@@ -97,7 +104,7 @@ function RunningSession({ session }: { readonly session: Session }) {
       <Tabs
         label="About the session"
         items={[
-          { id: "state", title: "State", content: () => <StateTab session={session} /> },
+          { id: "state", title: "State", content: () => <StateTab {...state} /> },
           { id: "connect", title: "Connect", content: () => <ConnectTab sessionId={id} /> },
           { id: "links", title: "View links", content: () => <LinksTab sessionId={id} /> },
           { id: "files", title: "Files", content: () => <FilesTab sessionId={id} /> },
