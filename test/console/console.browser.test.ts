@@ -41,6 +41,8 @@ let context: BrowserContext;
 let page: Page;
 const faults: string[] = [];
 const received: string[] = [];
+/** Number of events that the endpoint `/orders` has received. It fails the first one. */
+let orders = 0;
 
 /** Records errors of a page. */
 function watch(opened: Page): Page {
@@ -59,6 +61,9 @@ beforeAll(async () => {
       response.end(Array.from({ length: 230 }, (_, index) => `<img src="/missing/${index}">`).join(""));
     } else if (request.url?.startsWith("/missing/")) {
       response.writeHead(404).end();
+    } else if (request.url === "/orders") {
+      const isFirst = orders++ === 0;
+      response.writeHead(isFirst ? 500 : 200).end(isFirst ? "the database is down" : "saved");
     } else {
       received.push(String(request.headers["x-service-event-type"]));
       response.end("thanks");
@@ -365,10 +370,33 @@ test("a delivery that failed shows the reason in words", async () => {
   await page.getByRole("link", { name: "hooks.invalid" }).click();
   await button("Send a test").click();
   await page.getByRole("table", { name: "Deliveries" }).getByText("The host name does not exist").waitFor();
-  await page.getByText("0 given up without tests").waitFor();
+  await page.getByText("0 given up (tests are not counted)").waitFor();
   await button("Delete").click();
   await page.getByRole("alertdialog").getByRole("button", { name: "Delete" }).click();
   await page.getByRole("heading", { name: "Webhooks" }).waitFor();
+}, 60_000);
+
+test("a person finds why a delivery failed, and sends it again in four clicks", async () => {
+  const rest = restClient(service);
+  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/orders`;
+  const { body: endpoint } = await rest("/v1/webhooks", { url, events: ["session.completed"] });
+  const { body: session } = await rest("/v1/sessions", {});
+  await rest(`/v1/sessions/${session.id}`, undefined, { method: "DELETE" });
+  await open("Webhooks");
+  await page.getByRole("row").filter({ hasText: "/orders" }).getByText("1 failing").waitFor();
+  await page.getByRole("link", { name: "/orders" }).click();
+  const row = (status: string) => page.getByRole("table", { name: "Deliveries" }).getByRole("row", { name: status });
+  await row("Retrying 500").getByRole("button", { name: "session.completed" }).click();
+  const attempt = page.getByRole("dialog").getByRole("listitem").filter({ hasText: "HTTP 500" });
+  await attempt.getByText("the database is down").waitFor();
+  await button("Send again").click();
+  await row("Delivered 200").waitFor();
+  await row("Sent again 500").waitFor();
+  await page.getByText("Active", { exact: true }).waitFor();
+  // All that failed was sent again.
+  expect(await button("Send all failed again").count()).toBe(0);
+  expect(orders).toBe(2);
+  await rest(`/v1/webhooks/${endpoint.id}`, undefined, { method: "DELETE" });
 }, 60_000);
 
 test("an agent does a task beside the live view, with its result as a table", async () => {

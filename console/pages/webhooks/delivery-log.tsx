@@ -1,6 +1,6 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Inbox } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import {
   type WebhookDelivery,
   WebhookDeliveryStatus,
@@ -8,7 +8,7 @@ import {
 } from "../../../src/gen/pilothouse/v1/webhook_pb.ts";
 import { useList } from "../../api/lists.ts";
 import { useChange } from "../../api/queries.ts";
-import { StateBadge, type States } from "../../ui/badge.tsx";
+import { Badge, StateBadge, type States } from "../../ui/badge.tsx";
 import { Actions, Button } from "../../ui/button.tsx";
 import { Card, Properties, Property } from "../../ui/card.tsx";
 import { Code, Id } from "../../ui/copy.tsx";
@@ -16,6 +16,12 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { List } from "../../ui/list.tsx";
 import { EmptyState, Trouble } from "../../ui/state.tsx";
 import { Ago, Until } from "../../ui/time.tsx";
+import { toast } from "../../ui/toast.tsx";
+
+const testType = "test.ping";
+
+/** Milliseconds of the replay of failed deliveries: as long as deliveries are kept. */
+const replayedMs = 30 * 86_400_000;
 
 const states: States<WebhookDeliveryStatus> = {
   [WebhookDeliveryStatus.UNSPECIFIED]: ["Unknown", "neutral"],
@@ -25,7 +31,7 @@ const states: States<WebhookDeliveryStatus> = {
   [WebhookDeliveryStatus.DLQ]: ["Given up", "bad"],
 };
 
-/** Texts of the errors of attempts. */
+/** Texts of the errors of attempts, and of the reasons why retries ended. */
 const errors: Readonly<Record<string, string>> = {
   address_not_allowed: "The address is not on the public internet",
   name_not_resolved: "The host name does not exist",
@@ -36,21 +42,39 @@ const errors: Readonly<Record<string, string>> = {
   too_large: "The answer is too large",
   connection_reset: "The connection was closed before an answer",
   not_http: "The host does not answer in HTTP",
+  endpoint_inactive: "The endpoint is off",
 };
 
 const errorText = (error: string | undefined): string | undefined => error && (errors[error] ?? error);
 
-interface DeliveryLogProps {
-  readonly endpointId: string;
-  readonly actions: ReactNode;
+interface StatusProps {
+  readonly delivery: WebhookDelivery;
+  /** Ids of deliveries that were sent again, as deliveries of their own. */
+  readonly replayed: ReadonlySet<string | undefined>;
 }
 
-export function DeliveryLog({ endpointId: id, actions }: DeliveryLogProps) {
+function DeliveryBadge({ delivery: { id, status }, replayed }: StatusProps) {
+  if (status === WebhookDeliveryStatus.DLQ && replayed.has(id)) return <Badge>Sent again</Badge>;
+  return <StateBadge states={states} state={status} />;
+}
+
+interface DeliveryLogProps {
+  readonly endpointId: string;
+  /** Deliveries that were given up, including those that were sent again. */
+  readonly givenUp: number;
+}
+
+export function DeliveryLog({ endpointId: id, givenUp }: DeliveryLogProps) {
   const [openId, setOpenId] = useState<string>();
   const list = useList(WebhookService.method.listDeliveries, { id });
   const open = list.data?.find((delivery) => delivery.id === openId);
+  // Replays are newer than their originals, which are therefore on the same page or a later one.
+  const replayed = new Set(list.data?.map(({ replayOf }) => replayOf));
+  const isGivenUp = ({ id, status, eventType }: WebhookDelivery): boolean =>
+    status === WebhookDeliveryStatus.DLQ && eventType !== testType && !replayed.has(id);
+  const canReplay = givenUp > 0 && (list.hasMore || list.data?.some(isGivenUp));
   return (
-    <Card title="Deliveries" actions={actions} isFlush>
+    <Card title="Deliveries" actions={canReplay && <ReplayFailed id={id} />} isFlush>
       <List<WebhookDelivery>
         list={list}
         label="Deliveries"
@@ -68,7 +92,7 @@ export function DeliveryLog({ endpointId: id, actions }: DeliveryLogProps) {
               </button>
             ),
           },
-          { title: "Status", cell: ({ status }) => <StateBadge states={states} state={status} /> },
+          { title: "Status", cell: (delivery) => <DeliveryBadge delivery={delivery} replayed={replayed} /> },
           {
             title: "Answer",
             from: "sm",
@@ -87,21 +111,36 @@ export function DeliveryLog({ endpointId: id, actions }: DeliveryLogProps) {
           </EmptyState>
         }
       />
-      {open && <DeliveryDialog endpointId={id} delivery={open} onClose={() => setOpenId(undefined)} />}
+      {open && (
+        <DeliveryDialog endpointId={id} delivery={open} replayed={replayed} onClose={() => setOpenId(undefined)} />
+      )}
     </Card>
   );
 }
 
-const testType = "test.ping";
+function ReplayFailed({ id }: { readonly id: string }) {
+  const replay = useChange(WebhookService.method.replayFailedDeliveries, {
+    changes: [WebhookService],
+    onDone: ({ count }) => toast(count === 1 ? "1 delivery is sent again." : `${count} deliveries are sent again.`),
+  });
+  return (
+    <Button
+      size="small"
+      isPending={replay.isPending}
+      onClick={() => replay.run({ id, since: timestampFromMs(Date.now() - replayedMs) })}
+    >
+      Send all failed again
+    </Button>
+  );
+}
 
-interface DeliveryDialogProps {
+interface DeliveryDialogProps extends StatusProps {
   readonly endpointId: string;
-  readonly delivery: WebhookDelivery;
   readonly onClose: () => void;
 }
 
-function DeliveryDialog({ endpointId, delivery, onClose }: DeliveryDialogProps) {
-  const { id, eventId, eventType, status, attempts, reason, nextAttemptAt } = delivery;
+function DeliveryDialog({ endpointId, delivery, replayed, onClose }: DeliveryDialogProps) {
+  const { id, eventId, eventType, attempts, reason, nextAttemptAt } = delivery;
   const again = { changes: [WebhookService], onDone: onClose };
   const replay = useChange(WebhookService.method.replayDelivery, again);
   const test = useChange(WebhookService.method.test, again);
@@ -109,8 +148,8 @@ function DeliveryDialog({ endpointId, delivery, onClose }: DeliveryDialogProps) 
     <Dialog title={eventType} isOpen onClose={onClose}>
       <Properties>
         <Property name="Status">
-          <StateBadge states={states} state={status} />
-          {reason !== undefined && <span className="ml-2 text-soft">{errorText(reason)}</span>}
+          <DeliveryBadge delivery={delivery} replayed={replayed} />
+          {reason !== undefined && reason !== "replayed" && <span className="ml-2 text-soft">{errorText(reason)}</span>}
         </Property>
         <Property name="Delivery">
           <Id value={id} />

@@ -1,4 +1,3 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { Send } from "lucide-react";
@@ -18,9 +17,6 @@ import { toast } from "../../ui/toast.tsx";
 import { DeliveryLog } from "./delivery-log.tsx";
 import { EndpointForm } from "./endpoint-form.tsx";
 import { EndpointBadge } from "./webhooks-page.tsx";
-
-/** Milliseconds of the replay of failed deliveries: as long as deliveries are kept. */
-const replayedMs = 30 * 86_400_000;
 
 export function WebhookPage() {
   const { id } = useParams({ from: "/inside/webhooks/$id" });
@@ -78,14 +74,14 @@ function Endpoint({ endpoint }: { readonly endpoint: Webhook }) {
           <Property name="Deliveries">
             {counts &&
               `${counts.delivered} delivered, ${counts.pending} pending, ${counts.failed} retrying, ${counts.dlq} given up`}
-            <span className="text-faint"> without tests</span>
+            <span className="text-faint"> (tests are not counted)</span>
           </Property>
           <Property name="Created">
             <Ago at={createdAt} />
           </Property>
         </Properties>
       </Card>
-      <DeliveryLog endpointId={id} actions={(counts?.dlq ?? 0) > 0 && <ReplayFailed id={id} />} />
+      <DeliveryLog endpointId={id} givenUp={counts?.dlq ?? 0} />
     </Page>
   );
 }
@@ -135,21 +131,5 @@ function EndpointActions({ endpoint }: { readonly endpoint: Webhook }) {
       {rotate.data && <SecretDialog title="The new secret" secret={rotate.data.secret} onClose={rotate.reset} />}
       {isEdited && <EndpointForm endpoint={endpoint} onClose={() => setEdited(false)} />}
     </div>
-  );
-}
-
-function ReplayFailed({ id }: { readonly id: string }) {
-  const replay = useChange(WebhookService.method.replayFailedDeliveries, {
-    changes: [WebhookService],
-    onDone: ({ count }) => toast(`${count} deliveries are sent again.`),
-  });
-  return (
-    <Button
-      size="small"
-      isPending={replay.isPending}
-      onClick={() => replay.run({ id, since: timestampFromMs(Date.now() - replayedMs) })}
-    >
-      Send all failed again
-    </Button>
   );
 }
