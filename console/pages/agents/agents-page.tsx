@@ -1,26 +1,36 @@
+import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
-import { Bot, Plus } from "lucide-react";
+import { Bot, KeyRound, Plus } from "lucide-react";
 import { useState } from "react";
 import { type AgentSession, AgentSessionService } from "../../../src/gen/pilothouse/v1/agent_session_pb.ts";
+import { LlmCredentialSource, LlmSettingsService } from "../../../src/gen/pilothouse/v1/llm_settings_pb.ts";
 import { useList } from "../../api/lists.ts";
+import { useIsManager } from "../../api/me.ts";
 import { pagePaths } from "../../app/page-paths.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { List } from "../../ui/list.tsx";
 import { Page } from "../../ui/page.tsx";
 import { EmptyState } from "../../ui/state.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { SessionBadge } from "../sessions/session-words.tsx";
+import { LlmKeyForm } from "../settings/llm-cards.tsx";
 import { NewAgent } from "./new-agent.tsx";
 
 export function AgentsPage() {
   const [isMaking, setMaking] = useState(false);
+  const isManager = useIsManager();
   const list = useList(AgentSessionService.method.list, {});
+  const models = useQuery(LlmSettingsService.method.getBundledLlmStatus, {});
+  const lacksModel = models.data?.nextCredential === LlmCredentialSource.UNSPECIFIED;
+  const needsKey = lacksModel && isManager;
+  const close = (): void => setMaking(false);
   const make = (
     <Button kind="primary" onClick={() => setMaking(true)}>
       <Plus size={15} aria-hidden="true" />
-      New agent
+      {needsKey ? "Add an LLM key" : "New agent"}
     </Button>
   );
   return (
@@ -63,13 +73,33 @@ export function AgentsPage() {
             { title: "Started", isRight: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
           ]}
           empty={
-            <EmptyState icon={Bot} title="No agents yet" action={make}>
-              Describe a task, watch the agent do it, and take over where it needs you.
-            </EmptyState>
+            lacksModel ? (
+              <EmptyState icon={KeyRound} title="Agents need a model" action={needsKey && make}>
+                {isManager
+                  ? "Add a key of an LLM provider. Then describe a task, and watch the agent do it."
+                  : "An owner or admin of the account can add a key of an LLM provider in the settings."}
+              </EmptyState>
+            ) : (
+              <EmptyState icon={Bot} title="No agents yet" action={make}>
+                Describe a task, watch the agent do it, and take over where it needs you.
+              </EmptyState>
+            )
           }
         />
       </Card>
-      {isMaking && <NewAgent onClose={() => setMaking(false)} />}
+      {isMaking &&
+        (needsKey ? (
+          <Dialog
+            title="Add an LLM key"
+            about="Agents use it, and its provider charges you. It is stored encrypted. Settings can remove it."
+            isOpen
+            onClose={close}
+          >
+            <LlmKeyForm />
+          </Dialog>
+        ) : (
+          <NewAgent onClose={close} />
+        ))}
     </Page>
   );
 }

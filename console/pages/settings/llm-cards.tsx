@@ -97,7 +97,8 @@ function StoredKey({ stored }: { readonly stored: ByokLlmKey }) {
   );
 }
 
-function LlmKeyForm() {
+/** Form of the account's own LLM key, for owners and admins. */
+export function LlmKeyForm() {
   const [provider, setProvider] = useState<LlmProvider>(LlmProvider.ANTHROPIC);
   const put = useChange(LlmSettingsService.method.putByokLlmKey, { changes: [LlmSettingsService] });
   const isCompatible = provider === LlmProvider.OPENAI_COMPATIBLE;
@@ -136,7 +137,7 @@ function LlmKeyForm() {
           required
         />
       )}
-      <Trouble problem={put.problem} />
+      <Trouble problem={put.problem} fields={["api_key", "model", "base_url"]} />
       <Button type="submit" kind="primary" className="self-start" isPending={put.isPending}>
         Save the key
       </Button>
