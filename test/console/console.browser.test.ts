@@ -501,6 +501,26 @@ test("a session of a program appears on the home page, which sends no requests w
   await tab.close();
 }, 60_000);
 
+longTest(
+  "a person pays by card, gets the receipt and changes the plan",
+  async () => {
+    await open("Billing");
+    await button("Pay by card").first().click();
+    await button(/^Pay/).first().click();
+    await page.getByRole("link", { name: "Continue" }).click();
+    await page.goto(`${new URL(page.url()).origin}/console/billing`);
+    await page.getByText("$19 a month").waitFor();
+    await button("Change plan").first().click();
+    await page.getByText(/^Receipt .*19\.00 USD/).waitFor();
+    await button("Change to a higher tier").click();
+    await page.getByRole("link", { name: "Continue" }).waitFor();
+    await page.goto(`${new URL(page.url()).origin}/console/billing`);
+    await page.getByText("$19 a month").waitFor({ state: "detached" });
+    await page.getByRole("listitem").filter({ hasText: "API Builder" }).getByText("Paid").waitFor();
+  },
+  60_000,
+);
+
 test("the command palette opens pages and pasted ids", async () => {
   await page.keyboard.press("Control+k");
   await page.getByRole("combobox", { name: "Page or id" }).fill("audit");

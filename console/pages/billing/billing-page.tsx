@@ -62,6 +62,14 @@ const ownUrl = (): string => `${location.origin}/console/billing`;
 /** Return addresses, which the API accepts only as https. Otherwise the payment page leads to a page of the service. */
 const returnUrls = () => (location.protocol === "https:" ? { successUrl: ownUrl(), cancelUrl: ownUrl() } : {});
 
+/** Opens the portal of the payment processor, which has the receipts and changes the plan of a card subscription. */
+function usePortal() {
+  const { run, ...portal } = useChange(BillingService.method.createPortalSession, {
+    onDone: ({ url }) => location.assign(url),
+  });
+  return { ...portal, open: (): void => run(location.protocol === "https:" ? { returnUrl: ownUrl() } : {}) };
+}
+
 export function BillingPage() {
   const billing = useQuery(BillingService.method.get, {});
   return (
@@ -86,7 +94,7 @@ export function BillingPage() {
 
 function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Billing }) {
   const isManager = useIsManager();
-  const portal = useChange(BillingService.method.createPortalSession, { onDone: ({ url }) => location.assign(url) });
+  const portal = usePortal();
   const isCard = subscription?.paymentMethod === PaymentMethod.CARD;
   return (
     <Card
@@ -95,10 +103,7 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
       actions={
         isManager &&
         isCard && (
-          <Button
-            isPending={portal.isPending}
-            onClick={() => portal.run(location.protocol === "https:" ? { returnUrl: ownUrl() } : {})}
-          >
+          <Button isPending={portal.isPending} onClick={portal.open}>
             <ExternalLink size={13} aria-hidden="true" />
             Receipts and payment
           </Button>
@@ -136,6 +141,10 @@ function Plans({ billing }: { readonly billing: Billing }) {
   // An operator can grant a tier above the paid one.
   const isPaid = subscription && subscription.tier !== current && subscription.status === SubscriptionStatus.ACTIVE;
   const paidTier = isPaid ? subscription.tier : undefined;
+  // The service refuses a second subscription by card.
+  const hasCard =
+    subscription?.paymentMethod === PaymentMethod.CARD && subscription.status !== SubscriptionStatus.ENDED;
+  const portal = usePortal();
   const checkout = useChange(BillingService.method.createCheckoutSession, {
     onDone: ({ url }) => location.assign(url),
   });
@@ -161,7 +170,7 @@ function Plans({ billing }: { readonly billing: Billing }) {
         />
       }
     >
-      <Trouble problem={checkout.problem} />
+      <Trouble problem={checkout.problem ?? portal.problem} />
       <ul className="grid gap-4 lg:grid-cols-3">
         {plans.map(({ tier, about, points }) => (
           <li key={tier} className="flex flex-col rounded-xl border border-line p-4">
@@ -178,8 +187,13 @@ function Plans({ billing }: { readonly billing: Billing }) {
             </ul>
             {isManager && billing.tier !== tier && tier !== paidTier && (
               <div className="flex gap-2">
-                <Button kind="primary" className="flex-1" isPending={checkout.isPending} onClick={() => choose(tier)}>
-                  Pay by card
+                <Button
+                  kind="primary"
+                  className="flex-1"
+                  isPending={checkout.isPending || portal.isPending}
+                  onClick={() => (hasCard ? portal.open() : choose(tier))}
+                >
+                  {hasCard ? "Change plan" : "Pay by card"}
                 </Button>
                 <Button onClick={() => setCryptoTier(tier)}>
                   <Bitcoin size={14} aria-hidden="true" />
