@@ -99,7 +99,8 @@ canvas:not([data-sequence]) { visibility: hidden; }
   #tabs:has(> :only-child), #speed { display: none; }
   button, #address, #question :is(#question-text, select) { min-height: 2.5rem; }
   #address, #question :is(#question-text, select) { font-size: 16px; }
-  #question select { flex-basis: 100%; max-width: none; }
+  #question select { flex-basis: 100%; max-width: none; max-height: 13rem; }
+  #question option { padding: .6rem .3rem; white-space: normal; overflow-wrap: anywhere; }
 }
 `;
 

@@ -420,6 +420,11 @@ test.each(runtimes)(
     expect(box && [box.x >= 0, box.x + box.width <= 1_280, box.x <= field.x, box.x + box.width >= field.x]).toEqual(
       Array(4).fill(true),
     );
+    // On phones a finger can hit each choice.
+    const desktop = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect((await list.getByRole("option").first().boundingBox())?.height).toBeGreaterThanOrEqual(36);
+    await page.setViewportSize(desktop ?? { width: 1_280, height: 720 });
     await asks(watching, /Ada must answer/);
     expect(await panel(watching).getByRole("listbox").count()).toBe(0);
     await list.getByRole("option", { name: "Poland" }).click();
