@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { go } from "../../support/livekit-build.ts";
 import { buildHelm, helmProgram } from "../helm.ts";
-import { buildPrograms, programs } from "./programs.ts";
+import { buildPrograms, keda, programs } from "./programs.ts";
 
 const script = resolve(import.meta.dirname, "node.sh");
 const needed = ["containerd", "podman", "runc", "nft", "conntrack", "openssl", "nsenter"];
@@ -19,7 +19,7 @@ export function missingForCluster(): string | undefined {
   return `${missing.join(", ")} is missing, so the chart is not tested on a cluster: as root, apt-get install ${packages}`;
 }
 
-/** A Kubernetes of one node, in namespaces of its own. */
+/** A Kubernetes of one node with KEDA, in namespaces of its own. */
 export class Cluster implements AsyncDisposable {
   readonly #directory: string;
   readonly #env: NodeJS.ProcessEnv;
@@ -29,7 +29,8 @@ export class Cluster implements AsyncDisposable {
     this.#directory = directory;
     this.#env = {
       ...process.env,
-      PATH: `${programs}:${process.env.PATH}`,
+      PATH: `${programs}:${keda}:${process.env.PATH}`,
+      KEDA_CRDS: join(keda, "crds"),
       KUBECONFIG: join(directory, "pki/admin.conf"),
       PAUSE_IMAGE: pause,
       IMAGES: images.join(" "),

@@ -31,6 +31,7 @@ const valuesOf = (servers: { readonly postgres: string; readonly redis: string }
       slots,
       resources: { requests: small, limits: { memory: "6Gi" } },
       storage: { data: "2Gi", temporary: "2Gi", sharedMemory: "2Gi" },
+      autoscaling: { enabled: false },
     },
   },
 });

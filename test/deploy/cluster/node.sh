@@ -1,5 +1,5 @@
 #!/bin/bash
-# A Kubernetes of one node for tests: node.sh up|down DIRECTORY, with the programs in PATH. Runs in a network namespace without
+# A Kubernetes of one node with KEDA for tests: node.sh up|down DIRECTORY, with the programs in PATH. Runs in a network namespace without
 # uplink and in a mount namespace, so that nothing of the machine changes. DIRECTORY keeps the images of the last run.
 set -euo pipefail
 command=$1 directory=$2
@@ -42,6 +42,7 @@ make_namespaces() {
     mount --bind "$0/kubelet" /var/lib/kubelet
     mount --bind "$0/log" /var/log
     mount -t tmpfs tmpfs /run
+    mount --bind "$0/resolv.conf" /etc/resolv.conf
     # The kubelet writes these for the whole machine. It finds what it wants here.
     for pair in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
       kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
@@ -65,6 +66,9 @@ make_certificates() {
   }
   certificate server /CN=server "DNS:kubernetes.default.svc,IP:$api,IP:$address"
   certificate admin /O=system:masters/CN=admin DNS:admin
+  certificate aggregator /CN=aggregator DNS:aggregator
+  certificate keda/tls /CN=keda "DNS:keda.kube-system.svc,IP:$address"
+  cp authority.crt keda/ca.crt
   cat >admin.conf <<END
 apiVersion: v1
 kind: Config
@@ -83,10 +87,14 @@ start_control_plane() {
     --tls-cert-file="$pki/server.crt" --tls-private-key-file="$pki/server.key" \
     --kubelet-client-certificate="$pki/admin.crt" --kubelet-client-key="$pki/admin.key" \
     --kubelet-preferred-address-types=InternalIP --service-account-issuer=https://kubernetes.default.svc \
-    --service-account-key-file="$pki/server.key" --service-account-signing-key-file="$pki/server.key"
+    --service-account-key-file="$pki/server.key" --service-account-signing-key-file="$pki/server.key" \
+    --requestheader-client-ca-file="$pki/authority.crt" --requestheader-allowed-names=aggregator \
+    --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
+    --proxy-client-cert-file="$pki/aggregator.crt" --proxy-client-key-file="$pki/aggregator.key"
   wait_for inside kubectl get --raw /readyz
   run controllers kube-controller-manager --kubeconfig="$KUBECONFIG" --service-account-private-key-file="$pki/server.key" \
-    --root-ca-file="$pki/authority.crt" --use-service-account-credentials --leader-elect=false --bind-address=127.0.0.1
+    --root-ca-file="$pki/authority.crt" --use-service-account-credentials --leader-elect=false --bind-address=127.0.0.1 \
+    --horizontal-pod-autoscaler-sync-period=2s
   run scheduler kube-scheduler --kubeconfig="$KUBECONFIG" --leader-elect=false --bind-address=127.0.0.1
 }
 
@@ -120,7 +128,6 @@ import_images() {
 }
 
 start_node() {
-  echo 'nameserver 127.0.0.1' >"$directory/resolv.conf"
   cat >"$directory/kubelet.yaml" <<END
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -163,8 +170,40 @@ END
   wait_for inside kubectl wait --for=condition=Ready node/node --timeout=1s
 }
 
+# The API server reads metrics of KEDA at an address of the node, because there is no pod.
+start_keda() {
+  local pki=$directory/pki
+  export WATCH_NAMESPACE= KEDA_CLUSTER_OBJECT_NAMESPACE=kube-system
+  # The limit of annotations is below the size of the CRDs.
+  inside kubectl apply --server-side --filename "$KEDA_CRDS" >"$directory/log/crds.log"
+  wait_for inside kubectl wait --for=condition=Established --filename "$KEDA_CRDS" --timeout=1s
+  run keda keda-operator --cert-dir="$pki/keda"
+  run metrics keda-metrics-apiserver --secure-port=6444 --port=8088 --metrics-service-address=$address:9666 --cert-dir="$pki/keda" \
+    --tls-cert-file="$pki/keda/tls.crt" --tls-private-key-file="$pki/keda/tls.key" --client-ca-file="$pki/authority.crt" \
+    --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" --lister-kubeconfig="$KUBECONFIG"
+  inside kubectl apply --filename - >>"$directory/log/crds.log" <<END
+apiVersion: v1
+kind: Service
+metadata: { name: keda, namespace: kube-system }
+spec: { type: ExternalName, externalName: $address }
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: { name: v1beta1.external.metrics.k8s.io }
+spec:
+  group: external.metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  service: { name: keda, namespace: kube-system, port: 6444 }
+  caBundle: $(base64 --wrap 0 "$pki/authority.crt")
+END
+  wait_for inside kubectl wait --for=condition=Available apiservice/v1beta1.external.metrics.k8s.io --timeout=1s
+}
+
 up() {
-  mkdir -p "$directory"/{log,pid,pki,cni,kubelet,sysctl,run}
+  mkdir -p "$directory"/{log,pid,pki/keda,cni,kubelet,sysctl,run}
+  printf '%s\n' "nameserver $address" 'search cluster.local' 'options ndots:5' >"$directory/resolv.conf"
   make_namespaces
   export KUBECONFIG=$directory/pki/admin.conf
   start_containerd
@@ -174,6 +213,7 @@ up() {
   start_control_plane
   wait "$importing"
   start_node
+  start_keda
 }
 
 end() {
@@ -190,7 +230,7 @@ end() {
 
 # The kubelet ends first, because it would start containers again.
 down() {
-  for name in dns proxy kubelet scheduler controllers; do end $name; done
+  for name in metrics keda dns proxy kubelet scheduler controllers; do end $name; done
   if [ -S "$socket" ]; then
     for task in $(images tasks list -q); do images tasks kill --signal SIGKILL --all "$task" || true; done
     for task in $(images tasks list -q); do images tasks delete --force "$task" || true; done
