@@ -73,6 +73,8 @@ async function start({ sites, llm, permitted }: OutsidePorts): Promise<NotedServ
       CORS_ORIGINS: `http://localhost:${permitted}`,
       EMBED_ORIGINS: "https://desk.example",
       BLOCK_LISTS: `ads=${adHosts}`,
+      // A browser launched ahead of a file's last sessions would remain unused.
+      WARM_BROWSERS: "0",
     },
     detached: true,
     stdio: ["ignore", log.fd, log.fd],
