@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { chmod, mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { waitUntil } from "../../../src/platform/bounded-wait.ts";
 import { helmProgram } from "../helm.ts";
 import type { Cluster } from "./cluster.ts";
 
@@ -16,7 +17,10 @@ const small = { cpu: "10m", memory: "128Mi" };
 /** Sessions that a worker of the tests takes. */
 export const slots = 12;
 
-/** Values for a node of two cores. Other work on the machine closes no worker. */
+/** Limits of waits for a change of workers. */
+export const soon = { timeout: 120_000, every: 1_000 };
+
+/** Values for a node of two cores with two workers. Other work on the machine closes no worker. */
 const valuesOf = (servers: { readonly postgres: string; readonly redis: string }, tag: string) => ({
   publicUrl: "http://127.0.0.1:8080",
   image: { registry: "localhost", tag },
@@ -31,7 +35,8 @@ const valuesOf = (servers: { readonly postgres: string; readonly redis: string }
       slots,
       resources: { requests: small, limits: { memory: "6Gi" } },
       storage: { data: "2Gi", temporary: "2Gi", sharedMemory: "2Gi" },
-      autoscaling: { enabled: false },
+      replicas: 2,
+      autoscaling: { maxReplicas: 2, cooldown: 5 },
     },
   },
 });
@@ -96,7 +101,10 @@ export class Installation {
     this.values = values;
   }
 
-  /** Installs the chart with images of a tag, and creates a key. The database is in a directory of its own. */
+  /**
+   * Installs the chart with images of a tag, waits until KEDA has added the second worker, and creates a key. The database
+   * is in a directory of its own.
+   */
   static async create(
     cluster: Cluster,
     options: { namespace: string; tag: string; servers: { postgres: string; redis: string }; directory: string },
@@ -114,6 +122,7 @@ export class Installation {
     );
     const words = ["install", release, chart, "--namespace", namespace, "--wait", "--timeout", "10m"];
     await cluster.helm(words, made.values);
+    if (!(await made.hasWorkers(2))) throw new Error("expected an autoscaler that creates the second worker");
     const command = ["admin", "create-key", "--account", "Acme", "--tier", "enterprise"];
     made.#key = await made.#kubectl("exec", made.#control, "--", "sh", "deploy/entry.sh", ...command);
     const service = `service/${release}-pilothouse`;
@@ -171,11 +180,9 @@ export class Installation {
     return Promise.all((await this.#pods(this.workerNamespace, "worker")).map(read));
   }
 
-  /** Returns the number of workers that a control process reports to autoscalers. */
-  async wantedWorkers(): Promise<number> {
-    const [control] = await this.#pods(this.namespace, "control");
-    const text = await this.#cluster.run(["curl", "--silent", `http://${control?.status.podIP}:8082/scale/default`]);
-    return JSON.parse(text).wanted_workers;
+  /** Waits until this number of workers takes sessions. Returns false if that takes more than two minutes. */
+  hasWorkers(count: number): Promise<boolean> {
+    return waitUntil(async () => (await this.readWorkers()).length === count, soon);
   }
 
   /** Waits until all processes are those of the last revision. */
