@@ -313,6 +313,7 @@ export const durations: readonly DurationRow[] = [
   ["workers/fleet/fleet-link.ts", "times.handOver", "3_000", "workers/patience.system.test.ts"],
   ["workers/fleet/report-sender.ts", "pollMs", "100", "short"],
   ["workers/injected/page-select.ts", "labelMs", "1_000", "driver/fields.browser.test.ts"],
+  ["workers/injected/time-budget.ts", "maxGapMs", "8", "short"],
   ["workers/input/input-intake.ts", "answerEvery", "10", "short"],
   ["workers/input/worker-input-queue.ts", "dropMs", "1_000", "workers/hung-pages.system.test.ts"],
   ["workers/input/select-popups.ts", "checkMs", "2_000", "workers/hung-pages.system.test.ts"],

@@ -88,8 +88,10 @@ export function repeatTests(scene: GetScene): void {
     const { service } = scene();
     const { id } = JSON.parse((await send(service, { path: "/v1/sessions", body: {} })).text);
     expect((await send(service, { method: "DELETE", path: `/v1/sessions/${id}` })).status).toBe(204);
-    // Logs are kept beyond the end.
-    for (const endpoint of sessionEndpoints.filter(({ path }) => !path.includes("/logs"))) {
+    // Logs and the list of files are kept beyond the end.
+    const isKept = ({ verb, path }: (typeof sessionEndpoints)[number]) =>
+      path.includes("/logs") || (verb === "GET" && path.endsWith("/files"));
+    for (const endpoint of sessionEndpoints.filter((each) => !isKept(each))) {
       const answer = await send(service, {
         method: endpoint.verb,
         path: pathOf(endpoint, id),
