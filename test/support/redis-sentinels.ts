@@ -106,7 +106,8 @@ export class RedisSentinels implements AsyncDisposable {
   }
 
   async #spawn(port: number, kind: "server" | "sentinel"): Promise<ChildProcess> {
-    const child = spawn(`redis-${kind}`, [join(this.#directory, `${port}.conf`)], { stdio: "ignore" });
+    const mode = kind === "sentinel" ? ["--sentinel"] : [];
+    const child = spawn("redis-server", [join(this.#directory, `${port}.conf`), ...mode], { stdio: "ignore" });
     await once(child, "spawn");
     return child;
   }
