@@ -29,13 +29,10 @@ export interface FrameSession {
 /** Returned if the script is missing: its context id now belongs to another world. */
 const absent = "absent";
 
-/**
- * Location of the script in a frame's document. Another process may reuse context ids, so a world counts only if it
- * holds the script under this unique name.
- */
-interface Home {
+/** Isolated world of a frame's document, with the scripts that it has. */
+interface World {
   readonly contextId: number;
-  readonly name: string;
+  readonly loaded: Set<ScriptName>;
 }
 
 /** Scripts, which keep their own state. The page's has the functions of the others, and is eight times as large. */
@@ -43,8 +40,10 @@ const scripts = { document: documentScript, content: contentScript, page: pageSc
 
 type ScriptName = keyof typeof scripts;
 
-/** Homes by script and frame. */
-const homes = new WeakMap<CdpSession, Readonly<Record<ScriptName, Map<string, Home>>>>();
+/** Worlds by frame. */
+const worlds = new WeakMap<CdpSession, Map<string, World>>();
+
+const secret = crypto.randomUUID();
 
 const ofDocument: Readonly<Record<keyof typeof documentFunctions, true>> = {
   forgetDocument: true,
@@ -114,16 +113,9 @@ export async function keepClosed(
   await call(progress, frame, { name, args: [host, root], byValue: true });
 }
 
-/** Returns the execution context id of the frame's script that has a function. Undefined if the script is not loaded. */
-export function worldOf(frame: FrameSession, name: keyof PageScript = "title"): number | undefined {
-  return homeOf(frame, name)?.contextId;
-}
-
-function homeOf(frame: FrameSession, name: keyof PageScript): Home | undefined {
-  const known = homesOf(frame);
-  return scriptsWith(name)
-    .map((script) => known[script].get(frame.frameId))
-    .find((home) => home !== undefined);
+/** Returns the execution context id of the frame's scripts. Undefined if the document has none. */
+export function worldOf(frame: FrameSession): number | undefined {
+  return worldsOf(frame).get(frame.frameId)?.contextId;
 }
 
 /** Same as `callPage`, but returns a remote object, which the caller must release. */
@@ -160,12 +152,11 @@ export async function evaluateInWorld(
   expression: string,
   timeoutMs: number,
 ): Promise<unknown> {
-  for (const known of Object.values(homesOf(frame))) {
-    const home = known.get(frame.frameId);
-    if (!home) continue;
+  const world = worldsOf(frame).get(frame.frameId);
+  if (world) {
     // Another world may have the context id by now. Only ours has the name.
-    const guarded = `globalThis[${JSON.stringify(home.name)}] ? (${expression}) : ${JSON.stringify(absent)}`;
-    const options = { contextId: home.contextId, returnByValue: true, timeout: timeoutMs };
+    const guarded = `globalThis[${JSON.stringify(nameIn(frame))}] ? (${expression}) : ${JSON.stringify(absent)}`;
+    const options = { contextId: world.contextId, returnByValue: true, timeout: timeoutMs };
     const evaluated = frame.cdp.send("Runtime.evaluate", { ...options, expression: guarded });
     const answer = await progress.race(evaluated).catch((thrown: unknown) => unlessEnded(frame, thrown));
     if (answer === "terminated") return undefined;
@@ -174,7 +165,7 @@ export async function evaluateInWorld(
       throw new Error(`failed to evaluate: ${exception?.description ?? text}`);
     }
     if (answer && answer.result.value !== absent) return answer.result.value;
-    forget(known, frame, home);
+    forget(frame, world);
   }
   throw new DocumentLeft("the document was left");
 }
@@ -196,13 +187,13 @@ interface PageCall {
 async function call(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer> {
   const known = (await callKnown(progress, frame, wanted)) ?? (await callBeside(progress, frame, wanted));
   if (known) return known;
+  const [script] = scriptsWith(wanted.name);
   try {
-    const world = { frameId: frame.frameId, worldName: ownWorld };
-    const { executionContextId } = await progress.race(frame.cdp.send("Page.createIsolatedWorld", world));
-    const home = { contextId: executionContextId, name: crypto.randomUUID() };
-    const [script] = scriptsWith(wanted.name);
-    homesOf(frame)[script].set(frame.frameId, home);
-    return await ask(progress, frame, home, `globalThis[home] = ${scripts[script]}`, wanted);
+    const named = { frameId: frame.frameId, worldName: ownWorld };
+    const { executionContextId } = await progress.race(frame.cdp.send("Page.createIsolatedWorld", named));
+    const world = { contextId: executionContextId, loaded: new Set([script]) };
+    worldsOf(frame).set(frame.frameId, world);
+    return await ask(progress, frame, world, wanted, `(globalThis[name] ??= {}).${script} ??= ${scripts[script]}`);
   } catch (thrown) {
     throw asked(frame, thrown);
   }
@@ -220,48 +211,46 @@ function asked({ isMain }: FrameSession, thrown: unknown): unknown {
 
 /** Calls a script with the function if the document already has it. Returns undefined if not. */
 async function callKnown(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer | undefined> {
-  for (const script of scriptsWith(wanted.name)) {
-    const known = homesOf(frame)[script];
-    const home = known.get(frame.frameId);
-    const answer = home && (await ask(progress, frame, home, "globalThis[home]", wanted).catch(unlessGone));
-    if (answer && answer.value !== absent) return answer;
-    forget(known, frame, home);
-  }
-  return undefined;
-}
-
-/** Forgets a home, unless another call has loaded the script into the next document meanwhile. */
-function forget(known: Map<string, Home>, { frameId }: FrameSession, home: Home | undefined): void {
-  if (known.get(frameId) === home) known.delete(frameId);
+  const world = worldsOf(frame).get(frame.frameId);
+  const script = scriptsWith(wanted.name).find((each) => world?.loaded.has(each));
+  return world && script && callIn(progress, frame, world, wanted, `globalThis[name]?.${script}`);
 }
 
 /** Loads a script into the world of another script, if the document has one, and calls it. */
 async function callBeside(progress: Progress, frame: FrameSession, wanted: PageCall): Promise<Answer | undefined> {
+  const world = worldsOf(frame).get(frame.frameId);
   const [script] = scriptsWith(wanted.name);
-  const { frameId } = frame;
-  const known = homesOf(frame);
-  for (const others of Object.values(known)) {
-    const other = others.get(frameId);
-    if (!other) continue;
-    const home = { contextId: other.contextId, name: crypto.randomUUID() };
-    known[script].set(frameId, home);
-    const loading = `globalThis[beside] && (globalThis[home] = ${scripts[script]})`;
-    const answer = await ask(progress, frame, home, loading, wanted, other.name).catch(unlessGone);
-    if (answer && answer.value !== absent) return answer;
-    forget(known[script], frame, home);
-    forget(others, frame, other);
-  }
+  world?.loaded.add(script);
+  const loading = `globalThis[name] && (globalThis[name].${script} ??= ${scripts[script]})`;
+  return world && callIn(progress, frame, world, wanted, loading);
+}
+
+/** Returns undefined, and forgets the world, if the document was left. */
+async function callIn(progress: Progress, frame: FrameSession, world: World, wanted: PageCall, script: string) {
+  const answer = await ask(progress, frame, world, wanted, script).catch(unlessGone);
+  if (answer && answer.value !== absent) return answer;
+  forget(frame, world);
   return undefined;
 }
 
-function homesOf({ cdp }: FrameSession): Readonly<Record<ScriptName, Map<string, Home>>> {
-  const known = homes.get(cdp) ?? {
-    document: new Map<string, Home>(),
-    content: new Map<string, Home>(),
-    page: new Map<string, Home>(),
-  };
-  homes.set(cdp, known);
+/** Forgets a world, unless another call has entered that of the next document meanwhile. */
+function forget(frame: FrameSession, world: World): void {
+  const known = worldsOf(frame);
+  if (known.get(frame.frameId) === world) known.delete(frame.frameId);
+}
+
+function worldsOf({ cdp }: FrameSession): Map<string, World> {
+  const known = worlds.get(cdp) ?? new Map<string, World>();
+  worlds.set(cdp, known);
   return known;
+}
+
+/**
+ * Returns the name of the object with a frame's scripts. Another process may reuse context ids, so a world counts only if
+ * it has the object.
+ */
+function nameIn({ frameId }: FrameSession): string {
+  return `${frameId}-${secret}`;
 }
 
 /**
@@ -270,19 +259,18 @@ function homesOf({ cdp }: FrameSession): Readonly<Record<ScriptName, Map<string,
  */
 async function ask(
   progress: Progress,
-  { cdp }: FrameSession,
-  { contextId, name: home }: Home,
-  script: string,
+  frame: FrameSession,
+  { contextId }: World,
   { name, args, byValue }: PageCall,
-  beside = home,
+  script: string,
 ) {
-  const functionDeclaration = `(home, beside, ...values) => {
+  const functionDeclaration = `(name, ...values) => {
     const script = ${script};
     return script ? script.${name}(...values) : ${JSON.stringify(absent)};
   }`;
-  const called = cdp.send("Runtime.callFunctionOn", {
+  const called = frame.cdp.send("Runtime.callFunctionOn", {
     functionDeclaration,
-    arguments: [home, beside, ...args].map((value) =>
+    arguments: [nameIn(frame), ...args].map((value) =>
       value instanceof HeldObject ? { objectId: value.objectId } : { value },
     ),
     executionContextId: contextId,

@@ -29,7 +29,7 @@ export async function findClosedRoots(
   const { cdp } = frame;
   const { doubtful, keep } = functions[reader];
   const { objectId } = await callForObject(scene, frame, doubtful);
-  const world = worldOf(frame, keep);
+  const world = worldOf(frame);
   if (objectId === undefined || world === undefined) return false;
   try {
     const { result } = await progress.race(cdp.send("Runtime.getProperties", { objectId, ownProperties: true }));
