@@ -18,7 +18,6 @@ import { type BlockLists, readBlockLists } from "./egress/block-lists.ts";
 import { MediaServer } from "./egress/media-server.ts";
 import { FetchBrowsers } from "./fetch/fetch-browsers.ts";
 import { ControlCaller } from "./fleet/control-caller.ts";
-import { ControlRound } from "./fleet/control-round.ts";
 import { FleetLink, type WorkerFate } from "./fleet/fleet-link.ts";
 import { IdentityFile } from "./fleet/identity.ts";
 import { LogSender } from "./fleet/log-sender.ts";
@@ -223,7 +222,7 @@ async function makeLink(
   const identityFile = new IdentityFile(config.dataDir, config.index);
   await identityFile.claim(process.pid);
   return new FleetLink({
-    control: new ControlCaller(new ControlRound(config.control), config.fleetTls, log),
+    control: new ControlCaller(config.control, config.fleetTls, log),
     token: config.token,
     identityFile,
     describe: () => ({

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
@@ -23,7 +25,6 @@ import { addGrpcService, listenGrpc } from "../../src/platform/grpc/fleet-grpc-s
 import { failureToStatus } from "../../src/platform/grpc/grpc-failure.ts";
 import { type Placement, Reports } from "../../workers/base/reports.ts";
 import { ControlCaller } from "../../workers/fleet/control-caller.ts";
-import { ControlRound } from "../../workers/fleet/control-round.ts";
 import { FleetLink } from "../../workers/fleet/fleet-link.ts";
 import { IdentityFile } from "../../workers/fleet/identity.ts";
 import { ReportSender } from "../../workers/fleet/report-sender.ts";
@@ -108,7 +109,7 @@ async function setUp(gateways: readonly string[]) {
   const fates: string[] = [];
   const make = () => {
     const link = new FleetLink({
-      control: new ControlCaller(new ControlRound(gateways), undefined, silentLog),
+      control: new ControlCaller(gateways, undefined, silentLog),
       token: "token-of-16-chars",
       identityFile,
       describe: () => ({
@@ -245,6 +246,25 @@ test("switches to another gateway when its own dies, as the same worker with its
   expect(second.registrations).toEqual([]);
   expect(second.heartbeats[0]).toMatchObject({ incarnation: 7n, sessions: [placement] });
   expect([...fates, ...sessions.endings]).toEqual([]);
+});
+
+test("keeps its lease when its control process dies and most addresses do not answer", async () => {
+  const silent = Array.from({ length: 3 }, () => createServer());
+  for (const server of silent) {
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => void server.close());
+  }
+  const controls = [new TestControl(), new TestControl()];
+  onTestFinished(() => controls.forEach((control) => void control.stop()));
+  const [first, second] = await Promise.all(controls.map((control) => control.start("127.0.0.1:0", 4_000)));
+  const [before, ...between] = silent.map((server) => `127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const { fates, make } = await setUp([before, first, ...between, second].map(String));
+  await make().start();
+  const called = () => controls.filter(({ heartbeats }) => heartbeats.length > 0);
+  await expect.poll(() => called().length).toBe(1);
+  called()[0]?.stop();
+  await expect.poll(() => called().length).toBe(2);
+  expect(fates).toEqual([]);
 });
 
 test("reports that another process runs under its name", async () => {

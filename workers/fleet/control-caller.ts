@@ -1,9 +1,15 @@
 import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
-import { type ChannelOptions, Client } from "@grpc/grpc-js";
+import { type ChannelOptions, Client, connectivityState } from "@grpc/grpc-js";
+import { sleep } from "../../src/platform/bounded-wait.ts";
 import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
-import { callUnary, type GrpcCallOptions, type TypedMethod } from "../../src/platform/grpc/grpc-codec.ts";
+import {
+  callUnary,
+  type GrpcCallOptions,
+  type TypedMethod,
+  untilConnected,
+} from "../../src/platform/grpc/grpc-codec.ts";
 import type { Log } from "../base/log.ts";
-import type { ControlRound } from "./control-round.ts";
+import { findControlProcesses } from "./control-addresses.ts";
 
 const channelOptions: ChannelOptions = {
   "grpc.enable_retries": 0,
@@ -16,18 +22,32 @@ const channelOptions: ChannelOptions = {
 /** A unary method that workers call on control processes. */
 export type ControlMethod<I extends DescMessage, O extends DescMessage> = TypedMethod<"unary", I, O> & DescMethod;
 
-/** Calls the control process that answered last. After a failure, switches to the next control process. */
+/**
+ * Milliseconds. After a call that was not answered for 2 s, another process is reached well within the lease of 8 s.
+ * The process that failed is tried later than the others.
+ */
+const times = { connect: 1_000, failedLater: 250 };
+
+interface Connection {
+  readonly client: Client;
+  readonly target: string;
+}
+
+/**
+ * Calls one control process as long as it answers. After a failure, connects to all control processes at the same time
+ * and takes the first that accepts. So addresses of ended processes, which DNS lists for a while, delay no call.
+ */
 export class ControlCaller {
-  readonly #control: ControlRound;
+  readonly #entries: readonly string[];
   readonly #tls: FleetTlsFiles | undefined;
   readonly #log: Log;
-  /** Client of the current control process. Undefined before the first call and after a failed call. */
-  #client: Promise<Client> | undefined;
+  /** Undefined before the first call and after a failed call. */
+  #connection: Promise<Connection> | undefined;
   /** Address of the control process that was called last. */
   called = "";
 
-  constructor(control: ControlRound, tls: FleetTlsFiles | undefined, log: Log) {
-    this.#control = control;
+  constructor(entries: readonly string[], tls: FleetTlsFiles | undefined, log: Log) {
+    this.#entries = entries;
     this.#tls = tls;
     this.#log = log;
   }
@@ -37,26 +57,52 @@ export class ControlCaller {
     request: MessageShape<I>,
     options: GrpcCallOptions,
   ): Promise<MessageShape<O>> {
-    this.#client ??= this.#connect();
-    const called = this.#client;
+    this.#connection ??= this.#connect();
+    const connection = this.#connection;
     try {
-      return await callUnary(await called, method, request, options);
+      const { client, target } = await connection;
+      this.called = target;
+      return await callUnary(client, method, request, options);
     } catch (thrown) {
-      // A concurrent call may have replaced the client already, and the replacement must stay.
-      if (this.#client === called) this.#client = undefined;
-      called.then((client) => client.close()).catch(() => undefined);
+      this.#leave(connection);
       throw thrown;
     }
   }
 
-  async close(): Promise<void> {
-    await this.#client?.then((client) => client.close()).catch(() => undefined);
+  close(): void {
+    if (this.#connection) this.#leave(this.#connection);
   }
 
-  async #connect(): Promise<Client> {
-    const { target, name } = await this.#control.next();
-    this.called = target;
-    const options = { ...channelOptions, ...(name !== undefined && dialledAs(name)) };
-    return new Client(target, fleetClientCredentials(this.#tls, this.#log), options);
+  #connect(): Promise<Connection> {
+    const connection = this.#open(() => this.#leave(connection));
+    return connection;
+  }
+
+  #leave(connection: Promise<Connection>): void {
+    // A concurrent call may have replaced the connection already, and the replacement must stay.
+    if (this.#connection === connection) this.#connection = undefined;
+    connection.then(({ client }) => client.close()).catch(() => undefined);
+  }
+
+  /** Opens a connection, and calls the listener when it is lost. */
+  async #open(onLost: () => void): Promise<Connection> {
+    const failed = this.called;
+    const addresses = await findControlProcesses(this.#entries);
+    const connections = addresses.map(({ target, name }): Connection => {
+      const options = { ...channelOptions, ...(name !== undefined && dialledAs(name)) };
+      return { target, client: new Client(target, fleetClientCredentials(this.#tls, this.#log), options) };
+    });
+    const accepted = connections.map(async (connection) => {
+      if (connection.target === failed) await sleep(times.failedLater);
+      await untilConnected(connection.client, times.connect);
+      return connection;
+    });
+    const first = await Promise.any(accepted).catch(() => undefined);
+    // A call by a lost connection would wait for an ended process.
+    first?.client.getChannel().watchConnectivityState(connectivityState.READY, Number.POSITIVE_INFINITY, onLost);
+    // If none accepts, the call to any of them fails with the reason.
+    const taken = first ?? (connections[0] as Connection);
+    for (const { client } of connections) if (client !== taken.client) client.close();
+    return taken;
   }
 }

@@ -129,7 +129,7 @@ export class FleetLink {
     await this.ask(ControlService.method.heartbeat, (incarnation) =>
       create(HeartbeatRequestSchema, { incarnation, draining: true, leaving: true }),
     );
-    await this.#options.control.close();
+    this.#options.control.close();
   }
 
   /** Calls a control process as the registered worker. Resolves with undefined if unregistered or after a failure. */

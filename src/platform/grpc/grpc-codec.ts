@@ -239,7 +239,16 @@ function deserializer<Desc extends DescMessage>(desc: Desc): (bytes: Buffer) => 
 }
 
 function toCallOptions({ timeoutMs }: GrpcCallOptions): CallOptions {
-  return timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs };
+  return timeoutMs === undefined ? {} : { deadline: deadlineAfter(timeoutMs) };
+}
+
+const deadlineAfter = (timeoutMs: number): number => Date.now() + timeoutMs;
+
+/** Connects a client. Rejects if that takes longer than the time in milliseconds, or if the client is closed. */
+export function untilConnected(client: Client, timeoutMs: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  client.waitForReady(deadlineAfter(timeoutMs), (error) => (error ? reject(error) : resolve()));
+  return promise;
 }
 
 /**
