@@ -43,5 +43,5 @@ const driven = [
 process.stdout.write("started\n");
 process.stdin.resume().once("end", () => over.abort());
 await Promise.all(driven);
-process.stdout.write(`${JSON.stringify({ ...run.counts, failures: run.failures })}\n`);
-process.exit();
+// The pipe holds only the beginning of a long report.
+process.stdout.write(`${JSON.stringify({ ...run.counts, failures: run.failures })}\n`, () => process.exit());
