@@ -735,6 +735,7 @@ CREATE TABLE webhook_deliveries (
 CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries USING btree (account_id, endpoint_id, id);
 CREATE INDEX webhook_deliveries_status ON webhook_deliveries USING btree (endpoint_id, status, id);
 CREATE INDEX webhook_deliveries_type ON webhook_deliveries USING btree (endpoint_id, event_type, id);
+CREATE INDEX webhook_deliveries_replayed ON webhook_deliveries USING btree (endpoint_id) WHERE ((status = 'dlq'::text) AND (replayed_at IS NOT NULL));
 CREATE TRIGGER count_added AFTER INSERT ON webhook_deliveries REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_added_deliveries();
 CREATE TRIGGER count_moved AFTER UPDATE ON webhook_deliveries REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_moved_deliveries();
 CREATE TRIGGER count_removed AFTER DELETE ON webhook_deliveries REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION count_removed_deliveries();

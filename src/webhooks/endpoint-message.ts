@@ -6,6 +6,7 @@ import type { EndpointRow } from "./endpoint-store.ts";
 /** Converts an endpoint to its message, without its secret. */
 export function toEndpointMessage(row: EndpointRow, now: number): Webhook {
   const { grace_expires_at: graceEnds } = row;
+  const { replayed, ...deliveryCounts } = row.counts;
   return create(WebhookSchema, {
     id: row.id,
     url: row.url,
@@ -14,7 +15,8 @@ export function toEndpointMessage(row: EndpointRow, now: number): Webhook {
     active: row.active,
     secretPrefix: row.secret_prefix,
     consecutiveFailures: row.consecutive_failures,
-    deliveryCounts: row.counts,
+    deliveryCounts,
+    replayedCount: replayed,
     createdAt: timestampFromDate(row.created_at),
     updatedAt: timestampFromDate(row.updated_at),
     ...(graceEnds && graceEnds.getTime() > now && { graceExpiresAt: timestampFromDate(graceEnds) }),

@@ -11,6 +11,7 @@ export interface EndpointRow extends Endpoint {
     readonly delivered: number;
     readonly failed: number;
     readonly dlq: number;
+    readonly replayed: number;
   };
 }
 
@@ -20,7 +21,10 @@ export interface EndpointId {
 }
 
 const counts = sql<EndpointRow["counts"]>`(
-  select jsonb_build_object('pending', pending, 'delivered', delivered, 'failed', failed, 'dlq', dlq)
+  select jsonb_build_object('pending', pending, 'delivered', delivered, 'failed', failed, 'dlq', dlq, 'replayed', (
+    select count(*) from webhook_deliveries
+    where endpoint_id = webhook_endpoints.id and status = 'dlq' and replayed_at is not null
+  ))
   from webhook_counts where endpoint_id = webhook_endpoints.id
 )`.as("counts");
 

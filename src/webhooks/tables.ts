@@ -177,4 +177,8 @@ export const webhookMigrations: Migrations = {
     `create trigger count_removed after delete on webhook_deliveries
       referencing old table as old_rows for each statement execute function count_removed_deliveries()`,
   ],
+  "171-webhook-replays": [
+    `create index webhook_deliveries_replayed on webhook_deliveries (endpoint_id)
+      where status = 'dlq' and replayed_at is not null`,
+  ],
 };

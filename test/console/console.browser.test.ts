@@ -393,7 +393,7 @@ test("a person finds why a delivery failed, and sends it again in four clicks", 
   await row("Delivered 200").waitFor();
   await row("Sent again 500").waitFor();
   await page.getByText("Active", { exact: true }).waitFor();
-  // All that failed was sent again.
+  await page.getByText("1 delivered, 0 pending, 0 retrying, 0 given up").waitFor();
   expect(await button("Send all failed again").count()).toBe(0);
   expect(orders).toBe(2);
   await rest(`/v1/webhooks/${endpoint.id}`, undefined, { method: "DELETE" });

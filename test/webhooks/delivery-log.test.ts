@@ -232,7 +232,7 @@ describe("a replay", () => {
     await expect.poll(() => endpoints.at(path).length, patiently).toBe(before + 2);
     expect(await newest("delivered")).toMatchObject({ replay_of: old });
     expect((await replayFailed(0)).body).toEqual({ count: 0 });
-    expect((await endpoint()).delivery_counts).toMatchObject({ dlq: 2, pending: 0, failed: 0 });
+    expect(await endpoint()).toMatchObject({ delivery_counts: { dlq: 2, pending: 0, failed: 0 }, replayed_count: 2 });
   });
 });
 

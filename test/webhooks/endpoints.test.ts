@@ -48,6 +48,7 @@ describe("an endpoint", () => {
       secret_prefix: body.secret.slice(0, 12),
       consecutive_failures: 0,
       delivery_counts: { pending: 0, delivered: 0, failed: 0, dlq: 0 },
+      replayed_count: 0,
       created_at: inMs(0),
       updated_at: inMs(0),
       grace_expires_at: null,

@@ -60,19 +60,16 @@ function DeliveryBadge({ delivery: { id, status }, replayed }: StatusProps) {
 
 interface DeliveryLogProps {
   readonly endpointId: string;
-  /** Deliveries that were given up, including those that were sent again. */
-  readonly givenUp: number;
+  /** Whether deliveries were given up that were not sent again. */
+  readonly canReplay: boolean;
 }
 
-export function DeliveryLog({ endpointId: id, givenUp }: DeliveryLogProps) {
+export function DeliveryLog({ endpointId: id, canReplay }: DeliveryLogProps) {
   const [openId, setOpenId] = useState<string>();
   const list = useList(WebhookService.method.listDeliveries, { id });
   const open = list.data?.find((delivery) => delivery.id === openId);
   // Replays are newer than their originals, which are therefore on the same page or a later one.
   const replayed = new Set(list.data?.map(({ replayOf }) => replayOf));
-  const isGivenUp = ({ id, status, eventType }: WebhookDelivery): boolean =>
-    status === WebhookDeliveryStatus.DLQ && eventType !== testType && !replayed.has(id);
-  const canReplay = givenUp > 0 && (list.hasMore || list.data?.some(isGivenUp));
   return (
     <Card title="Deliveries" actions={canReplay && <ReplayFailed id={id} />} isFlush>
       <List<WebhookDelivery>

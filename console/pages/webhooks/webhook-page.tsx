@@ -30,6 +30,7 @@ export function WebhookPage() {
 
 function Endpoint({ endpoint }: { readonly endpoint: Webhook }) {
   const { id, url, description, events, secretPrefix, graceExpiresAt, deliveryCounts: counts, createdAt } = endpoint;
+  const givenUp = counts ? counts.dlq - endpoint.replayedCount : 0;
   const test = useChange(WebhookService.method.test, {
     changes: [WebhookService],
     onDone: () => toast("The test event was sent. Its delivery is in the log."),
@@ -73,7 +74,7 @@ function Endpoint({ endpoint }: { readonly endpoint: Webhook }) {
           </Property>
           <Property name="Deliveries">
             {counts &&
-              `${counts.delivered} delivered, ${counts.pending} pending, ${counts.failed} retrying, ${counts.dlq} given up`}
+              `${counts.delivered} delivered, ${counts.pending} pending, ${counts.failed} retrying, ${givenUp} given up`}
             <span className="text-faint"> (tests are not counted)</span>
           </Property>
           <Property name="Created">
@@ -81,7 +82,7 @@ function Endpoint({ endpoint }: { readonly endpoint: Webhook }) {
           </Property>
         </Properties>
       </Card>
-      <DeliveryLog endpointId={id} givenUp={counts?.dlq ?? 0} />
+      <DeliveryLog endpointId={id} canReplay={givenUp > 0} />
     </Page>
   );
 }
