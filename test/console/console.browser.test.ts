@@ -29,7 +29,7 @@ const pages: readonly (readonly [title: string, shown: string | RegExp])[] = [
   ["Usage", "sessions:create"],
   ["Team", "ada@example.com"],
   ["Audit log", "api_key.create"],
-  ["Billing", "Plans"],
+  ["Billing", "The operator, by agreement"],
   ["Settings", "Names"],
 ];
 
@@ -505,6 +505,8 @@ longTest(
   "a person pays by card, gets the receipt and changes the plan",
   async () => {
     await open("Billing");
+    await page.getByText("The operator, by agreement").waitFor();
+    expect(await page.getByText("$0").count()).toBe(0);
     await button("Pay by card").first().click();
     await button(/^Pay/).first().click();
     await page.getByRole("link", { name: "Continue" }).click();

@@ -7,6 +7,7 @@ import {
   BillingInterval,
   BillingService,
   PaymentMethod,
+  type Subscription,
   SubscriptionStatus,
 } from "../../../src/gen/pilothouse/v1/billing_pb.ts";
 import { useIsManager } from "../../api/me.ts";
@@ -53,8 +54,26 @@ const methods: Readonly<Record<PaymentMethod, string>> = {
   [PaymentMethod.UNSPECIFIED]: "",
   [PaymentMethod.CARD]: "Card",
   [PaymentMethod.CRYPTO]: "Crypto",
-  [PaymentMethod.INVOICE]: "Invoice",
+  [PaymentMethod.INVOICE]: "The operator, by agreement",
 };
+
+const periods: Readonly<Record<BillingInterval, string>> = {
+  [BillingInterval.UNSPECIFIED]: "once",
+  [BillingInterval.MONTH]: "a month",
+  [BillingInterval.YEAR]: "a year",
+};
+
+/** Price of a subscription. Crypto orders are paid once, and a plan by agreement has no price here. */
+function priceText({ paymentMethod, amountCents, currency, interval }: Subscription): string | undefined {
+  if (paymentMethod === PaymentMethod.INVOICE) return undefined;
+  return `${moneyText(amountCents, currency)} ${periods[interval ?? BillingInterval.UNSPECIFIED]}`;
+}
+
+/** Name of the end of a period. */
+function endName({ status, paymentMethod }: Subscription): string {
+  if (paymentMethod === PaymentMethod.CRYPTO) return "Paid until";
+  return status === SubscriptionStatus.CANCELLING ? "Ends" : "Next payment";
+}
 
 /** Address of this page, to which the payment page leads back. */
 const ownUrl = (): string => `${location.origin}/console/billing`;
@@ -96,6 +115,7 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
   const isManager = useIsManager();
   const portal = usePortal();
   const isCard = subscription?.paymentMethod === PaymentMethod.CARD;
+  const price = subscription && priceText(subscription);
   return (
     <Card
       title={tierName(tier)}
@@ -117,14 +137,15 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
             <StateBadge states={states} state={subscription.status} />
           </Property>
           {subscription.tier !== tier && <Property name="Paid plan">{tierName(subscription.tier)}</Property>}
-          <Property name="Paid by">{methods[subscription.paymentMethod]}</Property>
-          <Property name="Price">
-            {moneyText(subscription.amountCents, subscription.currency)}{" "}
-            {subscription.interval === BillingInterval.YEAR ? "a year" : "a month"}
+          <Property name={price === undefined ? "Granted by" : "Paid by"}>
+            {methods[subscription.paymentMethod]}
           </Property>
-          <Property name={subscription.status === SubscriptionStatus.CANCELLING ? "Ends" : "Next payment"}>
-            <DateOf at={subscription.periodEndsAt} />
-          </Property>
+          {price !== undefined && <Property name="Price">{price}</Property>}
+          {subscription.periodEndsAt && (
+            <Property name={endName(subscription)}>
+              <DateOf at={subscription.periodEndsAt} />
+            </Property>
+          )}
         </Properties>
       ) : (
         <p className="text-sm text-soft">Choose a plan below to raise the limits.</p>
