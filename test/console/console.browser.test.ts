@@ -535,8 +535,11 @@ test("the command palette opens pages and pasted ids", async () => {
   await page.getByRole("heading", { name: "Checkout test" }).waitFor();
 }, 60_000);
 
-test("the page of a session that ends sends no request that is refused", async () => {
+test("the page of a session that ends lists its files, and sends no request that is refused", async () => {
   await page.getByText("No person has control").waitFor();
+  const rest = restClient(service);
+  const file = `/v1/sessions/${page.url().split("/").at(-1)}/files/report.csv`;
+  expect((await rest(file, { ship: "Aurora" }, { method: "PUT" })).status).toBe(201);
   const refused: string[] = [];
   const record = (response: Response) => void (response.ok() || refused.push(response.url()));
   page.on("response", record);
@@ -544,8 +547,21 @@ test("the page of a session that ends sends no request that is refused", async (
   await button("End the session").click();
   await page.getByText("ended by its owner").waitFor();
   await page.getByRole("list", { name: "Log entries" }).waitFor();
+  await page.getByRole("row", { name: "report.csv 17 B Uploaded" }).waitFor();
   page.off("response", record);
   expect(refused).toEqual([]);
+  expect(await reviewPage(page, "ended-session-desktop")).toEqual([]);
+
+  const { body } = await rest("/v1/sessions", { logs: "off" });
+  await rest(`/v1/sessions/${body.id}`, undefined, { method: "DELETE" });
+  await page.goto(`${new URL(page.url()).origin}/console/sessions/${body.id}`);
+  await page.getByText("This session keeps no log").waitFor();
+  expect(
+    await page
+      .getByText("report.csv")
+      .or(page.getByRole("heading", { name: "Files" }))
+      .count(),
+  ).toBe(0);
 }, 60_000);
 
 test("a person ends all sessions", async () => {

@@ -11,6 +11,7 @@ import { bytesText } from "../../ui/bytes.ts";
 import { Card } from "../../ui/card.tsx";
 import { List } from "../../ui/list.tsx";
 import { EmptyState, Trouble } from "../../ui/state.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { toast } from "../../ui/toast.tsx";
 
@@ -20,6 +21,34 @@ const sources: Readonly<Record<FileSource, string>> = {
   [FileSource.DOWNLOAD]: "Downloaded by a page",
   [FileSource.CAPTURE]: "Captured",
 };
+
+const fileColumns: readonly Column<SessionFile>[] = [
+  { title: "Name", cell: ({ name }) => <span className="font-medium break-all">{name}</span> },
+  { title: "Size", cell: ({ bytes }) => <span className="tabular-nums">{bytesText(bytes)}</span> },
+  { title: "From", from: "sm", cell: ({ source }) => <span className="text-soft">{sources[source]}</span> },
+  { title: "Changed", from: "lg", cell: ({ modifiedAt }) => <Ago at={modifiedAt} /> },
+];
+
+/** Files that an ended session had. Absent if the service does not know them. */
+export function KeptFiles({ sessionId: id }: { readonly sessionId: string }) {
+  const list = useList(FileService.method.list, { id });
+  if (list.error && problemOf(list.error).slug === "session-destroyed") return null;
+  return (
+    <Card
+      title="Files"
+      about="What the session had at its end. The contents are deleted, and this list is kept for 7 days."
+      isFlush
+    >
+      <List<SessionFile>
+        list={list}
+        label="Files"
+        keyOf={({ name }) => name}
+        columns={fileColumns}
+        empty={<p className="p-4 text-sm text-soft">The session had no files.</p>}
+      />
+    </Card>
+  );
+}
 
 export function FilesTab({ sessionId: id }: { readonly sessionId: string }) {
   const input = useRef<HTMLInputElement>(null);
@@ -75,10 +104,7 @@ export function FilesTab({ sessionId: id }: { readonly sessionId: string }) {
         label="Files"
         keyOf={({ name }) => name}
         columns={[
-          { title: "Name", cell: ({ name }) => <span className="font-medium break-all">{name}</span> },
-          { title: "Size", cell: ({ bytes }) => <span className="tabular-nums">{bytesText(bytes)}</span> },
-          { title: "From", from: "sm", cell: ({ source }) => <span className="text-soft">{sources[source]}</span> },
-          { title: "Changed", from: "lg", cell: ({ modifiedAt }) => <Ago at={modifiedAt} /> },
+          ...fileColumns,
           {
             title: "",
             isRight: true,

@@ -1,6 +1,8 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { CircleStop, SquareTerminal } from "lucide-react";
+import { SessionLogLevel } from "../../../src/gen/pilothouse/v1/session_log_pb.ts";
 import { type Session, SessionService, SessionStatus } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { problemOf } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
@@ -17,7 +19,7 @@ import { ConnectTab } from "./connect-tab.tsx";
 import { EventsTab } from "./events-tab.tsx";
 import { ExtendSession } from "./extend-session.tsx";
 import { SessionFacts, StateTab, type StateTabProps } from "./facts-tab.tsx";
-import { FilesTab } from "./files-tab.tsx";
+import { FilesTab, KeptFiles } from "./files-tab.tsx";
 import { LinksTab } from "./links-tab.tsx";
 import { LiveView } from "./live-view.tsx";
 import { LogTab } from "./log-tab.tsx";
@@ -117,12 +119,22 @@ function RunningSession(state: StateTabProps) {
   );
 }
 
+/** Milliseconds for which the files of an ended session are listed. */
+const filesKeptMs = 7 * 86_400_000;
+
+/** Whether the service lists the files of an ended session, which it keeps with the log. */
+function hasKeptFiles({ logs, liveAt, endedAt }: Session): boolean {
+  if (!liveAt || !endedAt || Date.now() > timestampMs(endedAt) + filesKeptMs) return false;
+  return logs === SessionLogLevel.ERRORS || logs === SessionLogLevel.FULL;
+}
+
 function SessionRecord({ session }: { readonly session: Session }) {
   return (
     <Page title={titleOf(session)} heading={<Heading session={session} />} about={<Id value={session.id} />}>
       <Card title="About the session">
         <SessionFacts session={session} />
       </Card>
+      {hasKeptFiles(session) && <KeptFiles sessionId={session.id} />}
       <LogTab sessionId={session.id} isRunning={false} />
     </Page>
   );
