@@ -924,6 +924,7 @@ CREATE TABLE agent_turns (
   beat_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone,
+  ordered_schema json,
   CONSTRAINT agent_turns_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   CONSTRAINT agent_turns_agent_session_id_fkey FOREIGN KEY (agent_session_id) REFERENCES agent_sessions(id) ON DELETE CASCADE,
   CONSTRAINT agent_turns_pkey PRIMARY KEY (id)

@@ -417,12 +417,12 @@ test("an agent does a task beside the live view, with its result as a table", as
   await page.getByText("Works").waitFor();
 
   const [, demo] = /\{"url":"(http[^"]+)"\}/.exec(service.output()) ?? [];
-  const result = { text: "The page welcomes everyone aboard.", result: { rows: [{ ship: "Aurora" }] } };
+  const result = { text: "The page welcomes everyone aboard.", result: { rows: [{ port: "Oslo", ship: "Aurora" }] } };
   provider.say({ calls: [{ name: "navigate", input: { url: demo } }] }, { calls: [{ name: "done", input: result }] });
   await open("Agents");
   await button("New agent").first().click();
   await page.getByLabel("Task").fill("Read the welcome page");
-  await page.getByLabel("Columns of the result").fill("ship");
+  await page.getByLabel("Columns of the result").fill("ship, port");
   await button("Start").click();
   const log = page.getByRole("log", { name: "Messages and steps" });
   await log.getByText("The page welcomes everyone aboard.").waitFor();
@@ -436,7 +436,7 @@ test("an agent does a task beside the live view, with its result as a table", as
   await page.getByText("The browser has ended").waitFor();
   await page.reload();
   await page.getByText("The browser has ended").waitFor();
-  await log.getByRole("cell", { name: "Aurora" }).waitFor();
+  await log.getByRole("row", { name: "Aurora Oslo" }).waitFor();
 }, 60_000);
 
 const reviewed = [

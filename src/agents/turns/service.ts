@@ -7,6 +7,7 @@ import {
   GetTranscriptResponseSchema,
   type GetTurnRequest,
   type SendAgentMessageRequest,
+  type TranscriptEntry,
   TranscriptRole,
   type Turn,
 } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
@@ -16,7 +17,7 @@ import { sleep } from "../../platform/bounded-wait.ts";
 import { type Failure, fail, failFields } from "../../platform/errors.ts";
 import { idPattern } from "../../platform/ids.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
-import type { Tx } from "../../platform/postgres/database.ts";
+import type { Database, Tx } from "../../platform/postgres/database.ts";
 import { callerOf } from "../../sessions/commands/session-caller.ts";
 import { lockControl } from "../../sessions/control/store.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
@@ -24,6 +25,7 @@ import type { PayerParts } from "../llm/payer.ts";
 import { findAny, findRunning } from "../sessions/agent-sessions.ts";
 import type { AgentTurns } from "./agent-turns.ts";
 import { sealMessage } from "./model-messages.ts";
+import { inSchemaOrder } from "./output-order.ts";
 import {
   findTurn,
   hasAction,
@@ -31,6 +33,7 @@ import {
   insertWaitingMessage,
   lockRunningTurn,
   lockTurn,
+  readSchemas,
   type TurnRow,
   updateTurn,
 } from "./store.ts";
@@ -58,6 +61,21 @@ async function assertSchema(schema: JsonObject): Promise<void> {
   const { findSchemaFault } = await import("./output-schema.ts");
   const fault = findSchemaFault(schema);
   if (fault !== undefined) throw failFields("validation-failed", { output_schema: fault });
+}
+
+/** Returns entries whose results have their keys in the order of the requested schemas. */
+async function withOrderedOutputs(db: Database, entries: readonly TranscriptEntry[]): Promise<TranscriptEntry[]> {
+  const ids = entries.flatMap(({ turnId, content: { case: kind, value } }) =>
+    kind === "text" && value.output && turnId !== undefined ? [turnId] : [],
+  );
+  const schemas = ids.length > 0 ? await readSchemas(db, ids) : new Map<string, JsonObject>();
+  return entries.map((entry) => {
+    const { turnId = "", content } = entry;
+    const schema = schemas.get(turnId);
+    if (!schema || content.case !== "text" || !content.value.output) return entry;
+    const value = { ...content.value, output: inSchemaOrder(schema, content.value.output) };
+    return { ...entry, content: { case: "text", value } };
+  });
 }
 
 export function createTurnService(parts: TurnServiceParts): ServiceImplementation<typeof AgentTurnService> {
@@ -134,6 +152,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
         created_at: now,
         beat_at: header === undefined ? null : now,
         output_schema: outputSchema && JSON.stringify(outputSchema),
+        ordered_schema: outputSchema && JSON.stringify(outputSchema),
       });
       await say(tx, row, text);
       turns.begin(tx, row, header);
@@ -159,7 +178,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       await readTranscriptEntries(db, { agentSessionId: id, after, limit: limit + 1 }),
       limit,
     );
-    return create(GetTranscriptResponseSchema, { data: [...rows], ...position });
+    return create(GetTranscriptResponseSchema, { data: await withOrderedOutputs(db, rows), ...position });
   }
 
   return {

@@ -1,3 +1,4 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
 import type { Database, NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { AgentTurnsTable } from "./tables.ts";
@@ -12,6 +13,12 @@ export async function insertTurn(tx: Tx, turn: Insertable<AgentTurnsTable>): Pro
 export function findTurn(db: Queryable, id: string, agentSessionId?: string): Promise<TurnRow | undefined> {
   const turn = db.sql.selectFrom("agent_turns").selectAll().where("id", "=", id);
   return (agentSessionId === undefined ? turn : turn.where("agent_session_id", "=", agentSessionId)).executeTakeFirst();
+}
+
+/** Reads the requested schemas of turns by the identifiers of the turns. */
+export async function readSchemas(db: Queryable, ids: readonly string[]): Promise<Map<string, JsonObject | null>> {
+  const rows = await db.sql.selectFrom("agent_turns").select(["id", "ordered_schema"]).where("id", "in", ids).execute();
+  return new Map(rows.map(({ id, ordered_schema }) => [id, ordered_schema]));
 }
 
 /** Locks the turn of an agent session that has not ended. */

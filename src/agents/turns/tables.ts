@@ -50,6 +50,8 @@ export interface AgentTurnsTable {
   recipe_plan: ColumnType<Buffer | null, Buffer | undefined, null>;
   /** JSON Schema requested for the result. */
   output_schema: JSONColumnType<JsonObject, string | null | undefined, never> | null;
+  /** The schema with its keys in the order of the request; null for turns of releases before 0.4.0. */
+  ordered_schema: JSONColumnType<JsonObject, string | null | undefined, never> | null;
   /** Result that matches the schema. */
   output: JSONColumnType<JsonObject, undefined, string> | null;
   /** Number of results that did not match the schema. */
@@ -178,4 +180,5 @@ export const turnMigrations: Migrations = {
       primary key (agent_session_id, position)
     )`,
   ],
+  "172-ordered-schema": ["alter table agent_turns add column ordered_schema json"],
 };

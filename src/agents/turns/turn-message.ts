@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Turn, TurnSchema, TurnStatus } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
 import { ProblemSchema } from "../../gen/pilothouse/v1/common_pb.ts";
+import { inSchemaOrder } from "./output-order.ts";
 import type { TurnRow } from "./store.ts";
 import type { StoredTurnStatus } from "./tables.ts";
 
@@ -37,7 +38,7 @@ export function toTurnMessage(row: TurnRow): Turn {
     workedMs: Number(row.worked_ms),
     ...takenBy(row),
     ...(row.answer !== null && { text: row.answer }),
-    ...(row.output !== null && { output: row.output }),
+    ...(row.output !== null && { output: inSchemaOrder(row.ordered_schema ?? {}, row.output) }),
     ...(row.reason !== null && { reason: row.reason }),
     // Cast: the column holds only problems that the service has stored.
     ...(row.error !== null && { error: create(ProblemSchema, row.error as MessageInitShape<typeof ProblemSchema>) }),

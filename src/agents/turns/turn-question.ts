@@ -46,7 +46,7 @@ export async function askInTurn(
     system: systemPrompt(run.agent.instructions, run.agent.variable_names),
     messages: turn.provider === "openai_compatible" ? withPicturesApart(messages) : messages,
     tools: toolsFor({
-      outputSchema: turn.output_schema,
+      outputSchema: turn.ordered_schema ?? turn.output_schema,
       hasRecipe: run.agent.recipe_id !== null,
       vision: turn.vision,
     }),

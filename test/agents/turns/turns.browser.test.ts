@@ -712,9 +712,9 @@ test("the transcript has the action that was pending when its turn was cancelled
 
 const train = {
   type: "object",
-  required: ["price", "stops"],
+  required: ["stops", "price"],
   additionalProperties: false,
-  properties: { price: { type: "number", minimum: 1 }, stops: { type: "array", items: { type: "string" } } },
+  properties: { stops: { type: "array", items: { type: "string" } }, price: { type: "number", minimum: 1 } },
 };
 
 test.each(withLong(["openai"], ["anthropic", "google"]))(
@@ -735,7 +735,11 @@ test.each(withLong(["openai"], ["anthropic", "google"]))(
       const told = JSON.stringify(provider.asked.map(({ body }) => body));
       expect(told).toContain("Not ended: call done with the requested result.");
       expect(told).toContain("not ended: result/price must be number");
-      expect((await entries()).at(-1).content).toEqual({ kind: "text", text: "Found.", output: result });
+      const { content } = (await entries()).at(-1);
+      expect(content).toEqual({ kind: "text", text: "Found.", output: result });
+      // The keys are in the order of the schema.
+      for (const { output } of [body, content]) expect(Object.keys(output)).toEqual(["stops", "price"]);
+      expect(told).toMatch(/"stops":\{.*"price":\{/);
       // The next message requests no output.
       expect((await scene.rest(`${path}/message`, { text: "And?", wait_ms: 60_000 })).body.output).toBeUndefined();
     });
