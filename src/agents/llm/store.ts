@@ -1,13 +1,20 @@
 import type { Insertable, Selectable } from "kysely";
 import type { Month } from "../../limits/month.ts";
-import type { Queryable, Tx } from "../../platform/postgres/database.ts";
+import type { NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { Schema } from "../../platform/postgres/schema.ts";
 import type { LlmKeysTable } from "./tables.ts";
 
 export type LlmKeyRow = Selectable<LlmKeysTable>;
 
-export function findLlmKey(db: Queryable, accountId: string): Promise<LlmKeyRow | undefined> {
-  return db.sql.selectFrom("llm_keys").selectAll().where("account_id", "=", accountId).executeTakeFirst();
+/** Read before each model call. */
+const findStatement: NamedStatement = {
+  name: "llm-key-find",
+  text: `select account_id, provider, api_key, key_suffix, base_url, model, vision, created_at, tested_at, test_ok, last_used_at
+    from llm_keys where account_id = $1`,
+};
+
+export async function findLlmKey(db: Queryable, accountId: string): Promise<LlmKeyRow | undefined> {
+  return (await db.named<LlmKeyRow>(findStatement, [accountId]))[0];
 }
 
 /** Stores the LLM key of an account, replacing an earlier key. */
