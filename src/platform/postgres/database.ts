@@ -276,6 +276,14 @@ function createWriteGatherer(client: pg.PoolClient): () => void {
   };
 }
 
+/** Sends a statement as a `Query`, since pg takes 2.5 us to copy a configuration to a `Query`. */
+function sendStatement(client: pg.PoolClient, { text, name, values }: pg.QueryConfig): Promise<pg.QueryResult> {
+  const { promise, resolve, reject } = Promise.withResolvers<pg.QueryResult>();
+  const query = new pg.Query(text, values, (error, result) => (error ? reject(error) : resolve(result)));
+  client.query(Object.assign(query, { name }));
+  return promise;
+}
+
 type Connect = () => Promise<Connection>;
 
 function connectTo(pool: pg.Pool): Connect {
@@ -287,8 +295,10 @@ function connectTo(pool: pg.Pool): Connect {
     return {
       query(statement) {
         gatherWrites();
-        return client.query(hotStatements.name(statement)).catch((error: unknown) => {
+        return sendStatement(client, hotStatements.name(statement)).catch((error: unknown) => {
           lost ||= isConnectionLoss(error);
+          // The stack leads to the socket. From here, the stack leads to the caller of the statement.
+          if (error instanceof Error) Error.captureStackTrace(error);
           return rethrow(error);
         });
       },
