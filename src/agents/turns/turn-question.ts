@@ -18,6 +18,8 @@ interface SceneOfStep {
   readonly epoch: string;
   /** Description of the page, if the step needs it. */
   readonly page: Promise<string> | undefined;
+  /** The credential, if the step is already reading the row. */
+  readonly credential?: ReturnType<typeof readCredential> | undefined;
 }
 
 /** Asks the model for the next step and commits its response. */
@@ -28,7 +30,7 @@ export async function askInTurn(
   conversation: ModelConversation,
   scene: SceneOfStep,
 ): Promise<TurnRow> {
-  const credential = readCredential(parts, turn, run);
+  const credential = scene.credential ?? readCredential(parts, turn, run);
   credential.catch(() => undefined);
   const page = await scene.page;
   const isBegun = isUnderWay(turn) && conversation.waiting.length === 0;

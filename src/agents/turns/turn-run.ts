@@ -9,6 +9,7 @@ import { isEnded } from "../../sessions/session-states.ts";
 import type { AgentSessionRow } from "../sessions/store.ts";
 import { openVariables } from "../sessions/variables.ts";
 import { ConversationCache } from "./conversation-cache.ts";
+import { readCredential } from "./model-call.ts";
 import { ModelConversation, type WaitingMessage } from "./model-conversation.ts";
 import { noteMessage, openMessage, resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { createPage } from "./page.ts";
@@ -192,9 +193,11 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
 
   /** Runs one step, and returns the turn as changed by the step. */
   async function step(turn: TurnRow, run: Run): Promise<TurnRow | undefined> {
-    // The page is observed while the rows are read.
-    const page = needsPage(turn) ? openPage(turn, run) : undefined;
-    page?.catch(() => undefined);
+    // The page is observed and the credential is read while the other rows are read.
+    const isFirst = needsPage(turn);
+    const page = isFirst ? openPage(turn, run) : undefined;
+    const credential = isFirst ? readCredential(parts, turn, run) : undefined;
+    for (const early of [page, credential]) early?.catch(() => undefined);
     const controlRead = findControl(db, turn.session_id, turn.account_id);
     const [control, conversation] = await Promise.all([controlRead, run.conversation()]);
     if (!control || isEnded(control.status)) return end(run, endOfSession(control?.ended_reason));
@@ -209,7 +212,7 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
     if (recipe && !recipe.isBroken && limit !== "seconds")
       return takeRecipeStep(parts, turn, run, control.control_epoch, recipe);
     if (limit !== undefined) return end(run, { status: "limit_reached", reason: limit });
-    return askInTurn(parts, turn, run, conversation, { epoch: control.control_epoch, page });
+    return askInTurn(parts, turn, run, conversation, { epoch: control.control_epoch, page, credential });
   }
 
   async function run(turnId: string, signal: AbortSignal, header?: string): Promise<void> {
