@@ -307,6 +307,8 @@ export const durations: readonly DurationRow[] = [
   ["workers/files/file-choosers.ts", "giveMs", "5_000", "workers/hung-pages.system.test.ts"],
   ["workers/files/download-store.ts", "nameMs", "500", "short"],
   ["workers/files/download-store.ts", "measureMs", "200", "short"],
+  ["workers/fleet/control-caller.ts", "times.connect", "1_000", "spare"],
+  ["workers/fleet/control-caller.ts", "times.failedLater", "250", "short"],
   ["workers/fleet/fleet-link.ts", "times.heartbeat", "2_000", "workers/patience.system.test.ts"],
   ["workers/fleet/fleet-link.ts", "times.call", "2_000", "workers/patience.system.test.ts"],
   ["workers/fleet/fleet-link.ts", "times.retry", "300", "short"],

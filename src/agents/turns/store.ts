@@ -9,8 +9,9 @@ const identity =
   "id, agent_session_id, account_id, session_id, credential, model, provider, limits, vision, created_at";
 const progress =
   "status, reason, steps, tokens, cost, misfits, recipe, recipe_plan, prompt_version, control_epoch, beat_at";
-const times = "worked_ms, model_ms, settling_ms, waiting_ms, waiting_since, waits_until, ended_at";
-const allColumns = `${identity}, ${progress}, ${times}, answer, error, output_schema, ordered_schema, output` as const;
+const timeColumns = "worked_ms, model_ms, settling_ms, waiting_ms, waiting_since, waits_until, ended_at";
+const allColumns =
+  `${identity}, ${progress}, ${timeColumns}, answer, error, output_schema, ordered_schema, output` as const;
 
 type Listed<List> = List extends `${infer First}, ${infer Rest}` ? First | Listed<Rest> : List;
 
