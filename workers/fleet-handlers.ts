@@ -15,6 +15,7 @@ import {
 import { CaptureStreamResponseSchema, FetchStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
+import type { FleetTlsFiles } from "../src/platform/grpc/fleet-certificates.ts";
 import { fleetCommands } from "../src/platform/grpc/fleet-commands.ts";
 import {
   addGrpcService,
@@ -26,7 +27,7 @@ import {
   stopGrpcServer,
 } from "../src/platform/grpc/fleet-grpc-server.ts";
 import { fleetMetadata } from "../src/platform/grpc/fleet-metadata.ts";
-import { type FleetTlsFiles, fleetServerCredentials } from "../src/platform/grpc/fleet-tls.ts";
+import { fleetServerCredentials } from "../src/platform/grpc/fleet-tls.ts";
 import { failureToStatus, WrongAddressee } from "../src/platform/grpc/grpc-failure.ts";
 import { inTraceOf } from "../src/platform/traces/spans.ts";
 import type { Log } from "./base/log.ts";

@@ -6,7 +6,7 @@ import { keepRunning } from "../../src/platform/last-resort.ts";
 import { createLifetime } from "../../src/platform/lifetime.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
-import { createDatabaseServer } from "../../src/platform/postgres/storage.ts";
+import { createDatabaseServer } from "../../src/platform/postgres/database-server.ts";
 import type { BusPost } from "../../src/platform/process-channel.ts";
 import { joinMetrics } from "./join-metrics.ts";
 import { runProcess } from "./run-process.ts";

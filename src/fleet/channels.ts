@@ -1,6 +1,7 @@
 import { type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
+import type { FleetTlsFiles } from "../platform/grpc/fleet-certificates.ts";
 import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
-import { type FleetTlsFiles, fleetClientCredentials } from "../platform/grpc/fleet-tls.ts";
+import { fleetClientCredentials } from "../platform/grpc/fleet-tls.ts";
 import { IdleMap } from "../platform/idle-map.ts";
 import type { Log } from "../platform/log.ts";
 import type { WorkerAddress } from "./store.ts";

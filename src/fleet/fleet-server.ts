@@ -1,7 +1,8 @@
 import { chmod, rm } from "node:fs/promises";
 import { ControlService } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
+import type { FleetTlsFiles } from "../platform/grpc/fleet-certificates.ts";
 import { addGrpcService, createLinkServer, listenGrpc, stopGrpcServer } from "../platform/grpc/fleet-grpc-server.ts";
-import { type FleetTlsFiles, fleetServerCredentials } from "../platform/grpc/fleet-tls.ts";
+import { fleetServerCredentials } from "../platform/grpc/fleet-tls.ts";
 import { failureToStatus } from "../platform/grpc/grpc-failure.ts";
 import type { Log } from "../platform/log.ts";
 import type { WorkerRegistry } from "./worker-registry.ts";

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
-import type { DatabaseTarget } from "../platform/postgres/database.ts";
+import type { DatabaseTarget } from "../platform/postgres/database-target.ts";
 import { createLoneLock } from "../platform/postgres/lone-lock.ts";
 
 /** Lower numbers are reserved for locks with a fixed meaning. */

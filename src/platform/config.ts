@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { dataDirectory } from "./data-directory.ts";
 import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "./environment.ts";
-import { type FleetTlsFiles, readFleetTls } from "./grpc/fleet-tls.ts";
+import { type FleetTlsFiles, readFleetTls } from "./grpc/fleet-certificates.ts";
 import { type IsolationConfig, readIsolation } from "./isolation.ts";
 import { type BundledLlmConfig, type LlmAddresses, readBundledLlm, readLlmAddresses } from "./llm-config.ts";
 import { type LogLevel, logLevels } from "./log.ts";

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { createServer } from "node:tls";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-tls.ts";
+import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-certificates.ts";
 import { startLendScene } from "../support/cdp-proxy-scene.ts";
 import { CertificateAuthority } from "../support/certificates.ts";
 import { freePorts } from "../support/free-port.ts";

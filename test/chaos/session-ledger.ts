@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import pg from "pg";
-import { connectionOptions } from "../../src/platform/postgres/database.ts";
+import { connectionOptions } from "../../src/platform/postgres/database-target.ts";
 import type { DoomedService } from "./doomed-service.ts";
 
 /** State of a session: its status in the list, and its terminal events. */

@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, 
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-tls.ts";
+import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-certificates.ts";
 import { CertificateAuthority, fleetTlsVariables } from "../support/certificates.ts";
 import { Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";

@@ -18,8 +18,8 @@ import {
   WorkerService,
 } from "../../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
-import { FleetCertificates } from "../../src/platform/grpc/fleet-certificates.ts";
-import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
+import { FleetCertificates, type FleetTlsFiles } from "../../src/platform/grpc/fleet-certificates.ts";
+import { dialledAs, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
 import { WorkerServer } from "../../workers/fleet-handlers.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-tls.ts";
+import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-certificates.ts";
 
 /** Certificate authority of one test, created by openssl. */
 export class CertificateAuthority implements Disposable {

@@ -132,6 +132,7 @@ export const durations: readonly DurationRow[] = [
   ["src/platform/outgoing/target-resolution.ts", "lookupMs", "10_000", "platform/waits.system.test.ts"],
   ["src/platform/outgoing/target-resolution.ts", "ownAddressesMs", "5_000", "platform/waits.system.test.ts"],
   ["src/platform/outgoing/target-resolution.ts", "dnsMs", "1_500", "pause"],
+  ["src/platform/postgres/database-target.ts", "connectMs", "3_000", "spare"],
   ["src/platform/postgres/database.ts", "idleMs", "600_000", "sessions/waits.system.test.ts"],
   ["src/platform/postgres/embedded-postgres.ts", "times.initdb", "60_000", "spare"],
   ["src/platform/postgres/embedded-postgres.ts", "times.start", "60_000", "spare"],

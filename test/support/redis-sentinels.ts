@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-tls.ts";
+import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-certificates.ts";
 import { freePorts } from "./free-port.ts";
 
 const run = promisify(execFile);

@@ -12,12 +12,8 @@ import type { Environment } from "../../src/platform/environment.ts";
 import { createIds, type Ids } from "../../src/platform/ids.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
-import {
-  type Database,
-  type DatabaseTarget,
-  openDatabase,
-  type Queryable,
-} from "../../src/platform/postgres/database.ts";
+import { type Database, openDatabase, type Queryable } from "../../src/platform/postgres/database.ts";
+import type { DatabaseTarget } from "../../src/platform/postgres/database-target.ts";
 import { createEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { createRedis } from "../../src/platform/redis/redis.ts";
 import { createRedisBus } from "../../src/platform/redis/redis-bus.ts";

@@ -3,7 +3,7 @@ import { availableParallelism, homedir, totalmem } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import { dataDirectory } from "../../src/platform/data-directory.ts";
 import { ConfigError, type Environment, type EnvironmentReader, readerOf } from "../../src/platform/environment.ts";
-import { type FleetTlsFiles, readFleetTls } from "../../src/platform/grpc/fleet-tls.ts";
+import { type FleetTlsFiles, readFleetTls } from "../../src/platform/grpc/fleet-certificates.ts";
 import { type IsolationConfig, readIsolation } from "../../src/platform/isolation.ts";
 import { type LogLevel, logLevels } from "../../src/platform/log.ts";
 import { isAddressException } from "../../src/platform/outgoing/address-rules.ts";

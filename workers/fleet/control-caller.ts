@@ -1,7 +1,8 @@
 import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
 import { type ChannelOptions, Client, connectivityState } from "@grpc/grpc-js";
 import { sleep } from "../../src/platform/bounded-wait.ts";
-import { dialledAs, type FleetTlsFiles, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
+import type { FleetTlsFiles } from "../../src/platform/grpc/fleet-certificates.ts";
+import { dialledAs, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
 import {
   callUnary,
   type GrpcCallOptions,

@@ -1,12 +1,19 @@
 import type { experimental } from "@grpc/grpc-js";
 import { CertificateFiles, type CertificateLog } from "../certificate-files.ts";
 import type { Clock } from "../clock.ts";
+import type { EnvironmentReader } from "../environment.ts";
 
 /** Files for mutual TLS between gateways and workers. Both certificates are issued by a CA used for nothing else. */
 export interface FleetTlsFiles {
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
+}
+
+/** Reads the TLS files. Returns undefined if connections are in clear text. */
+export function readFleetTls(read: EnvironmentReader): FleetTlsFiles | undefined {
+  const files = read.together("FLEET_TLS_CERT", "FLEET_TLS_KEY", "FLEET_TLS_CA");
+  return files && { cert: files.FLEET_TLS_CERT, key: files.FLEET_TLS_KEY, ca: files.FLEET_TLS_CA };
 }
 
 type Listener<Update> = (update: Update | null) => void;

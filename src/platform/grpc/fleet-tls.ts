@@ -1,15 +1,6 @@
 import { ChannelCredentials, type ChannelOptions, experimental, ServerCredentials } from "@grpc/grpc-js";
 import type { CertificateLog } from "../certificate-files.ts";
-import type { EnvironmentReader } from "../environment.ts";
 import { FleetCertificates, type FleetTlsFiles } from "./fleet-certificates.ts";
-
-export type { FleetTlsFiles };
-
-/** Reads the TLS files. Returns undefined if connections are in clear text. */
-export function readFleetTls(read: EnvironmentReader): FleetTlsFiles | undefined {
-  const files = read.together("FLEET_TLS_CERT", "FLEET_TLS_KEY", "FLEET_TLS_CA");
-  return files && { cert: files.FLEET_TLS_CERT, key: files.FLEET_TLS_KEY, ca: files.FLEET_TLS_CA };
-}
 
 /** Creates the credentials of the calling side. */
 export function fleetClientCredentials(tls: FleetTlsFiles | undefined, log: CertificateLog): ChannelCredentials {

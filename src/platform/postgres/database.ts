@@ -6,13 +6,13 @@ import { fail, failFields } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { inSpan } from "../traces/spans.ts";
 import { DatabaseAway, isConnectionLoss } from "./database-away.ts";
+import { connectionOptions, type DatabaseTarget } from "./database-target.ts";
 import { HotStatements } from "./hot-statements.ts";
 import { type MigrationResult, runMigrations } from "./run-migrations.ts";
 import type { Migrations, Schema } from "./schema.ts";
 
 /** Timeouts in milliseconds, so that stuck statements do not block clients. */
 const timeouts = {
-  connect: 3_000,
   statement: 10_000,
   lock: 5_000,
   idleInTransaction: 3_000,
@@ -20,9 +20,6 @@ const timeouts = {
   /** Wait for a pooled connection, including connecting: seconds for the last of 500 concurrent requests. */
   turn: 10_000,
 };
-
-/** Connection target: a URL, or the socket directory of the embedded server. */
-export type DatabaseTarget = { readonly url: string } | { readonly socketDirectory: string; readonly user: string };
 
 /** A statement prepared once per connection, for hot paths: 21 us of CPU, against 48 us with the query builder. */
 export interface NamedStatement {
@@ -58,18 +55,6 @@ export interface Database extends Queryable {
   /** Returns the names of applied migrations. */
   appliedMigrations(): Promise<ReadonlySet<string>>;
   close(): Promise<void>;
-}
-
-/** Returns connection options, also for connections outside the pool. */
-export function connectionOptions(target: DatabaseTarget): pg.ClientConfig {
-  return {
-    ...("url" in target
-      ? { connectionString: target.url }
-      : { host: target.socketDirectory, user: target.user, database: "postgres" }),
-    application_name: "pilothouse",
-    connectionTimeoutMillis: timeouts.connect,
-    keepAlive: true,
-  };
 }
 
 /** Timeouts of migrations. A process may wait for another one that migrates, and building an index may take long. */

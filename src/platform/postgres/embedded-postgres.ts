@@ -7,7 +7,7 @@ import type { Log } from "../log.ts";
 import type { EndingStep } from "../process-control.ts";
 import { StartRefused } from "../start-refused.ts";
 import { createSupervisor, type SupervisedProgram } from "../supervisor.ts";
-import { connectionOptions, type DatabaseTarget } from "./database.ts";
+import { connectionOptions, type DatabaseTarget } from "./database-target.ts";
 import { assertReachable, postgresMajor, readyPostgresBinaries, type ServerUser } from "./postgres-binaries.ts";
 
 /** Milliseconds. */

@@ -2,7 +2,7 @@ import pg from "pg";
 import { sleep } from "../bounded-wait.ts";
 import type { Log } from "../log.ts";
 import { StartRefused } from "../start-refused.ts";
-import { connectionOptions, type DatabaseTarget } from "./database.ts";
+import { connectionOptions, type DatabaseTarget } from "./database-target.ts";
 
 /** First key of the service's advisory locks: "pilo". */
 export const lockClass = 0x70696c6f;

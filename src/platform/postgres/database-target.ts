@@ -1,0 +1,19 @@
+import type { ClientConfig } from "pg";
+
+/** Connection target: a URL, or the socket directory of the embedded server. */
+export type DatabaseTarget = { readonly url: string } | { readonly socketDirectory: string; readonly user: string };
+
+/** Milliseconds to open a connection. */
+const connectMs = 3_000;
+
+/** Returns connection options, for connections of a pool and others. */
+export function connectionOptions(target: DatabaseTarget): ClientConfig {
+  return {
+    ...("url" in target
+      ? { connectionString: target.url }
+      : { host: target.socketDirectory, user: target.user, database: "postgres" }),
+    application_name: "pilothouse",
+    connectionTimeoutMillis: connectMs,
+    keepAlive: true,
+  };
+}
