@@ -25,6 +25,7 @@ export interface Notice {
 export type Receive = (notice: Notice) => Promise<boolean>;
 
 export interface CardProcessor {
+  /** Created on first use. */
   readonly client: Stripe;
   /** Whether real money moves. */
   readonly livemode: boolean;
@@ -73,6 +74,17 @@ export function asProcessorFailure(error: unknown): Error {
   );
 }
 
+function withClient(own: Omit<CardProcessor, "client">, create: () => Stripe): CardProcessor {
+  let client: Stripe | undefined;
+  return {
+    ...own,
+    get client() {
+      client ??= create();
+      return client;
+    },
+  };
+}
+
 export interface ProcessorsParts {
   readonly config: Pick<Config, "embedded" | "publicUrl" | "stripe" | "btcPay">;
   readonly db: Database;
@@ -100,13 +112,13 @@ export function createProcessors({ config, db, clock, outgoing }: ProcessorsPart
     : undefined;
   const card = (): CardProcessor | undefined => {
     if (sandbox) {
-      const client = createStripeClient("sk_test_sandbox", sandbox.stripe);
-      return { client, livemode: false, isSandbox: true, webhookSecret: secret };
+      const own = { livemode: false, isSandbox: true, webhookSecret: secret };
+      return withClient(own, () => createStripeClient("sk_test_sandbox", sandbox.stripe));
     }
     if (!stripe) return undefined;
-    const client = createStripeClient(stripe.secretKey, httpTransport(stripe.url, outgoing));
     const livemode = /^[sr]k_live_/.test(stripe.secretKey);
-    return { client, livemode, isSandbox: false, webhookSecret: stripe.webhookSecret };
+    const own = { livemode, isSandbox: false, webhookSecret: stripe.webhookSecret };
+    return withClient(own, () => createStripeClient(stripe.secretKey, httpTransport(stripe.url, outgoing)));
   };
   const crypto = (): CryptoProcessor | undefined => {
     if (sandbox) {

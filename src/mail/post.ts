@@ -1,4 +1,4 @@
-import { createTransport } from "nodemailer";
+import { createRequire } from "node:module";
 import { Hopeless } from "../kernel/job-kind.ts";
 import type { Mail } from "./mail.ts";
 import { htmlOf, textOf } from "./mail-text.ts";
@@ -23,9 +23,19 @@ export interface Post {
   close(): void;
 }
 
+/** Loads the package. Without SMTP, a gateway starts with 90 ms less CPU. */
+function loadNodemailer(): typeof import("nodemailer") {
+  return createRequire(import.meta.url)("nodemailer");
+}
+
 /** Creates an SMTP client, which connects on demand. */
 export function createPost({ smtpUrl, mailFrom, publicUrl }: PostOptions): Post {
-  const transport = createTransport({ url: smtpUrl, pool: true, maxConnections: postWidth, ...timeouts });
+  const transport = loadNodemailer().createTransport({
+    url: smtpUrl,
+    pool: true,
+    maxConnections: postWidth,
+    ...timeouts,
+  });
   const domain = /@([^>\s]+)/.exec(mailFrom)?.[1] ?? "localhost";
   return {
     async send(id, mail) {
