@@ -205,8 +205,8 @@ export class Gateway {
   }
 
   async #mountDocuments(): Promise<void> {
-    const { errorsBase, embedOrigins, liveKit } = this.#app.config;
-    const files = readConsole(this.#demoUrl);
+    const { errorsBase, embedOrigins, liveKit, prices } = this.#app.config;
+    const files = readConsole({ demoUrl: this.#demoUrl, prices });
     if (files) this.#mountConsole(files);
     mountPages(this.#rest, {
       documents: createDocuments(this.#services, this.#app.config, this.#stopping.signal),

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import type { Prices } from "../../src/platform/tier-prices.ts";
 
 /** Encodings of an asset, all in memory: 1 MB altogether. */
 export interface ConsoleAsset {
@@ -25,10 +26,19 @@ const types: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** Reads the built console, which offers the demo page if there is one. Returns undefined if it was not built. */
-export function readConsole(demoUrl = ""): ConsoleFiles | undefined {
+/** Facts of the service that the pages of the console show. */
+export interface ConsoleFacts {
+  /** URL of the demo page, if there is one. */
+  readonly demoUrl: string | undefined;
+  readonly prices: Prices;
+}
+
+/** Reads the built console. Returns undefined if it was not built. */
+export function readConsole({ demoUrl = "", prices }: ConsoleFacts): ConsoleFiles | undefined {
   if (!existsSync(new URL("index.html", built))) return undefined;
-  const page = readFileSync(new URL("index.html", built), "utf8").replace("URL_OF_DEMO", demoUrl);
+  const page = readFileSync(new URL("index.html", built), "utf8")
+    .replace("URL_OF_DEMO", demoUrl)
+    .replace("PRICES_OF_PLANS", JSON.stringify(prices).replaceAll('"', "&quot;"));
   const parts = page.split("NONCE_OF_RESPONSE");
   const paths: string[] = JSON.parse(readFileSync(new URL("paths.json", built), "utf8"));
   const names = readdirSync(new URL("assets/", built)).filter((name) => !/\.(br|gz)$/.test(name));

@@ -507,6 +507,7 @@ longTest(
     await open("Billing");
     await page.getByText("The operator, by agreement").waitFor();
     expect(await page.getByText("$0").count()).toBe(0);
+    await page.getByRole("listitem").filter({ hasText: "API Scale" }).getByText("$499 a month").waitFor();
     await button("Pay by card").first().click();
     await button(/^Pay/).first().click();
     await page.getByRole("link", { name: "Continue" }).click();

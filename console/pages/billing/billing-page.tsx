@@ -21,7 +21,7 @@ import { Loaded, Trouble } from "../../ui/state.tsx";
 import { DateOf } from "../../ui/time.tsx";
 import { CryptoCheckout } from "./crypto-checkout.tsx";
 import { CryptoOrders } from "./crypto-orders.tsx";
-import { moneyText, tierName } from "./tier-words.ts";
+import { moneyText, tierName, tierPrice } from "./tier-words.ts";
 
 /** Tiers on sale and their limits. */
 const plans = [
@@ -178,7 +178,11 @@ function Plans({ billing }: { readonly billing: Billing }) {
   return (
     <Card
       title="Plans"
-      about="The payment page shows the price before you pay. A year costs ten months."
+      about={
+        subscription?.paymentMethod === PaymentMethod.INVOICE
+          ? "The granted plan stays as it is, also if you pay for a lower one."
+          : "Prices include taxes."
+      }
       actions={
         <Segments
           label="Interval"
@@ -201,6 +205,10 @@ function Plans({ billing }: { readonly billing: Billing }) {
               {tier === paidTier && <Badge tone="good">Paid</Badge>}
             </h3>
             <p className="text-sm text-soft">{about}</p>
+            <p className="mt-3">
+              <span className="text-xl font-semibold tabular-nums">{tierPrice(tier, interval)}</span>{" "}
+              <span className="text-sm text-soft">a {interval}</span>
+            </p>
             <ul className="my-4 flex flex-1 flex-col gap-1.5 text-sm">
               {points.map((point) => (
                 <li key={point}>{point}</li>

@@ -20,3 +20,26 @@ export function moneyText(cents: number, currency: string): string {
   });
   return format.format(cents / 100);
 }
+
+interface Prices {
+  readonly currency: string;
+  /** Cents by tier and interval, such as `personal_month`. */
+  readonly cents: Readonly<Record<string, number>>;
+}
+
+const pricesText = document.querySelector<HTMLMetaElement>("meta[name=prices]")?.content ?? "";
+
+// Cast: the gateway writes the prices.
+const prices: Prices | undefined = pricesText.startsWith("{") ? (JSON.parse(pricesText) as Prices) : undefined;
+
+const priceNames: ReadonlyMap<Tier, string> = new Map([
+  [Tier.PERSONAL, "personal"],
+  [Tier.API_BUILDER, "api_builder"],
+  [Tier.API_SCALE, "api_scale"],
+]);
+
+/** Returns the price of a tier on sale, such as `$19`. */
+export function tierPrice(tier: Tier, interval: "month" | "year"): string | undefined {
+  const cents = prices?.cents[`${priceNames.get(tier)}_${interval}`];
+  return prices && cents !== undefined ? moneyText(cents, prices.currency) : undefined;
+}
