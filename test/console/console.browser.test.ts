@@ -139,6 +139,11 @@ test("a person starts a session, watches it and takes control", async () => {
   await button("More options").click();
   await page.getByLabel("Device").fill("ipad");
   expect(await page.locator("datalist option[label$=', tablet']").count()).toBeGreaterThan(10);
+  await page.getByLabel("Device").fill("no such device");
+  await page.getByText("No device has this name or kind").waitFor();
+  expect(await button("Start").isDisabled()).toBe(true);
+  await page.getByLabel("Device").fill("Phone");
+  await page.getByText("iphone-15, a phone").waitFor();
   await page.getByLabel("Device").fill("");
   await page.getByLabel("Minutes").fill("15");
   await page.getByLabel("Locale").fill("not a locale");
@@ -325,6 +330,17 @@ longTest(
   },
   90_000,
 );
+
+test("a profile that was just created is chosen for its session", async () => {
+  await open("Profiles");
+  await button("New profile").click();
+  await page.getByLabel("Name").fill("Shop login");
+  await button("Create").click();
+  await page.getByRole("row").filter({ hasText: "Shop login" }).getByRole("button", { name: "Use" }).click();
+  const profile = page.getByRole("dialog").getByLabel("Profile");
+  await profile.locator("option:checked", { hasText: "Shop login" }).waitFor({ state: "attached" });
+  await button("Cancel").click();
+}, 60_000);
 
 test("a person creates an API key that works", async () => {
   await open("API keys");

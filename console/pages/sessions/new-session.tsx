@@ -30,18 +30,55 @@ function kindOf({ touch, viewport }: Archetype): (typeof kinds)[number] {
   return Math.min(viewport?.width ?? 0, viewport?.height ?? 0) < smallestTablet ? "Phone" : "Tablet";
 }
 
-/** Devices in the order of the list: common ones, then those of each kind. The list can be searched by both. */
-function DeviceList({ id, devices }: { readonly id: string; readonly devices: readonly Archetype[] }) {
+/** Devices in the order of the list: common ones, then those of each kind. */
+function inListOrder(devices: readonly Archetype[]): readonly Archetype[] {
   const first = common.flatMap((name) => devices.filter((device) => device.name === name));
   const ofKind = kinds.flatMap((kind) =>
     devices.filter((device) => kindOf(device) === kind && !first.includes(device)),
   );
+  return [...first, ...ofKind];
+}
+
+/** Text by which a device is found: its name and kind. */
+const searchText = (device: Archetype): string => `${device.name}, ${kindOf(device).toLowerCase()}`;
+
+/** Returns the device of this name, else the first one that the text finds. */
+function findDevice(devices: readonly Archetype[], text: string): Archetype | undefined {
+  const wanted = text.trim().toLowerCase();
+  return devices.find(({ name }) => name === wanted) ?? devices.find((device) => searchText(device).includes(wanted));
+}
+
+interface DeviceFieldProps {
+  readonly devices: readonly Archetype[];
+  readonly text: string;
+  readonly onChange: (text: string) => void;
+}
+
+/** Search of a device by its name or kind. The hint names the device that the text finds. */
+function DeviceField({ devices, text, onChange }: DeviceFieldProps) {
+  const listId = useId();
+  const found = findDevice(devices, text);
+  const hint = found ? `${found.name}, a ${kindOf(found).toLowerCase()}` : "No device has this name or kind";
   return (
-    <datalist id={id}>
-      {[...first, ...ofKind].map((device) => (
-        <option key={device.name} value={device.name} label={`${device.name}, ${kindOf(device).toLowerCase()}`} />
-      ))}
-    </datalist>
+    <div>
+      <TextField
+        label="Device"
+        list={listId}
+        placeholder={defaultDevice}
+        maxLength={100}
+        autoComplete="off"
+        autoCapitalize="off"
+        spellCheck={false}
+        value={text}
+        onChange={({ target }) => onChange(target.value)}
+        hint={text.trim() === "" ? "Search by name, or by computer, phone or tablet" : hint}
+      />
+      <datalist id={listId}>
+        {devices.map((device) => (
+          <option key={device.name} value={device.name} label={searchText(device)} />
+        ))}
+      </datalist>
+    </div>
   );
 }
 
@@ -56,8 +93,11 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
   const navigate = useNavigate();
   const [isDetailed, setDetailed] = useState(false);
   const [address, setAddress] = useState("");
-  const deviceListId = useId();
-  const devices = useQuery(ArchetypeService.method.list, {}, { staleTime: Number.POSITIVE_INFINITY });
+  const [deviceText, setDeviceText] = useState("");
+  const [profile, setProfile] = useState(profileId);
+  const archetypes = useQuery(ArchetypeService.method.list, {}, { staleTime: Number.POSITIVE_INFINITY });
+  const devices = inListOrder(archetypes.data?.data ?? []);
+  const device = findDevice(devices, deviceText);
   const profiles = useQuery(ProfileService.method.list, { limit: 100 });
   const createProfile = useChange(ProfileService.method.create, { changes: [ProfileService] });
   const deleteProfile = useChange(ProfileService.method.delete, { changes: [ProfileService] });
@@ -68,15 +108,11 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
   const load = useChange(SessionService.method.navigate);
   const submit = (form: FormData): void => {
     const [name, proxy] = [textOf(form, "name"), textOf(form, "proxy")];
-    const [archetype, runtime, profile] = [
-      textOf(form, "archetype"),
-      textOf(form, "runtime"),
-      textOf(form, "profile_id"),
-    ];
+    const runtime = textOf(form, "runtime");
     const [locale, timezone, minutes] = [textOf(form, "locale"), textOf(form, "timezone"), textOf(form, "minutes")];
     const request = {
       labels: name === undefined ? {} : { name },
-      ...(archetype !== undefined && { archetype }),
+      ...(device && deviceText.trim() !== "" && { archetype: device.name }),
       ...(runtime !== undefined && { runtime }),
       ...(locale !== undefined && { locale }),
       ...(timezone !== undefined && { timezone }),
@@ -88,7 +124,7 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
       const made = profile === newProfile ? (await createProfile.runAsync({ name: profileName })).id : undefined;
       const used = made ?? profile;
       const { id } = await create
-        .runAsync(used === undefined ? request : { ...request, profileId: used })
+        .runAsync(used === "" ? request : { ...request, profileId: used })
         .catch(async (error: unknown) => {
           // The service refuses to delete the profile if the session was created and only its response was lost.
           if (made !== undefined) await deleteProfile.runAsync({ id: made }).catch(() => undefined);
@@ -132,19 +168,7 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
           }
         />
         <div className="grid gap-4 sm:grid-cols-2">
-          <TextField
-            label="Device"
-            name="archetype"
-            list={deviceListId}
-            placeholder={defaultDevice}
-            maxLength={100}
-            autoComplete="off"
-            autoCapitalize="off"
-            spellCheck={false}
-            problem={create.problem}
-            hint="Search by name, or by computer, phone or tablet"
-          />
-          <DeviceList id={deviceListId} devices={devices.data?.data ?? []} />
+          <DeviceField devices={devices} text={deviceText} onChange={setDeviceText} />
           <SelectField
             label="Browser"
             name="runtime"
@@ -158,8 +182,8 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
         <SelectField
           label="Profile"
           name="profile_id"
-          defaultValue={profileId}
-          key={profiles.data ? "loaded" : "empty"}
+          value={profile}
+          onChange={({ target }) => setProfile(target.value)}
           problem={create.problem}
           hint="Keeps cookies and logins for later sessions; saved when the session ends"
         >
@@ -197,6 +221,7 @@ export function NewSession({ onClose, profileId = "" }: { readonly onClose: () =
           <Button
             type="submit"
             kind="primary"
+            disabled={archetypes.data !== undefined && device === undefined}
             isPending={create.isPending || createProfile.isPending || deleteProfile.isPending}
           >
             Start
