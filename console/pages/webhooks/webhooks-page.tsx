@@ -75,7 +75,7 @@ export function WebhooksPage() {
         about="Forwards events to a program on your machine, signed in the same way."
       >
         <Code
-          text="PILOTHOUSE_KEY=phk_... npm run listen -- --forward http://127.0.0.1:3000/hooks"
+          text={`PILOTHOUSE_URL=${location.origin} PILOTHOUSE_API_KEY=phk_... npm run listen -- --forward http://127.0.0.1:3000/hooks`}
           label="the listen command"
         />
       </Card>
