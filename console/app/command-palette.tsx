@@ -36,8 +36,7 @@ function find(text: string): readonly Found[] {
     const [title, to] = known;
     return [{ title, note: wanted, to: to.replace("$id", wanted) }];
   }
-  const words = wanted.toLowerCase().split(/\s+/);
-  return pages.filter(({ title, note }) => words.every((word) => `${title} ${note}`.toLowerCase().includes(word)));
+  return pages.filter(({ title }) => title.toLowerCase().includes(wanted.toLowerCase()));
 }
 
 /** Finds pages by their names, and what a pasted id names. */

@@ -79,6 +79,8 @@ function Content() {
   );
 }
 
+const isApple = /Mac|iPhone|iPad/.test(navigator.userAgent);
+
 const linkClass =
   "flex h-8 items-center gap-2.5 rounded-lg px-2.5 text-sm text-soft transition-colors hover:bg-hover hover:text-ink";
 
@@ -99,7 +101,7 @@ function Sidebar({ onSearch, onLeave }: { readonly onSearch: () => void; readonl
         >
           <Search size={14} aria-hidden="true" />
           <span className="flex-1 text-left">Find</span>
-          <kbd className="font-sans text-2xs">⌘K</kbd>
+          <kbd className="font-sans text-2xs">{isApple ? "⌘K" : "Ctrl K"}</kbd>
         </button>
       </div>
       <nav aria-label="Pages" className="flex-1 overflow-y-auto px-3 pb-4">

@@ -91,11 +91,11 @@ export function AgentsPage() {
         (needsKey ? (
           <Dialog
             title="Add an LLM key"
-            about="Agents use it, and its provider charges you. It is stored encrypted. Settings can remove it."
+            about="Agents use it, and its provider charges you. It is stored encrypted, and can be removed in Settings."
             isOpen
             onClose={close}
           >
-            <LlmKeyForm />
+            <LlmKeyForm onCancel={close} />
           </Dialog>
         ) : (
           <NewAgent onClose={close} />

@@ -99,6 +99,7 @@ export function NewAgent({ onClose }: { readonly onClose: () => void }) {
             {profiles.data?.data.map(({ id, name, activeSessionId }) => (
               <option key={id} value={id} disabled={activeSessionId !== undefined}>
                 {name}
+                {activeSessionId !== undefined && " (in use)"}
               </option>
             ))}
           </SelectField>

@@ -50,7 +50,7 @@ export function ApiKeysPage() {
     </Button>
   );
   return (
-    <Page title="API keys" about="Programs authenticate with a key. It is shown once." actions={make}>
+    <Page title="API keys" about="Programs authenticate with a key, which is shown once." actions={make}>
       <Card isFlush>
         <List<ApiKey>
           list={list}

@@ -93,7 +93,7 @@ export function NewKey({ onClose }: { readonly onClose: () => void }) {
           name="addresses"
           rows={2}
           placeholder="203.0.113.0/24"
-          hint="Networks from which the key works; empty: all"
+          hint="Networks from which the key works. Default: all"
           problem={create.problem}
         />
         <Trouble problem={create.problem} />

@@ -2,6 +2,7 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect } from "react";
+import { ProfileService } from "../../../src/gen/pilothouse/v1/profile_pb.ts";
 import { type Session, SessionService, type SessionState } from "../../../src/gen/pilothouse/v1/session_pb.ts";
 import { pagePaths } from "../../app/page-paths.ts";
 import { Badge } from "../../ui/badge.tsx";
@@ -13,6 +14,7 @@ import { isRunning, reasonText } from "./session-words.tsx";
 
 /** Properties of a session that its create request determines, and its times. */
 export function SessionFacts({ session }: { readonly session: Session }) {
+  const profiles = useQuery(ProfileService.method.list, { limit: 100 }, { enabled: session.profileId !== undefined });
   const { archetype, runtime, viewport, profileId, proxy, labels, status } = session;
   const { createdAt, liveAt, endedAt, expiresAt, endedReason, idleTimeoutSeconds, locale, timezone } = session;
   const others = Object.entries(labels).filter(([name]) => name !== "name");
@@ -49,7 +51,7 @@ export function SessionFacts({ session }: { readonly session: Session }) {
           {profileId === undefined &&
             "None: logins are lost at the end. To keep them, start a session with a profile. "}
           <Link to={pagePaths.profiles} className="text-accent-text hover:underline">
-            {profileId ?? "Profiles"}
+            {profiles.data?.data.find(({ id }) => id === profileId)?.name ?? profileId ?? "Profiles"}
           </Link>
         </Property>
       )}

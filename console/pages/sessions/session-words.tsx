@@ -25,7 +25,7 @@ const reasons: Readonly<Record<SessionEndedReason, string>> = {
   [SessionEndedReason.UNSPECIFIED]: "",
   [SessionEndedReason.DESTROYED]: "ended by its owner",
   [SessionEndedReason.EXPIRED]: "lifetime over",
-  [SessionEndedReason.IDLE]: "not used for its idle time",
+  [SessionEndedReason.IDLE]: "unused for too long",
   [SessionEndedReason.QUOTA]: "no session minutes left",
   [SessionEndedReason.CRASHED]: "browser crashed",
   [SessionEndedReason.WORKER_LOST]: "worker lost",

@@ -10,7 +10,7 @@ import { useIsManager } from "../../api/me.ts";
 import { problemOf } from "../../api/problem.ts";
 import { useChange } from "../../api/queries.ts";
 import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
+import { Actions, Button } from "../../ui/button.tsx";
 import { Card, Properties, Property } from "../../ui/card.tsx";
 import { choiceOf } from "../../ui/choice.ts";
 import { Confirm } from "../../ui/dialog.tsx";
@@ -98,7 +98,7 @@ function StoredKey({ stored }: { readonly stored: ByokLlmKey }) {
 }
 
 /** Form of the account's own LLM key, for owners and admins. */
-export function LlmKeyForm() {
+export function LlmKeyForm({ onCancel }: { readonly onCancel?: () => void }) {
   const [provider, setProvider] = useState<LlmProvider>(LlmProvider.ANTHROPIC);
   const put = useChange(LlmSettingsService.method.putByokLlmKey, { changes: [LlmSettingsService] });
   const isCompatible = provider === LlmProvider.OPENAI_COMPATIBLE;
@@ -138,9 +138,12 @@ export function LlmKeyForm() {
         />
       )}
       <Trouble problem={put.problem} fields={["api_key", "model", "base_url"]} />
-      <Button type="submit" kind="primary" className="self-start" isPending={put.isPending}>
-        Save the key
-      </Button>
+      <Actions>
+        {onCancel && <Button onClick={onCancel}>Cancel</Button>}
+        <Button type="submit" kind="primary" isPending={put.isPending}>
+          Save the key
+        </Button>
+      </Actions>
     </Form>
   );
 }
