@@ -6,9 +6,9 @@ import { createLimiter } from "../platform/limiter.ts";
 import { createRepeatedJob, type RepeatedTask } from "../platform/repeated-job.ts";
 import { backlogJobs } from "./backlog.ts";
 import { createHeldQueues, type HeldQueuesParts } from "./held-queues.ts";
-import { createQueueClaims } from "./queue-claims.ts";
+import { createQueueClaims, pollEvery } from "./queue-claims.ts";
 import type { QueueRunParts } from "./queue-run.ts";
-import { freeQueues } from "./store.ts";
+import { findDueKinds, freeQueues } from "./store.ts";
 
 /** Milliseconds between checks for expired leases. */
 const freeEvery = 1_000;
@@ -50,7 +50,16 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
     every: freeEvery,
     complaint: "failed to release job queues of ended gateways",
   };
-  const loops = [createRepeatedJob(free, all), ...claims.values()];
+  /** Finds due kinds by one statement, because most kinds have no due queue. */
+  const poll = {
+    async run() {
+      const due = await findDueKinds(db, [...claims.keys()], new Date(clock.now()));
+      for (const kind of due) claims.get(kind)?.poll();
+    },
+    every: pollEvery,
+    complaint: "failed to find due job queues",
+  };
+  const loops = [createRepeatedJob(free, all), createRepeatedJob(poll, all), ...claims.values()];
   let unsubscribe: (() => void) | undefined;
   return {
     jobs: kinds.length === 0 ? [] : backlogJobs(all),

@@ -8,7 +8,7 @@ import { type QueueRunParts, runQueue } from "./queue-run.ts";
 import { type ClaimedQueue, claimNamedQueues, claimQueues, failingFrom, releaseQueue } from "./store.ts";
 
 /** Milliseconds. The bus is only a latency hint: polling finds lost messages and jobs that became due. */
-const pollEvery = 1_000;
+export const pollEvery = 1_000;
 
 /**
  * Maximum number of queues of a kind that a gateway runs at once. Slow and failing queues have their own slots, so they
@@ -41,6 +41,8 @@ const quickFor = 3_600_000;
 export interface QueueClaims extends Pick<RepeatedJob, "start"> {
   /** Notifies of a new job in a queue. */
   wake(queue: string): void;
+  /** Claims from all due queues. */
+  poll(): void;
   /** Stops claiming. Running queues continue. */
   stop(): Promise<void>;
   /** Resolves when no queue is running. */
@@ -125,10 +127,8 @@ export function createQueueClaims(jobKind: JobKind<unknown>, held: HeldQueues, p
   const quickOnes = createRepeatedJob({ run: claimQuick, every: pollEvery, complaint }, parts);
   const polling = createRepeatedJob({ run: poll, every: pollEvery, complaint }, parts);
   return {
-    start() {
-      quickOnes.start();
-      polling.start();
-    },
+    start: quickOnes.start,
+    poll: () => void polling.runNow(),
     async stop() {
       await Promise.all([quickOnes.stop(), polling.stop()]);
     },

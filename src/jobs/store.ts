@@ -129,6 +129,12 @@ const claimStatement: NamedStatement = {
     ), ${claimChosen("$7", "$8", "(select count(*) from ranked)::integer")}`,
 };
 
+const dueKindsStatement: NamedStatement = {
+  name: "job-due-kinds",
+  text: `select kind from unnest($1::text[]) as kinds (kind)
+    where exists (select from job_queues where kind = kinds.kind and due_at <= $2 and claim is null)`,
+};
+
 const freeStatement: NamedStatement = {
   name: "job-free",
   text: `with alive as materialized (
@@ -233,6 +239,11 @@ export interface QueueClaim extends ClaimTerms {
 type ClaimRow = Omit<ClaimedQueue, "first"> & (StoredJob | { readonly id: null }) & { readonly waiting: number };
 
 const toClaimed = (row: ClaimRow): ClaimedQueue => ({ ...row, first: row.id === null ? undefined : row });
+
+/** Returns those of the kinds that have a queue to claim. */
+export async function findDueKinds(db: Queryable, kinds: readonly string[], now: Date): Promise<string[]> {
+  return (await db.named<{ kind: string }>(dueKindsStatement, [kinds, now])).map(({ kind }) => kind);
+}
 
 /** Claims due queues. Also returns how many were due. */
 export async function claimQueues(
