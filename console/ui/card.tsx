@@ -17,7 +17,7 @@ export function Card({ title, about, actions, children, isFlush = false, classNa
   return (
     <section className={classes("min-w-0 rounded-xl border border-line bg-surface shadow-low", className)}>
       {(title !== undefined || actions !== undefined) && (
-        <header className="flex flex-wrap items-center gap-x-4 gap-y-2 border-b border-line px-4 py-3">
+        <header className="flex min-h-13 flex-wrap items-center gap-x-4 gap-y-2 border-b border-line px-4 py-2.5">
           <div className={classes("min-w-0 flex-1", about !== undefined && "basis-56")}>
             <h2 className="text-sm font-semibold">{title}</h2>
             {about !== undefined && <p className="mt-0.5 text-sm text-soft">{about}</p>}

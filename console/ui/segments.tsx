@@ -15,7 +15,7 @@ export function Segments<T extends string>({ label, value, choices, onChoose }: 
       aria-label={label}
       value={value}
       onValueChange={(next) => next !== "" && onChoose(next as T)}
-      className="flex w-fit max-w-full gap-0.5 overflow-x-auto rounded-lg border border-line bg-sunken p-0.5"
+      className="flex w-fit max-w-full flex-wrap gap-0.5 rounded-lg border border-line bg-sunken p-0.5"
     >
       {choices.map(([id, title]) => (
         <ToggleGroup.Item

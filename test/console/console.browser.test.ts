@@ -635,6 +635,29 @@ test("an invited person joins by the mail, verifies the address and logs in", as
 }, 60_000);
 
 longTest(
+  "long names fit on phones",
+  async () => {
+    const rest = restClient(service);
+    const name = "The nightly check of all prices in the shop of the harbour";
+    const { body } = await rest("/v1/sessions", { labels: { name } });
+    await page.setViewportSize(phone);
+    for (const [title, shown] of [
+      ["Home", name],
+      ["Sessions", name],
+      ["Team", "grace@example.com"],
+    ] as const) {
+      await button("Open the navigation").click();
+      await open(title);
+      await page.getByRole("main").getByText(shown).first().waitFor();
+      expect(await reviewPage(page, `${title.toLowerCase()}-long-names-phone`)).toEqual([]);
+    }
+    await page.setViewportSize(desktop);
+    await rest(`/v1/sessions/${body.id}`, undefined, { method: "DELETE" });
+  },
+  60_000,
+);
+
+longTest(
   "three tabs wake after the expiry, and the login continues in all",
   async () => {
     const tabs = await Promise.all(Array.from({ length: 3 }, () => context.newPage()));

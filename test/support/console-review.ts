@@ -11,7 +11,7 @@ const pictures = join(tmpdir(), "pilothouse-console");
 export const colourRules: readonly string[] = ["color-contrast", "link-in-text-block"];
 
 /**
- * Returns what axe finds on a page, and whether the page scrolls to the side. Takes a picture if `PICTURES` is set.
+ * Returns what axe finds on a page, and whether the page or a card is too narrow for its content. Takes a picture if `PICTURES` is set.
  * `rules` limits axe to some rules.
  */
 export async function reviewPage(page: Page, name: string, rules?: readonly string[]): Promise<string[]> {
@@ -31,6 +31,8 @@ export async function reviewPage(page: Page, name: string, rules?: readonly stri
   const found = violations.flatMap(({ id, nodes }) =>
     nodes.map((node) => `${name}: ${id} ${node.html} ${node.failureSummary}`),
   );
-  const isWide = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
-  return isWide ? [...found, `${name}: scrolls to the side`] : found;
+  const wide: string[] = await page.evaluate(`[document.documentElement, ...document.querySelectorAll("section")]
+    .filter((box) => getComputedStyle(box).overflowX === "visible" && box.scrollWidth > box.clientWidth)
+    .map((box) => box.tagName + " " + box.innerText.slice(0, 40))`);
+  return [...found, ...wide.map((box) => `${name}: wider than its box: ${box}`)];
 }

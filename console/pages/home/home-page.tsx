@@ -106,7 +106,7 @@ function RunningSessions({ sessions }: { readonly sessions: readonly Session[] }
     );
   }
   return (
-    <ul className="grid gap-3 p-4 sm:grid-cols-2 lg:grid-cols-3">
+    <ul className="grid grid-cols-1 gap-3 p-4 sm:grid-cols-2 lg:grid-cols-3">
       {sessions.map(({ id, labels, status, archetype, createdAt }) => (
         <li key={id}>
           <Link

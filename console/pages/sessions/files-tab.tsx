@@ -24,7 +24,7 @@ const sources: Readonly<Record<FileSource, string>> = {
 
 const fileColumns: readonly Column<SessionFile>[] = [
   { title: "Name", cell: ({ name }) => <span className="font-medium break-all">{name}</span> },
-  { title: "Size", cell: ({ bytes }) => <span className="tabular-nums">{bytesText(bytes)}</span> },
+  { title: "Size", cell: ({ bytes }) => <span className="whitespace-nowrap tabular-nums">{bytesText(bytes)}</span> },
   { title: "From", from: "sm", cell: ({ source }) => <span className="text-soft">{sources[source]}</span> },
   { title: "Changed", from: "lg", cell: ({ modifiedAt }) => <Ago at={modifiedAt} /> },
 ];

@@ -50,8 +50,16 @@ const columnsWith = (thumbnails: ThumbnailUrls): readonly Column<Session>[] => [
       </span>
     ),
   },
-  { title: "Device", from: "sm", cell: ({ archetype }) => <span className="text-soft">{archetype}</span> },
-  { title: "Browser", from: "lg", cell: ({ runtime }) => <span className="text-soft">{runtime}</span> },
+  {
+    title: "Device",
+    from: "sm",
+    cell: ({ archetype }) => <span className="whitespace-nowrap text-soft">{archetype}</span>,
+  },
+  {
+    title: "Browser",
+    from: "lg",
+    cell: ({ runtime }) => <span className="whitespace-nowrap text-soft">{runtime}</span>,
+  },
   { title: "Started", isRight: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
 ];
 

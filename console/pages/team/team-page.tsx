@@ -62,8 +62,8 @@ export function TeamPage() {
               title: "Person",
               cell: ({ name, email }) => (
                 <span className="block min-w-0">
-                  <span className="block truncate font-medium">{name ?? email}</span>
-                  <span className="block truncate text-xs text-faint">{email}</span>
+                  <span className="block font-medium wrap-anywhere">{name ?? email}</span>
+                  <span className="block text-xs text-faint wrap-anywhere">{email}</span>
                 </span>
               ),
             },
