@@ -66,7 +66,7 @@ function Spinner() {
   );
 }
 
-/** Buttons at the end of a form or dialog. */
+/** Buttons at the end of a form or dialog. They remain visible while a long dialog scrolls. */
 export function Actions({ children }: { readonly children: ReactNode }) {
-  return <div className="mt-5 flex flex-wrap justify-end gap-2">{children}</div>;
+  return <div className="form-actions mt-5 flex flex-wrap justify-end gap-2">{children}</div>;
 }
