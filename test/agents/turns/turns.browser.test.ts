@@ -755,7 +755,7 @@ test("a turn fails when the model returns no valid result", async () => {
     const { body } = await scene.rest(`${path}/message`, request);
     expect(body).toMatchObject({ status: "failed", reason: "output_invalid", steps: 6 });
     expect(body.error.type).toBe("about:blank");
-    expect(body.error.detail).toContain("result must have required property 'price'");
+    expect(body.error.detail).toContain("result must have required property 'stops'");
     expect(body.output).toBeUndefined();
   });
 }, 60_000);
