@@ -180,8 +180,8 @@ function numberOthers(isWhole: boolean): [string, string][] {
 async function reachedBy(cdp: CDPSession, contextId: number | undefined, ours: string): Promise<string[]> {
   const refs = [...ours.matchAll(/ ref=s(\d+)e(\d+)/g)].map(([, epoch, number]) => [Number(epoch), Number(number)]);
   const expression = `(() => {
-    const home = Object.getOwnPropertyNames(globalThis).find((name) => /^[0-9a-f]{8}-/.test(name));
-    const script = globalThis[home];
+    const name = Object.getOwnPropertyNames(globalThis).find((name) => /^[0-9A-F]{32}-/.test(name));
+    const script = globalThis[name].page;
     return ${JSON.stringify(refs)}.flatMap(([epoch, number]) => {
       const element = script.elementOf({ epoch, number });
       const subjects = [element, element instanceof HTMLLabelElement ? element.control : null];

@@ -165,7 +165,7 @@ const rows: Readonly<Record<string, Begin>> = {
     navigateHung(scene, onOver);
   },
   "driver/capture/dom-snapshot.ts frameMs": () => {
-    const readDocument = ({ arguments: [, , options] }: PageCall) => {
+    const readDocument = ({ arguments: [, options] }: PageCall) => {
       const html = `${options?.value.token}0;`;
       return { html, length: html.length, isWhole: false };
     };
