@@ -520,6 +520,7 @@ test("a session of a program appears on the home page, which sends no requests w
 longTest(
   "a person pays by card, gets the receipt and changes the plan",
   async () => {
+    const price = page.getByRole("definition").filter({ hasText: "$19 a month" });
     await open("Billing");
     await page.getByText("The operator, by agreement").waitFor();
     expect(await page.getByText("$0").count()).toBe(0);
@@ -528,13 +529,13 @@ longTest(
     await button(/^Pay/).first().click();
     await page.getByRole("link", { name: "Continue" }).click();
     await page.goto(`${new URL(page.url()).origin}/console/billing`);
-    await page.getByText("$19 a month").waitFor();
+    await price.waitFor();
     await button("Change plan").first().click();
     await page.getByText(/^Receipt .*19\.00 USD/).waitFor();
     await button("Change to a higher tier").click();
     await page.getByRole("link", { name: "Continue" }).waitFor();
     await page.goto(`${new URL(page.url()).origin}/console/billing`);
-    await page.getByText("$19 a month").waitFor({ state: "detached" });
+    await price.waitFor({ state: "detached" });
     await page.getByRole("listitem").filter({ hasText: "API Builder" }).getByText("Paid").waitFor();
   },
   60_000,
