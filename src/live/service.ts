@@ -103,9 +103,8 @@ export function createLiveService(parts: LiveServiceParts): ServiceImplementatio
       isIn = true;
       if (heartbeat) control.noteLife();
       frames.take(message);
-      // The join message is reduced: the worker must not receive the viewer's secrets. A worker of the previous release
-      // would send frames here, too.
-      if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }), framesApart: true };
+      // The join message is reduced: the worker must not receive the viewer's secrets.
+      if (join) yield { request: create(JoinRequestSchema, { join: { hidden: join.hidden } }) };
       else if (visibility || heartbeat) yield { request: message };
       else if (subscription) yield* subscribe(message);
       // A page may load slowly, so commands do not block later input.

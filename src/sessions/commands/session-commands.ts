@@ -85,7 +85,7 @@ export interface SessionCommands {
 }
 
 /** A message of a viewer for the worker, with the worker's LiveKit token if the viewer subscribes to video. */
-export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken" | "framesApart">>;
+export type ViewerMessage = Pick<ViewRequest, "request"> & Partial<Pick<ViewRequest, "publishToken">>;
 
 /** A part of a message of a CDP client. */
 export interface MessagePart {
