@@ -13,7 +13,7 @@ export function renderDocs(document: OpenApiDocument): string {
     title,
     html`<div class="reference">
 <nav aria-label="Reference"><p class="name"><a href="#top"><b>${info.title}</b></a> ${info.version}</p>
-<a href="/v1/openapi.json">OpenAPI 3.1</a>
+<a href="/v1/openapi.json">OpenAPI 3.1</a> ·
 <a href="/docs/webhooks.md">Receive webhooks</a>${groupsOf(document).map(navGroup)}
 <strong><a href="#events">Events</a></strong><strong><a href="#stream-events">Events of streams</a></strong><strong><a href="#headers">Headers</a></strong></nav>
 <main id="top"><h1>${title}</h1>
@@ -70,7 +70,8 @@ function navGroup({ name, operations, streams }: ReturnType<typeof groupsOf>[num
   return html`<strong><a href="#${name}">${words(name)}</a></strong><ul>${links}</ul>`;
 }
 
-/** Converts `AgentSession` to `Agent session`. */
+/** Converts `AgentSession` to `Agent session`, and `ApiKey` to `API key`. */
 function words(name: string): string {
-  return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  const spaced = name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return spaced.replace(/^(api|llm|mfa)\b/i, (acronym) => acronym.toUpperCase());
 }
