@@ -12,7 +12,7 @@ export interface DemoSession {
 }
 
 /** Permissions of the view link. */
-const link = { control: true, name: "You" };
+const link = { control: true, name: "Guest" };
 
 /**
  * Mounts a page that opens the demo in a session and redirects to its view link. Returns the path. The path is secret

@@ -24,24 +24,33 @@ p { margin: 0 0 1.4rem; color: var(--soft); }
 label { display: block; margin-bottom: .3rem; font-size: .95rem; }
 input { box-sizing: border-box; width: 100%; padding: .7rem .9rem; font: inherit; color: inherit; background: none;
   border: 1px solid var(--line); border-radius: 9px; }
+[hidden] { display: none; }
 button { width: 100%; margin-top: 1rem; padding: .75rem; font: inherit; font-weight: 600; color: var(--on);
   background: var(--accent); border: none; border-radius: 9px; cursor: pointer; }
-#thanks { margin: 1.4rem 0 0; font-size: 1.15rem; color: var(--ink); overflow-wrap: anywhere; }
+#thanks { margin: 0; font-size: 1.15rem; color: var(--ink); overflow-wrap: anywhere; }
 `;
 
 const script = `
-const thanks = document.querySelector("#thanks");
-const say = (text) => {
+const [form, thanks, out] = ["form", "#thanks", "#out"].map((selector) => document.querySelector(selector));
+const show = (text) => {
   thanks.textContent = text;
-  thanks.hidden = false;
+  thanks.hidden = out.hidden = text === "";
+  form.hidden = text !== "";
+};
+const keep = (name, seconds) => {
+  document.cookie = "demo_name=" + encodeURIComponent(name) + "; max-age=" + seconds + "; samesite=lax";
 };
 const [, known] = /(?:^|; )demo_name=([^;]*)/.exec(document.cookie) ?? [];
-if (known) say("Welcome back, " + decodeURIComponent(known) + "! You are logged in.");
-document.querySelector("form").addEventListener("submit", (event) => {
+if (known) show("Welcome back, " + decodeURIComponent(known) + "! You are logged in.");
+form.addEventListener("submit", (event) => {
   event.preventDefault();
-  const name = document.querySelector("#name").value.trim();
-  document.cookie = "demo_name=" + encodeURIComponent(name) + "; max-age=2592000; samesite=lax";
-  say("Thank you, " + (name || "stranger") + "!");
+  const name = document.querySelector("#name").value.trim() || "stranger";
+  keep(name, 2592000);
+  show("Thank you, " + name + "! You are logged in.");
+});
+out.addEventListener("click", () => {
+  keep("", 0);
+  show("");
 });
 `;
 
@@ -61,9 +70,10 @@ const page = `<!doctype html>
 <form>
 <label for="name">Your name</label>
 <input id="name" name="name" autocomplete="off" maxlength="100">
-<button id="go">Go</button>
+<button id="go">Log in</button>
 </form>
 <p id="thanks" role="status" hidden></p>
+<button id="out" type="button" hidden>Log out</button>
 </main>
 <script>${script}</script>
 </body>

@@ -74,7 +74,7 @@ function listPage(mails: readonly OutboxMail[], key: string): string {
   return page(
     "E-mails of this service",
     html`<main class="single"><h1>E-mails of this service</h1>
-<p>This service sends no e-mails, because <code>SMTP_URL</code> is not set. The latest ones are here, also as JSON for programs.</p>
+<p>E-mails of this service are kept here instead of being sent, because <code>SMTP_URL</code> is not set. Programs get them as JSON.</p>
 ${mails.length === 0 ? html`<p>There are no e-mails yet.</p>` : html`<ul class="mails">${items}</ul>`}</main>`,
     { style: ownStyle, script: "" },
   );

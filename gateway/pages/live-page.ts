@@ -50,8 +50,9 @@ button:disabled { color: var(--soft); cursor: default; }
 #address { flex: 1; min-width: 0; text-overflow: ellipsis; }
 #address:read-only { color: var(--soft); background: none; }
 .group { display: flex; gap: .4rem; }
-#speed { margin: 0; color: var(--soft); }
-#speed[open] summary { display: inline; }
+#speed { position: relative; margin: 0; color: var(--soft); }
+#latency { position: absolute; z-index: 1; inset: calc(100% + .6rem) 0 auto auto; padding: .3rem .7rem; white-space: nowrap; background: var(--paper);
+  border: 1px solid var(--line); border-radius: 7px; }
 #messages { position: absolute; inset: auto 0 0; max-height: 100%; overflow: auto; pointer-events: none; }
 #messages > * { background: var(--shade); border-top: 1px solid var(--line); pointer-events: auto; }
 #messages > #notice { margin: 0; padding: .6rem .9rem; border-left: 4px solid var(--patch); pointer-events: none; }
@@ -93,9 +94,12 @@ canvas:not([data-sequence]) { visibility: hidden; }
   #control-status, #viewers { order: 2; font-size: 12px; line-height: 1.3; }
   #viewers { order: 3; flex: 1 1 3rem; text-align: right; }
   .tools { order: 1; flex-wrap: nowrap; overflow-x: auto; border-width: 1px 0 0; }
-  .tools > :not(#go) { flex: none; }
-  #go { flex: 1 0 12rem; }
+  .tools > *, .group > * { flex: none; }
+  .group { display: contents; }
+  #go { flex: 1 0 7rem; }
+  #go button { display: none; }
   .tabs { order: 1; }
+  #copy, #paste { order: 2; }
   #tabs:has(> :only-child), #speed { display: none; }
   button, #address, #question :is(#question-text, select) { min-height: 2.5rem; }
   #address, #question :is(#question-text, select) { font-size: 16px; }
@@ -109,7 +113,7 @@ const body = html`<header class="bar">
 <h1 id="title">Live session</h1>
 <p id="viewers"></p>
 <p id="control-status" role="status"></p>
-<p id="hint">Shift+Esc leaves the picture</p>
+<p id="hint">Shift+Esc releases the keyboard</p>
 <button id="control-button" type="button" hidden>Take control</button>
 <button id="share" type="button">Copy link</button>
 </header>
@@ -121,7 +125,7 @@ const body = html`<header class="bar">
 <button id="forward" type="button" data-drives disabled aria-label="Forward">&rarr;</button>
 <button id="reload" type="button" data-drives disabled aria-label="Reload">&#8635;</button>
 </div>
-<form id="go"><input id="address" aria-label="Address" readonly autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="8192" placeholder="Address">
+<form id="go"><input id="address" aria-label="Address" enterkeyhint="go" readonly autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="8192" placeholder="Address">
 <button data-drives disabled>Go</button></form>
 <div class="group">
 <button id="copy" type="button" data-drives disabled>Copy</button>

@@ -47,7 +47,7 @@ test("a viewer sees the help, passes the link on, and is notified of a failed na
   const session = await scene.open();
   const { url } = await makeLink(session, { control: true });
   const { page } = await openLink(browser, url, { permissions: ["clipboard-read", "clipboard-write"] });
-  await says(page, "control-status", "No person has control");
+  await says(page, "control-status", "Nobody is in control");
   await page.locator("#picture").click();
   await says(page, "notice", "Press Take control first.");
   await page.getByRole("button", { name: "Copy link" }).click();
@@ -61,7 +61,7 @@ test("a viewer sees the help, passes the link on, and is notified of a failed na
   await page.context().close();
 
   const watching = await openLink(browser, (await makeLink(session)).url);
-  await says(watching.page, "control-status", "No person has control");
+  await says(watching.page, "control-status", "Nobody is in control");
   await watching.page.locator("#picture").click();
   await says(watching.page, "notice", "This link is for watching only.");
   await watching.page.context().close();

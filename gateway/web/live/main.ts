@@ -112,7 +112,7 @@ function start() {
   });
 }
 
-/** Shows pictures per second and the round-trip time. */
+/** Shows pictures per second and the round-trip time. A page that paints nothing has no new pictures. */
 function measure(): void {
   const output = find("latency", HTMLElement);
   let before = picture.shown;
@@ -121,7 +121,7 @@ function measure(): void {
     before = picture.shown;
     const roundTrip = connection.roundTrip();
     const way = roundTrip === undefined ? "" : `${Math.round(roundTrip)} ms round trip, `;
-    output.textContent = `${way}${Math.round(rate)} fps`;
+    output.textContent = `${way}${rate === 0 ? "page at rest" : `${Math.round(rate)} fps`}`;
   }, measureMs);
 }
 

@@ -34,12 +34,12 @@ function controlStatusOf(shown: Shown): string {
   const { state, trouble } = shown;
   if (!state || trouble) return "";
   const since = state.control_changed_at
-    ? ` (since ${new Date(state.control_changed_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })})`
+    ? ` (since ${new Date(state.control_changed_at).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" })})`
     : "";
   if (hasControl(shown)) return `You have control${since}`;
   if (state.control.state === "human_control")
     return `${clientName(state.control.holder_client_id, shown)} has control${since}`;
-  return state.control.state === "agent_control" ? `The agent has control${since}` : "No person has control";
+  return state.control.state === "agent_control" ? `The agent has control${since}` : "Nobody is in control";
 }
 
 /** Returns how to resolve a pause. */
