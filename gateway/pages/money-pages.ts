@@ -86,6 +86,6 @@ function sandboxPage({ title, lines, actions, backUrl }: SandboxPage): string {
   );
   const body = html`<main class="single"><p class="status">Sandbox</p><h1>${title}</h1>
 ${lines.map((line) => html`<p>${line}</p>\n`)}<form method="post">${buttons}</form>
-${backUrl !== undefined && html`<p><a href="${backUrl}">Continue</a></p>`}</main>`;
+${backUrl !== undefined && html`<p><a href="${backUrl}">Back to the service</a></p>`}</main>`;
   return page(title, body, { style: ownStyle, script: "" });
 }

@@ -207,7 +207,7 @@ export function createBillingService(parts: BillingServiceParts): ServiceImpleme
       const customer = await findCustomer(db, accountId, card.isSandbox);
       const paid = await listSubscriptions(db, accountId, card.isSandbox);
       if (!customer || paid.length === 0) throw fail("conflict", {}, { detail: "the account has never paid by card" });
-      const back = readUrl("return_url", returnUrl, `${publicUrl}/billing/back`);
+      const back = readUrl("return_url", returnUrl, `${publicUrl}/console/billing`);
       const wanted = { customer: customer.id, return_url: back };
       const session = await catalog
         .portal(card)

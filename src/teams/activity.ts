@@ -7,7 +7,7 @@ import type { MemberRow } from "./member-store.ts";
 
 const sentences = {
   joined: { subject: "Someone joined your team", done: "has joined" },
-  left: { subject: "Someone left your team", done: "has left or was removed from" },
+  left: { subject: "A member left your team, or was removed", done: "has left or was removed from" },
 } as const;
 
 /** Mails the owners and admins of an account about a member who joined or left, unless they opted out. */

@@ -115,7 +115,7 @@ test("the printed link makes the owner, once", async () => {
 test("the first page has at most 250 kB of compressed files", async () => {
   await page.goto(`${new URL(page.url()).origin}/console/`);
   await page.getByRole("heading", { name: "Hello, Ada" }).waitFor();
-  await page.getByText("No browser runs").waitFor();
+  await page.getByText("No running browsers").waitFor();
   const loaded: string[] = await page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)");
   const files = new Set(
     loaded.filter((name) => name.includes("/console/assets/")).map((name) => new URL(name).pathname),
@@ -527,14 +527,13 @@ longTest(
     await page.getByRole("listitem").filter({ hasText: "API Scale" }).getByText("$499 a month").waitFor();
     await button("Pay by card").first().click();
     await button(/^Pay/).first().click();
-    await page.getByRole("link", { name: "Continue" }).click();
+    await page.getByRole("link", { name: "Back to the service" }).click();
     await page.goto(`${new URL(page.url()).origin}/console/billing`);
     await price.waitFor();
     await button("Change plan").first().click();
     await page.getByText(/^Receipt .*19\.00 USD/).waitFor();
-    await button("Change to a higher tier").click();
-    await page.getByRole("link", { name: "Continue" }).waitFor();
-    await page.goto(`${new URL(page.url()).origin}/console/billing`);
+    await button("Change to a higher tier, and pay the difference now").click();
+    await page.getByRole("link", { name: "Back to the service" }).click();
     await price.waitFor({ state: "detached" });
     await page.getByRole("listitem").filter({ hasText: "API Builder" }).getByText("Paid").waitFor();
   },
@@ -554,7 +553,7 @@ test("the command palette opens pages and pasted ids", async () => {
 }, 60_000);
 
 test("the page of a session that ends lists its files, and sends no request that is refused", async () => {
-  await page.getByText("No person has control").waitFor();
+  await page.getByText("Nobody is in control").waitFor();
   const rest = restClient(service);
   const file = `/v1/sessions/${page.url().split("/").at(-1)}/files/report.csv`;
   expect((await rest(file, { ship: "Aurora" }, { method: "PUT" })).status).toBe(201);

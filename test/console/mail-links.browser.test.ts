@@ -141,7 +141,7 @@ test("a person with a login can join a team on the page", async () => {
   const ada = await gateway.signUp();
   await developer("/v1/team/invites", { email: ada.email });
   const { page } = await openLink("invite", ada.email);
-  await press(page, "You have a user already?");
+  await press(page, "Already have a login? Join with it");
   await page.getByLabel("E-mail address").fill(ada.email);
   await page.getByLabel("Password").fill("not the right password");
   await press(page, "Log in and join");

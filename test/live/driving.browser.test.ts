@@ -245,7 +245,7 @@ test("control is taken, used and returned by keyboard", async () => {
   await page.keyboard.press("Shift+Escape");
   expect(await focused()).toBe("Hand back");
   await page.keyboard.press("Enter");
-  await says(page, "control-status", "No person has control");
+  await says(page, "control-status", "Nobody is in control");
   await page.context().close();
 }, 60_000);
 

@@ -10,7 +10,7 @@ import {
 import { sentence } from "../../api/problem.ts";
 import { requestRaw } from "../../api/raw-files.ts";
 import { classes } from "../../ui/classes.ts";
-import { Code } from "../../ui/copy.tsx";
+import { Code, CopyIcon } from "../../ui/copy.tsx";
 
 const authors: Readonly<Record<TranscriptRole, string>> = {
   [TranscriptRole.UNSPECIFIED]: "",
@@ -79,13 +79,16 @@ function Result({ output }: { readonly output: JsonObject }) {
   const columns = [...new Set(table.flatMap((row) => Object.keys(row)))];
   const textOfCell = (value: JsonValue | undefined): string =>
     typeof value === "string" ? value : JSON.stringify(value ?? null);
+  const lines = [columns, ...table.map((row) => columns.map((name) => textOfCell(row[name])))];
+  const text = lines.map((cells) => cells.map((cell) => cell.replaceAll(/\s+/g, " ")).join("\t")).join("\n");
   return (
     <section
       aria-label="Result"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
       tabIndex={0}
-      className="w-full overflow-x-auto rounded-lg border border-line"
+      className="relative w-full overflow-x-auto rounded-lg border border-line"
     >
+      <CopyIcon text={text} label="the table for a spreadsheet" className="absolute top-1 right-1" />
       <table className="w-full text-left text-xs">
         <thead>
           <tr className="border-b border-line text-faint">

@@ -115,11 +115,16 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
   const isManager = useIsManager();
   const portal = usePortal();
   const isCard = subscription?.paymentMethod === PaymentMethod.CARD;
+  const isAbovePaid = subscription !== undefined && subscription.tier !== tier;
   const price = subscription && priceText(subscription);
   return (
     <Card
-      title={tierName(tier)}
-      about={subscription ? undefined : "Nothing is paid by this account."}
+      title={`Current plan: ${tierName(tier)}`}
+      about={
+        subscription
+          ? isAbovePaid && "Granted by the operator. The paid plan is lower, and applies when the grant ends."
+          : "Nothing is paid by this account."
+      }
       actions={
         isManager &&
         isCard && (
@@ -136,7 +141,7 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
           <Property name="Status">
             <StateBadge states={states} state={subscription.status} />
           </Property>
-          {subscription.tier !== tier && <Property name="Paid plan">{tierName(subscription.tier)}</Property>}
+          {isAbovePaid && <Property name="Paid plan">{tierName(subscription.tier)}</Property>}
           <Property name={price === undefined ? "Granted by" : "Paid by"}>
             {methods[subscription.paymentMethod]}
           </Property>
@@ -180,8 +185,10 @@ function Plans({ billing }: { readonly billing: Billing }) {
       title="Plans"
       about={
         subscription?.paymentMethod === PaymentMethod.INVOICE
-          ? "The granted plan stays as it is, also if you pay for a lower one."
-          : "Prices include taxes."
+          ? "The granted plan stays as it is, even if you pay for a lower one."
+          : hasCard
+            ? "A change is made on the page of the payment processor, which charges or credits the difference."
+            : "Prices include taxes."
       }
       actions={
         <Segments

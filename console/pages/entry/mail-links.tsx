@@ -57,7 +57,7 @@ function LinkAction<I extends DescMessage, O extends DescMessage>(props: ActionP
   const action = useChange(method);
   const asks = password === "required" || action.problem?.faults.some(({ field }) => field === "password") === true;
   return (
-    <EntryLayout title={title} about={about}>
+    <EntryLayout title={title} {...(!action.isDone && { about })}>
       {token === "" ? (
         <IncompleteLink />
       ) : action.isDone ? (
@@ -225,7 +225,7 @@ export function InvitePage() {
             {isNew ? "Sign up and join" : "Log in and join"}
           </Button>
           <Button kind="quiet" onClick={() => setNew(!isNew)}>
-            {isNew ? "You have a user already?" : "You are new here?"}
+            {isNew ? "Already have a login? Join with it" : "New here? Sign up"}
           </Button>
         </Form>
       )}

@@ -100,7 +100,7 @@ function RunningSessions({ sessions }: { readonly sessions: readonly Session[] }
   const thumbnails = useThumbnails(sessions);
   if (sessions.length === 0) {
     return (
-      <EmptyState icon={MonitorPlay} title="No browser runs">
+      <EmptyState icon={MonitorPlay} title="No running browsers">
         Start a session here, by the API, or by an agent.
       </EmptyState>
     );

@@ -140,7 +140,7 @@ function StateFacts({ state }: { readonly state: SessionState }) {
           ))}
         </ul>
       </Property>
-      <Property name="Control">{holders[control?.state ?? ""] ?? "No person has control"}</Property>
+      <Property name="Control">{holders[control?.state ?? ""] ?? "Nobody is in control"}</Property>
       {egress && (
         <Property name="Traffic">
           {megabytes(egress.bytesSent)} sent, {megabytes(egress.bytesReceived)} received

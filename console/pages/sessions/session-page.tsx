@@ -73,7 +73,7 @@ function RunningSession(state: StateTabProps) {
       onConfirm={() => destroy.runAsync({ id })}
       problem={destroy.problem}
     >
-      Its browser closes, and its files are deleted. A profile is saved first.
+      Its browser closes, and its files are deleted.{session.profileId !== undefined && " Its profile is saved first."}
     </Confirm>
   );
   return (

@@ -107,7 +107,7 @@ export function LlmKeyForm({ onCancel }: { readonly onCancel?: () => void }) {
     put.run({ provider, apiKey, ...(model !== undefined && { model }), ...(baseUrl !== undefined && { baseUrl }) });
   };
   return (
-    <Form onSubmit={submit} className="max-w-md">
+    <Form onSubmit={submit} {...(!onCancel && { className: "max-w-md" })}>
       <SelectField
         label="Provider"
         value={provider}

@@ -38,6 +38,8 @@ export function TeamPage() {
   const [isInviting, setInviting] = useState(false);
   const isManager = useIsManager();
   const members = useList(TeamService.method.listMembers, {});
+  const isLastOwner = ({ role }: TeamMember): boolean =>
+    role === TeamRole.OWNER && !members.hasMore && members.data?.filter((each) => each.role === role).length === 1;
   const invites = useList(TeamService.method.listInvites, { status: TeamInviteStatus.PENDING });
   return (
     <Page
@@ -76,7 +78,11 @@ export function TeamPage() {
               ),
             },
             { title: "Joined", from: "sm", cell: ({ createdAt }) => <DateOf at={createdAt} /> },
-            { title: "", isRight: true, cell: (member) => <RemoveMember member={member} /> },
+            {
+              title: "",
+              isRight: true,
+              cell: (member) => <RemoveMember member={member} isLastOwner={isLastOwner(member)} />,
+            },
           ]}
           empty={<EmptyState icon={Users} title="No members" />}
         />
@@ -131,12 +137,19 @@ function MemberRole({ member: { id, role, userId, email } }: { readonly member: 
   );
 }
 
-function RemoveMember({ member: { id, userId, name, email } }: { readonly member: TeamMember }) {
+interface RemoveProps {
+  readonly member: TeamMember;
+  /** The service keeps the last owner of an account. */
+  readonly isLastOwner: boolean;
+}
+
+function RemoveMember({ member: { id, userId, name, email }, isLastOwner }: RemoveProps) {
   const isManager = useIsManager();
   const { data: me } = useMe();
   const [keepsKeys, setKeepsKeys] = useState(false);
   const remove = useChange(TeamService.method.removeMember, { changes: [TeamService] });
   const leave = useChange(TeamService.method.leave, { onDone: leaveLogin });
+  if (isLastOwner) return null;
   if (me?.user?.id === userId) {
     return (
       <Confirm
@@ -195,7 +208,7 @@ function InviteForm({ onClose }: { readonly onClose: () => void }) {
   const invite = useChange(TeamService.method.createInvite, {
     changes: [TeamService],
     onDone: ({ email }) => {
-      toast(`The invite was sent to ${email}.`);
+      toast(`${email} is invited. The mail has the link.`);
       onClose();
     },
   });

@@ -34,7 +34,7 @@ export function UsagePage() {
   return (
     <Page
       title="Usage"
-      about={me.data?.account && `What the account uses of the tier ${tierName(me.data.account.tier)}.`}
+      about={me.data?.account && `What the account uses of the plan ${tierName(me.data.account.tier)}.`}
     >
       <Card title="Limits">
         <Loaded query={me}>{({ account }) => <QuotaMeters quotas={account?.quotas ?? []} />}</Loaded>

@@ -37,12 +37,13 @@ export function EndpointForm({ endpoint, onClose }: EndpointFormProps) {
           type="url"
           defaultValue={endpoint?.url}
           placeholder="https://example.com/hooks"
-          hint="On the public internet. The page of webhooks has a command for programs on your machine"
+          hint="It must be reachable from the service. For a program on your machine, use the command on the page Webhooks"
           problem={problem}
           required
         />
         <TextField
           label="Description"
+          placeholder="Optional"
           name="description"
           defaultValue={endpoint?.description}
           maxLength={500}

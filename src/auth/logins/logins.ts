@@ -80,6 +80,8 @@ async function findAccount(db: Queryable, userId: string, accountId: string | un
   const meant = accountId === undefined ? all : all.filter((membership) => membership.accountId === accountId);
   const [found] = meant.filter(({ isDisabled }) => !isDisabled);
   if (found) return found;
+  if (all.length === 0)
+    throw fail("forbidden", {}, { detail: "the user is a member of no account: ask an owner for another invite" });
   const detail = meant.length > 0 ? "the account is disabled" : "the user is not a member of the account";
   throw fail("forbidden", {}, { detail });
 }

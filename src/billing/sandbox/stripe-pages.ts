@@ -46,7 +46,7 @@ export async function portalPage(stripe: StripeObjects, { customer, return_url }
       renew: "Make the next payment succeed",
       fail: "Make the next payment fail",
       ...((await stripe.priceBeside(subscription, true)) && {
-        raise: "Change to a higher tier",
+        raise: "Change to a higher tier, and pay the difference now",
         raise_declined: "Change to a higher tier, and decline the card",
       }),
       ...((await stripe.priceBeside(subscription, false)) && { lower: "Change to a lower tier" }),
