@@ -47,6 +47,35 @@ const skipped = new Set(
 const frameTags = new Set(["iframe", "frame", "object", "embed", "fencedframe"]);
 const fieldTags = new Set(["input", "select", "textarea"]);
 
+/** Elements that may have a shadow root, as well as custom elements. */
+const hostTags = /-|^(?:article|aside|blockquote|body|div|footer|h[1-6]|header|main|nav|p|section|span)$/;
+
+/** Properties of all elements of a name. */
+interface TagTraits {
+  readonly isSkipped: boolean;
+  readonly isFrame: boolean;
+  readonly isField: boolean;
+  readonly isKept: boolean;
+  readonly mayHost: boolean;
+}
+
+/** Traits by name. One lookup per element, because the code of a new document is still interpreted. */
+const traits = new Map<string, TagTraits>();
+
+function traitsOf(tag: string): TagTraits {
+  const known = traits.get(tag);
+  if (known) return known;
+  const found = {
+    isSkipped: skipped.has(tag),
+    isFrame: frameTags.has(tag),
+    isField: fieldTags.has(tag),
+    isKept: kept.has(tag),
+    mayHost: hostTags.test(tag),
+  };
+  traits.set(tag, found);
+  return found;
+}
+
 const alsoHidden = { visibilityProperty: true };
 
 /** Attributes that are copied, with their longest value. */
@@ -74,12 +103,17 @@ interface Writer {
   readonly get: Getters;
   readonly base: string;
   readonly token: string;
+  /** Markup and texts in turn. */
   readonly parts: string[];
+  /** Markup since the last text. */
+  markup: string;
   readonly frames: Element[];
   readonly doubtful: Element[];
   length: number;
-  isText: boolean;
 }
+
+/** Nodes between two looks at the clock. V8 optimizes a long loop while the loop runs, which takes longer than `some`. */
+const batch = Array.from({ length: 64 });
 
 /** Returns the visible content of the document. */
 export const documentContent = (options: ContentOptions): PageContent =>
@@ -92,31 +126,47 @@ export function serializeContent(
 ): PageContent {
   const base = visibility.read(Node.prototype, "baseURI", document);
   const get = findGetters();
-  const writer: Writer = { get, base, token, parts: [], frames: [], doubtful: [], length: 0, isText: false };
+  const writer: Writer = { get, base, token, parts: [], markup: "", frames: [], doubtful: [], length: 0 };
   const endsAt = performance.now() + timeMs;
   const levels: Level[] = [];
   const start = root && open(writer, root, false);
   if (start) levels.push(start);
-  let isCut = false;
-  for (let visited = 1, level = levels.at(-1); level; visited += 1, level = levels.at(-1)) {
-    isCut = writer.length > limit || (visited % 64 === 0 && performance.now() > endsAt);
-    if (isCut) break;
+  const writeNext = (): boolean => {
+    const level = levels.at(-1);
+    if (!level) return true;
     const node = nextOf(level, get);
     const type = node && get.nodeType(node);
     if (!node) {
-      write(writer, level.close, false);
+      writer.markup += level.close;
       levels.pop();
     } else if (type === 1) {
       // Casts: nodes of type 1 are elements, nodes of types 3 and 4 are texts. `instanceof` takes longer.
       const inner = open(writer, node as Element, level.isPre);
       if (inner) levels.push(inner);
-    } else if ((type === 3 || type === 4) && !level.isHidden) write(writer, get.data(node as Text), true);
-  }
-  keepFrames(token, writer.frames);
+    } else if ((type === 3 || type === 4) && !level.isHidden) addText(writer, get.data(node as Text));
+    return false;
+  };
+  const isTooLong = (): boolean => writer.length + writer.markup.length > limit;
+  let isOver = false;
+  while (!isOver) isOver = batch.some(writeNext) || isTooLong() || performance.now() > endsAt;
+  const isCut = levels.length > 0 || isTooLong();
+  if (writer.frames.length > 0) keepFrames(token, writer.frames);
   keepDoubtful(writer.doubtful);
   const { frames, doubtful, parts } = writer;
   const url = visibility.read(Document.prototype, "URL", document);
-  return { parts: isCut ? "" : parts.join(""), frames: frames.length, isCut, doubtful: doubtful.length, url };
+  return {
+    parts: isCut ? "" : joinParts([...parts, writer.markup]),
+    frames: frames.length,
+    isCut,
+    doubtful: doubtful.length,
+    url,
+  };
+}
+
+/** Joins parts, and removes forbidden characters from their texts. Searching all texts at once takes less time. */
+function joinParts(parts: readonly string[]): string {
+  const isClean = parts.join("").search(forbidden) < 0;
+  return (isClean ? parts : parts.map((part) => part.replace(forbidden, ""))).join(partMark);
 }
 
 function findGetters() {
@@ -146,40 +196,45 @@ function nextOf(level: Level, get: Getters): Node | null | undefined {
   return next;
 }
 
-/** Adds markup, or a text of the page. */
-function write(writer: Writer, written: string, isText: boolean): void {
-  if (written === "") return;
-  const text = isText ? written.replace(forbidden, "") : written;
-  writer.length += text.length;
-  if (writer.isText !== isText) writer.parts.push(partMark);
-  writer.isText = isText;
-  writer.parts.push(text);
+/** Adds a text of the page, after the markup before it. */
+function addText(writer: Writer, text: string): void {
+  if (text === "") return;
+  writer.length += writer.markup.length + text.length;
+  writer.parts.push(writer.markup, text);
+  writer.markup = "";
 }
 
 /** Writes the start tag of an element. Returns its contents to write, or undefined if there are none. */
 function open(writer: Writer, element: Element, isInPre: boolean): Level | undefined {
   const { get } = writer;
   const tag = get.localName(element);
-  if (skipped.has(tag)) return undefined;
+  const { isSkipped, isFrame, isField, isKept, mayHost } = traitsOf(tag);
+  if (isSkipped) return undefined;
   // A computed style takes longer than this check.
   const isVisible = Element.prototype.checkVisibility.call(element, alsoHidden);
   if (!isVisible && !roles.isRendered(element)) return undefined;
   const isHidden = !isVisible && getComputedStyle(element).visibility !== "visible";
-  if (frameTags.has(tag)) return void (isHidden || addFrame(writer, element));
-  const mayHideRoot = tag.includes("-") || !get.firstChild(element);
+  if (isFrame) return void (isHidden || addFrame(writer, element));
+  const mayHideRoot = mayHost && (tag.includes("-") || !get.firstChild(element));
   if (mayHideRoot && writer.doubtful.length < 64 && isDoubtfulAside(element)) writer.doubtful.push(element);
-  if (fieldTags.has(tag) && addControl(writer, element, isHidden)) return undefined;
+  if (isField && addControl(writer, element, isHidden)) return undefined;
   if (tag === "img") return void (isHidden || addImage(writer, element));
-  const name = kept.has(tag) ? tag : isInline(element, tag, isInPre) ? "span" : "div";
-  write(writer, `<${name}`, false);
+  const name = isKept ? tag : isInline(element, tag, isInPre) ? "span" : "div";
+  writer.markup += `<${name}`;
   copyAttributes(writer, element);
   if (name === "a") addAttribute(writer, "href", addressOf(writer, element, "href", /^(?:https?|mailto|tel):/));
   // The HTML parser drops the first line break of a `pre`.
-  write(writer, name === "pre" ? ">\n" : ">", false);
+  writer.markup += name === "pre" ? ">\n" : ">";
   if (empty.has(name)) return undefined;
   const close = `</${name}>`;
-  const next = get.firstChild(visibility.shadowOf(element) ?? element);
-  const slotted = element instanceof HTMLSlotElement ? element.assignedNodes() : [];
+  const next = get.firstChild((mayHost && visibility.shadowOf(element)) || element);
+  // A text that is the only content is written at once.
+  if (next && get.nodeType(next) === 3 && !get.nextSibling(next) && tag !== "slot") {
+    if (!isHidden) addText(writer, get.data(next as Text));
+    writer.markup += close;
+    return undefined;
+  }
+  const slotted = tag === "slot" && element instanceof HTMLSlotElement ? element.assignedNodes() : [];
   return { next, slotted, index: 0, close, isHidden, isPre: isInPre || name === "pre" };
 }
 
@@ -196,9 +251,9 @@ function copyAttributes(writer: Writer, element: Element): void {
 
 function addAttribute(writer: Writer, name: string, value: string): void {
   if (value === "") return;
-  write(writer, ` ${name}="`, false);
-  write(writer, value, true);
-  write(writer, '"', false);
+  writer.markup += ` ${name}="`;
+  addText(writer, value);
+  writer.markup += '"';
 }
 
 /** Returns the absolute URL of an attribute. Empty if it has another scheme, or is too long to be useful. */
@@ -213,13 +268,13 @@ function addImage(writer: Writer, element: Element): void {
   const alt = roles.attribute(element, "alt", 400);
   const src = addressOf(writer, element, "src", /^https?:/);
   if (src === "") {
-    write(writer, alt, true);
+    addText(writer, alt);
     return;
   }
-  write(writer, "<img", false);
+  writer.markup += "<img";
   addAttribute(writer, "src", src);
   addAttribute(writer, "alt", alt);
-  write(writer, ">", false);
+  writer.markup += ">";
 }
 
 /** Writes the value of a field. Returns whether the element is a field. */
@@ -227,9 +282,9 @@ function addControl(writer: Writer, element: Element, isHidden: boolean): boolea
   const value = shownValue(element);
   if (value === undefined) return false;
   if (isHidden || value === "") return true;
-  write(writer, "<span>", false);
-  write(writer, value, true);
-  write(writer, "</span>", false);
+  writer.markup += "<span>";
+  addText(writer, value);
+  writer.markup += "</span>";
   return true;
 }
 
@@ -245,5 +300,5 @@ function shownValue(element: Element): string | undefined {
 
 /** Writes a mark that the content of the frame replaces. */
 function addFrame(writer: Writer, element: Element): void {
-  write(writer, `<div>${writer.token}${writer.frames.push(element) - 1};</div>`, false);
+  writer.markup += `<div>${writer.token}${writer.frames.push(element) - 1};</div>`;
 }

@@ -75,12 +75,14 @@ async function readDocument(
 ) {
   const { scene, token } = reading;
   const { hosts, holder, forget } = ref ? readers.element : readers.document;
+  let isKept = true;
   try {
     let seen = await callContent(reading, frame, ref);
     if ("value" in seen && seen.value.doubtful > 0 && (await findClosedRoots(scene, frame, hosts)))
       seen = await callContent(reading, frame, ref);
     if ("hindrance" in seen) return seen;
     const { parts, frames, isCut, url } = seen.value;
+    isKept = frames > 0;
     if (isCut) throw tooLarge();
     reading.left -= parts.length;
     const html = await writeParts(parts.split("\u0001"), reading.mask);
@@ -89,7 +91,7 @@ async function readDocument(
     const marks = new RegExp(`${token}(\\d+);`, "g");
     return { value: { html: html.replace(marks, (_, index) => inner[Number(index)] ?? ""), url } };
   } finally {
-    callPage(scene, frame, forget, token).catch(() => undefined);
+    if (isKept) callPage(scene, frame, forget, token).catch(() => undefined);
   }
 }
 
