@@ -12,9 +12,12 @@ import { withLong } from "../../support/long-test.ts";
 
 let provider: LlmProvider;
 let scene: Awaited<ReturnType<typeof borrowLendScene>>;
+/** Browser session for agent sessions that need none of their own. */
+let shared: string;
 beforeAll(async () => {
   scene = await borrowLendScene();
   provider = await new LlmProvider().start(scene.llmPort);
+  shared = await scene.open({ runtime: "chromium" });
 }, 120_000);
 afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
@@ -48,9 +51,16 @@ function cachedParts({ body }: Asked) {
   return { shared, sent: JSON.stringify(messages ?? input ?? contents).slice(0, -1) };
 }
 
-/** Runs a function with an agent session, and ends the session afterwards. */
+/** Runs a function with an agent session on the shared browser, which shows a blank page, and ends it afterwards. */
 async function withAgent<T>(run: (agent: Agent) => Promise<T>, request: object = {}): Promise<T> {
-  const { body } = await scene.rest("/v1/agent-sessions", request);
+  expect((await scene.rest(`${shared}/navigate`, { url: "about:blank" })).status).toBe(200);
+  return withOwnBrowser(run, { session_id: shared.split("/").at(-1), ...request });
+}
+
+/** Runs a function with an agent session, by default on a browser of its own, and ends it afterwards. */
+async function withOwnBrowser<T>(run: (agent: Agent) => Promise<T>, request: object = {}): Promise<T> {
+  const { status, body } = await scene.rest("/v1/agent-sessions", request);
+  expect(status, JSON.stringify(body)).toBe(201);
   const path = `/v1/agent-sessions/${body.id}`;
   const message = async (text: string, init?: RequestInit) =>
     scene.rest(`${path}/message`, { text, wait_ms: 60_000 }, init);
@@ -90,7 +100,7 @@ test.each(withLong(["anthropic"], ["openai", "google"]))(
   async (name) => {
     await storeKey(name);
     let picture = "";
-    await withAgent(async ({ path, message, entries }) => {
+    await withOwnBrowser(async ({ path, message, entries }) => {
       say(
         call("navigate", { url: scene.site.url("/trip.html") }),
         (asked) => ({
@@ -269,7 +279,7 @@ test("a model that obeys a hostile page does not leave the allowed domains in an
   const hostile = call("navigate", { url: scene.site.url(`/leave.html?to=${to}`) });
   const obey = (element: string) => [hostile, (asked: Asked) => act({ kind: "tap", ref: refOf(asked, element) })];
   const allowed_domains = ["127.0.0.1", "*.inside.test"];
-  await withAgent(
+  await withOwnBrowser(
     async ({ path, message }) => {
       say(
         call("navigate", { url: to }),
@@ -697,7 +707,7 @@ test("an agent requests a person, and continues when control is returned", async
 
 test("the transcript has the action that was pending when its turn was cancelled", async () => {
   await storeKey("anthropic");
-  await withAgent(async ({ path, entries }) => {
+  await withOwnBrowser(async ({ path, entries }) => {
     say(call("navigate", { url: scene.site.url("/silent") }));
     const { body: turn } = await scene.rest(`${path}/message`, { text: "Go." });
     const { requests } = scene.site;
@@ -952,7 +962,7 @@ test("variables require hosts, differ from recipe parameters, and have a maximum
 
 test("a turn ends with its session", async () => {
   await storeKey("anthropic");
-  await withAgent(async ({ path }) => {
+  await withOwnBrowser(async ({ path }) => {
     provider.script = () => ({ silent: true });
     const asked = provider.asked.length;
     const turn = scene.rest(`${path}/message`, { text: "Go on.", wait_ms: 60_000 });
