@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { noise } from "../support/fixture-site.ts";
 import { LiveClient, type LiveMessage } from "../support/live-client.ts";
-import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
+import { handBack, type LiveViewer, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 import { runtimes } from "../support/runtimes.ts";
 
@@ -22,32 +22,65 @@ afterAll(async () => {
 
 const patient = { timeout: 20_000 };
 
-/** Opens a session that shows a page. */
-async function open(path: string, request: object = {}) {
+/** Opens a session. */
+async function open(request: object = {}) {
   const session = await scene.open(request);
-  onTestFinished(async () => void (await scene.rest(session, undefined, { method: "DELETE" })));
-  await scene.rest(`${session}/navigate`, { url: scene.site.url(path) });
+  const state = async () => (await scene.rest(`${session}/state`)).body;
+  let shownAt = 0;
   return {
     session,
+    state,
+    /** Shows a page in the session's only tab. */
+    show: async (path: string): Promise<void> => {
+      for (const { id, active } of (await state()).pages)
+        if (!active) await scene.rest(`${session}/interact`, { action: { kind: "close_page", page_id: id } });
+      await scene.rest(`${session}/navigate`, { url: scene.site.url(path) });
+      shownAt = Date.now();
+    },
     link: async (name: string, control = true): Promise<string> =>
       (await scene.rest(`${session}/view-links`, { name, control })).body.url,
-    state: async () => (await scene.rest(`${session}/state`)).body,
-    dialogs: async () => (await scene.rest(`${session}/state`)).body.dialogs,
+    /** Dialogs since the page was shown. */
+    dialogs: async () => (await state()).dialogs.filter(({ at }: { at: string }) => Date.parse(at) >= shownAt),
   };
 }
 type Opened = Awaited<ReturnType<typeof open>>;
 
-/** Opens the session's link, and closes it when the test ends. */
-async function join(opened: Opened, name: string, control = true): Promise<Page> {
-  const { page, faults } = await openLink(browser, await opened.link(name, control));
+/** Opens the session's link. */
+async function join(opened: Opened, name: string, control = true): Promise<LiveViewer> {
+  const viewer = await openLink(browser, await opened.link(name, control));
   // With a listener, the browser leaves file choosers to the test.
-  page.on("filechooser", () => undefined);
+  viewer.page.on("filechooser", () => undefined);
+  await expect.poll(() => viewer.page.locator("canvas").getAttribute("data-sequence"), patient).not.toBe(null);
+  return viewer;
+}
+
+/** Opens the session's link to watch, and closes it when the test ends. */
+async function watch(opened: Opened): Promise<Page> {
+  const { page, faults } = await join(opened, "Cleo", false);
   onTestFinished(async () => {
     expect(faults).toEqual([]);
     await page.context().close();
   });
-  await expect.poll(() => page.locator("canvas").getAttribute("data-sequence"), patient).not.toBe(null);
   return page;
+}
+
+/** Sessions that tests share, by runtime, each with a viewer. */
+const shared = new Map<string, { opened: Opened; ada: LiveViewer }>();
+afterEach(() => {
+  for (const { ada } of shared.values()) expect(ada.faults).toEqual([]);
+});
+
+/** Shows a page in the shared session of a runtime, to the viewer Ada in control. */
+async function control(path = "/asking.html", runtime = "headless-shell"): Promise<{ opened: Opened; page: Page }> {
+  const known = shared.get(runtime);
+  const opened = known?.opened ?? (await open({ runtime }));
+  if (known && (await known.ada.page.getByRole("button", { name: "Hand back" }).isVisible()))
+    await handBack(known.ada.page);
+  await opened.show(path);
+  const ada = known?.ada ?? (await join(opened, "Ada"));
+  shared.set(runtime, { opened, ada });
+  await takeControl(ada.page);
+  return { opened, page: ada.page };
 }
 
 /** Parts of the page from left to right. */
@@ -91,9 +124,7 @@ const asksNothing = (page: Page) => expect.poll(() => panel(page).isVisible(), p
 test.each(runtimes)(
   "the viewer in control of %s answers its dialogs by mouse and by keyboard",
   async (runtime) => {
-    const opened = await open("/asking.html", { runtime });
-    const page = await join(opened, "Ada");
-    await takeControl(page);
+    const { opened, page } = await control("/asking.html", runtime);
 
     await clickOn(page, "confirm");
     await asks(page, /Asking asks:\s+Really\?/);
@@ -130,9 +161,7 @@ test.each(runtimes)(
 );
 
 test("the viewer in control decides whether a page may prevent its unload", async () => {
-  const opened = await open("/asking.html");
-  const page = await join(opened, "Ada");
-  await takeControl(page);
+  const { opened, page } = await control();
   await clickOn(page, "leave");
   await titled(opened, "armed");
   const reload = page.getByRole("button", { name: "Reload" });
@@ -149,13 +178,11 @@ test("the viewer in control decides whether a page may prevent its unload", asyn
 }, 90_000);
 
 test("other viewers see a dialog but cannot answer it", async () => {
-  const opened = await open("/asking.html");
-  const page = await join(opened, "Ada");
-  const watching = await join(opened, "Cleo", false);
+  const { opened, page } = await control();
+  const watching = await watch(opened);
   const keyOf = (url: string) => new URL(url).hash.slice(1);
   using ben = await LiveClient.join(scene.service.url, keyOf(await opened.link("Ben")));
   using dan = await LiveClient.join(scene.service.url, keyOf(await opened.link("Dan", false)));
-  await takeControl(page);
   await clickOn(page, "confirm");
   await asks(watching, /Asking asks: Ada must answer\.\s+Really\?/);
   expect(await panel(watching).getByRole("button").count()).toBe(0);
@@ -175,7 +202,8 @@ test("other viewers see a dialog but cannot answer it", async () => {
 }, 90_000);
 
 test("a dialog is answered once when two viewers answer it", async () => {
-  const opened = await open("/asking.html");
+  const opened = await open();
+  await opened.show("/asking.html");
   using ada = await LiveClient.join(scene.service.url, new URL(await opened.link("Ada")).hash.slice(1));
   ada.send({ take_control: {} });
   await ada.receive(({ state }) => state?.control.state === "human_control");
@@ -190,9 +218,7 @@ test("a dialog is answered once when two viewers answer it", async () => {
 }, 60_000);
 
 test("returning control answers dialogs by policy, and only the viewer in control sees new ones", async () => {
-  const opened = await open("/asking.html");
-  const page = await join(opened, "Ada");
-  await takeControl(page);
+  const { opened, page } = await control();
   await clickOn(page, "prompt");
   await asks(page, "Name");
   await handBack(page);
@@ -204,30 +230,8 @@ test("returning control answers dialogs by policy, and only the viewer in contro
   expect(await opened.state()).toMatchObject({ title: "confirm false" });
 }, 90_000);
 
-test("a closed page withdraws its dialogs, and a session with an open dialog ends", async () => {
-  const opened = await open("/asking.html");
-  const page = await join(opened, "Ada");
-  await takeControl(page);
-  await clickOn(page, "confirm");
-  await asks(page, "Really");
-  await page.getByRole("button", { name: "Close Asking" }).click();
-  await asksNothing(page);
-  await says(page, "title", "Untitled page");
-  const address = page.getByRole("textbox", { name: "Address" });
-  await address.fill(scene.site.url("/asking.html"));
-  await address.press("Enter");
-  await says(page, "title", "Asking");
-  await clickOn(page, "alert");
-  await asks(page, "hello");
-  await scene.rest(opened.session, undefined, { method: "DELETE" });
-  await says(page, "notice", "The session has ended.");
-  await asksNothing(page);
-}, 90_000);
-
 test("a page that opens dialogs endlessly, or with megabytes of text, cannot block the live page", async () => {
-  const opened = await open("/asking.html");
-  const page = await join(opened, "Ada");
-  await takeControl(page);
+  const { opened, page } = await control();
   await clickOn(page, "loop");
   for (let asked = 1; asked <= 3; asked++) {
     await asks(page, new RegExp(`\\s${asked}\\s`));
@@ -262,9 +266,7 @@ const sha1 = (bytes: Buffer) => createHash("sha1").update(bytes).digest("hex");
 test.each(runtimes)(
   "the viewer in control of %s provides files to a page, which arrive unchanged",
   async (runtime) => {
-    const opened = await open("/asking.html", { runtime });
-    const page = await join(opened, "Ada");
-    await takeControl(page);
+    const { opened, page } = await control("/asking.html", runtime);
     const one = { name: "Grüße \u0001 1.txt", buffer: randomBytes(3_000_000) };
     const same = [1_000, 2_000].map((size) => ({ name: "photo.jpg", buffer: randomBytes(size) }));
 
@@ -298,9 +300,7 @@ test.each(runtimes)(
 test.each(runtimes)(
   "frames in another process of %s and opened windows request files too",
   async (runtime) => {
-    const opened = await open("/asking-framed.html", { runtime });
-    const page = await join(opened, "Ada");
-    await takeControl(page);
+    const { opened, page } = await control("/asking-framed.html", runtime);
     await clickOn(page, "file");
     await asks(page, "Framed asks you for a file.");
     await choose(page, [{ name: "a.txt", buffer: Buffer.from("abc") }]);
@@ -322,9 +322,7 @@ test.each(runtimes)(
 );
 
 test("the viewer in control may decline a file, and a request ends with its document", async () => {
-  const opened = await open("/asking.html");
-  const page = await join(opened, "Ada");
-  await takeControl(page);
+  const { opened, page } = await control();
   await clickOn(page, "file");
   await asks(page, "asks you for a file");
   await page.keyboard.press("Escape");
@@ -352,7 +350,8 @@ test("the viewer in control may decline a file, and a request ends with its docu
 }, 90_000);
 
 test("only the viewer in control uploads files to the session, which replace no other files", async () => {
-  const opened = await open("/asking.html");
+  const opened = await open();
+  await opened.show("/asking.html");
   const { session } = opened;
   const [ada, cleo] = await Promise.all([opened.link("Ada"), opened.link("Cleo", false)]);
   const viewerKey = "a secret of the viewer's";
@@ -397,10 +396,8 @@ test("only the viewer in control uploads files to the session, which replace no 
 test.each(runtimes)(
   "the viewer in control of %s chooses from lists outside the picture, by mouse and by keyboard",
   async (runtime) => {
-    const opened = await open("/asking.html", { runtime });
-    const page = await join(opened, "Ada");
-    const watching = await join(opened, "Cleo", false);
-    await takeControl(page);
+    const { opened, page } = await control("/asking.html", runtime);
+    const watching = await watch(opened);
     await clickOn(page, "land");
     await asks(page, /Asking offers a choice\.\s+Country/);
     const list = page.getByRole("listbox");
@@ -466,11 +463,9 @@ test.each(runtimes)(
 test.each(runtimes)(
   "the viewer in control saves a file that a page of %s downloads, unchanged",
   async (runtime) => {
-    const opened = await open("/asking.html", { runtime });
-    const page = await join(opened, "Ada");
+    const { page } = await control("/asking.html", runtime);
     const list = page.getByRole("list", { name: "Downloads" });
     const offers = (text: string) => expect.poll(() => list.allTextContents(), patient).toEqual([text]);
-    await takeControl(page);
     await clickOn(page, "download");
     await offers("noise.bin, 3.0 MBSave×");
     const saving = page.waitForEvent("download");
@@ -489,9 +484,7 @@ test.each(runtimes)(
 );
 
 test("the viewer in control opens and closes tabs by keyboard", async () => {
-  const opened = await open("/asking.html");
-  const page = await join(opened, "Ada");
-  await takeControl(page);
+  const { page } = await control();
   const tabs = page.getByRole("list", { name: "Tabs" }).getByRole("button");
   await page.getByRole("button", { name: "New tab" }).press("Enter");
   await expect.poll(() => tabs.allTextContents(), patient).toEqual(["Asking", "×", "Untitled page", "×"]);
@@ -503,3 +496,22 @@ test("the viewer in control opens and closes tabs by keyboard", async () => {
   await says(page, "title", "Asking");
   await expect.poll(() => tabs.allTextContents(), patient).toEqual(["Asking", "×"]);
 }, 60_000);
+
+test("a closed page withdraws its dialogs, and a session with an open dialog ends", async () => {
+  const { opened, page } = await control();
+  await clickOn(page, "confirm");
+  await asks(page, "Really");
+  await page.getByRole("button", { name: "Close Asking" }).click();
+  await asksNothing(page);
+  await says(page, "title", "Untitled page");
+  const address = page.getByRole("textbox", { name: "Address" });
+  await address.fill(scene.site.url("/asking.html"));
+  await address.press("Enter");
+  await says(page, "title", "Asking");
+  await clickOn(page, "alert");
+  await asks(page, "hello");
+  await scene.rest(opened.session, undefined, { method: "DELETE" });
+  await says(page, "notice", "The session has ended.");
+  await asksNothing(page);
+  shared.clear();
+}, 90_000);
