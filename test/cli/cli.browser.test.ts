@@ -7,7 +7,7 @@ import { chromium } from "playwright";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { McpClient } from "../support/mcp-client.ts";
-import { createHome, readCli, runCli, runInProcess, startCli } from "./program.ts";
+import { createHome, jsonOf, readCli, runCli, runInProcess, startCli } from "./program.ts";
 
 let scene: LendScene;
 let env: { PILOTHOUSE_URL: string; PILOTHOUSE_API_KEY: string };
@@ -18,24 +18,27 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
+/** Runs a command in this process, and returns its JSON. */
+const read = async (...args: string[]) => jsonOf(args, await runInProcess(args, env));
+
 test("opens a session, and saves, reads and ends it", async () => {
   const directory = await createHome();
   const [opened] = await readCli(["open", scene.site.url("/form.html"), "--timeout", "600"], env);
   expect(opened).toMatchObject({ title: "Form", live_url: expect.stringMatching(/\/live#/) });
   const { id } = opened;
-  expect(await readCli(["sessions"], env)).toContainEqual(expect.objectContaining({ id, status: "live" }));
+  expect(await read("sessions")).toContainEqual(expect.objectContaining({ id, status: "live" }));
   const [png, pdf] = [join(directory, "a.png"), join(directory, "a.pdf")];
-  expect(await readCli(["shot", id, png, "--full-page"], env)).toEqual([{ file: png, bytes: expect.any(Number) }]);
-  await readCli(["pdf", id, pdf], env);
+  expect(await read("shot", id, png, "--full-page")).toEqual([{ file: png, bytes: expect.any(Number) }]);
+  await read("pdf", id, pdf);
   expect((await readFile(png)).subarray(1, 4).toString()).toBe("PNG");
   expect((await readFile(pdf)).subarray(0, 4).toString()).toBe("%PDF");
-  expect((await runCli(["read", id], env)).stdout).toContain("\n");
-  const [{ url }] = await readCli(["cdp", id], env);
+  expect((await runInProcess(["read", id], env)).stdout).toContain("\n");
+  const [{ url }] = await read("cdp", id);
   const browser = await chromium.connectOverCDP(url);
   expect(await browser.contexts()[0]?.pages()[0]?.title()).toBe("Form");
   await browser.close();
-  expect(await readCli(["end", id], env)).toEqual([{ id, status: "destroyed" }]);
-  expect(await runCli(["read", id], env)).toMatchObject({
+  expect(await read("end", id)).toEqual([{ id, status: "destroyed" }]);
+  expect(await runInProcess(["read", id], env)).toMatchObject({
     code: 4,
     stderr: expect.stringContaining("session-destroyed"),
   });
@@ -51,29 +54,29 @@ test("saves and reads a URL without a session that stays", async () => {
   });
   const [chunk] = await program.stdout.toArray();
   expect(chunk.subarray(1, 4).toString()).toBe("PNG");
-  const listed = await readCli(["sessions"], env);
+  const listed = await read("sessions");
   expect(listed.filter((session) => session.url === url)).toEqual([]);
 });
 
 test("prints the log of a session, and follows it until the session ends", async () => {
   const url = scene.site.url("/not-found");
-  const [{ id }] = await readCli(["open", url], env);
+  const [{ id }] = await read("open", url);
   const following = createInterface(startCli(["logs", "-f", id], env).stdout);
   const ended = once(following, "close");
   const lines: string[] = [];
   following.on("line", (line) => void lines.push(line));
   await once(following, "line");
   const first = { id: "1", type: "request", url, http_status: 404 };
-  const [listed] = await readCli(["logs", id], env);
+  const [listed] = await read("logs", id);
   expect(listed).toMatchObject(first);
   const shown = await runInProcess(["logs", id], env, { isTerminal: true });
   expect(shown.stdout).toMatch(new RegExp(`^\\d{4}-\\S+Z request Document GET ${url} 404 \\d+ ms$`, "m"));
-  await readCli(["end", id], env);
+  await read("end", id);
   await ended;
-  const stored = await readCli(["logs", id], env);
+  const stored = await read("logs", id);
   expect(stored.map(({ type }) => type)).toContain("navigation");
   expect(lines.map((line) => JSON.parse(line))).toEqual(stored);
-  expect(await readCli(["logs", id, "--follow"], env)).toEqual(stored);
+  expect(await read("logs", id, "--follow")).toEqual(stored);
 });
 
 test("writes for people on a terminal", async () => {
@@ -91,7 +94,7 @@ test("serves an MCP client on standard input and output", async () => {
   const client = await McpClient.connect(program);
   const started = await client.read("start_session");
   const [id = ""] = /ses_\w+/.exec(started) ?? [];
-  onTestFinished(async () => void (await runCli(["end", id], env)));
+  onTestFinished(async () => void (await read("end", id)));
   expect(await client.read("navigate", { session_id: id, url: scene.site.url("/form.html") })).toContain("Form");
   const exited = new Promise((resolve) => program.once("exit", resolve));
   program.stdin.end();

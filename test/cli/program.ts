@@ -42,15 +42,17 @@ export async function runCli(args: readonly string[], env: Environment, input = 
   return { stdout, stderr, code };
 }
 
-/** Runs a command, and returns its JSON. Throws if it fails. */
-export async function readCli(args: readonly string[], env: Environment) {
-  const { stdout, stderr, code } = await runCli(args, env);
+/** Returns the JSON that a command has written. Throws if it failed. */
+export function jsonOf(args: readonly string[], { stdout, stderr, code }: CliRun) {
   if (code !== 0) throw new Error(`pilothouse ${args.join(" ")} exited with ${code}: ${stderr}`);
   return stdout
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line));
 }
+
+/** Runs a command, and returns its JSON. Throws if it fails. */
+export const readCli = async (args: readonly string[], env: Environment) => jsonOf(args, await runCli(args, env));
 
 /** Runs the command line in this process, on a terminal if asked. */
 export async function runInProcess(
