@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { parseTemplate } from "../../../gateway/rest/template.ts";
 import { chunkedBody } from "../../support/chunked-body.ts";
 import { addAccount, strangeSession } from "../support/accounts.ts";
@@ -132,9 +132,14 @@ export function endpointTests(scene: GetScene, choose: Choose): void {
 
 /** Requests that are refused before their fields are validated. */
 export function requestTests(scene: GetScene): void {
+  let strangersKey = "";
+  beforeAll(async () => {
+    strangersKey = await addAccount(scene().service);
+  });
+
   test.each(sessionEndpoints)("$verb $path does not find a session of another account", async (endpoint) => {
     const { service, sessionId } = scene();
-    const stranger = { url: service.url, key: await addAccount(service) };
+    const stranger = { url: service.url, key: strangersKey };
     const request = { method: endpoint.verb, ...("body" in endpoint && { body: endpoint.body }) };
     for (const id of ["nope", "ses_", strangeSession(), `${sessionId}x`, encodeURIComponent("../x"), "%20"]) {
       const answer = await send(service, { ...request, path: pathOf(endpoint, id) });

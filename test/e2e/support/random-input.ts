@@ -77,10 +77,11 @@ async function send({ operation, method, path, headers, body }: RandomRequest): 
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-/** Destroys a session that a random request has created, to free its slot. */
+/** Destroys a session or agent session that a random request has created, to free its slot. */
 async function tidy({ operation }: RandomRequest, { status, text }: Answered): Promise<void> {
-  if (operation.operationId === "SessionService_Create" && status === 201) {
-    await rest(`/v1/sessions/${JSON.parse(text).id}`, undefined, { method: "DELETE" });
+  if (/^create(Agent)?Session$/.test(operation.operationId) && status === 201) {
+    const collection = operation.operationId === "createSession" ? "sessions" : "agent-sessions";
+    await rest(`/v1/${collection}/${JSON.parse(text).id}`, undefined, { method: "DELETE" });
   }
 }
 
@@ -142,7 +143,7 @@ async function sendRandomRequests(requestCount: number): Promise<void> {
     const isLeftOut = verb === "delete" || doneByHand.includes(operationId) || needsCompany.test(operationId);
     const wanted = [`${operationId} 400`, ...(isLeftOut ? [] : [`${operationId} ${success}`])];
     for (let more = requestsAfter; more > 0 && wanted.some((answer) => !seen.has(answer)); more -= 1) {
-      await attempt(requests.next(operationId));
+      await attempt(requests.next(operationId, seen.has(`${operationId} 400`) ? 0 : 0.6));
     }
     missing.push(...wanted.filter((answer) => !seen.has(answer)));
   }

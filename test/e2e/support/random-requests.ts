@@ -42,15 +42,16 @@ export class RandomRequests {
     );
   }
 
-  /** Returns a request to the named operation, or to a random one. */
-  next(operationId?: string): RandomRequest {
+  /**
+   * Returns a request to the named operation, or to a random one. With probability `wildness`, each part is replaced by
+   * an arbitrary value. By default, half of the requests are nearly valid, so that also successful calls are tested.
+   */
+  next(operationId?: string, wildness = this.#random.pick([0, 0.02, 0.1, 0.4])): RandomRequest {
     const random = this.#random;
     const routes = this.#routes.filter(
       ({ operation }) => operation.operationId === (operationId ?? operation.operationId),
     );
     const { verb, template, operation } = random.pick(routes);
-    // Half of the requests are nearly valid, so that also successful calls are tested.
-    const wildness = random.pick([0, 0.02, 0.1, 0.4]);
     const body = this.#body(operation, wildness);
     return {
       operation,
