@@ -98,21 +98,16 @@ describe("a pool of browsers", () => {
     expect([pool.warm, slots.free]).toEqual([0, 1]);
   });
 
-  test("returns the prelaunched browser, and launches the next one", async () => {
+  test("returns the prelaunched browser, configured for the session's device, and launches the next one", async () => {
     await setUp(3);
     const browser = await take("desktop-chrome");
     expect(ready).toEqual(["adopted"]);
     expect(await widthOf(browser)).toBe(1920);
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
-    await browser.dispose();
-  });
-
-  test("configures another device for a session that requests it", async () => {
-    await setUp(2);
-    const browser = await take("pixel-7");
-    expect(ready).toEqual(["adopted"]);
-    expect(await widthOf(browser)).toBe(412);
-    await browser.dispose();
+    const other = await take("pixel-7");
+    expect(ready).toEqual(["adopted", "adopted"]);
+    expect(await widthOf(other)).toBe(412);
+    await Promise.all([browser.dispose(), other.dispose()]);
   });
 
   test("releases the slot of a warm browser for a session that cannot use that browser", async () => {
@@ -152,16 +147,12 @@ describe("a pool of browsers", () => {
     await Promise.all(browsers.map((browser) => browser.dispose()));
   });
 
-  test("keeps no browser while the worker accepts no sessions", async () => {
+  test("keeps no browser while the worker accepts no sessions, and replaces one that dies before its use", async () => {
     await setUp(2);
     isOpen = false;
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(0);
     isOpen = true;
     await expect.poll(() => pool.warm, { timeout: 20_000 }).toBe(1);
-  });
-
-  test("replaces a browser that dies before its use", async () => {
-    await setUp(2);
     killBrowsers();
     // The pool is empty only until the next launch.
     await expect.poll(() => pool.warm, { timeout: 20_000, interval: 1 }).toBe(0);
