@@ -2,7 +2,7 @@ import type { Browser, BrowserContextOptions, CDPSession, Page } from "playwrigh
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 import { InputSite } from "../support/input-site.ts";
-import { handBack, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
+import { handBack, type LiveViewer, openLink, says, takeControl, windowPoint } from "../support/live-viewer.ts";
 import { launchPlainBrowser } from "../support/plain-browser.ts";
 
 let site: InputSite;
@@ -33,16 +33,21 @@ async function makeLink(request: object): Promise<string> {
   return (await scene.rest(`${session}/view-links`, request)).body.url;
 }
 
-/** Opens the link, and takes control until the test ends. */
-async function openInControl(options: BrowserContextOptions = {}): Promise<{ page: Page; keys: CDPSession }> {
-  const { page, faults } = await openLink(browser, link, options);
+/** Viewer on a desktop, whom tests share. */
+let desktop: LiveViewer | undefined;
+
+/** Opens the link on a desktop or as `options` tell, and takes control until the test ends. */
+async function openInControl(options?: BrowserContextOptions): Promise<{ page: Page; keys: CDPSession }> {
+  const viewer = (!options && desktop) || (await openLink(browser, link, options));
+  if (!options) desktop = viewer;
+  const { page, faults } = viewer;
   await takeControl(page);
   // Positions in the window depend on the picture's size.
   await expect.poll(() => page.locator("canvas").getAttribute("data-sequence"), { timeout: 20_000 }).not.toBe(null);
   onTestFinished(async () => {
     await handBack(page);
     expect(faults).toEqual([]);
-    await page.context().close();
+    if (options) await page.context().close();
   });
   return { page, keys: await page.context().newCDPSession(page) };
 }

@@ -5,15 +5,17 @@ import { LiveClient } from "../support/live-client.ts";
 import { openSlowLink } from "../support/slow-link.ts";
 
 let scene: LendScene;
+/** Session for tests that do not end it. */
+let shared: string;
 beforeAll(async () => {
   scene = await borrowLendScene();
+  shared = await scene.open();
 }, 120_000);
 afterAll(() => scene?.[Symbol.asyncDispose](), 60_000);
 
-/** Opens a session with a page and a view link. Returns the session's path and the link's token. */
-async function openLinked(path: string, link: object = {}): Promise<{ session: string; id: string; key: string }> {
-  const session = await scene.open();
-  await scene.rest(`${session}/navigate`, { url: scene.site.url(path) });
+/** Shows a page in a session, and creates a view link. Returns the session's path and the link's token. */
+async function openLinked(path: string, link: object = {}, session = shared) {
+  expect(await scene.rest(`${session}/navigate`, { url: scene.site.url(path) })).toMatchObject({ status: 200 });
   const { status, body } = await scene.rest(`${session}/view-links`, link);
   expect(status).toBe(201);
   return { session, id: body.id, key: new URL(body.url).hash.slice(1) };
@@ -29,7 +31,7 @@ async function refusalOf(key: string, request: object = {}): Promise<{ code: num
 }
 
 test("a viewer receives the session's state, its viewers and its end", async () => {
-  const { session, key } = await openLinked("/plain.html", { name: "Support desk" });
+  const { session, key } = await openLinked("/plain.html", { name: "Support desk" }, await scene.open());
   using viewer = await join(key);
   const { hello } = await viewer.receive((message) => message.hello);
   expect(hello).toMatchObject({
@@ -88,7 +90,7 @@ test("a stalled viewer receives two frames, delays no others, and resumes with t
 }, 90_000);
 
 test("a viewer at 100 kbit/s delays neither the pictures nor the input of another", async () => {
-  const { session, key } = await openLinked("/moving.html", { control: true });
+  const { key } = await openLinked("/moving.html", { control: true });
   const { port } = new URL(scene.service.url);
   await using line = await openSlowLink(Number(port), 0, 12_500);
   using slow = await LiveClient.join(`http://127.0.0.1:${line.port}`, key);
@@ -116,7 +118,6 @@ test("a viewer at 100 kbit/s delays neither the pictures nor the input of anothe
   expect(slow.frames.length - seenBySlow).toBeLessThan(brisk.frames.length - seenByBrisk);
   brisk.send({ hand_back: {} });
   await brisk.receive(() => brisk.received.findLast(({ state }) => state)?.state.control.state === "api");
-  await scene.rest(session, undefined, { method: "DELETE" });
 }, 60_000);
 
 test("a viewer that sends without reading delays no others and receives no more messages", async () => {
@@ -130,6 +131,8 @@ test("a viewer that sends without reading delays no others and receives no more 
   await expect.poll(() => brisk.frames.length, { timeout: 30_000 }).toBeGreaterThan(30);
   brisk.send({ take_control: {} });
   await brisk.receive(({ state }) => state?.control.state === "human_control");
+  brisk.send({ hand_back: {} });
+  await brisk.receive(() => brisk.received.findLast(({ state }) => state)?.state.control.state === "api");
 }, 90_000);
 
 test("the viewers of a gateway share one stream of frames until the last one leaves", async () => {
@@ -178,7 +181,7 @@ test("at most 32 viewers watch a session", async () => {
 
 test("a link opens only its own session, to watch", async () => {
   const { session, key } = await openLinked("/plain.html");
-  const { id: other, session: otherSession } = await openLinked("/plain.html");
+  const { id: other, session: otherSession } = await openLinked("/plain.html", {}, await scene.open());
   const id = session.split("/").at(-1);
   expect(await refusalOf(key, { session_id: otherSession.split("/").at(-1) })).toMatchObject({ reason: "not-found" });
   const bearer = { headers: { authorization: `Bearer ${key}` } };
@@ -198,7 +201,11 @@ test("a link opens only its own session, to watch", async () => {
 }, 60_000);
 
 test("a revoked link disconnects its viewers, and is no longer listed", async () => {
-  const { session, id, key } = await openLinked("/plain.html", { control: true, expires_in_seconds: 60 });
+  const { session, id, key } = await openLinked(
+    "/plain.html",
+    { control: true, expires_in_seconds: 60 },
+    await scene.open(),
+  );
   const { body: list } = await scene.rest(`${session}/view-links`);
   expect(list).toMatchObject({ data: [{ id, control: true, name: "" }], has_more: false });
   expect(list.data[0]).not.toHaveProperty("url");
