@@ -27,7 +27,7 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
   afterAll(() => session?.destroy());
 
   test("references exactly the elements that a person could act on", { timeout: 120_000 }, async () => {
-    await expectNoFaults(session, site, runtime === "chromium" ? 100 : 0, runtime === "chromium" ? 12 : 6);
+    await expectNoFaults(session, site, runtime === "chromium" ? 100 : 0, runtime === "chromium" ? 12 : 3);
   });
 
   const show = (html: string) => session.navigate({ url: site.written(html) });

@@ -98,7 +98,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
 
   test("is captured during a reload", async () => {
     const session = await show("/plain.html");
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < 4; round += 1) {
       const picture = session.capture({ kind: CaptureKind.SCREENSHOT, timeoutMs: 10_000 });
       await session.interact({ action: { case: "reload", value: {} } });
       expect(await picture).toMatchObject({ header: { contentType: "image/png" } });
@@ -107,7 +107,7 @@ describe.each(runtimes)("a page of %s", { timeout: 60_000 }, (runtime) => {
 
   test("is reloaded and captured while the browser's error page is pending", async () => {
     const session = await show("/plain.html");
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < 4; round += 1) {
       const url = round % 2 === 0 ? "http://127.0.0.1:1/" : site.url("/plain.html");
       // Shortest timeout: the document arrives after the answer.
       await session.navigate({ url, timeoutMs: 1 + round }).catch(() => undefined);
