@@ -4,8 +4,10 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
 
 let scene: LendScene;
+let session: string;
 beforeAll(async () => {
   scene = await borrowLendScene();
+  session = await scene.open();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
@@ -19,7 +21,6 @@ async function connect(url: string) {
 }
 
 test("Playwright controls the same page as REST", async () => {
-  const session = await scene.open();
   const { page } = await connect(await scene.cdpUrl(session));
   await page.goto(scene.site.url("/form.html"));
   await page.fill("#name", "Grace");
@@ -32,7 +33,6 @@ test("Playwright controls the same page as REST", async () => {
 });
 
 test("Playwright connects through /json/version with an API key in a header", async () => {
-  const session = await scene.open();
   const headers = { authorization: `Bearer ${scene.service.key}` };
   const browser = await chromium.connectOverCDP(`${scene.service.url}${session}/cdp`, { headers });
   onTestFinished(() => browser.close());
@@ -40,7 +40,6 @@ test("Playwright connects through /json/version with an API key in a header", as
 });
 
 test("session files distinguish two downloads of the same name by GUID", async () => {
-  const session = await scene.open();
   const { browser, page } = await connect(await scene.cdpUrl(session));
   const cdp = await browser.newBrowserCDPSession();
   await cdp.send("Browser.setDownloadBehavior", { behavior: "default", eventsEnabled: true });

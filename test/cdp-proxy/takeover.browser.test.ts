@@ -8,33 +8,39 @@ let scene: LendScene;
 let session: string;
 beforeAll(async () => {
   scene = await borrowLendScene();
+  session = await scene.open();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
 beforeEach(async () => {
-  session = await scene.open();
-  await scene.rest(`${session}/navigate`, { url: scene.site.url("/form.html") });
+  // The settings of the last test's client end after its connection has closed.
+  const show = () => scene.rest(`${session}/navigate`, { url: scene.site.url("/form.html") });
+  await expect.poll(async () => (await show()).body.title, { timeout: 20_000 }).toBe("Form");
 });
 
 const state = async () => (await scene.rest(`${session}/state`)).body;
 const title = async () => (await state()).title;
 
-/** Takes control through a view link. */
+/** Takes control through a view link, until the test ends. */
 async function takeOver() {
   const { body: link } = await scene.rest(`${session}/view-links`, { control: true });
   const viewer = await LiveClient.join(scene.service.url, link.url.split("#")[1]);
-  onTestFinished(() => viewer[Symbol.dispose]());
   const control = () => viewer.received.findLast((message) => message.state)?.state.control.state;
+  const handBack = async () => {
+    viewer.send({ hand_back: {} });
+    await viewer.receive(() => control() === "api");
+  };
+  onTestFinished(async () => {
+    if (control() === "human_control") await handBack();
+    viewer[Symbol.dispose]();
+  });
   viewer.send({ take_control: {} });
   await viewer.receive(() => control() === "human_control");
   return {
     viewer,
     navigate: (path: string) => viewer.send({ command: { kind: "navigate", url: scene.site.url(path) } }),
     press: (key: string) => viewer.send({ input: { events: ["key_down", "key_up"].map((kind) => ({ kind, key })) } }),
-    async handBack() {
-      viewer.send({ hand_back: {} });
-      await viewer.receive(() => control() === "api");
-    },
+    handBack,
   };
 }
 
@@ -162,13 +168,14 @@ test("CDP clients do not receive events in which a page repeats a person's typin
   );
   expect(told("q")).toEqual([]);
 
+  // An earlier client may disconnect meanwhile, from which no event was withheld.
   client.socket.close();
   let text = "";
   for await (const part of (events.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
     text += part;
-    if (text.includes("cdp_disconnected")) break;
+    if (/"withheld_events":[1-9]/.test(text)) break;
   }
-  const withheld = Number(/"withheld_events":(\d+)/.exec(text)?.[1]);
+  const withheld = Number(/"withheld_events":([1-9]\d*)/.exec(text)?.[1]);
   expect(withheld).toBeGreaterThanOrEqual(4);
 });
 
