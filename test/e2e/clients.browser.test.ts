@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe } from "vitest";
 import type { FixtureSite } from "../support/fixture-site.ts";
+import { withLong } from "../support/long-test.ts";
 import { restClient } from "../support/rest.ts";
 import { borrowService, type WarmService } from "../support/warm-service.ts";
 import { type OtherOrigin, startOtherOrigin } from "./support/other-origin.ts";
-import { connectTests } from "./transports/connect.ts";
+import { connectTests, longTransports, transports } from "./transports/connect.ts";
 import { curlTests } from "./transports/curl.ts";
 import { grpcTests } from "./transports/grpc.ts";
 import { pageTests } from "./transports/page.ts";
@@ -38,6 +39,6 @@ function scene(): Scene {
 describe("curl", () => curlTests(scene));
 describe("gRPC", () => grpcTests(scene));
 describe("reflection and health", () => reflectionTests(scene));
-describe("@connectrpc/connect-node", () => connectTests(scene));
+describe("@connectrpc/connect-node", () => connectTests(scene, withLong(transports, longTransports)));
 describe("a page of another origin", () => pageTests(scene));
 describe("Server-Sent Events", () => sseTests(scene));

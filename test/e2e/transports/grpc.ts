@@ -57,7 +57,7 @@ export function grpcTests(scene: GetScene): void {
       return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata, options);
     };
 
-    test("can create, drive and destroy a session with unary methods", async () => {
+    test("creates, drives and destroys a session, and Watch resumes after an event and ends with it", async () => {
       const created = await call("Create", { labels: { made: "by grpc" } });
       expect(created.answer).toMatchObject({ status: "SESSION_STATUS_LIVE", labels: { made: "by grpc" } });
       expect(created.headers).toMatchObject({ "x-ratelimit-bucket": "sessions:create" });
@@ -66,7 +66,13 @@ export function grpcTests(scene: GetScene): void {
       const { answer } = await call("Navigate", { id, url: scene().site.url("/plain.html") });
       expect(answer).toMatchObject({ title: "Plain", http_status: 200 });
       expect((await call("GetState", { id })).answer.url).toBe(scene().site.url("/plain.html"));
-      expect((await call("Destroy", { id })).answer).toEqual({});
+      const [first] = await eventsOf(scene().service, id);
+      const types: string[] = [];
+      for await (const event of serverStream("Watch", { id, after_event_id: first?.id })) {
+        if (event.type === "session.live") expect((await call("Destroy", { id })).answer).toEqual({});
+        types.push(event.type);
+      }
+      expect(types).toEqual(["session.live", "session.completed"]);
       const { error } = await call("Get", { id });
       expect(error?.code).toBe(status.FAILED_PRECONDITION);
       expect(detailsOf(error).info).toMatchObject({
@@ -123,18 +129,6 @@ export function grpcTests(scene: GetScene): void {
       const bytes = Buffer.concat([first, ...chunks].map(({ data = "" }) => Buffer.from(data)));
       expect(bytes.length).toBe(Number(first.header.bytes));
       expect(bytes.toString("latin1", 1, 4)).toBe("PNG");
-    });
-
-    test("Watch resumes after an event, and ends after the terminal event", async () => {
-      const { answer: session } = await call("Create", {});
-      const [created] = await eventsOf(scene().service, session.id);
-      const stream = serverStream("Watch", { id: session.id, after_event_id: created?.id });
-      const types: string[] = [];
-      for await (const event of stream) {
-        if (event.type === "session.live") await call("Destroy", { id: session.id });
-        types.push(event.type);
-      }
-      expect(types).toEqual(["session.live", "session.completed"]);
     });
 
     test("Drive answers twenty pipelined commands in order, also after the half-close", async () => {
