@@ -1,16 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FixtureSite } from "../support/fixture-site.ts";
-import { hostileCases } from "../support/hostile-cases.ts";
+import { hostileCases, longHostileCases } from "../support/hostile-cases.ts";
 import { runHostileCase } from "../support/hostile-runner.ts";
+import { withLong } from "../support/long-test.ts";
 import { type Rest, restClient } from "../support/rest.ts";
 import { restDriver } from "../support/rest-driver.ts";
 import { runtimes } from "../support/runtimes.ts";
 import { borrowService, type WarmService } from "../support/warm-service.ts";
 
 // The runtimes share one engine. They differ in dialogs, permissions, tabs, downloads and error pages.
+const all = withLong(hostileCases, longHostileCases);
 const cases = runtimes.includes("chromium")
-  ? { chromium: hostileCases }
-  : { "headless-shell": hostileCases, chromium: hostileCases.filter(({ inBothRuntimes }) => inBothRuntimes) };
+  ? { chromium: all }
+  : { "headless-shell": all, chromium: hostileCases.filter(({ inBothRuntimes }) => inBothRuntimes) };
 
 let site: FixtureSite;
 let service: WarmService | undefined;
@@ -27,23 +29,21 @@ afterAll(async () => {
 });
 
 describe.each(Object.entries(cases))("a page in %s", (runtime, casesOf) => {
-  const idleSessions: string[] = [];
+  /** Session that the next case uses too, unless a case fails in it. */
+  let shared: string | undefined;
 
-  async function open(request: object): Promise<string> {
-    const { status, body } = await rest("/v1/sessions", { ...request, runtime });
+  async function open(): Promise<string> {
+    const { status, body } = await rest("/v1/sessions", { runtime });
     expect(status, JSON.stringify(body)).toBe(201);
     return `/v1/sessions/${body.id}`;
   }
 
-  // Most cases wait for a command timeout, so they can run concurrently.
-  test.for(casesOf)("$name", { timeout: 60_000, concurrent: true }, async (hostileCase, { onTestFinished }) => {
-    const session = (hostileCase.keepsSession && idleSessions.pop()) ?? (await open(hostileCase.session ?? {}));
-    let isIntact = false;
-    onTestFinished(async () => {
-      if (isIntact && hostileCase.keepsSession) idleSessions.push(session);
-      else await rest(session, undefined, { method: "DELETE" });
-    });
+  test.for(casesOf)("$name", { timeout: 60_000 }, async (hostileCase) => {
+    const session = shared ?? (await open());
+    shared = undefined;
     await runHostileCase(hostileCase, restDriver(rest, session), site.url(""));
-    isIntact = true;
+    for (const { id: page_id } of (await rest(`${session}/state`)).body.pages.slice(1))
+      await rest(`${session}/interact`, { action: { kind: "close_page", page_id } });
+    shared = session;
   });
 });

@@ -1,84 +1,46 @@
 import { go, goesOn, type HostileCase, state, tap, titled, untilTitle } from "./hostile-step.ts";
 
+/** Dialogs of the first steps, in order. */
+const answered = [
+  { kind: "alert", message: "hello", answer: "accepted" },
+  { kind: "confirm", message: "Really?", answer: "dismissed" },
+  { kind: "prompt", message: "Name?", answer: "dismissed" },
+  { kind: "file_chooser", answer: "dismissed" },
+  { kind: "alert", answer: "accepted" },
+  { kind: "beforeunload", answer: "accepted" },
+];
+
+const passwordRefused = { kind: "http_auth", answer: "dismissed" };
+
 /** Dialogs and prompts of pages. */
 export const dialogCases: readonly HostileCase[] = [
   {
-    name: "accepts an alert",
+    name: "answers dialogs, unload prompts, file choosers and passwords, also in a new tab",
+    inBothRuntimes: true,
     steps: [
       go("/dialogs.html"),
       tap("#alert", titled("alerted")),
-      state({ dialogs: [{ kind: "alert", message: "hello", answer: "accepted" }] }),
-      goesOn,
-    ],
-  },
-  {
-    name: "dismisses a confirm",
-    steps: [
-      go("/dialogs.html"),
       tap("#confirm", titled("confirm false")),
-      state({ dialogs: [{ kind: "confirm", message: "Really?", answer: "dismissed" }] }),
-      goesOn,
-    ],
-  },
-  {
-    name: "dismisses a prompt",
-    inBothRuntimes: true,
-    steps: [
-      go("/dialogs.html"),
       tap("#prompt", titled("prompt null")),
-      state({ dialogs: [{ kind: "prompt", message: "Name?", answer: "dismissed" }] }),
-      goesOn,
-    ],
-  },
-  {
-    name: "leaves a page that asks to stay",
-    inBothRuntimes: true,
-    steps: [
-      go("/dialogs.html"),
+      tap("#file", titled("file asked")),
+      tap("#auth-fetch"),
+      untilTitle("fetched 401"),
+      tap("#alert", titled("alerted")),
       tap("#leave", titled("armed")),
       goesOn,
-      state({ dialogs: [{ kind: "beforeunload", answer: "accepted" }] }),
-    ],
-  },
-  {
-    name: "shows the page of a 401 instead of asking for a password",
-    steps: [
+      state({ dialogs: answered }),
       go("/auth", { answer: { title: "Unauthorized", http_status: 401 }, withinMs: 10_000 }),
-      state({ dialogs: [{ kind: "http_auth", answer: "dismissed" }] }),
-      goesOn,
-    ],
-  },
-  {
-    name: "shows the page of a 401 behind a link",
-    steps: [
       go("/dialogs.html"),
       tap("#auth"),
-      state({ title: "Unauthorized", dialogs: [{ kind: "http_auth", answer: "dismissed" }] }),
-      goesOn,
-    ],
-  },
-  {
-    name: "shows the page of a 401 in a new tab",
-    inBothRuntimes: true,
-    steps: [
+      state({ title: "Unauthorized", dialogs: [...answered, passwordRefused, passwordRefused] }),
       go("/dialogs.html"),
       tap("#auth-blank"),
       state({
         title: "Unauthorized",
-        pages: [{ id: "page_1" }, { id: "page_2", active: true }],
-        dialogs: [{ kind: "http_auth", answer: "dismissed" }],
+        pages: [{ id: "page_1" }, { active: true }],
+        dialogs: [...answered, passwordRefused, passwordRefused, passwordRefused],
       }),
       tap("#alert", titled("alerted"), { page_id: "page_1" }),
-      goesOn,
-    ],
-  },
-  {
-    name: "returns a 401 to the requesting script, and taps continue",
-    steps: [
-      go("/dialogs.html"),
-      tap("#auth-fetch"),
-      untilTitle("fetched 401"),
-      tap("#alert", titled("alerted")),
       goesOn,
     ],
   },
@@ -91,15 +53,5 @@ export const dialogCases: readonly HostileCase[] = [
       untilTitle("not granted"),
       goesOn,
     ]),
-  },
-  {
-    name: "cancels a file chooser",
-    inBothRuntimes: true,
-    steps: [
-      go("/dialogs.html"),
-      tap("#file", titled("file asked")),
-      state({ dialogs: [{ kind: "file_chooser", answer: "dismissed" }] }),
-      goesOn,
-    ],
   },
 ];

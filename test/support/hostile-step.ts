@@ -23,9 +23,6 @@ export interface HostileCase {
   readonly name: string;
   /** Represents a behaviour that runtimes implement differently, so that every test run has it in all of them. */
   readonly inBothRuntimes?: true;
-  /** The case leaves one page and nothing else, so that cases like it may run in its session. */
-  readonly keepsSession?: true;
-  readonly session?: Json;
   readonly steps: readonly Step[];
 }
 
