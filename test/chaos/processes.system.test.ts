@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { longDescribe, longTest } from "../support/long-test.ts";
 import { isStillThere } from "../support/process-list.ts";
+import { ProfileSites } from "../support/profile-sites.ts";
+import { browserKillTests } from "./browser-kills.ts";
 import { cdpClientTests } from "./cdp-clients.ts";
 import { DoomedService, inTime, verdict } from "./doomed-service.ts";
 import { processKillTests } from "./process-kills.ts";
@@ -9,11 +11,12 @@ import { entryOf, faultsOf, readLedger } from "./session-ledger.ts";
 let doomed: DoomedService;
 
 beforeAll(async () => {
-  doomed = await DoomedService.start();
+  doomed = await DoomedService.start({ EGRESS_ALLOW: "127.0.0.0/8" });
 });
 
 afterAll(() => doomed[Symbol.asyncDispose]());
 
+describe("browsers and PostgreSQL", () => browserKillTests(() => doomed));
 describe("processes", () => processKillTests(() => doomed));
 
 test("a killed worker is restarted, its sessions end, and its commands and launches are answered", async () => {
@@ -64,6 +67,22 @@ longTest("a command to a session of a killed worker reports the loss before the 
 });
 
 longDescribe("CDP", () => cdpClientTests(() => doomed));
+
+test("storage of a profile's sites is restored in the next session, also in the other runtime", async () => {
+  const sites = await new ProfileSites(3).start();
+  onTestFinished(() => sites.stop());
+  const rest: DoomedService["rest"] = (path, body, init) => doomed.rest(path, body, init);
+  const { body: profile } = await rest("/v1/profiles", { name: "Three sites" });
+  let found = "";
+  for (const runtime of ["headless-shell", "chromium", "headless-shell"]) {
+    const session = await doomed.create({ profile_id: profile.id, runtime });
+    const left = `${found}+`;
+    const seen = await sites.visit(rest, session, { found, left });
+    if (found !== "") expect(seen).toEqual(sites.whole);
+    expect((await rest(session, undefined, { method: "DELETE" })).status).toBe(204);
+    found = left;
+  }
+}, 120_000);
 
 test("the service leaves nothing behind, and each session has one terminal event", async () => {
   expect(faultsOf(await readLedger(doomed), [])).toEqual([]);
