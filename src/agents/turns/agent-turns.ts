@@ -11,7 +11,7 @@ import { activeTraceparent, inSpan, inTraceOf } from "../../platform/traces/span
 import type { NewRecipeTurn } from "../sessions/creation.ts";
 import type { AgentSessionRow } from "../sessions/store.ts";
 import { sealPlan } from "./recipe-plan.ts";
-import { beatTurns, findLostTurns, findOrphans, insertTurn, type TurnRow } from "./store.ts";
+import { beatTurns, findLostTurns, findOrphans, insertTurn, type NewTurn } from "./store.ts";
 import type { RecipeProgress } from "./tables.ts";
 import { limitsOf } from "./turn-columns.ts";
 import { endTurn, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
@@ -27,7 +27,7 @@ export interface AgentTurns extends Pick<TurnRunner, "observeAhead"> {
   readonly jobKind: JobKind<TurnJob>;
   readonly jobs: readonly RepeatedTask[];
   /** Starts a turn after the commit. If the request header carried the key, the turn runs on this gateway. */
-  begin(tx: Tx, turn: TurnRow, header: string | undefined): void;
+  begin(tx: Tx, turn: NewTurn, header: string | undefined): void;
   /** Starts a recipe turn after the commit. */
   beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
 }
@@ -105,7 +105,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
     }
   }
 
-  function begin(tx: Tx, turn: TurnRow, header: string | undefined): void {
+  function begin(tx: Tx, turn: NewTurn, header: string | undefined): void {
     const { id: turnId } = turn;
     const traceparent = activeTraceparent();
     const data = { turnId, ...(traceparent !== undefined && { traceparent }) };
@@ -120,12 +120,11 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
     async beginRecipe(tx, agent, { id, recipe }) {
       const { account_id: accountId, session_id } = agent;
       const now = new Date(clock.now());
-      const row = await insertTurn(tx, {
+      const row = insertTurn(tx, {
         id,
         agent_session_id: agent.id,
         account_id: accountId,
         session_id,
-        status: "queued",
         created_at: now,
         credential: "none",
         provider: "",

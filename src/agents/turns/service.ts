@@ -33,6 +33,7 @@ import {
   insertWaitingMessage,
   lockRunningTurn,
   lockTurn,
+  type NewTurn,
   readSchemas,
   type TurnRow,
   updateTurn,
@@ -103,7 +104,7 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
     }
   }
 
-  async function say(tx: Tx, turn: TurnRow, text: string): Promise<void> {
+  async function say(tx: Tx, turn: NewTurn | TurnRow, text: string): Promise<void> {
     const sealed = sealMessage(sealer, turn.account_id, { role: "user", content: text });
     insertWaitingMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
     const content = { case: "text" as const, value: { text } };
@@ -141,12 +142,11 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       }
       const payer = await chosen;
       const now = new Date(clock.now());
-      const row = await insertTurn(tx, {
+      const row = insertTurn(tx, {
         id: turnId,
         agent_session_id: id,
         account_id: accountId,
         session_id: agent.session_id,
-        status: "queued",
         ...payer,
         limits: limitsOf(agent),
         created_at: now,

@@ -32,11 +32,35 @@ async function returnTurn(on: Queryable, statement: RawBuilder<TurnRow>): Promis
   return turn;
 }
 
-export function insertTurn(tx: Tx, turn: Insertable<AgentTurnsTable>): Promise<TurnRow> {
-  const set = setColumns(turn);
-  const names = sql.join(set.map(([name]) => sql.ref(name)));
-  const values = sql.join(set.map(([, value]) => value));
-  return returnTurn(tx, sql`insert into agent_turns (${names}) values (${values}) returning ${columns}`);
+/** Values of a turn that has not begun, equal to the defaults of the columns. */
+const notBegun = {
+  status: "queued" as const,
+  reason: null,
+  steps: 0,
+  tokens: "0",
+  answer: null,
+  error: null,
+  output: null,
+  ordered_schema: null,
+  worked_ms: "0",
+  model_ms: "0",
+  settling_ms: "0",
+  waiting_ms: "0",
+};
+
+type TurnKey = "id" | "agent_session_id" | "account_id" | "session_id" | "cost";
+
+/** A turn that has not begun, without the columns that are only for its run. */
+export type NewTurn = Pick<TurnRow, TurnKey | keyof typeof notBegun>;
+
+/** Inserts a turn in a statement sent before the commit. */
+export function insertTurn(
+  tx: Tx,
+  turn: Omit<Insertable<AgentTurnsTable>, keyof typeof notBegun> & { ordered_schema?: string | undefined },
+): NewTurn {
+  const { id, agent_session_id, account_id, session_id, cost = null } = turn;
+  tx.send(tx.sql.insertInto("agent_turns").values({ ...turn, status: notBegun.status }));
+  return { ...notBegun, id, agent_session_id, account_id, session_id, cost };
 }
 
 const selectTurns = sql`select ${columns} from agent_turns`;

@@ -8,7 +8,7 @@ import { type Failure, fail } from "../../platform/errors.ts";
 import type { Ids } from "../../platform/ids.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
 import { problemJson, toProblem } from "../../platform/problem.ts";
-import { lockTurn, type TurnRow, updateTurn } from "./store.ts";
+import { lockTurn, type NewTurn, type TurnRow, updateTurn } from "./store.ts";
 import type { StoredTurnStatus } from "./tables.ts";
 import { afterWait, takenBy, toTurnMessage } from "./turn-message.ts";
 import type { TurnMetrics } from "./turn-metrics.ts";
@@ -53,14 +53,14 @@ const modelProblem = (detail: string, turnId: string): JsonObject => ({
 });
 
 /** Owner of the transcript entries of a turn. */
-export const ownerOf = (turn: TurnRow) => ({
+export const ownerOf = (turn: NewTurn | TurnRow) => ({
   accountId: turn.account_id,
   sessionId: turn.session_id,
   agentSessionId: turn.agent_session_id,
 });
 
 /** Fields common to the transcript entries of a turn. */
-export const entryOf = (turn: TurnRow) => ({ turnId: turn.id, ...takenBy(turn) });
+export const entryOf = (turn: NewTurn | TurnRow) => ({ turnId: turn.id, ...takenBy(turn) });
 
 export async function endLockedTurn(parts: TurnEndParts, tx: Tx, turn: TurnRow, end: TurnEnd): Promise<TurnRow> {
   const { events, bus, ids, clock, config, turnMetrics } = parts;

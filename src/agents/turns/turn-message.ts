@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Turn, TurnSchema, TurnStatus } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
 import { ProblemSchema } from "../../gen/pilothouse/v1/common_pb.ts";
 import { inSchemaOrder } from "./output-order.ts";
-import type { TurnRow } from "./store.ts";
+import type { NewTurn, TurnRow } from "./store.ts";
 import type { StoredTurnStatus } from "./tables.ts";
 
 const statuses: Readonly<Record<StoredTurnStatus, TurnStatus>> = {
@@ -18,7 +18,7 @@ const statuses: Readonly<Record<StoredTurnStatus, TurnStatus>> = {
 const perCent = 10_000;
 
 /** Usage of a turn so far: tokens, and the cost if the price is known. */
-export const takenBy = ({ tokens, cost }: TurnRow) => ({
+export const takenBy = ({ tokens, cost }: Pick<TurnRow, "tokens" | "cost">) => ({
   tokens: Number(tokens),
   ...(cost !== null && { costCents: Math.ceil(Number(cost) / perCent) }),
 });
@@ -27,7 +27,7 @@ export const takenBy = ({ tokens, cost }: TurnRow) => ({
 export const afterWait = ({ waiting_since: since, waiting_ms: before }: TurnRow, now: number) =>
   since && { waiting_since: null, waiting_ms: String(Number(before) + Math.max(0, now - since.getTime())) };
 
-export function toTurnMessage(row: TurnRow): Turn {
+export function toTurnMessage(row: NewTurn | TurnRow): Turn {
   return create(TurnSchema, {
     turnId: row.id,
     status: statuses[row.status],
