@@ -62,7 +62,7 @@ export const durations: readonly DurationRow[] = [
   ["src/agents/sessions/input-service.ts", "knownFor", "60_000", "memory"],
   ["src/agents/sessions/view-service.ts", "opensFor", "300_000", "agents/sessions/without-agents.browser.test.ts"],
   ["src/agents/llm/service.ts", "unreadableKey.durationMs", "0", "short"],
-  ["src/agents/turns/pages-ahead.ts", "freshMs", "2_000", "agents/turns/model-conversation.unit.test.ts"],
+  ["src/agents/turns/read-ahead.ts", "freshMs", "2_000", "agents/turns/model-conversation.unit.test.ts"],
   ["src/agents/turns/service.ts", "pollEvery", "500", "short"],
   ["src/agents/turns/turn-run.ts", "pollEvery", "500", "short"],
   ["src/agents/turns/agent-turns.ts", "sweepEvery", "1_000", "period"],

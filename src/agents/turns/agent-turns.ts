@@ -73,7 +73,7 @@ const keyLost: TurnEnd = {
 
 export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   const { db, clock, log } = parts;
-  const { run, observeAhead } = createTurnRunner(parts);
+  const { run, observeAhead, readAhead } = createTurnRunner(parts);
 
   const jobKind = defineJob<TurnJob>({
     kind: "agent_turn",
@@ -109,6 +109,7 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
     const { id: turnId } = turn;
     const traceparent = activeTraceparent();
     const data = { turnId, ...(traceparent !== undefined && { traceparent }) };
+    tx.afterCommit(() => readAhead(turnId));
     if (header !== undefined) tx.afterCommit(() => void runHere(turnId, header));
     else parts.jobQueues.enqueue(tx, jobKind, { queue: turn.agent_session_id, owner: turn.account_id, data });
   }

@@ -13,7 +13,7 @@ import { readCredential } from "./model-call.ts";
 import { ModelConversation, type WaitingMessage } from "./model-conversation.ts";
 import { noteMessage, openMessage, resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
 import { createPage } from "./page.ts";
-import { PagesAhead } from "./pages-ahead.ts";
+import { ReadAhead } from "./read-ahead.ts";
 import { resumeRecipe, takeRecipeStep } from "./recipe-run.ts";
 import {
   findTurn,
@@ -42,6 +42,8 @@ export interface TurnRunner {
   run(turnId: string, signal: AbortSignal, header?: string): Promise<void>;
   /** Begins to observe the page for the first step of a turn that is about to begin. */
   observeAhead(turnId: string, agent: AgentToObserve, principal: Principal): void;
+  /** Begins to read the rows of a turn that was just committed. */
+  readAhead(turnId: string): void;
 }
 
 type AgentToObserve = Pick<AgentSessionRow, "id" | "session_id" | "variable_names">;
@@ -51,7 +53,11 @@ type Principal = SessionCaller["principal"];
 export function createTurnRunner(parts: TurnParts): TurnRunner {
   const { db, bus, sealer, clock } = parts;
   const conversations = new ConversationCache();
-  const pagesAhead = new PagesAhead(clock);
+  const pagesAhead = new ReadAhead<string>(clock);
+  const readRows = (turnId: string) => Promise.all([findTurn(db, turnId), readAgentOfTurn(db, turnId)]);
+  const rowsAhead = new ReadAhead<Awaited<ReturnType<typeof readRows>>>(clock);
+  // A turn that ends before its run must be read again.
+  bus.subscribe("turn-changed", (turnId) => rowsAhead.drop(turnId));
 
   /** Creates the function that returns the caller of the turn's commands, as part of the active trace. */
   function callerFor(turnId: string, principal: Principal, sealed: Buffer | null, signal: AbortSignal) {
@@ -226,7 +232,7 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
       check().catch(() => undefined);
     });
     try {
-      const [found, agent] = await Promise.all([findTurn(db, turnId), readAgentOfTurn(db, turnId)]);
+      const [found, agent] = (await rowsAhead.take(turnId)) ?? (await readRows(turnId));
       if (!found || !agent) return;
       let turn: TurnRow | undefined = found;
       const made = makeRun(turn, agent, AbortSignal.any([signal, over.signal]), header);
@@ -248,6 +254,7 @@ export function createTurnRunner(parts: TurnParts): TurnRunner {
 
   return {
     run,
+    readAhead: (turnId) => rowsAhead.add(turnId, readRows(turnId)),
     observeAhead(turnId, { id, session_id, variable_names: names }, principal) {
       const describe = async () => {
         const variables = names.length > 0 ? (await readAgent(db, id)).variables : null;

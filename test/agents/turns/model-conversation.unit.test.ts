@@ -11,7 +11,7 @@ import {
   resultMessage,
   tokensOf,
 } from "../../../src/agents/turns/model-messages.ts";
-import { PagesAhead } from "../../../src/agents/turns/pages-ahead.ts";
+import { ReadAhead } from "../../../src/agents/turns/read-ahead.ts";
 import { createTestClock } from "../../support/test-clock.ts";
 
 const task = "Find the cheapest <page {train} of all.";
@@ -131,7 +131,7 @@ test("the cache keeps each conversation for one run, and evicts the oldest above
 
 test("a page observed with the message is given to one run, and only within two seconds", async () => {
   const clock = createTestClock();
-  const pages = new PagesAhead(clock);
+  const pages = new ReadAhead<string>(clock);
   pages.add("trn_1", Promise.resolve("page"));
   pages.add("trn_2", Promise.resolve("page"));
   pages.add("trn_3", Promise.reject(new Error("the session has ended")));
@@ -139,6 +139,9 @@ test("a page observed with the message is given to one run, and only within two 
   expect(await pages.take("trn_1")).toBe("page");
   expect(await pages.take("trn_1")).toBeUndefined();
   expect(await pages.take("trn_3")).toBeUndefined();
+  pages.add("trn_4", Promise.resolve("page"));
+  pages.drop("trn_4");
+  expect(await pages.take("trn_4")).toBeUndefined();
   clock.advance(501);
   expect(await pages.take("trn_2")).toBeUndefined();
 });
