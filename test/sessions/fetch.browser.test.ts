@@ -46,7 +46,7 @@ test("fetch returns all formats of a page in one call, without a session", async
 });
 
 /** Checks that fetch answers in time with the reason why a page is not complete. */
-async function expectIncomplete(path: string, reason: RegExp, timeoutMs = 8_000): Promise<void> {
+async function expectIncomplete(path: string, reason: RegExp, timeoutMs = 4_000): Promise<void> {
   const beganAt = performance.now();
   const { status, body } = await fetchPage(path, { timeout_ms: timeoutMs });
   expect({ status, body }).toMatchObject({ status: 200, body: { complete: false } });
@@ -76,7 +76,7 @@ test.concurrent.each([
 
 test("fetch answers a huge page in time with the reason why it is not complete", () =>
   // The layout takes seconds on a busy machine.
-  expectIncomplete(scripted("document.body.textContent = 'word '.repeat(1_000_000)"), /markdown: .*too large/, 20_000));
+  expectIncomplete(scripted("document.body.textContent = 'word '.repeat(850_000)"), /markdown: .*too large/, 20_000));
 
 test("fetch answers dialogs of a page, and cuts a huge document", async () => {
   const script = "alert('one'); confirm('two'); prompt('three'); document.body.textContent = 'behind the dialogs'";
@@ -117,7 +117,7 @@ test("fetch waits for the condition of the request instead of an idle page", asy
   const wait = { kind: "selector", selector: "#late" };
   const { body } = await fetchPage(scripted(late), { wait });
   expect(body).toMatchObject({ complete: true, markdown: "it is here" });
-  const never = await fetchPage("/article.html", { wait, timeout_ms: 8_000 });
+  const never = await fetchPage("/article.html", { wait, timeout_ms: 5_000 });
   expect(never.body).toMatchObject({ complete: false, incomplete_reason: expect.stringMatching(/^wait: /) });
   expect(never.body.markdown).toContain("Tides are caused");
   expect((await fetchPage("/article.html", { wait: {} })).status).toBe(400);

@@ -28,7 +28,12 @@ export function readPng(file: Buffer): Pixels {
   const channels = colours === trueColour ? 3 : 4;
   const rows = unfilter(inflateSync(Buffer.concat(parts)), width * channels, channels);
   const rgb = Buffer.alloc(width * height * 3);
-  for (let at = 0; at < width * height; at += 1) rows.copy(rgb, at * 3, at * channels, at * channels + 3);
+  // A call for each pixel takes twice as long.
+  for (let pixel = 0, at = 0; at < rgb.length; pixel += channels, at += 3) {
+    rgb[at] = rows[pixel] ?? 0;
+    rgb[at + 1] = rows[pixel + 1] ?? 0;
+    rgb[at + 2] = rows[pixel + 2] ?? 0;
+  }
   return { width, height, rgb };
 }
 
