@@ -72,7 +72,8 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
   const { port } = receiver.address() as AddressInfo;
   await provider.start();
-  const env = { WEBHOOK_ALLOW: `127.0.0.1:${port}`, EGRESS_ALLOW: `127.0.0.1:${port}`, ...provider.env };
+  const own = `127.0.0.1:${port}`;
+  const env = { WEBHOOK_ALLOW: own, EGRESS_ALLOW: own, WARM_BROWSERS: "0", ...provider.env };
   [service, browser] = await Promise.all([startService(env), launchPlainBrowser()]);
   context = await browser.newContext({ viewport: desktop, reducedMotion: "reduce" });
   page = watch(await context.newPage());

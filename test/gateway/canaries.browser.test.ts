@@ -1,17 +1,20 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withDatabase } from "../e2e/support/embedded-database.ts";
+import { realProxyTests } from "../egress/real-proxies.ts";
 import { authenticatorOf } from "../support/authenticator.ts";
-import { BareClient } from "../support/cdp-proxy-scene.ts";
-import { FixtureSite } from "../support/fixture-site.ts";
+import { BareClient, type OwnLendScene, startLendScene } from "../support/cdp-proxy-scene.ts";
+import type { FixtureSite } from "../support/fixture-site.ts";
 import { LiveClient } from "../support/live-client.ts";
 import { LlmProvider } from "../support/llm-provider.ts";
 import { type Mailbox, startMailbox } from "../support/mailbox.ts";
+import { OtlpReceiver } from "../support/otlp-receiver.ts";
 import { freshEmail, tokenOfMail } from "../support/people.ts";
-import { type RealProxy, startTinyproxy } from "../support/proxies.ts";
+import { type Certificate, makeCertificate, type RealProxy, startTinyproxy } from "../support/proxies.ts";
 import { type Answer, restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import type { Service } from "../support/service.ts";
 import { Secrets } from "./canaries/secrets.ts";
+import { tracesTo, traceTests } from "./traces.ts";
 
 // Alphanumeric, since a proxy restricts the characters of a password.
 const canary = (what: string): string => `canary${what}${randomBytes(8).toString("hex")}`;
@@ -23,36 +26,52 @@ let site: FixtureSite;
 let mailbox: Mailbox;
 let proxy: RealProxy;
 let provider: LlmProvider;
+let receiver: OtlpReceiver;
+let certificate: Certificate;
+let scene: OwnLendScene;
 let service: Service;
 const secrets = new Secrets((value) => value.startsWith(site.url("/")));
 /** Problems returned to clients. */
 const problems: string[] = [];
 
 beforeAll(async () => {
-  [site, provider, mailbox, proxy] = await Promise.all([
-    new FixtureSite().start(),
+  [provider, receiver, mailbox, proxy] = await Promise.all([
     new LlmProvider().start(),
+    new OtlpReceiver().start(),
     startMailbox(),
     startTinyproxy({ login: `ada:${proxyPassword}` }),
   ]);
-  service = await startService({
+  certificate = makeCertificate();
+  scene = await startLendScene({
     LOG_LEVEL: "trace",
     SMTP_URL: mailbox.url,
     TRUSTED_PROXIES: "127.0.0.1",
     EGRESS_ALLOW: "127.0.0.1,::1",
-    PROXY_CHECK: site.host,
+    WORKER_SLOTS: "2",
+    NODE_EXTRA_CA_CERTS: certificate.cert,
     ...provider.env,
+    ...tracesTo(receiver),
   });
+  ({ service, site } = scene);
   secrets.add("the developer's key", service.key);
   secrets.add("the password of a proxy", proxyPassword);
 }, 120_000);
 afterAll(async () => {
-  await service?.stop();
+  await scene?.[Symbol.asyncDispose]();
+  certificate?.remove();
+  await receiver?.[Symbol.asyncDispose]();
   await proxy?.stop();
   await provider?.[Symbol.asyncDispose]();
   await mailbox?.[Symbol.asyncDispose]();
-  await site?.stop();
 });
+
+describe("real proxies", () =>
+  realProxyTests(
+    () => scene,
+    () => certificate,
+  ));
+// Has long tests, see test/support/long-test.ts.
+describe("traces", () => traceTests(() => ({ scene, provider, receiver })));
 
 interface Sending extends RequestInit {
   readonly bearer?: string;

@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
 import { pssBytes } from "../../tools/bench/processes.ts";
 import { restClient } from "../support/rest.ts";
-import { type Service, startService } from "../support/service.ts";
+import type { WarmService } from "../support/warm-service.ts";
 import { leaveUnfinished, type Unfinished, type UnfinishedTransport } from "./unfinished.ts";
 
 const mebibyte = 1024 * 1024;
@@ -25,12 +25,12 @@ export interface FloodSize {
   readonly keys: number;
 }
 
-/** Floods of strangers and of a hostile customer, during which other requests must succeed. */
-export function floodTests({ requests, messages, keys }: FloodSize): void {
-  let service: Service;
+/** Floods of strangers and of a hostile customer of a service, during which other requests must succeed. */
+export function floodTests({ requests, messages, keys }: FloodSize, start: () => Promise<WarmService>): void {
+  let service: WarmService;
   const floods: Unfinished[] = [];
   beforeAll(async () => {
-    service = await startService();
+    service = await start();
   });
   afterAll(async () => {
     for (const flood of floods) flood.close();
@@ -97,7 +97,7 @@ export function floodTests({ requests, messages, keys }: FloodSize): void {
 }
 
 /** Opens a Drive stream whose responses are not read. */
-async function openDrive({ url, key }: Service): Promise<WebSocket> {
+async function openDrive({ url, key }: WarmService): Promise<WebSocket> {
   const client = new WebSocket(`${url.replace("http", "ws")}/v1/sessions/ses_none/drive`, {
     headers: { authorization: `Bearer ${key}` },
   });

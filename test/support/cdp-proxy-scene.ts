@@ -21,13 +21,17 @@ export interface OwnLendScene extends LendScene {
   readonly service: Service;
 }
 
-/** Starts a scene with an exclusive service. `env` extends its environment, and `command` starts the service. */
+/**
+ * Starts a scene with an exclusive service, which checks proxies by the site and launches no browser ahead. `env`
+ * extends its environment, and `command` starts the service.
+ */
 export async function startLendScene(
   env: Record<string, string> = {},
   command?: readonly string[],
 ): Promise<OwnLendScene> {
   const site = await new FixtureSite().start();
-  const service = await startService({ EGRESS_ALLOW: site.host, ...env }, undefined, command);
+  const ground = { EGRESS_ALLOW: site.host, PROXY_CHECK: site.host, WARM_BROWSERS: "0" };
+  const service = await startService({ ...ground, ...env }, undefined, command);
   return { ...sceneOf(service, site), service };
 }
 
