@@ -1,16 +1,20 @@
 import { sql } from "kysely";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseToken } from "../../src/identity/api-keys/token.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
+import { scaledClientTests } from "../cdp-proxy/scaled-clients.ts";
+import { controlTests } from "../sessions/control/control.ts";
 import { CertificateAuthority, fleetTlsVariables } from "../support/certificates.ts";
 import { silentLog } from "../support/database.ts";
 import { type DeployedGateway, Deployment } from "../support/deployment.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { InputSite } from "../support/input-site.ts";
 import { restClient } from "../support/rest.ts";
 import { countOpenStreams, openEverywhere } from "./support/open-streams.ts";
 
 let authority: CertificateAuthority;
 let site: FixtureSite;
+let inputSite: InputSite;
 let deployment: Deployment;
 let db: Database;
 let one: DeployedGateway;
@@ -19,14 +23,20 @@ let jobs: DeployedGateway;
 
 beforeAll(async () => {
   authority = new CertificateAuthority();
-  site = await new FixtureSite().start();
+  [site, inputSite] = await Promise.all([new FixtureSite().start(), InputSite.start()]);
   deployment = await Deployment.start({
     gateways: [{ ROLE: "api" }, { ROLE: "api" }, { ROLE: "jobs" }],
     controls: 2,
     workers: 2,
     slots: 2,
     gatewayEnv: fleetTlsVariables(authority.issue("gateway.test")),
-    workerEnv: { ...fleetTlsVariables(authority.issue("worker.test")), EGRESS_ALLOW: site.host, DRAIN_SECONDS: "60" },
+    workerEnv: {
+      ...fleetTlsVariables(authority.issue("worker.test")),
+      EGRESS_ALLOW: `${site.host},${inputSite.host}`,
+      DRAIN_SECONDS: "60",
+      CLOSE_AT_CPU: "100",
+      WARM_BROWSERS: "0",
+    },
   });
   one = deployment.gateway(0);
   other = deployment.gateway(1);
@@ -38,8 +48,13 @@ afterAll(async () => {
   await db?.close();
   await deployment?.[Symbol.asyncDispose]();
   await site?.stop();
+  await inputSite?.[Symbol.asyncDispose]();
   authority?.[Symbol.dispose]();
 }, 120_000);
+
+describe("control", () => controlTests(() => ({ deployment, site: inputSite })));
+// Has long rows, see test/support/long-test.ts.
+describe("CDP clients", () => scaledClientTests(() => ({ deployment, site })));
 
 /** Creates a session and returns its path. */
 async function create(gateway: DeployedGateway): Promise<string> {
@@ -207,17 +222,6 @@ test("sessions survive the kill of a control process while another one runs", as
     expect(await destroy(one, session)).toBe(204);
   }
   await deployment.control(0).start();
-}, 90_000);
-
-test("sessions survive the kill of a gateway and the restart of another one", async () => {
-  const sessions = [await create(one), await create(other)];
-  await one.kill();
-  for (const session of sessions) expect(await drive(other, session)).toBe("Plain");
-  await one.start();
-  await other.stop();
-  for (const session of sessions) expect(await drive(one, session)).toBe("Plain");
-  await other.start();
-  for (const session of sessions) expect(await destroy(other, session)).toBe(204);
 }, 90_000);
 
 test("a stopping worker accepts no new sessions, and exits after its last session", async () => {

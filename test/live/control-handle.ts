@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import type { DeployedGateway } from "../support/deployment.ts";
 import type { InputSite } from "../support/input-site.ts";
 import { LiveClient } from "../support/live-client.ts";
@@ -25,6 +25,8 @@ export function controlHandleTests(sceneOf: () => ControlScene): void {
     await gateways[0].rest(`${session}/navigate`, { url: site.url });
     key = await makeKey({ control: true });
   }, 120_000);
+
+  afterAll(() => gateways[0].rest(session, undefined, { method: "DELETE" }));
 
   beforeEach(() => {
     site.told.length = 0;
@@ -166,5 +168,6 @@ export function controlHandleTests(sceneOf: () => ControlScene): void {
     await rest(`/v1/agent-sessions/${agent.id}/mode`, { mode: "pair" });
     viewer.send({ take_control: {} });
     await awaitHolder(viewer, viewer.clientId);
+    await rest(`/v1/agent-sessions/${agent.id}`, undefined, { method: "DELETE" });
   }, 60_000);
 }

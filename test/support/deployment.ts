@@ -58,11 +58,11 @@ export class Deployment implements AsyncDisposable {
   readonly controls: DeployedControl[] = [];
   readonly gateways: DeployedGateway[] = [];
   readonly workers: DeployedWorker[] = [];
+  readonly fakeWorkers: FakeWorker[] = [];
   readonly dataDir: string;
   readonly databaseUrl: string;
   key = "";
   readonly #redisUrl: string;
-  readonly #fakeWorkers: FakeWorker[] = [];
 
   private constructor(dataDir: string, redis: RedisServer, postgres: PostgresServer, options: DeploymentOptions) {
     this.dataDir = dataDir;
@@ -126,13 +126,13 @@ export class Deployment implements AsyncDisposable {
   async fakeWorker(control = 0, options: Partial<FakeWorkerOptions> = {}): Promise<FakeWorker> {
     const worker = new FakeWorker({ control: this.control(control).fleetAddress, token, ...options });
     await worker.start();
-    this.#fakeWorkers.push(worker);
+    this.fakeWorkers.push(worker);
     return worker;
   }
 
   /** Stops gateways and workers in order. */
   async stopProcesses(): Promise<void> {
-    for (const worker of this.#fakeWorkers) worker.die();
+    for (const worker of this.fakeWorkers) worker.die();
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await Promise.all([...this.gateways, ...this.controls].map((each) => each.stop()));
   }

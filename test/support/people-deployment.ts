@@ -1,36 +1,37 @@
-import { Deployment } from "./deployment.ts";
-import type { FakeWorker } from "./fake-worker.ts";
+import { Deployment, type DeploymentOptions } from "./deployment.ts";
 import { type Mailbox, startMailbox } from "./mailbox.ts";
 import { type Person, signUp } from "./people.ts";
 
-/** Two gateways with sign-up, and a worker without browsers. */
+/** Two gateways with sign-up, without workers. */
 export interface PeopleDeployment extends AsyncDisposable {
   readonly deployment: Deployment;
   readonly mailbox: Mailbox;
-  readonly worker: FakeWorker;
   /** URLs of the gateways. */
   readonly urls: readonly [string, string];
   /** Signs up a user whose account has a tier. */
   person(tier?: string): Promise<Person>;
 }
 
-export async function startPeopleDeployment(): Promise<PeopleDeployment> {
+/** Starts two gateways, whose extra environment is `gateways`. */
+export async function startPeopleDeployment(
+  gateways: DeploymentOptions["gateways"] = [{}, {}],
+): Promise<PeopleDeployment> {
   const mailbox = await startMailbox();
   const deployment = await Deployment.start({
+    gateways,
     workers: 0,
     gatewayEnv: {
       SMTP_URL: mailbox.url,
       MAIL_FROM: "Pilothouse <mail@example.com>",
       TRUSTED_PROXIES: "127.0.0.1",
       SIGNUP: "open",
+      QUEUE_MS: "60000",
     },
   });
-  const worker = await deployment.fakeWorker(0, { slots: 40 });
   const urls = [deployment.gateway(0).url, deployment.gateway(1).url] as const;
   return {
     deployment,
     mailbox,
-    worker,
     urls,
     async person(tier) {
       const somebody = await signUp(urls[0], mailbox);

@@ -135,7 +135,8 @@ export function endedBearerTests(sceneOf: () => PeopleDeployment): void {
     expect([login.status, login.body.detail]).toEqual([403, "the account is disabled"]);
     const state = async () => (await rest(`/v1/sessions/${session.id}`)).body;
     expect((await state()).type).toMatch(/revoked-key$/);
-    await expect.poll(() => sceneOf().worker.held.has(session.id), { timeout: 20_000 }).toBe(false);
+    const isHeld = () => sceneOf().deployment.fakeWorkers.some(({ held }) => held.has(session.id));
+    await expect.poll(isHeld, { timeout: 20_000 }).toBe(false);
     await sceneOf().deployment.admin("enable-account", "--account", owner.accountId);
     await expect.poll(async () => (await state()).ended_reason, { timeout: 10_000 }).toBe("destroyed");
     expect((await rest("/v1/sessions", {})).status).toBe(201);
