@@ -29,6 +29,9 @@ const shared: Tier = { isolate: false };
 
 const cluster = "test/support/cluster-template.ts";
 
+/** Files that replace modules or keep time limits in modules. */
+const alone = filesWith("\n// Needs its own process");
+
 const browser: Tier = { ...shared, globalSetup: ["test/support/warm-services.ts", cluster] };
 
 const tiers: readonly Tier[] = [
@@ -39,7 +42,8 @@ const tiers: readonly Tier[] = [
     exclude: named.map((tier) => `test/**/*.${tier}.test.ts`),
     ...shared,
   },
-  { name: "system", globalSetup: cluster },
+  { ...shared, name: "system", globalSetup: cluster, exclude: alone },
+  { name: "alone", include: alone },
   // Runs last, because the services that its files share run to the end.
   { ...browser, name: "browser", provide: { runtimes: ["headless-shell"] } },
   // Takes minutes per file: `npm run test-long`.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # npm test: prepares the machine and runs the tests. Tiers may be given first (npm test -- unit service); default: the
-# four tiers of CI. Other arguments are passed to vitest.
+# four tiers of CI. The project `alone` is a part of the tier system. Other arguments are passed to vitest.
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 . tools/test-servers.sh
@@ -20,7 +20,8 @@ done
 tiers=
 for argument in "$@"; do
   case $argument in
-    unit | service | browser | system | long | chromium | whole) tiers="$tiers --project=$argument" ;;
+    system) tiers="$tiers --project=system --project=alone" ;;
+    unit | service | browser | long | chromium | whole) tiers="$tiers --project=$argument" ;;
     *) break ;;
   esac
   shift
@@ -39,9 +40,9 @@ need_test_servers
 if [ -z "$tiers" ] && [ -n "$since" ] && changes_the_system "$since"; then
   status=0
   vitest run --project=unit --project=service --project=browser "$@" || status=$?
-  vitest run --project=system || status=$?
+  vitest run --project=system --project=alone || status=$?
   exit "$status"
 fi
 # Unquoted, so that each tier becomes an argument.
 # shellcheck disable=SC2086
-exec vitest run ${tiers:---project=unit --project=service --project=browser --project=system} "$@"
+exec vitest run ${tiers:---project=unit --project=service --project=browser --project=system --project=alone} "$@"

@@ -4,7 +4,7 @@ import { CaptureFormat, CaptureKind } from "../../src/gen/pilothouse/v1/session_
 import { FixtureSite } from "../support/fixture-site.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
-// Counts how often a long job yields.
+// Needs its own process, because the count of how often a long job yields replaces a module.
 vi.mock("node:timers/promises", async (importOriginal) => {
   const timers = await importOriginal<typeof import("node:timers/promises")>();
   return { ...timers, setImmediate: vi.fn(timers.setImmediate) };

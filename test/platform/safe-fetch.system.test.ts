@@ -12,6 +12,7 @@ import { type FetchRequest, SafeFetch } from "../../src/platform/outgoing/safe-f
 import { makeSelfSigned } from "../support/self-signed.ts";
 
 /** Certificate for `fixture`, which the resolver of these tests knows. */
+// Needs its own process, because undici keeps one timer for all time limits, which a test here fakes.
 const identity = makeSelfSigned();
 const here = { address: "127.0.0.1", family: 4 };
 const addresses: Readonly<Record<string, string>> = {

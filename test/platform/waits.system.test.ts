@@ -96,6 +96,7 @@ function spawnIdle(): number {
   return child.pid ?? 0;
 }
 
+// Needs its own process, because undici keeps one timer for all time limits, which another file may have faked.
 const waits: Readonly<Record<string, Wait>> = {
   // First, because undici keeps one timer for all connection attempts, which a later test would find on the clock of an
   // earlier test.

@@ -42,6 +42,7 @@ import { VariableStore } from "../../workers/variables/variable-store.ts";
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
 import { inPage, never, type PageCall, scriptPage, scriptSession } from "../support/scripted-page.ts";
 
+// Needs its own process, because modules that others may have loaded are replaced.
 vi.mock("node:timers/promises", () => import("../support/faked-time.ts"));
 
 beforeEach(fakeTime);

@@ -58,6 +58,7 @@ import { SessionTable, type SessionTableOptions } from "../../workers/session/se
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
 import { never, scriptPage, scriptSession } from "../support/scripted-page.ts";
 
+// Needs its own process, because modules that others may have loaded are replaced.
 vi.mock("node:timers/promises", () => import("../support/faked-time.ts"));
 vi.mock("node:fs/promises", { spy: true });
 vi.mock("../../workers/isolation/browser-process.ts", { spy: true });
