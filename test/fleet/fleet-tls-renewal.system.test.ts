@@ -47,7 +47,8 @@ beforeAll(async () => {
   mounts.service.update(old.issue("service.test"));
   mounts.worker.update(old.issue("worker.test"));
   site = await new FixtureSite().start();
-  workerEnv = { WORKER_SLOTS: "1", EGRESS_ALLOW: site.host, ...fleetTlsVariables(mounts.worker.files) };
+  const tls = fleetTlsVariables(mounts.worker.files);
+  workerEnv = { WORKER_SLOTS: "1", WARM_BROWSERS: "0", EGRESS_ALLOW: site.host, ...tls };
   const gatewayEnv = fleetTlsVariables(mounts.service.files);
   deployment = await Deployment.start({ gateways: [{}], workers: 1, gatewayEnv, workerEnv });
 }, 120_000);

@@ -7,7 +7,7 @@ import { Siege } from "./siege.ts";
 import { startDeployed, type World } from "./world.ts";
 
 const seed = 20_261_124;
-const casesPerClass = 3;
+const casesPerClass = 2;
 let world: World;
 
 beforeAll(async () => {

@@ -156,7 +156,7 @@ export async function startDeployed(): Promise<World> {
   const [TLS_CERT, TLS_KEY] = [join(directory, "cert.pem"), join(directory, "key.pem")];
   await Promise.all([writeFile(TLS_CERT, cert), writeFile(TLS_KEY, tlsKey)]);
   const ports = await freePorts("worker", "internal");
-  const workerEnv = { WORKER_LISTEN: `127.0.0.1:${ports.worker}` };
+  const workerEnv = { WORKER_LISTEN: `127.0.0.1:${ports.worker}`, WARM_BROWSERS: "0" };
   await using started = new AsyncDisposableStack();
   const gateways = [{}, { TLS_CERT, TLS_KEY }];
   const deployment = started.use(await Deployment.start({ gateways, workers: 1, slots: 2, workerEnv }));

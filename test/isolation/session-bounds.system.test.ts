@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SessionEndedReason, WaitUntil } from "../../src/gen/pilothouse/v1/session_pb.ts";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { maxTasks } from "../../workers/isolation/session-bounds.ts";
 import { FixtureSite } from "../support/fixture-site.ts";
+import { withLong } from "../support/long-test.ts";
 import { descendantsOf } from "../support/process-list.ts";
 import { type DrivenSession, WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -34,12 +36,18 @@ afterAll(async () => {
 const browsers = () =>
   descendantsOf(process.pid).filter(({ command }) => /chrom/.test(command) && !command.includes("--type="));
 
-test.for([
-  ["memory", "headless-shell", "/eat.html?megabytes=900", /exceeded its bound of 700 MiB of memory: it used \d+ MiB$/],
-  ["memory", "chromium", "/eat.html?megabytes=900", /exceeded its bound of 700 MiB of memory: it used \d+ MiB$/],
-  ["tasks", "headless-shell", "/breed.html?workers=300", /exceeded its bound of 280 tasks: it used \d+$/],
-  ["disk", "chromium", "/hoard.html?megabytes=160", /exceeded its bound of 96 MiB on disk: it used \d+ MiB$/],
-] as const)(
+const inMemory = /exceeded its bound of 700 MiB of memory: it used \d+ MiB$/;
+
+test.for(
+  withLong<[what: string, runtime: BrowserRuntime, path: string, detail: RegExp]>(
+    [
+      ["memory", "headless-shell", "/eat.html?megabytes=900", inMemory],
+      ["tasks", "headless-shell", "/breed.html?workers=300", /exceeded its bound of 280 tasks: it used \d+$/],
+      ["disk", "chromium", "/hoard.html?megabytes=160", /exceeded its bound of 96 MiB on disk: it used \d+ MiB$/],
+    ],
+    [["memory", "chromium", "/eat.html?megabytes=900", inMemory]],
+  ),
+)(
   "a session whose page uses too much %s ends, in %s, without affecting others",
   { timeout: 90_000 },
   async ([, runtime, path, detail]) => {

@@ -16,12 +16,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { BrowserRuntime } from "../../src/platform/browsers/browser-paths.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/isolation/browser-process.ts";
 import { confineCommand } from "../../workers/isolation/confinement.ts";
 import { diskUsage } from "../../workers/isolation/disk-usage.ts";
 import { findProcesses, homeOf, networkNamespaceOf, readProcess } from "../../workers/isolation/processes.ts";
 import type { Slot } from "../../workers/isolation/slot.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
+import { withLong } from "../support/long-test.ts";
 import { playwrightOf } from "../support/playwright-of.ts";
 import { executables, isRoot, keepingLog, runtimes } from "./world.ts";
 
@@ -75,6 +77,8 @@ function livingIn(slot: Slot, pids: Iterable<number> = []): number[] {
 }
 
 describe.each(isolations)("with %s", (isolation) => {
+  const tested = isolation === "namespace" ? runtimes : withLong<BrowserRuntime>(["headless-shell"], ["chromium"]);
+  const abortedAfter = isolation === "namespace" ? withLong([0, 30, 150], [5, 80]) : withLong([30], [0, 5, 80, 150]);
   let pool: SlotPool;
 
   beforeAll(async () => {
@@ -83,50 +87,44 @@ describe.each(isolations)("with %s", (isolation) => {
 
   afterAll(() => pool.stop());
 
-  test.each(runtimes)("%s runs sandboxed, unprivileged and without the worker's environment", async (runtime) => {
-    process.env.SECRET_OF_THE_WORKER = "hidden";
-    onTestFinished(() => void delete process.env.SECRET_OF_THE_WORKER);
-    expect([pool.isolation, pool.sandbox]).toEqual([isolation, "namespaces"]);
-    const slot = take(pool);
-    const launched = await launchBrowser(slot, { runtime, signal: AbortSignal.timeout(30_000) });
-    await (await (await playwrightOf(launched)).newPage()).setContent("<p>hello");
-    const pids = await pidsOf(launched);
-    const browser = [...pids].find(([, type]) => type === "browser")?.[0] ?? 0;
-    const renderers = [...pids].filter(([, type]) => type === "renderer").map(([pid]) => pid);
-    expect(renderers.length).toBeGreaterThan(0);
-    // A spare renderer that has just started has no page and is not sandboxed yet.
-    for (const renderer of renderers) await expect.poll(() => statusOf(renderer).Seccomp).toBe("2");
-    for (const pid of pids.keys()) {
-      const uid = slot.uid ?? process.getuid?.();
-      expect(statusOf(pid)).toMatchObject({ Uid: Array(4).fill(uid).join("\t"), NoNewPrivs: "1" });
-    }
-    expect(statusOf(browser).CapEff).toBe("0000000000000000");
-    const environment = readFileSync(`/proc/${browser}/environ`, "utf8");
-    expect(environment).toContain(`HOME=${slot.directory}`);
-    expect(environment).not.toMatch(/SECRET_OF_THE_WORKER|PILOTHOUSE/);
-    const own = networkNamespaceOf(process.pid);
-    // An ordinary user cannot read the namespaces of renderers, which are in an additional namespace of Chromium.
-    const visible = [...pids.keys()].filter((pid) => networkNamespaceOf(pid) !== undefined);
-    expect(visible).toContain(browser);
-    if (isolation === "namespace") expect(visible.map(networkNamespaceOf)).not.toContain(own);
-    else expect(networkNamespaceOf(browser)).toBe(own);
-  });
-
-  test.each(runtimes)(
-    "a release removes all processes of %s and all files before the slot is free",
+  test.each(tested)(
+    "%s runs sandboxed, unprivileged and without the worker's environment until released",
     async (runtime) => {
+      process.env.SECRET_OF_THE_WORKER = "hidden";
+      onTestFinished(() => void delete process.env.SECRET_OF_THE_WORKER);
+      expect([pool.isolation, pool.sandbox]).toEqual([isolation, "namespaces"]);
       const free = pool.free;
       const slot = take(pool);
       const launched = await launchBrowser(slot, { runtime, signal: AbortSignal.timeout(30_000) });
-      // On a busy machine, child processes start after the launch was reported.
-      const living = async () => livingIn(slot, [...(await pidsOf(launched)).keys()]).length;
-      await expect.poll(living, { timeout: 10_000 }).toBeGreaterThan(1);
-      const pids = [...(await pidsOf(launched)).keys()];
+      await (await (await playwrightOf(launched)).newPage()).setContent("<p>hello");
+      const pids = await pidsOf(launched);
+      const browser = [...pids].find(([, type]) => type === "browser")?.[0] ?? 0;
+      const renderers = [...pids].filter(([, type]) => type === "renderer").map(([pid]) => pid);
+      expect(renderers.length).toBeGreaterThan(0);
+      // A spare renderer that has just started has no page and is not sandboxed yet.
+      for (const renderer of renderers) await expect.poll(() => statusOf(renderer).Seccomp).toBe("2");
+      for (const pid of pids.keys()) {
+        const uid = slot.uid ?? process.getuid?.();
+        expect(statusOf(pid)).toMatchObject({ Uid: Array(4).fill(uid).join("\t"), NoNewPrivs: "1" });
+      }
+      expect(statusOf(browser).CapEff).toBe("0000000000000000");
+      const environment = readFileSync(`/proc/${browser}/environ`, "utf8");
+      expect(environment).toContain(`HOME=${slot.directory}`);
+      expect(environment).not.toMatch(/SECRET_OF_THE_WORKER|PILOTHOUSE/);
+      const own = networkNamespaceOf(process.pid);
+      // An ordinary user cannot read the namespaces of renderers, which are in an additional namespace of Chromium.
+      const visible = [...pids.keys()].filter((pid) => networkNamespaceOf(pid) !== undefined);
+      expect(visible).toContain(browser);
+      if (isolation === "namespace") expect(visible.map(networkNamespaceOf)).not.toContain(own);
+      else expect(networkNamespaceOf(browser)).toBe(own);
+
+      // The slot is free when all processes and files are gone.
       const left = join(slot.directory, "left by the session");
       writeFileSync(left, "something");
+      expect(livingIn(slot, pids.keys()).length).toBeGreaterThan(1);
       expect(pool.free).toBe(free - 1);
       await slot.release();
-      expect(livingIn(slot, pids)).toEqual([]);
+      expect(livingIn(slot, pids.keys())).toEqual([]);
       expect(existsSync(left)).toBe(false);
       expect(pool.free).toBe(free);
       expect(await launched.exited).toEqual({ reason: "killed" });
@@ -141,14 +139,14 @@ describe.each(isolations)("with %s", (isolation) => {
     expect(livingIn(slot)).toEqual([]);
   });
 
-  test.each(runtimes)("a %s killed externally counts as crashed", async (runtime) => {
+  test.each(tested)("a %s killed externally counts as crashed", async (runtime) => {
     const launched = await launchBrowser(take(pool), { runtime, signal: AbortSignal.timeout(30_000) });
     const [browser = 0] = [...(await pidsOf(launched))].find(([, type]) => type === "browser") ?? [];
     process.kill(browser, "SIGKILL");
     expect(await launched.exited).toEqual({ reason: "crashed" });
   });
 
-  test.each([0, 5, 30, 80, 150])("a launch aborted after %i ms leaves nothing", async (delayMs) => {
+  test.each(abortedAfter)("a launch aborted after %i ms leaves nothing", async (delayMs) => {
     const slot = take(pool);
     await slot.ready;
     const reason = new Error("no longer needed");
@@ -277,20 +275,22 @@ test("a slot is released even if its directory cannot be listed, which exceeds t
 
 // As an ordinary user, browsers can move whatever that user may write.
 if (isRoot) {
-  test.for([
-    ["profile", "directory"],
-    ["tmp", "directory"],
-    ["artifacts", "storage"],
-    ["files", "storage"],
-  ] as const)("a browser cannot replace its %s by a link", async ([name, parent]) => {
+  test("a browser cannot replace its profile, tmp, artifacts or files by a link", async () => {
     const pool = await startPool("namespace");
     onTestFinished(() => pool.stop());
     const slot = take(pool);
-    const place = join(slot[parent], name);
-    const before = readdirSync(slot[parent]);
-    await runAsSlot(slot, ["sh", "-c", 'touch "$0/mine"; mv "$0" "$0.old"; rm -r "$0"; ln -sfn /etc "$0"', place]);
-    expect(lstatSync(place).isDirectory()).toBe(true);
-    expect(readdirSync(slot[parent])).toEqual(before);
+    for (const [name, parent] of [
+      ["profile", "directory"],
+      ["tmp", "directory"],
+      ["artifacts", "storage"],
+      ["files", "storage"],
+    ] as const) {
+      const place = join(slot[parent], name);
+      const before = readdirSync(slot[parent]);
+      await runAsSlot(slot, ["sh", "-c", 'touch "$0/mine"; mv "$0" "$0.old"; rm -r "$0"; ln -sfn /etc "$0"', place]);
+      expect(lstatSync(place).isDirectory(), name).toBe(true);
+      expect(readdirSync(slot[parent])).toEqual(before);
+    }
   });
 }
 

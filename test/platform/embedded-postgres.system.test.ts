@@ -8,10 +8,10 @@ import { openDatabase } from "../../src/platform/postgres/database.ts";
 import { isDatabaseAway } from "../../src/platform/postgres/database-away.ts";
 import { createEmbeddedPostgres, type EmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { isAlive } from "../../src/platform/process-control.ts";
-import { makeDataDirectory, silentLog } from "../support/database.ts";
+import { makeClusterDirectory, silentLog } from "../support/database.ts";
 import { longTest } from "../support/long-test.ts";
 
-// Each test creates one or two clusters, and some recover a cluster, which takes seconds on a busy machine.
+// Some tests recover a cluster, which takes seconds on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 const cleanups: (() => Promise<void>)[] = [];
@@ -20,8 +20,9 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
+/** Creates a directory with a cluster. */
 async function directoryOfTest(): Promise<string> {
-  const directory = await makeDataDirectory();
+  const directory = await makeClusterDirectory();
   cleanups.push(() => rm(directory, { recursive: true, force: true }));
   return directory;
 }
@@ -125,9 +126,6 @@ longTest(
 
 test("rejects a directory of another major version with instructions", async () => {
   const directory = await directoryOfTest();
-  const first = serverIn(directory);
-  await first.start();
-  await first.stop();
   await writeFile(join(directory, "postgres", "data", "PG_VERSION"), "15\n");
 
   await expect(serverIn(directory).start()).rejects.toThrow(/created by PostgreSQL 15, .*copy-database.*DATABASE_URL/);
@@ -135,9 +133,6 @@ test("rejects a directory of another major version with instructions", async () 
 
 longTest("initialises the directory again after an interrupted initialisation", async () => {
   const directory = await directoryOfTest();
-  const first = serverIn(directory);
-  await first.start();
-  await first.stop();
   await rm(join(directory, "postgres", "data"), { recursive: true });
   await writeFile(join(directory, "postgres", "data.new"), "half");
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { isRoot, withoutCapability, withoutNamespaces } from "../isolation/world.ts";
-import { longTest } from "../support/long-test.ts";
+import { longTest, withLong } from "../support/long-test.ts";
 import { describeProcess, isStillThere, type ListedProcess } from "../support/process-list.ts";
 import { clearGround, type Ground, makeGround, StartedProject } from "./started-project.ts";
 
@@ -15,8 +15,8 @@ const gateway = [process.execPath, "gateway/main.ts"];
 /** Value in `/proc/<pid>/status` of a process with a seccomp filter. */
 const filtered = "2";
 
-async function groundOfTest(): Promise<Ground> {
-  const ground = await makeGround();
+async function groundOfTest(hasCluster = false): Promise<Ground> {
+  const ground = await makeGround(hasCluster);
   onTestFinished(() => clearGround(ground));
   return ground;
 }
@@ -123,8 +123,9 @@ longTest(
   120_000,
 );
 
-test("a port in use is refused with a message that names the variable", async () => {
-  const ends = ["PORT", "GRPC_PORT", "INTERNAL_PORT"].map(async (name) => {
+test.each(withLong(["INTERNAL_PORT"], ["PORT", "GRPC_PORT"]))(
+  "a %s in use is refused with a message that names the variable",
+  async (name) => {
     const ground = await groundOfTest();
     await using _ = await occupied(ground.env[name]);
     const project = start(ground, gateway, { LOG_LEVEL: "error" });
@@ -134,9 +135,9 @@ test("a port in use is refused with a message that names the variable", async ()
     );
     expect(project.leftovers()).toEqual([]);
     expect(readdirSync(ground.dataDir)).toEqual([]);
-  });
-  await Promise.all(ends);
-}, 120_000);
+  },
+  120_000,
+);
 
 test("a port set by two of the service's variables is refused with both names", async () => {
   const ground = await groundOfTest();
@@ -192,7 +193,7 @@ test.for([
   ["PostgreSQL makes its cluster", "postgres/data.new"],
   ["the worker starts", "worker.pid"],
 ] as const)("a start that is ended while %s shuts down in order", { timeout: 120_000 }, async ([, sign]) => {
-  const ground = await groundOfTest();
+  const ground = await groundOfTest(sign === "worker.pid");
   const project = start(ground, gateway);
   await project.untilThere(sign);
   project.signal("SIGTERM");

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { makeDataDirectory } from "../support/database.ts";
+import { makeClusterDirectory, makeDataDirectory } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
 import { Footprint } from "../support/leftovers.ts";
 import { descendantsOf, type ListedProcess, listProcesses } from "../support/process-list.ts";
@@ -23,11 +23,14 @@ export interface Ground {
   readonly env: Record<string, string | undefined>;
 }
 
-/** Creates the directories and ports for a start, isolated from the current user's data. */
-export async function makeGround(): Promise<Ground> {
+/**
+ * Creates the directories and ports for a start, isolated from the current user's data. `hasCluster` saves PostgreSQL
+ * the creation of its cluster.
+ */
+export async function makeGround(hasCluster = false): Promise<Ground> {
   const home = await mkdtemp(join(tmpdir(), "start-"));
   await mkdir(join(home, "tmp"));
-  const dataDir = await makeDataDirectory();
+  const dataDir = await (hasCluster ? makeClusterDirectory() : makeDataDirectory());
   const ports = await freePorts("PORT", "GRPC_PORT", "INTERNAL_PORT");
   const own = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
   const env = {

@@ -12,7 +12,7 @@ const asFirstProcess = ["unshare", "--pid", "--fork", "--mount-proc"];
 const asUser = process.getuid?.() === 0 ? [] : ["--user", "--map-current-user"];
 
 test("SIGTERM to npm start as the first process of a container ends everything in order", async () => {
-  const ground = await makeGround();
+  const ground = await makeGround(true);
   onTestFinished(() => clearGround(ground));
   const project = new StartedProject(ground, [...asFirstProcess, ...asUser, "npm", "start"]);
   onTestFinished(() => project.stop());

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { findBrowsers, realDisk } from "../../src/platform/browsers/browser-paths.ts";
 import { canStart, installByPlaywright } from "../../tools/browser-install.ts";
+import { longTest } from "../support/long-test.ts";
 import { storedZip } from "./stored-zip.ts";
 
 const script = "#!/bin/sh\necho Chromium 1.2.3\n";
@@ -59,7 +60,12 @@ test("a download of Playwright from the environment's host is found and starts",
   expect(asked.filter((path) => path.startsWith("/builds/cft/"))).toHaveLength(2);
 });
 
-test("a download that is missing at the host ends with an error", async () => {
+test("an installation that fails ends with an error", async () => {
+  const install = installByPlaywright(join(dataDirectory, "none"), ["unknown"], false);
+  await expect(install).rejects.toThrow("ended with 1");
+});
+
+longTest("a download that is missing at the host ends with an error", async () => {
   vi.stubEnv("PLAYWRIGHT_DOWNLOAD_HOST", `${process.env.PLAYWRIGHT_DOWNLOAD_HOST}/nothing-here`);
   const install = installByPlaywright(join(dataDirectory, "none"), ["chromium-headless-shell"], false);
   await expect(install).rejects.toThrow("ended with 1");
