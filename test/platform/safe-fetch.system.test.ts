@@ -11,8 +11,8 @@ import { FetchFault } from "../../src/platform/outgoing/fetch-fault.ts";
 import { type FetchRequest, SafeFetch } from "../../src/platform/outgoing/safe-fetch.ts";
 import { makeSelfSigned } from "../support/self-signed.ts";
 
-/** Certificate for `fixture`, which the resolver of these tests knows. */
 // Needs its own process, because undici keeps one timer for all time limits, which a test here fakes.
+/** Certificate for `fixture`, which the resolver of these tests knows. */
 const identity = makeSelfSigned();
 const here = { address: "127.0.0.1", family: 4 };
 const addresses: Readonly<Record<string, string>> = {
