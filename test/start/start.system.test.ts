@@ -124,7 +124,7 @@ longTest(
 );
 
 test.each(withLong(["INTERNAL_PORT"], ["PORT", "GRPC_PORT"]))(
-  "a %s in use is refused with a message that names the variable",
+  "a port in use for %s is refused with a message that names the variable",
   async (name) => {
     const ground = await groundOfTest();
     await using _ = await occupied(ground.env[name]);
