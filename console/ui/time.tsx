@@ -36,7 +36,7 @@ const units = [
 ] as const;
 
 function distance(ms: number): string {
-  for (const [size, unit] of units) if (Math.abs(ms) >= size) return relative.format(Math.trunc(ms / size), unit);
+  for (const [size, unit] of units) if (Math.abs(ms) >= size) return relative.format(Math.round(ms / size), unit);
   return ms > 0 ? "in a moment" : "just now";
 }
 

@@ -78,7 +78,8 @@ body:not([data-is-controlled=true]) #question :is(input, select, button) { displ
 [data-is=over] :is(.tools, #share) { display: none; }
 #keys { position: fixed; inset: auto auto 0 0; width: 1px; height: 1px; padding: 0; border: 0; opacity: 0; font-size: 16px; }
 #hint { color: var(--soft); display: none; }
-main.stage { position: relative; flex: 1; min-height: 0; max-width: none; padding: 3px; display: grid; place-items: center; background: var(--code); }
+main.stage { position: relative; flex: 1; min-height: 0; max-width: none; padding: 3px; display: grid; place-items: center;
+  background: color-mix(in srgb, var(--code) 85%, var(--ink)); }
 canvas { width: 100%; height: 100%; min-height: 0; object-fit: contain; }
 [data-is-controlled=true] canvas { touch-action: none; }
 [data-is-controlled=true] .stage { outline: 1px solid var(--get); outline-offset: -1px; }
