@@ -7,10 +7,14 @@ import type { MemberRow } from "./member-store.ts";
 
 const sentences = {
   joined: { subject: "Someone joined your team", done: "has joined" },
-  left: { subject: "A member left your team, or was removed", done: "has left or was removed from" },
+  left: { subject: "A member left your team", done: "has left" },
+  removed: { subject: "A member was removed from your team", done: "was removed from" },
 } as const;
 
-/** Mails the owners and admins of an account about a member who joined or left, unless they opted out. */
+/**
+ * Mails the owners and admins of an account about a member who joined, left or was removed, unless they opted out. Also
+ * mails a removed member.
+ */
 export async function notifyActivity(
   tx: Tx,
   mailer: Mailer,
@@ -19,6 +23,11 @@ export async function notifyActivity(
 ): Promise<void> {
   const { subject, done } = sentences[what];
   const { name: accountName } = await findAccount(tx, member.account_id);
+  if (what === "removed") {
+    const lines = [`You are no longer a member of the account ${accountName}. Its owners can invite you again.`];
+    const removed = { id: member.user_id, email: member.email, name: member.name };
+    await mailer.send(tx, mailTo(removed, { kind: "account", subject: "You were removed from a team", lines }));
+  }
   const who = `${member.name} (${member.email})`;
   for (const manager of await listManagers(tx, member.account_id)) {
     if (manager.id === member.user_id) continue;

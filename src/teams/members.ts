@@ -74,7 +74,7 @@ export function createMembers({ bus, clock, mailer, memberKeys }: MembersParts):
     await settle(tx, member);
     const maker = { accountId: member.account_id, userId: member.user_id };
     const ended = { member, keys: await memberKeys[keys](tx, maker, by) };
-    await notifyActivity(tx, mailer, member, "left");
+    await notifyActivity(tx, mailer, member, member.user_id === by.userId ? "left" : "removed");
     return ended;
   }
 

@@ -126,7 +126,7 @@ test("mails follow the preferences, except security mails", async () => {
   const { token } = await join(owner);
   expect(await nextSubject()).toBe("Someone joined your team");
   await get(leave, token);
-  expect(await nextSubject()).toBe("A member left your team, or was removed");
+  expect(await nextSubject()).toBe("A member left your team");
   await get(updateEmailPreferences, owner.accessToken, { team_activity: false });
   await join(owner);
   await get(AuthService.method.requestMagicLink, undefined, { email: owner.email });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../src/gen/pilothouse/v1/auth_pb.ts";
 import { TeamService } from "../../src/gen/pilothouse/v1/team_pb.ts";
-import { freshEmail, type Person, tokenOfMail } from "../support/people.ts";
+import { freshEmail, mailAbout, type Person, tokenOfMail } from "../support/people.ts";
 import { type PeopleGateway, startPeopleGateway } from "../support/people-gateway.ts";
 import { restClient } from "../support/rest.ts";
 import { type Outcome, type TransportName, transportNames } from "../support/transport-calls.ts";
@@ -191,7 +191,7 @@ test("only owners add, demote and remove owners, and one owner remains", async (
   expect(outcomes.map(({ slug }) => slug).toSorted()).toEqual(["", "conflict"]);
 }, 60_000);
 
-test("a removed member loses access immediately, also by refresh tokens", async () => {
+test("a removed member is told by mail and loses access immediately, also by refresh tokens", async () => {
   const owner = await gateway.signUp();
   const { person, id, token } = await join(owner);
   const login = await get(logIn, { email: person.email, password: person.password, account_id: owner.accountId }, "");
@@ -199,6 +199,8 @@ test("a removed member loses access immediately, also by refresh tokens", async 
   for (const access of [token, login.access_token])
     expect((await call(listMembers, {}, access)).slug).toBe("revoked-key");
   expect((await call(refresh, { refresh_token: login.refresh_token })).slug).toBe("forbidden");
+  const { text } = await mailAbout(gateway.mailbox, person.email, "You were removed from a team");
+  expect(text).toContain("You are no longer a member of the account");
   // The member's personal account is unaffected.
   expect((await call(listMembers, {}, person.accessToken)).slug).toBe("");
 }, 60_000);

@@ -71,7 +71,7 @@ function Agent({ agent }: { readonly agent: AgentSession }) {
     >
       <div className="grid items-stretch gap-5 lg:h-[calc(100dvh-11rem)] lg:min-h-[32rem] lg:grid-cols-[1fr_24rem]">
         {isLive ? (
-          <LiveView sessionId={sessionId} className="h-[60dvh] min-h-80 lg:h-auto" />
+          <LiveView sessionId={sessionId} className="h-[42dvh] min-h-72 lg:h-auto" />
         ) : (
           <div className="grid place-items-center rounded-xl border border-line bg-sunken">
             <EmptyState icon={MonitorOff} title="The browser has ended" />
