@@ -115,14 +115,15 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
   const isManager = useIsManager();
   const portal = usePortal();
   const isCard = subscription?.paymentMethod === PaymentMethod.CARD;
-  const isAbovePaid = subscription !== undefined && subscription.tier !== tier;
+  // A subscription that has ended may have another tier, too.
+  const isGranted = subscription?.status === SubscriptionStatus.ACTIVE && subscription.tier !== tier;
   const price = subscription && priceText(subscription);
   return (
     <Card
       title={`Current plan: ${tierName(tier)}`}
       about={
         subscription
-          ? isAbovePaid && "Granted by the operator. The paid plan is lower, and applies when the grant ends."
+          ? isGranted && "Granted by the operator. The paid plan is lower, and applies when the grant ends."
           : "Nothing is paid by this account."
       }
       actions={
@@ -141,7 +142,7 @@ function CurrentPlan({ billing: { tier, subscription } }: { readonly billing: Bi
           <Property name="Status">
             <StateBadge states={states} state={subscription.status} />
           </Property>
-          {isAbovePaid && <Property name="Paid plan">{tierName(subscription.tier)}</Property>}
+          {subscription.tier !== tier && <Property name="Paid plan">{tierName(subscription.tier)}</Property>}
           <Property name={price === undefined ? "Granted by" : "Paid by"}>
             {methods[subscription.paymentMethod]}
           </Property>
