@@ -53,6 +53,14 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
     ]);
   });
 
+  test("references an element that began to react since the last observe", async () => {
+    await show(`<p id=x>Rest</p><button onclick="x.addEventListener('click', () => 0)">Go</button>`);
+    await lines();
+    expect((await lines()).join()).not.toContain('"Rest" ref');
+    const { observation } = await session.interact({ ...tap(await refOf("Go")), observe: {} });
+    expect(observation?.snapshot).toMatch(/"Rest" ref=/);
+  });
+
   test("marks lines that are new since the last observe", async () => {
     await show(`<button onclick="this.insertAdjacentHTML('afterend', '<p>Done</p>')">Go</button>`);
     expect((await lines()).join()).toMatch(/^- button "Go" ref=s\d+e1$/);

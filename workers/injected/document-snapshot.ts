@@ -35,7 +35,7 @@ export interface SnapshotOptions {
   readonly clip: Clip | null;
   /** Upper left corner of the viewport in that of the page. */
   readonly origin: visibility.ViewportPoint;
-  /** Whether this repeats a snapshot that unknown closed shadow roots interrupted. */
+  /** Whether this repeats a snapshot that lacked closed shadow roots or listeners. */
   readonly isAgain: boolean;
 }
 

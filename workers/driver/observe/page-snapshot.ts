@@ -8,7 +8,7 @@ import { callForObject, callPage, childFrame, type ElementScene, type FrameSessi
 import { frameHeldBy } from "../elements/reach.ts";
 import type { RefRegistry } from "../elements/ref-registry.ts";
 import { findClosedRoots } from "./closed-roots.ts";
-import { findListeners } from "./press-listeners.ts";
+import { findListeners, mayFindListeners } from "./press-listeners.ts";
 
 /** Maximum number and depth of visited frames. */
 const maxFrames = 32;
@@ -64,11 +64,14 @@ async function snapshotFrame(
   const { scene, refs, options } = walk;
   const epoch = refs.offer();
   const { mask, ...sought } = options;
-  if (sought.find === "") await findListeners(scene, frame, listenersMs);
   const whole = { ...sought, epoch, clip, origin, isTentative: mask !== undefined, isAgain: false };
-  let snapshot: DocumentSnapshot = await callPage(scene, frame, "takeSnapshot", whole);
-  if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame, "snapshot")))
-    snapshot = await callPage(scene, frame, "takeSnapshot", { ...whole, isAgain: true });
+  const listening = sought.find === "" && findListeners(scene, frame, listenersMs);
+  // Taken without waiting for an answer that is probably empty.
+  const isEarly = !mayFindListeners(frame);
+  if (!isEarly) await listening;
+  let [snapshot, isOutdated] = await Promise.all([callPage(scene, frame, "takeSnapshot", whole), isEarly && listening]);
+  if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame, "snapshot"))) isOutdated = true;
+  if (isOutdated) snapshot = await callPage(scene, frame, "takeSnapshot", { ...whole, isAgain: true });
   if (snapshot.epoch !== epoch) refs.giveBack(epoch);
   if (clip || way.length === 0) walk.places.set(snapshot.epoch, { clip, origin });
   refs.note(snapshot.epoch, { pageId: scene.sessionPage.id, frame: way });

@@ -33,6 +33,8 @@ interface State {
   readonly known: KnownListeners | undefined;
   /** Time of the next query. Infinite while a query runs. */
   nextAt: number;
+  /** Whether the last query registered elements. */
+  isChanging: boolean;
 }
 
 const states = new WeakMap<FrameSession["cdp"], Map<string, State>>();
@@ -40,34 +42,47 @@ const states = new WeakMap<FrameSession["cdp"], Map<string, State>>();
 /**
  * Queries the browser for the elements of a frame that listen for presses, and registers them with the document's
  * script. No script can see the listeners of a page. React marks the elements of its handlers by an empty listener, too.
- * Waits at most `waitMs`. A slower answer is registered for later snapshots.
+ * Waits at most `waitMs`. A slower answer is registered for later snapshots. Returns whether elements were registered.
  */
-export async function findListeners(scene: ElementScene, frame: FrameSession, waitMs: number): Promise<void> {
-  await within(updateListeners(scene, frame), waitMs, undefined);
+export async function findListeners(scene: ElementScene, frame: FrameSession, waitMs: number): Promise<boolean> {
+  return within(updateListeners(scene, frame), waitMs, false);
 }
 
-async function updateListeners(scene: ElementScene, frame: FrameSession): Promise<void> {
+/** Whether the next query of a frame probably registers elements: it is the first, or the last one did. */
+export function mayFindListeners(frame: FrameSession): boolean {
+  const state = states.get(frame.cdp)?.get(frame.frameId);
+  return state === undefined || state.world !== worldOf(frame) || state.isChanging;
+}
+
+async function updateListeners(scene: ElementScene, frame: FrameSession): Promise<boolean> {
   const { cdp, frameId } = frame;
   const documents = states.get(cdp) ?? new Map<string, State>();
   states.set(cdp, documents);
   const last = documents.get(frameId);
   // The frame may have left the document since.
-  if (last && last.world === worldOf(frame) && (await queryIfDue(scene, frame, last)) !== "left") return;
+  if (last && last.world === worldOf(frame)) {
+    const result = await queryIfDue(scene, frame, last);
+    if (result !== "left") return result === "registered";
+  }
   const state = await enter(scene, frame);
-  if (!state) return;
+  if (!state) return false;
   documents.set(frameId, state);
-  if ((await queryIfDue(scene, frame, state)) === "too many") documents.set(frameId, { ...state, known: undefined });
+  const result = await queryIfDue(scene, frame, state);
+  if (result === "too many") documents.set(frameId, { ...state, known: undefined });
+  return result === "registered";
 }
 
-type QueryResult = "done" | "left" | "too many";
+type QueryResult = "registered" | "none" | "left" | "too many";
 
 /** Queries the listeners unless a query runs, or was slow a short time ago: a page must not slow each snapshot down. */
 async function queryIfDue(scene: ElementScene, frame: FrameSession, state: State): Promise<QueryResult> {
   const beganAt = performance.now();
-  if (!state.known || beganAt < state.nextAt) return "done";
+  if (!state.known || beganAt < state.nextAt) return "none";
   state.nextAt = Number.POSITIVE_INFINITY;
   try {
-    return await query(scene, frame, state.world, state.known);
+    const result = await query(scene, frame, state.world, state.known);
+    state.isChanging = result === "registered";
+    return result;
   } finally {
     const tookMs = performance.now() - beganAt;
     state.nextAt = tookMs > slowMs ? beganAt + 10 * tookMs : 0;
@@ -85,8 +100,9 @@ async function query(
     const { listeners } = await scene.progress.race(asked);
     const nodes = listeners.flatMap(({ type, backendNodeId = 0 }) => (pressTypes.test(type) ? [backendNodeId] : []));
     const news = [...new Set(nodes)].filter((node) => !known.nodes.has(node)).slice(0, maxNew);
-    if (news.length > 0) await register(scene, frame, world, known, news);
-    return "done";
+    if (news.length === 0) return "none";
+    await register(scene, frame, world, known, news);
+    return "registered";
   } catch (thrown) {
     if (scene.progress.signal.aborted) throw thrown;
     return messageOf(thrown).includes(tooLong) ? "too many" : "left";
@@ -108,7 +124,7 @@ async function enter(scene: ElementScene, frame: FrameSession): Promise<State | 
   const { backendNodeId } = node;
   const { object } = await scene.progress.race(cdp.send("DOM.resolveNode", { backendNodeId }));
   const { objectId: root } = object;
-  return { world, known: root === undefined ? undefined : { root, nodes: new Set() }, nextAt: 0 };
+  return { world, known: root === undefined ? undefined : { root, nodes: new Set() }, nextAt: 0, isChanging: true };
 }
 
 async function register(
