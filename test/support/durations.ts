@@ -64,6 +64,7 @@ export const durations: readonly DurationRow[] = [
   ["src/agents/llm/service.ts", "unreadableKey.durationMs", "0", "short"],
   ["src/agents/turns/read-ahead.ts", "freshMs", "2_000", "agents/turns/model-conversation.unit.test.ts"],
   ["src/agents/turns/service.ts", "pollEvery", "500", "short"],
+  ["src/agents/turns/service.ts", "rememberMs", "60_000", "memory"],
   ["src/agents/turns/turn-run.ts", "pollEvery", "500", "short"],
   ["src/agents/turns/agent-turns.ts", "sweepEvery", "1_000", "period"],
   ["src/audit/feature.ts", "sweepEvery", "600_000", "period"],

@@ -15,6 +15,7 @@ import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
 import { type Failure, fail, failFields } from "../../platform/errors.ts";
+import { IdleMap } from "../../platform/idle-map.ts";
 import { idPattern } from "../../platform/ids.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
@@ -23,6 +24,7 @@ import { lockControl } from "../../sessions/control/store.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
 import type { PayerParts } from "../llm/payer.ts";
 import { findAny, findRunning } from "../sessions/agent-sessions.ts";
+import type { AgentSessionRow } from "../sessions/store.ts";
 import type { AgentTurns } from "./agent-turns.ts";
 import { sealMessage } from "./model-messages.ts";
 import { inSchemaOrder } from "./output-order.ts";
@@ -51,6 +53,9 @@ export interface TurnServiceParts extends TurnEndParts, PayerParts {
 const defaultPage = 20;
 
 const entryId = idPattern("evt");
+
+/** Idle milliseconds for which a gateway remembers the agent session of a turn. */
+const rememberMs = 60_000;
 
 /** Milliseconds between checks of a turn by waiting calls, in case a notification was lost. */
 const pollEvery = 500;
@@ -81,6 +86,8 @@ async function withOrderedOutputs(db: Database, entries: readonly TranscriptEntr
 
 export function createTurnService(parts: TurnServiceParts): ServiceImplementation<typeof AgentTurnService> {
   const { db, clock, ids, sealer, events, bus, turns, sessions } = parts;
+  /** Agent sessions of recent turns, for columns that never change. */
+  const recent = new IdleMap<string, AgentSessionRow>(rememberMs, { clock });
 
   /** Waits until a turn has ended or the time is up, and returns the turn as of that time. */
   async function follow(
@@ -118,10 +125,14 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
   ): Promise<Turn> {
     const { accountId } = call.principal;
     const header = call.header("x-byok-llm-api-key");
+    const turnId = call.ids.next("trn");
+    // The page of a known agent session is observed while its row is read.
+    const known = recent.get(id);
+    const isKnown = known?.account_id === accountId;
+    if (isKnown) turns.observeAhead(turnId, known, call.principal);
     const agent = await findRunning(db, call, id);
     if (outputSchema) await assertSchema(outputSchema);
-    const turnId = call.ids.next("trn");
-    if (agent.turn_id === null) turns.observeAhead(turnId, agent, call.principal);
+    if (!isKnown && agent.turn_id === null) turns.observeAhead(turnId, agent, call.principal);
     const turn = await call.commit(async (tx) => {
       // If two messages arrive at once, the second joins the turn of the first.
       const lock = lockControl(tx, agent.session_id, accountId);
@@ -159,6 +170,8 @@ export function createTurnService(parts: TurnServiceParts): ServiceImplementatio
       tx.afterCommit(() => bus.publish("session-changed", agent.session_id));
       return toTurnMessage(row);
     });
+    if (turn.turnId === turnId) recent.set(id, agent);
+    else recent.delete(id);
     return waitMs === 0 ? turn : follow(turn, waitMs, call.signal);
   }
 
