@@ -26,7 +26,7 @@ test.each(withLong(ofEachKind, others))(
       seen.unshift(compared);
       return compared.lost;
     };
-    // A snapshot waits only 250 ms for listeners, which may be too short on a busy machine.
+    // A snapshot waits only a second for listeners, which may be too short on a busy machine.
     await expect.poll(compare).toEqual([]);
     const [{ tokens, actionable }] = seen as [SnapshotComparison];
     expect(actionable).toBeGreaterThan(10);

@@ -14,8 +14,8 @@ import { findListeners, mayFindListeners } from "./press-listeners.ts";
 const maxFrames = 32;
 const deepest = 4;
 
-/** Longest wait for the listeners of a frame, which take some milliseconds unless the machine is overloaded. */
-const listenersMs = 250;
+/** Longest wait for the listeners of the page, and of an inner frame. They take some milliseconds on a quiet machine. */
+const listenersMs = { page: 1_000, inner: 250 };
 
 /** Longest time for a frame. A frame that hangs is left out. */
 const frameMs = 1_000;
@@ -65,7 +65,7 @@ async function snapshotFrame(
   const epoch = refs.offer();
   const { mask, ...sought } = options;
   const whole = { ...sought, epoch, clip, origin, isTentative: mask !== undefined, isAgain: false };
-  const listening = sought.find === "" && findListeners(scene, frame, listenersMs);
+  const listening = sought.find === "" && findListeners(scene, frame, listenersMs[frame.isMain ? "page" : "inner"]);
   // Taken without waiting for an answer that is probably empty.
   const isEarly = !mayFindListeners(frame);
   if (!isEarly) await listening;
