@@ -1,14 +1,11 @@
-import {
-  type Context,
-  context,
-  ROOT_CONTEXT,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  TraceFlags,
-  trace,
-} from "@opentelemetry/api";
+import { createRequire } from "node:module";
+import type * as Api from "@opentelemetry/api";
 import { asFailure } from "../errors.ts";
+
+/** The copy of the package that prom-client loads too. The copy for `import` would load another 51 files. */
+export const openTelemetry: typeof Api = createRequire(import.meta.url)("@opentelemetry/api");
+
+const { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } = openTelemetry;
 
 /**
  * Attributes of spans. The type is closed, because spans leave the service: none may contain a token, an address, or
@@ -59,10 +56,10 @@ export function enableSpans(shareOfClients: number): void {
 
 /** A span that has not ended. */
 export class TraceSpan {
-  readonly #span: Span;
-  readonly #context: Context;
+  readonly #span: Api.Span;
+  readonly #context: Api.Context;
 
-  constructor(name: string, { kind = "internal", attributes = {} }: SpanOptions, parent: Context) {
+  constructor(name: string, { kind = "internal", attributes = {} }: SpanOptions, parent: Api.Context) {
     this.#span = tracer.startSpan(name, { kind: kinds[kind], attributes: { ...attributes } }, parent);
     this.#context = trace.setSpan(parent, this.#span);
   }
@@ -130,7 +127,7 @@ export function withinActiveSpan<T>(work: () => T): () => T {
   return isOn ? context.bind(context.active(), work) : work;
 }
 
-function activeSpan(): Span | undefined {
+function activeSpan(): Api.Span | undefined {
   if (!isOn) return undefined;
   const span = trace.getActiveSpan();
   return span?.isRecording() ? span : undefined;
@@ -147,7 +144,7 @@ async function runIn<T>(span: TraceSpan, work: Work<T>): Promise<T> {
   }
 }
 
-function traceparentOf(span: Span): string {
+function traceparentOf(span: Api.Span): string {
   const { traceId, spanId, traceFlags } = span.spanContext();
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
@@ -156,7 +153,7 @@ function traceparentOf(span: Span): string {
  * Parses a W3C trace context (https://www.w3.org/TR/trace-context/), of whose flags only those of `accepted` count.
  * Returns undefined if it is absent or invalid.
  */
-function remoteContext(traceparent: string, accepted = TraceFlags.SAMPLED): Context | undefined {
+function remoteContext(traceparent: string, accepted = TraceFlags.SAMPLED): Api.Context | undefined {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
   const remote = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & accepted, isRemote: true };

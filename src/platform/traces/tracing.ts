@@ -1,4 +1,3 @@
-import { context, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { ExportResultCode } from "@opentelemetry/core";
 import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
@@ -11,7 +10,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { processIdentity } from "../release.ts";
-import { enableSpans } from "./spans.ts";
+import { enableSpans, openTelemetry } from "./spans.ts";
 
 /** Sends an encoded ExportTraceServiceRequest of OTLP. Resolves with whether it was sent. */
 export type SendSpans = (spans: Uint8Array) => Promise<boolean>;
@@ -54,8 +53,8 @@ export function startTracing({ identity, share, send }: TracingOptions): { stop(
     spanLimits: { attributeValueLengthLimit: longestAttribute },
     spanProcessors: [new BatchSpanProcessor({ exporter, ...sizes })],
   });
-  trace.setGlobalTracerProvider(provider);
-  context.setGlobalContextManager(new AsyncLocalStorageContextManager());
+  openTelemetry.trace.setGlobalTracerProvider(provider);
+  openTelemetry.context.setGlobalContextManager(new AsyncLocalStorageContextManager());
   enableSpans(Math.max(share, minClientShare));
   return { stop: () => provider.shutdown() };
 }
