@@ -8,7 +8,6 @@ import type { ServedService } from "../src/kernel/registry.ts";
 import { CertificateFiles } from "../src/platform/certificate-files.ts";
 import type { TlsFiles } from "../src/platform/config.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
-import { warmUp } from "../src/platform/validation.ts";
 import { createAccessLog } from "./access-log.ts";
 import { type CallDispatcher, createCallDispatcher } from "./call-dispatcher.ts";
 import { ClientBuffers } from "./client-buffers.ts";
@@ -190,9 +189,6 @@ export class Gateway {
   }
 
   async #openPublicPorts(): Promise<void> {
-    for (const { method } of this.#services.flatMap((service) => service.methods)) {
-      warmUp(method.input);
-    }
     await this.#mountDocuments();
     await this.#rest.ready();
     this.#transport.buffers.start();
