@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
-import type { McpHttpHandler } from "@modelcontextprotocol/server";
 import type { FastifyInstance } from "fastify";
 import { createAccountExtraction } from "../src/agents/turns/account-extraction.ts";
 import type { App } from "../src/app/app.ts";
@@ -20,8 +19,7 @@ import { createCors } from "./cors.ts";
 import { type HttpHandler, SharedPort } from "./listen.ts";
 import { createMethodCalls } from "./mcp/method-calls.ts";
 import { type CreateMcpServer, mcpRoute, mountMcp } from "./mcp/mount-mcp.ts";
-import { createToolServer, type McpClient } from "./mcp/tool-server.ts";
-import { createTools } from "./mcp/tool-table.ts";
+import type { McpClient } from "./mcp/tool-server.ts";
 import { ownHosts } from "./own-hosts.ts";
 import { type DemoSession, mountDemoSession } from "./pages/demo-session.ts";
 import { mountOutbox } from "./pages/dev-mail.ts";
@@ -69,7 +67,7 @@ export class Gateway {
   readonly #webSockets: WebSockets;
   readonly #internal: InternalServer | undefined;
   readonly #certificate: CertificateFiles<TlsFiles> | undefined;
-  readonly #mcp: McpHttpHandler;
+  readonly #mcp: ReturnType<typeof mountMcp>;
   readonly #stopping = new AbortController();
   readonly #shutdownDelayMs: number;
   #demoUrl: string | undefined;
@@ -103,9 +101,11 @@ export class Gateway {
     const cors = createCors(config.corsOrigins);
     const isAdmitted = createRequestFilter({ transport, cors, isOwnHost: ownHosts(config) });
     this.#rest = createRestServer(services, transport, [mcpRoute]);
-    const createOurs = this.#createToolServer();
-    const createServer: CreateMcpServer = (client) => options.createMcpServer?.(client) ?? createOurs(client);
-    this.#mcp = mountMcp(this.#rest, { transport, config, cors, log, createServer });
+    const loadServer = async (): Promise<CreateMcpServer> => {
+      const createOurs = await this.#loadToolServer();
+      return (client) => options.createMcpServer?.(client) ?? createOurs(client);
+    };
+    this.#mcp = mountMcp(this.#rest, { transport, config, cors, log, loadServer });
     const rest: HttpHandler = (request, response) => this.#rest.routing(request, response);
     const connect = connectHandler(services, transport, rest);
     this.#webSockets = new WebSockets(services, { transport, cors, registry: metrics, next: rest });
@@ -175,7 +175,9 @@ export class Gateway {
     return { transport: this.#transport, config, clock };
   }
 
-  #createToolServer(): CreateMcpServer {
+  async #loadToolServer(): Promise<CreateMcpServer> {
+    const { createToolServer } = await import("./mcp/tool-server.ts");
+    const { createTools } = await import("./mcp/tool-table.ts");
     const { clock, config, metrics } = this.#app;
     const { dispatcher, problems } = this.#transport;
     return createToolServer({

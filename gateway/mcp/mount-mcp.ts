@@ -1,4 +1,4 @@
-import { createMcpHandler, type McpHttpHandler, type McpServer, type Server } from "@modelcontextprotocol/server";
+import type { McpHttpHandler, McpServer, Server } from "@modelcontextprotocol/server";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Principal } from "../../src/kernel/call.ts";
 import type { Config } from "../../src/platform/config.ts";
@@ -32,7 +32,8 @@ export interface McpParts {
   readonly config: Pick<Config, "publicUrl">;
   readonly cors: Cors;
   readonly log: Log;
-  readonly createServer: CreateMcpServer;
+  /** Loads the tools. Called at the first request. */
+  readonly loadServer: () => Promise<CreateMcpServer>;
 }
 
 /** Account that bytes held for a request count against. */
@@ -68,20 +69,28 @@ const isToolCall = ({ method, id, params }: RpcMessage): boolean =>
 
 /**
  * Mounts the MCP server (https://modelcontextprotocol.io): Streamable HTTP without sessions, for revision 2026-07-28 and
- * its predecessors.
+ * its predecessors. The package, its schemas and the tools take 0.1 s to load, so the first request loads them.
  */
-export function mountMcp(rest: FastifyInstance, parts: McpParts): McpHttpHandler {
-  const { transport, config, cors, log, createServer } = parts;
+export function mountMcp(rest: FastifyInstance, parts: McpParts): Pick<McpHttpHandler, "close"> {
+  const { transport, config, cors, log, loadServer } = parts;
   const isServiceName = namesOfService(config);
   const clients = new WeakMap<Request, McpClient>();
-  const handler = createMcpHandler(
-    ({ requestInfo }) => {
-      const client = requestInfo && clients.get(requestInfo);
-      if (!client) throw new Error("expected a request of a known client");
-      return createServer(client);
-    },
-    { onerror: (error) => log.debug({ err: error }, "refused an MCP message") },
-  );
+  let handler: Promise<McpHttpHandler> | undefined;
+
+  async function loadHandler(): Promise<McpHttpHandler> {
+    const [{ createMcpHandler }, createServer] = await Promise.all([
+      import("@modelcontextprotocol/server"),
+      loadServer(),
+    ]);
+    return createMcpHandler(
+      ({ requestInfo }) => {
+        const client = requestInfo && clients.get(requestInfo);
+        if (!client) throw new Error("expected a request of a known client");
+        return createServer(client);
+      },
+      { onerror: (error) => log.debug({ err: error }, "refused an MCP message") },
+    );
+  }
 
   /** Refuses pages of other origins, which could reach a service on loopback by a name of their own. */
   function assertPlace({ raw }: FastifyRequest): void {
@@ -148,13 +157,14 @@ export function mountMcp(rest: FastifyInstance, parts: McpParts): McpHttpHandler
         signal: closed,
       });
       clients.set(asked, client);
-      const response = await handler.fetch(asked, { parsedBody: message });
+      handler ??= loadHandler();
+      const response = await (await handler).fetch(asked, { parsedBody: message });
       // A refused message has reached no tool, which would have drawn the token.
       if (isToolCall(message) && !response.ok) await client.draw();
       return sendResponse(reply, response);
     },
   });
-  return handler;
+  return { close: async () => (await handler)?.close() };
 }
 
 /** Returns a signal that aborts when the client closes the response before its end. */
