@@ -9,7 +9,6 @@ import {
   type StatusObject,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
-import { HealthImplementation } from "grpc-health-check";
 import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
 import type { ServedMethod, ServedService } from "../../src/kernel/registry.ts";
 import { errorTable } from "../../src/platform/error-table.ts";
@@ -25,6 +24,7 @@ import type { TransportParts } from "../transport-parts.ts";
 import { asBytes, readMessage, unread } from "../unread-messages.ts";
 import { errorDetails } from "./error-details.ts";
 import { admission, callOf } from "./grpc-admission.ts";
+import { addHealth } from "./health.ts";
 import { addReflection } from "./reflection.ts";
 
 /** Options of the gRPC port. */
@@ -42,13 +42,11 @@ export class GrpcServer {
   readonly #server: Server;
   readonly #listener: Listener;
   readonly #connections: ConnectionInjector;
-  readonly #health = new HealthImplementation({ "": "SERVING" });
-  readonly #services: readonly ServedService[];
+  readonly #health: ReturnType<typeof addHealth>;
 
   constructor(services: readonly ServedService[], transport: TransportParts, options: GrpcServerOptions) {
     const { limits } = options;
     const statusOf = toStatusOf(transport);
-    this.#services = services;
     this.#server = createGrpcServer({
       // Upper limit for all methods; admission sets the limit of each call.
       "grpc.max_receive_message_length": Math.max(
@@ -70,9 +68,8 @@ export class GrpcServer {
         methods.map((served) => [served.method.localName, handlerOf(served, transport, toStatus)]),
       );
       this.#server.addService(withUnreadMessages(service), handlers);
-      this.#health.setStatus(service.typeName, "SERVING");
     }
-    this.#health.addToServer(this.#server);
+    this.#health = addHealth(this.#server, services);
     addReflection(this.#server, services);
     // The listener has terminated TLS.
     this.#connections = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -95,10 +92,7 @@ export class GrpcServer {
 
   /** Refuses new calls, lets running calls finish, and ends the remaining calls after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
-    for (const { service } of this.#services) {
-      this.#health.setStatus(service.typeName, "NOT_SERVING");
-    }
-    this.#health.setStatus("", "NOT_SERVING");
+    this.#health.stop();
     const closed = this.#listener.stop(graceMs);
     this.#connections.drain(graceMs);
     await closed;
