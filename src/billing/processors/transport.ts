@@ -1,5 +1,4 @@
-import { fetch } from "undici";
-import { operatorDispatcher } from "../../platform/outgoing/operator-dispatcher.ts";
+import { loadUndici, operatorDispatcher } from "../../platform/outgoing/operator-dispatcher.ts";
 import type { OutgoingWay } from "../../platform/outgoing/outgoing-way.ts";
 
 export interface ProcessorRequest {
@@ -32,7 +31,7 @@ const maxBytes = 1_048_576;
 export function httpTransport(base: string, way: OutgoingWay = {}, timeoutMs = wholeMs): Transport {
   const dispatcher = operatorDispatcher(base, way);
   return async ({ method, path, headers, body }) => {
-    const response = await fetch(`${base}${path}`, {
+    const response = await loadUndici().fetch(`${base}${path}`, {
       method,
       headers,
       redirect: "error",

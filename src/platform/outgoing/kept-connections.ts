@@ -1,10 +1,11 @@
 import type { LookupAddress } from "node:dns";
 import type { LookupFunction, Socket } from "node:net";
 import { createSecureContext } from "node:tls";
-import { Agent, buildConnector, Client, type Dispatcher, Pool } from "undici";
+import type { Agent, buildConnector, Client, Dispatcher, Pool } from "undici";
 import { unlessLate } from "../deadline.ts";
 import { createLimiter } from "../limiter.ts";
 import type { HostPort } from "./address-rules.ts";
+import { loadUndici } from "./operator-dispatcher.ts";
 import type { OutgoingWay } from "./outgoing-way.ts";
 import { openTunnel } from "./proxy-tunnel.ts";
 import { pinnedLookup } from "./target-resolution.ts";
@@ -43,6 +44,7 @@ export interface ObservedRequest extends Dispatcher.RequestOptions {
 
 /** Creates an agent that connects only to checked addresses, with a bound on all idle connections. */
 export function keepConnections(way: OutgoingWay, locate: Locate): Agent {
+  const { Agent, Pool } = loadUndici();
   /** Functions that close idle connections, in the order of their last use. */
   const idle = new Set<() => void>();
   const connect = createConnector(way, locate);
@@ -75,7 +77,7 @@ function openClient(
       socket = answer[1] ?? undefined;
       callback(...answer);
     });
-  const client = new Client(origin, { ...options, connect: observedConnect });
+  const client = new (loadUndici().Client)(origin, { ...options, connect: observedConnect });
   const close = (): void => void socket?.destroy();
   const dispatch = client.dispatch.bind(client);
   client.on("disconnect", () => idle.delete(close));
@@ -108,6 +110,7 @@ function createConnector({ proxy, ca }: OutgoingWay, locate: Locate): buildConne
   const lookup: LookupFunction = (...args) => pinnedLookup(checked)(...args);
   const options = { port: 0, timeout: connectMs, allowH2: false, lookup };
   const trust = { ecdhCurve, ...(ca !== undefined && { ca: [ca].flat() }) };
+  const { buildConnector } = loadUndici();
   const openPlain = buildConnector(options);
   let openSecure: buildConnector.connector | undefined;
   const inTurn = createLimiter(handshakes.atOnce);

@@ -1,7 +1,14 @@
+import { createRequire } from "node:module";
 import { isIP } from "node:net";
-import { Agent, type Dispatcher, ProxyAgent } from "undici";
+import type Undici from "undici";
+import type { Dispatcher } from "undici";
 import { isPrivateName, isPublicAddress, normaliseHost } from "./address-rules.ts";
 import type { OutgoingWay } from "./outgoing-way.ts";
+
+/** Loads the package, which takes 50 ms. Call it when the first request is sent. */
+export function loadUndici(): typeof Undici {
+  return createRequire(import.meta.url)("undici");
+}
 
 /**
  * Creates the dispatcher of requests to a server that the operator has configured. Private addresses are reached
@@ -11,6 +18,7 @@ export function operatorDispatcher(base: string, { proxy, ca }: OutgoingWay): Di
   const tls = ca === undefined ? undefined : { ca: [ca].flat() };
   const host = normaliseHost(new URL(base).hostname) ?? "";
   const isPublic = isIP(host) === 0 ? !isPrivateName(host) : isPublicAddress(host);
-  if (proxy && isPublic) return new ProxyAgent({ uri: proxy.href, ...(tls && { requestTls: tls, proxyTls: tls }) });
-  return tls && new Agent({ connect: tls });
+  if (proxy && isPublic)
+    return new (loadUndici().ProxyAgent)({ uri: proxy.href, ...(tls && { requestTls: tls, proxyTls: tls }) });
+  return tls && new (loadUndici().Agent)({ connect: tls });
 }

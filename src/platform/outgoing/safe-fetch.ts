@@ -71,7 +71,9 @@ export class SafeFetch implements Disposable {
   readonly #rules: AddressRules;
   readonly #resolve: Resolve | undefined;
   readonly #dnsResolve: Resolve;
-  readonly #agent: Agent;
+  readonly #way: OutgoingWay;
+  #agent: Agent | undefined;
+  #isClosed = false;
   readonly #hasProxy: boolean;
 
   constructor({ allow, resolve, nameServers, ...way }: SafeFetchOptions) {
@@ -79,7 +81,7 @@ export class SafeFetch implements Disposable {
     this.#resolve = resolve;
     this.#dnsResolve = createDnsResolve(nameServers);
     this.#hasProxy = way.proxy !== undefined;
-    this.#agent = keepConnections(way, (protocol, target) => this.#locate(protocol, target));
+    this.#way = way;
   }
 
   /** Rejects with a FetchFault if a request would be refused or the name does not resolve (`name_not_resolved`). */
@@ -112,7 +114,15 @@ export class SafeFetch implements Disposable {
 
   /** Closes all connections. */
   [Symbol.dispose](): void {
-    void this.#agent.destroy();
+    this.#isClosed = true;
+    void this.#agent?.destroy();
+  }
+
+  /** Creates the agent at the first request, because its package is slow to load. */
+  #openAgent(): Agent {
+    if (this.#isClosed) throw new Error("expected connections that are not closed");
+    this.#agent ??= keepConnections(this.#way, (protocol, target) => this.#locate(protocol, target));
+    return this.#agent;
   }
 
   async #answer({ url, target }: Address, request: FetchRequest, time: RequestTime): Promise<Dispatcher.ResponseData> {
@@ -138,7 +148,7 @@ export class SafeFetch implements Disposable {
     for (;;) {
       try {
         time.begin("connect");
-        return await this.#agent.request(options);
+        return await this.#openAgent().request(options);
       } catch (thrown) {
         // The server closed a kept connection. Retries use the few other kept connections, then a new one.
         if (!isReused || !isReset(thrown) || !isWhole(body)) throw thrown;
