@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { errorTable } from "../../src/platform/error-table.ts";
+import { assertHasForm, isWritable } from "../../src/platform/rest-json/field-names.ts";
 import { requestBounds } from "./bound-rules.ts";
 import { buildContracts, type Contract } from "./contract-image.ts";
 import endpoints from "./endpoints.json" with { type: "json" };
@@ -88,6 +89,11 @@ describe("the contract", () => {
   test("is read completely", () => {
     expect(contract.methods.length).toBeGreaterThan(endpoints.interface.length);
     expect(new Set(endpoints.interface).size).toBe(86);
+  });
+
+  test("has a form in REST JSON for every field", () => {
+    const fields = contract.messages.flatMap((message) => message.fields).filter(isWritable);
+    expect(() => fields.map(assertHasForm)).not.toThrow();
   });
 
   test("has every error of the interface in the error table, with the same status", () => {

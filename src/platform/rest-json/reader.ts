@@ -31,16 +31,20 @@ type MemberReader = (target: Record<string, unknown>, json: unknown, faults: Fie
 
 const readers = new Map<DescMessage, MessageReader>();
 
-/** Compiles the reader of a message. `omit` names fields that must not be in the JSON, because the path sets them. */
+/**
+ * Returns the reader of a message. `omit` names fields that must not be in the JSON, because the path sets them. The
+ * fields are compiled at the first use, because most methods are never called.
+ */
 export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new Set()): MessageReader {
   const known = omit.size === 0 ? readers.get(desc) : undefined;
   if (known) return known;
-  const members = new Map<string, MemberReader>();
+  let members: ReadonlyMap<string, MemberReader> | undefined;
+  let readOnly: MemberReader | undefined;
   const only = onlyOneof(desc);
-  const readOnly = only && readOneof(only);
   const read: MessageReader = (json, faults) => {
     const message = create(desc);
-    if (readOnly) {
+    if (only) {
+      readOnly ??= readOneof(only);
       readOnly(asRecord(message), json, faults);
       return message;
     }
@@ -48,13 +52,15 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
       addFault(faults, "", "must be an object");
       return message;
     }
+    members ??= memberReaders(desc, omit);
+    const fields = members;
     const target = asRecord(message);
     for (const key of Object.keys(json)) {
-      const member = members.get(key);
+      const member = fields.get(key);
       const value = json[key];
       if (member === undefined) {
         addFault(faults, key, () =>
-          omit.has(key) ? "is given by the path" : `is not a known field${suggestion(key, members.keys())}`,
+          omit.has(key) ? "is given by the path" : `is not a known field${suggestion(key, fields.keys())}`,
         );
       } else if (value !== null) {
         const before = faults.length;
@@ -64,21 +70,20 @@ export function compileReader(desc: DescMessage, omit: ReadonlySet<string> = new
     }
     return message;
   };
-  if (omit.size === 0) {
-    // Registered before compiling the fields, for recursive messages.
-    readers.set(desc, read);
-  }
-  for (const member of desc.members) {
-    if (!omit.has(member.name) && isWritable(member)) {
-      members.set(member.name, member.kind === "oneof" ? readOneof(member) : readField(member));
-    }
-  }
+  if (omit.size === 0) readers.set(desc, read);
   return read;
 }
 
-/** Compiles a reader of path or query texts into a field, with conversion to its type. */
+function memberReaders(desc: DescMessage, omit: ReadonlySet<string>): Map<string, MemberReader> {
+  const members = desc.members.filter((member) => !omit.has(member.name) && isWritable(member));
+  return new Map(
+    members.map((member) => [member.name, member.kind === "oneof" ? readOneof(member) : readField(member)]),
+  );
+}
+
+/** Returns a reader of path or query texts into a field, with conversion to its type. Compiled at the first use. */
 export function compileTextReader(field: DescField): TextReader {
-  const read = readField(field);
+  let read: MemberReader | undefined;
   const isList = field.fieldKind === "list";
   return (texts, target, faults) => {
     if (texts.length > 1 && !isList) {
@@ -87,6 +92,7 @@ export function compileTextReader(field: DescField): TextReader {
     }
     const values = texts.map((text) => textToJson(field, text));
     const before = faults.length;
+    read ??= readField(field);
     read(asRecord(target), isList ? values : values[0], faults);
     prefixFaults(faults, before, field.name);
   };

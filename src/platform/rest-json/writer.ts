@@ -26,28 +26,31 @@ type MemberWriter = (source: Record<string, unknown>, json: JsonObject) => void;
 
 const writers = new Map<DescMessage, MessageWriter>();
 
-/** Compiles the writer of a message. */
+/** Returns the writer of a message. Its fields are compiled at the first use, because most methods are never called. */
 export function compileWriter(desc: DescMessage): MessageWriter {
   const known = writers.get(desc);
   if (known) return known;
   if (desc.typeName === ProblemSchema.typeName) return (message) => problemJson(message as Problem);
-  const members: MemberWriter[] = [];
+  let members: readonly MemberWriter[] | undefined;
   const only = onlyOneof(desc);
   const write: MessageWriter = (message) => {
     const json: JsonObject = {};
     // Allows reading a message field by field.
     const source = message as unknown as Record<string, unknown>;
+    members ??= memberWriters(desc);
     for (const member of members) {
       member(source, json);
     }
     return only ? ((json[only.name] ?? {}) as JsonObject) : json;
   };
-  // Registered before compiling the fields, for recursive messages.
   writers.set(desc, write);
-  for (const member of desc.members) {
-    if (isWritable(member)) members.push(member.kind === "oneof" ? writeOneof(member) : writeField(member));
-  }
   return write;
+}
+
+function memberWriters({ members }: DescMessage): MemberWriter[] {
+  return members
+    .filter(isWritable)
+    .map((member) => (member.kind === "oneof" ? writeOneof(member) : writeField(member)));
 }
 
 function writeOneof(oneof: DescOneof): MemberWriter {
