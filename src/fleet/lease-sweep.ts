@@ -9,6 +9,7 @@ import {
   countSlots,
   endAllLeases,
   loseOverdueWorkers,
+  noteIdleSweep,
   noteSweep,
   releaseLostSlots,
   renewAllLeases,
@@ -57,7 +58,7 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
   }
 
   /** Does nothing while another gateway is sweeping. */
-  async function sweep(): Promise<void> {
+  async function sweepDue(): Promise<void> {
     await db.transaction(async (tx) => {
       const turn = await takeSweepTurn(tx);
       if (!turn) return;
@@ -72,6 +73,10 @@ export function createLeaseSweep({ db, bus, clock, log, metrics, keeper }: Lease
       await noteSweep(tx);
       tx.afterCommit(() => bus.publish("capacity", ""));
     });
+  }
+
+  async function sweep(): Promise<void> {
+    if (!(await noteIdleSweep(db, keeper.overdueExist))) await sweepDue();
     for (const [state, count] of Object.entries(await countSlots(db))) slots.set({ state }, count);
   }
 

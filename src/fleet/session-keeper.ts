@@ -1,3 +1,4 @@
+import type { RawBuilder, SqlBool } from "kysely";
 import type { EndedSessionLog, HeldSession, PendingProfile, WorkerEvent } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
@@ -19,7 +20,9 @@ export interface SessionKeeper {
   endAllOf(tx: Tx, workerId: string, end: WorkerEnd): Promise<number>;
   /** Ends the sessions of recently lost workers. Skips rows locked by other transactions. Returns their number. */
   endOrphaned(tx: Tx, end: WorkerEnd): Promise<number>;
-  /** Ends sessions past their deadline to start or to run. */
+  /** Condition in SQL: there are sessions past their deadline to start or to run. */
+  readonly overdueExist: RawBuilder<SqlBool>;
+  /** Ends these sessions. Returns their number. */
   endOverdue(tx: Tx): Promise<number>;
   /** Applies a worker's event once. Ignores stale and repeated events. `agoMs` returns the event's age. */
   apply(tx: Tx, from: WorkerIncarnation, event: WorkerEvent, agoMs: () => number): Promise<void>;

@@ -28,6 +28,8 @@ export const leaseMs = 8_000;
 /** Milliseconds. A longer gap between sweeps means that no gateway could write, so all leases are renewed. */
 const sweepGapMs = 3_000;
 
+const isAfterGap = sql<boolean>`(app_now() - swept_at > ${sweepGapMs} * interval '1 millisecond')`;
+
 const inMilliseconds = (ms: number) =>
   sql<Date>`date_trunc('milliseconds', app_now()) + ${ms} * interval '1 millisecond'`;
 
@@ -101,12 +103,19 @@ export interface LeaseRenewal {
 /** Whether an operator asked this incarnation to drain. */
 export const drainRequested: RawBuilder<boolean> = sql<boolean>`coalesce(drain_incarnation = incarnation, false)`;
 
+const holdsEnded = sql<boolean>`exists (
+  select from sessions where worker_id = worker_leases.worker_id and slot_held and status in ('destroyed', 'errored')
+)`;
+
 /**
- * Renews a lease, and returns whether the worker must drain. Returns undefined if the worker has restarted since. The
+ * Renews a lease, and returns whether the worker must drain and holds slots of ended sessions. Returns undefined if the worker has restarted since. The
  * lease of a lost worker is renewed too, but its sessions have ended. Only short statements (registrations, sweeps,
  * requests to drain) lock the row.
  */
-export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<{ drain: boolean } | undefined> {
+export async function renewLease(
+  db: Queryable,
+  renewal: LeaseRenewal,
+): Promise<{ drain: boolean; holdsEnded: boolean } | undefined> {
   const { id, incarnation, draining, closedBy, launchesFail, leaving } = renewal;
   return db.sql
     .updateTable("worker_leases")
@@ -122,6 +131,7 @@ export async function renewLease(db: Queryable, renewal: LeaseRenewal): Promise<
     .where("worker_id", "=", id)
     .where("incarnation", "=", String(incarnation))
     .returning(drainRequested.as("drain"))
+    .returning(holdsEnded.as("holdsEnded"))
     .executeTakeFirst();
 }
 
@@ -239,11 +249,30 @@ export async function lockCandidate(tx: Tx, id: string) {
     .executeTakeFirst();
 }
 
+/**
+ * Records a sweep that has nothing to do: the last sweep was recent, no worker is overdue or recently lost, and
+ * `overdueExist` does not hold. Returns false without a change if there is something to do or another gateway sweeps.
+ */
+export async function noteIdleSweep(db: Queryable, overdueExist: RawBuilder<SqlBool>): Promise<boolean> {
+  const overdue = sql`lost_at is null and lease_until < app_now()`;
+  const idle = db.sql
+    .selectFrom("lease_sweep")
+    .select(sql`ctid`.as("ctid"))
+    .where(sql<SqlBool>`not ${isAfterGap}`)
+    .where(sql<SqlBool>`not exists (select from worker_leases where ${overdue} or lost_at > ${recentLoss})`)
+    .where(sql<SqlBool>`not ${overdueExist}`)
+    .forUpdate()
+    .skipLocked();
+  const update = db.sql.updateTable("lease_sweep").set({ swept_at: sql<Date>`app_now()` });
+  const { numUpdatedRows } = await update.where(sql`ctid`, "in", idle).executeTakeFirstOrThrow();
+  return numUpdatedRows > 0;
+}
+
 /** Acquires the sweep for this gateway. Returns undefined if another gateway holds it. */
 export async function takeSweepTurn(tx: Tx): Promise<{ afterGap: boolean } | undefined> {
   const row = await tx.sql
     .selectFrom("lease_sweep")
-    .select(sql<boolean>`app_now() - swept_at > ${sweepGapMs} * interval '1 millisecond'`.as("after_gap"))
+    .select(isAfterGap.as("after_gap"))
     .forUpdate()
     .skipLocked()
     .executeTakeFirst();
@@ -269,8 +298,10 @@ export async function renewAllLeases(tx: Tx): Promise<void> {
 /** Milliseconds for which the sweep revisits a lost worker, because rows of its sessions may have been locked. */
 const recentlyLostMs = 60_000;
 
+const recentLoss = inMilliseconds(-recentlyLostMs);
+
 export const recentlyLost = (db: Queryable) =>
-  db.sql.selectFrom("worker_leases").select("worker_id").where("lost_at", ">", inMilliseconds(-recentlyLostMs));
+  db.sql.selectFrom("worker_leases").select("worker_id").where("lost_at", ">", recentLoss);
 
 /** Marks workers with expired leases as lost. Returns their ids. */
 export async function loseOverdueWorkers(tx: Tx): Promise<string[]> {

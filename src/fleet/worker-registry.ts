@@ -179,7 +179,7 @@ export function createWorkerRegistry(parts: WorkerRegistryParts): WorkerRegistry
     const renewed = await renewLease(db, { id, incarnation, draining, closedBy, launchesFail, leaving });
     if (!renewed) throw superseded();
     const held = sessions.map(({ sessionId }) => sessionId);
-    const freed = await releaseSlots(db, { id, incarnation }, held);
+    const freed = renewed.holdsEnded ? await releaseSlots(db, { id, incarnation }, held) : 0;
     // Wakes session creates that wait for a slot.
     if (freed > 0 || isFirst) bus.publish("capacity", "");
     caller.incarnation = incarnation;

@@ -14,7 +14,7 @@ import type { SessionLogStore } from "./logs/session-log-store.ts";
 import { endSession, endSessions, type SessionEndParts } from "./session-end.ts";
 import { toStoredReason } from "./session-message.ts";
 import { isEnded } from "./session-states.ts";
-import { findRunningOf, lockRunning, lockSession, type SessionRow, transition } from "./store.ts";
+import { findRunningOf, lockRunning, lockSession, overdueExist, type SessionRow, transition } from "./store.ts";
 
 /**
  * Milliseconds that a live session may be missing from its worker before it is ended. If the session has ended on the
@@ -102,6 +102,7 @@ export function createSessionKeeper(parts: SessionKeeperParts): SessionKeeper {
     async endOrphaned(tx, end) {
       return endSessions(parts, tx, await lockRunning(tx, "orphaned"), { ...end, isWorkerGone: true });
     },
+    overdueExist,
     async endOverdue(tx) {
       const late = { reason: "failed_to_start", detail: "the browser was not ready in time" } as const;
       const unready = await endSessions(parts, tx, await lockRunning(tx, "unready"), late);

@@ -1,4 +1,4 @@
-import { type Selectable, sql } from "kysely";
+import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { StoredLogLevel } from "../accounts/settings.ts";
 import { recentlyLost } from "../fleet/store.ts";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
@@ -221,6 +221,18 @@ export type RunningSessions =
   | "unready"
   | "expired";
 
+/** Conditions for running sessions past a deadline. */
+const isOverdue = {
+  unready: sql<SqlBool>`status = 'provisioning' and provision_by < ${rightNow()}`,
+  expired: sql<SqlBool>`expires_at < ${fromNow(-expiredFor)} and live_at is not null`,
+};
+
+/** Condition: there are running sessions past a deadline. Literal statuses, so that generic plans use the indexes. */
+export const overdueExist: RawBuilder<SqlBool> = sql`(
+  exists (select from sessions where ${isOverdue.unready})
+  or exists (select from sessions where status in (${sql.join(runningStatuses.map(sql.lit))}) and ${isOverdue.expired})
+)`;
+
 /**
  * Lists and locks running sessions. The query by worker, for a registration, waits for locked rows. Sweeps and
  * heartbeats skip locked rows, because they run again and must not be delayed.
@@ -233,9 +245,7 @@ export async function lockRunning(tx: Tx, which: RunningSessions): Promise<strin
   }
   const choose = () => {
     if (which === "orphaned") return running.where("worker_id", "in", recentlyLost(tx));
-    if (which === "unready") return running.where("status", "=", "provisioning").where("provision_by", "<", rightNow());
-    if (which === "expired")
-      return running.where("expires_at", "<", fromNow(-expiredFor)).where("live_at", "is not", null);
+    if (which === "unready" || which === "expired") return running.where(isOverdue[which]);
     return running.where("id", "in", which.ids);
   };
   const rows = await choose().orderBy("id").forUpdate().skipLocked().execute();

@@ -46,6 +46,7 @@ const keeper: SessionKeeper = {
     const lost = await recentlyLost(tx).execute();
     return ended.push(...lost.map(({ worker_id }) => worker_id).filter((id) => !ended.includes(id)));
   },
+  overdueExist: sql`false`,
   endOverdue: async () => 0,
   apply: async () => undefined,
   unwanted: async () => [],
