@@ -26,6 +26,9 @@ const times = {
   kill: 2_000,
 };
 
+/** Checks by the supervisor, four a second, per question whether the process responds. */
+const checksPerQuestion = 4;
+
 const program = join(import.meta.dirname, "..", "main.ts");
 
 /** Thrown if a process exits before it is ready. The process has printed the reason. */
@@ -72,6 +75,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   let run: Run | undefined;
   let starting: ChildProcess | undefined;
   let asked = 0;
+  let checks = 0;
   let signs = 0;
   const silence = createSilence(() => signs, options.patience);
 
@@ -138,9 +142,12 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   }
 
   function isStuck(): boolean {
-    void ask("alive").then((answer) => {
-      if (answer !== undefined) signs += 1;
-    });
+    checks += 1;
+    if (checks % checksPerQuestion === 0) {
+      void ask("alive").then((answer) => {
+        if (answer !== undefined) signs += 1;
+      });
+    }
     return silence.isTooLong();
   }
 

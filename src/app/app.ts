@@ -41,6 +41,7 @@ import { readOutgoingWay } from "../platform/outgoing/outgoing-way.ts";
 import type { Resolve } from "../platform/outgoing/target-resolution.ts";
 import { createDatabaseServer, databaseTarget } from "../platform/postgres/database-server.ts";
 import type { DatabaseTarget } from "../platform/postgres/database-target.ts";
+import { createDueTasks } from "../platform/postgres/due-tasks.ts";
 import { openStorage } from "../platform/postgres/storage.ts";
 import { createRedis } from "../platform/redis/redis.ts";
 import { createRedisBus } from "../platform/redis/redis-bus.ts";
@@ -269,6 +270,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const jobRunner = createJobRunner({ db, bus, clock, log, metrics, kinds, gateway: gatewayLock.gateway });
   const repeated = [...doing.flatMap(({ jobs = [] }) => jobs), ...jobRunner.jobs];
   const jobs = repeated.map((task) => createRepeatedJob(task, parts));
+  const dueTasks = [...doing.flatMap(({ dueTasks = [] }) => dueTasks), ...jobRunner.dueTasks];
   const lifetime = createLifetime(
     [
       server,
@@ -293,6 +295,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       jobRunner,
       ...doing.flatMap(({ background = [] }) => background),
       ...jobs,
+      createDueTasks(dueTasks, parts),
       status,
     ],
     log,

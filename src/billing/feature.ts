@@ -4,7 +4,7 @@ import type { Status } from "../status/status.ts";
 import { type CardSyncParts, createCardSync } from "./card-sync.ts";
 import { type CardNoticeParts, takeCardNotice } from "./notices.ts";
 import { createProcessorCheck } from "./processor-check.ts";
-import { type ReconciliationParts, reconciliationJobs } from "./reconciliation.ts";
+import { createReconciliation, type ReconciliationParts } from "./reconciliation.ts";
 import { type BillingServiceParts, createBillingService } from "./service.ts";
 
 type BillingParts = BillingServiceParts &
@@ -23,7 +23,7 @@ export const billing = defineService({
     return {
       methods: createBillingService(parts),
       jobKinds: [createCardSync(parts)],
-      jobs: reconciliationJobs(parts),
+      ...createReconciliation(parts),
     };
   },
 });

@@ -2,7 +2,7 @@ import { CryptoOrderService } from "../gen/pilothouse/v1/crypto_order_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import { type OrderNoticeParts, takeOrderNotice } from "./order-notices.ts";
 import { createOrderService, type OrderServiceParts } from "./order-service.ts";
-import { deleteQuotesBefore, findDueOrders, setOrderCheckAt } from "./order-store.ts";
+import { deleteQuotesBefore, findDueOrders, ordersAreDue, setOrderCheckAt } from "./order-store.ts";
 import { createOrders, type OrderSyncParts, orderJob } from "./order-sync.ts";
 
 type OrderParts = Omit<OrderServiceParts, "orders"> & OrderSyncParts & OrderNoticeParts;
@@ -33,8 +33,14 @@ export const cryptoOrders = defineService({
     return {
       methods: createOrderService({ ...parts, orders }),
       jobKinds: orders.jobKinds,
+      dueTasks: [
+        {
+          isDue: () => ordersAreDue(new Date(clock.now())),
+          run: checkDue,
+          complaint: "failed to schedule polls of crypto orders",
+        },
+      ],
       jobs: [
-        { run: checkDue, every: 2_000, complaint: "failed to schedule polls of crypto orders" },
         {
           run: () => deleteQuotesBefore(db, new Date(clock.now() - quotesKeptFor)),
           every: 60 * minute,

@@ -1,4 +1,4 @@
-import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
+import { type Insertable, type RawBuilder, type Selectable, type SqlBool, sql, type Updateable } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { CryptoOrdersTable, OrderStatus } from "./order-tables.ts";
 
@@ -72,6 +72,10 @@ export async function nextReceiptNumber(tx: Tx, accountId: string, paidAt: Date)
     .executeTakeFirstOrThrow();
   return `${paidAt.getUTCFullYear()}-${String(count + 1).padStart(6, "0")}`;
 }
+
+/** Condition: an order is due for a poll. */
+export const ordersAreDue = (now: Date): RawBuilder<SqlBool> =>
+  sql`exists (select from crypto_orders where look_at <= ${now})`;
 
 /** Lists up to 100 orders that are due to be polled. */
 export function findDueOrders(db: Queryable, now: Date): Promise<{ id: string }[]> {

@@ -1,13 +1,13 @@
 import type { JobQueues } from "../jobs/job-queues.ts";
+import type { CreatedFeature } from "../kernel/feature.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
-import { findDueAccounts, listSandboxGrants } from "../limits/paid-store.ts";
+import { findDueAccounts, grantsAreDue, listSandboxGrants } from "../limits/paid-store.ts";
 import { endGrant } from "../limits/paid-time.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { type CardJob, cardJob } from "./card-sync.ts";
 import type { Processors } from "./processors.ts";
-import { deleteNoticesBefore, findDueCheckouts, setCheckAt, takeUnchecked } from "./store.ts";
+import { checkoutsAreDue, deleteNoticesBefore, findDueCheckouts, setCheckAt, takeUnchecked } from "./store.ts";
 
 export interface ReconciliationParts {
   readonly db: Database;
@@ -24,7 +24,7 @@ const day = 1_440 * minute;
 export const checkDelays = [1, 5, 15, 60].map((minutes) => minutes * minute);
 
 /** Creates the jobs that poll the processor, in case webhooks are lost. */
-export function reconciliationJobs(parts: ReconciliationParts): RepeatedTask[] {
+export function createReconciliation(parts: ReconciliationParts): Pick<CreatedFeature, "jobs" | "dueTasks"> {
   const { db, clock, jobQueues, arrangements, processors } = parts;
   const { card, countsSandbox } = processors;
 
@@ -65,9 +65,18 @@ export function reconciliationJobs(parts: ReconciliationParts): RepeatedTask[] {
     await deleteNoticesBefore(db, new Date(now - 60 * day));
   }
 
-  return [
-    { run: endDue, every: 1_000, complaint: "failed to end expired paid tiers" },
-    { run: reconcileCheckouts, every: 2_000, complaint: "failed to schedule polls of checkouts" },
-    { run: reconcileCustomers, every: 60_000, complaint: "failed to reconcile subscriptions" },
+  const jobs = [{ run: reconcileCustomers, every: 60_000, complaint: "failed to reconcile subscriptions" }];
+  const dueTasks = [
+    {
+      isDue: () => grantsAreDue(new Date(clock.now()), !countsSandbox),
+      run: endDue,
+      complaint: "failed to end expired paid tiers",
+    },
+    {
+      isDue: () => checkoutsAreDue(new Date(clock.now())),
+      run: reconcileCheckouts,
+      complaint: "failed to schedule polls of checkouts",
+    },
   ];
+  return { jobs, dueTasks };
 }

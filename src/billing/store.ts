@@ -1,4 +1,4 @@
-import { type Insertable, type Selectable, sql } from "kysely";
+import { type Insertable, type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { CardSubscriptionsTable } from "./tables.ts";
 
@@ -115,6 +115,10 @@ export async function listOpenCheckouts(db: Queryable, customerId: string, now: 
 export async function closeCheckout(db: Queryable, id: string): Promise<void> {
   await db.sql.updateTable("card_checkouts").set({ look_at: null }).where("id", "=", id).execute();
 }
+
+/** Condition: a checkout is due for a poll. */
+export const checkoutsAreDue = (now: Date): RawBuilder<SqlBool> =>
+  sql`exists (select from card_checkouts where look_at <= ${now})`;
 
 /** Lists up to 100 checkouts that are due to be polled. */
 export function findDueCheckouts(db: Queryable, now: Date) {

@@ -3,7 +3,7 @@ import { createListeners } from "../platform/listeners.ts";
 import type { Database } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-job.ts";
 import type { Numbering } from "./numbering.ts";
-import { readEnd, readEvents, type StoredEvent } from "./store.ts";
+import { hasNewEvents, readEnd, readEvents, type StoredEvent } from "./store.ts";
 
 /** Milliseconds. Polling finds events whose bus message was lost, and events that a dead gateway left unnumbered. */
 const pollEvery = 1_000;
@@ -32,7 +32,10 @@ export function createEventTail({ db, bus, number, ...parts }: EventTailParts): 
 
   async function read(): Promise<void> {
     for (let count = batch; count === batch; ) {
-      if (!woken) await number();
+      if (!woken) {
+        if (last !== undefined && !(await hasNewEvents(db, last))) return;
+        await number();
+      }
       woken = false;
       last ??= await readEnd(db);
       const events = await readEvents(db, last, batch);

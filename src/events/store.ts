@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, type SqlBool, sql } from "kysely";
 import "./tables.ts";
 import type { EventPayload } from "../platform/event-payload.ts";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
@@ -129,6 +129,16 @@ export async function readEvents(db: Queryable, after: bigint, limit: number): P
   return (await db.named<EventRow>(tailStatement, [after, limit])).map(toEvent);
 }
 
+const newStatement: NamedStatement = {
+  name: "events-new",
+  text: `select exists (select from events where number is null) or exists (select from events where number > $1) as new`,
+};
+
+/** Returns whether there are events without a number, or with a number above `after`. */
+export async function hasNewEvents(db: Queryable, after: bigint): Promise<boolean> {
+  return (await db.named<{ new: boolean }>(newStatement, [after]))[0]?.new === true;
+}
+
 /** Events of a subject, or of a whole account. */
 export interface EventScope {
   readonly accountId: string;
@@ -218,6 +228,13 @@ const takeStatement: NamedStatement = {
     from place cross join lateral (select * from events where number > after order by number limit $2) as next
     order by number`,
 };
+
+/** Condition: a consumer has events to take, or no cursor yet. */
+export const eventsAreLeft = (consumer: string): RawBuilder<SqlBool> => sql`coalesce(
+  (select exists (select from events where events.number > cursors.number)
+    from event_cursors as cursors where consumer = ${consumer}),
+  true
+)`;
 
 /** Locks the cursor of a consumer and reads the next events. Returns none if another transaction holds the cursor. */
 export async function takeEvents(tx: Tx, consumer: string, limit: number): Promise<StoredEvent[]> {

@@ -3,15 +3,13 @@ import type { JobKind } from "../kernel/job-kind.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { Part } from "../platform/lifetime.ts";
 import { createLimiter } from "../platform/limiter.ts";
-import { createRepeatedJob, type RepeatedTask } from "../platform/repeated-job.ts";
+import type { DueTask } from "../platform/postgres/due-tasks.ts";
+import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { backlogJobs } from "./backlog.ts";
 import { createHeldQueues, type HeldQueuesParts } from "./held-queues.ts";
-import { createQueueClaims, pollEvery } from "./queue-claims.ts";
+import { createQueueClaims } from "./queue-claims.ts";
 import type { QueueRunParts } from "./queue-run.ts";
-import { findDueKinds, freeQueues } from "./store.ts";
-
-/** Milliseconds between checks for expired leases. */
-const freeEvery = 1_000;
+import { findDueKinds, freeQueues, queuesAreClaimed, queuesAreDue } from "./store.ts";
 
 /** Maximum concurrent settlement writes of slow and failing queues. Leaves the other connections to healthy ones. */
 const slowWrites = 4;
@@ -28,6 +26,7 @@ export interface JobRunnerParts extends HeldQueuesParts {
 /** Runs jobs of the given kinds in this gateway, alongside other gateways. */
 export interface JobRunner extends Part {
   readonly jobs: readonly RepeatedTask[];
+  readonly dueTasks: readonly DueTask[];
 }
 
 export function createJobRunner(all: JobRunnerParts): JobRunner {
@@ -45,24 +44,24 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
     ...measures(all.metrics),
   };
   const claims = new Map(kinds.map((jobKind) => [jobKind.kind, createQueueClaims(jobKind, held, parts)]));
-  const free = {
+  const kindNames = [...claims.keys()];
+  const free: DueTask = {
+    isDue: () => queuesAreClaimed,
     run: () => freeQueues(db),
-    every: freeEvery,
     complaint: "failed to release job queues of ended gateways",
   };
   /** Finds due kinds by one statement, because most kinds have no due queue. */
-  const poll = {
+  const poll: DueTask = {
+    isDue: () => queuesAreDue(kindNames, new Date(clock.now())),
     async run() {
-      const due = await findDueKinds(db, [...claims.keys()], new Date(clock.now()));
-      for (const kind of due) claims.get(kind)?.poll();
+      for (const kind of await findDueKinds(db, kindNames, new Date(clock.now()))) claims.get(kind)?.poll();
     },
-    every: pollEvery,
     complaint: "failed to find due job queues",
   };
-  const loops = [createRepeatedJob(free, all), createRepeatedJob(poll, all), ...claims.values()];
   let unsubscribe: (() => void) | undefined;
   return {
     jobs: kinds.length === 0 ? [] : backlogJobs(all),
+    dueTasks: kinds.length === 0 ? [] : [free, poll],
     async start() {
       await freeQueues(db);
       unsubscribe = bus.subscribe("jobs", (message) => {
@@ -70,14 +69,14 @@ export function createJobRunner(all: JobRunnerParts): JobRunner {
         for (const queue of queues) if (!held.wake(kind, queue)) claims.get(kind)?.wake(queue);
       });
       held.start();
-      for (const loop of loops) loop.start();
+      for (const claim of claims.values()) claim.start();
     },
     async stop() {
       unsubscribe?.();
       closing.abort();
       const ended = new AbortController();
       void clock.sleep(stopPatience, ended.signal).then(() => stopping.abort());
-      await Promise.all(loops.map((loop) => loop.stop()));
+      await Promise.all([...claims.values()].map((claim) => claim.stop()));
       await Promise.all([...claims.values()].map((claim) => claim.ended()));
       ended.abort();
       await held.stop();

@@ -8,7 +8,7 @@ import { type QueueRunParts, runQueue } from "./queue-run.ts";
 import { type ClaimedQueue, claimNamedQueues, claimQueues, failingFrom, releaseQueue } from "./store.ts";
 
 /** Milliseconds. The bus is only a latency hint: polling finds lost messages and jobs that became due. */
-export const pollEvery = 1_000;
+const pollEvery = 1_000;
 
 /**
  * Maximum number of queues of a kind that a gateway runs at once. Slow and failing queues have their own slots, so they

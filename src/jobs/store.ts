@@ -1,3 +1,4 @@
+import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import { lockClass } from "../platform/postgres/lone-lock.ts";
 
@@ -239,6 +240,13 @@ export interface QueueClaim extends ClaimTerms {
 type ClaimRow = Omit<ClaimedQueue, "first"> & (StoredJob | { readonly id: null }) & { readonly waiting: number };
 
 const toClaimed = (row: ClaimRow): ClaimedQueue => ({ ...row, first: row.id === null ? undefined : row });
+
+/** Condition: a queue of the kinds is due and not claimed. */
+export const queuesAreDue = (kinds: readonly string[], now: Date): RawBuilder<SqlBool> =>
+  sql`exists (select from job_queues where kind = any(${kinds}::text[]) and due_at <= ${now} and claim is null)`;
+
+/** Condition: a queue is claimed. */
+export const queuesAreClaimed: RawBuilder<SqlBool> = sql`exists (select from job_queues where claim is not null)`;
 
 /** Returns those of the kinds that have a queue to claim. */
 export async function findDueKinds(db: Queryable, kinds: readonly string[], now: Date): Promise<string[]> {

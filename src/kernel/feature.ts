@@ -2,6 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { GenService, GenServiceMethods } from "@bufbuild/protobuf/codegenv2";
 import type { Part } from "../platform/lifetime.ts";
 import type { Database } from "../platform/postgres/database.ts";
+import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import type { BearerKind } from "./bearer-kind.ts";
 import type { JobKind } from "./job-kind.ts";
@@ -22,6 +23,8 @@ export interface CreatedFeature {
   readonly served?: ServedService;
   /** Repeated jobs. They run in every process unless ROLE is `api`, and must tolerate concurrency. */
   readonly jobs?: readonly RepeatedTask[];
+  /** Tasks that run while their condition in SQL holds, where repeated jobs run. */
+  readonly dueTasks?: readonly DueTask[];
   /** Kinds of leased jobs that the feature handles. They run unless ROLE is `api`. */
   readonly jobKinds?: readonly JobKind<unknown>[];
   /** Long-running parts. They run unless ROLE is `api`. */
@@ -35,6 +38,7 @@ export function defineService<Methods extends GenServiceMethods, Parts>(feature:
   readonly create: (parts: Parts) => {
     readonly methods: ServiceImplementation<GenService<Methods>>;
     readonly jobs?: readonly RepeatedTask[];
+    readonly dueTasks?: readonly DueTask[];
     readonly jobKinds?: readonly JobKind<unknown>[];
     readonly background?: readonly Part[];
   };

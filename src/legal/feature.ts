@@ -1,12 +1,12 @@
 import { LegalService } from "../gen/pilothouse/v1/legal_pb.ts";
 import { defineService } from "../kernel/feature.ts";
-import { type TermsMailParts, termsMailJob } from "./publish.ts";
+import { type TermsMailParts, termsMailTask } from "./publish.ts";
 import { createLegalService, type LegalServiceParts } from "./service.ts";
 
 export const legal = defineService({
   service: LegalService,
   create: (parts: LegalServiceParts & TermsMailParts) => ({
     methods: createLegalService(parts),
-    jobs: [termsMailJob(parts)],
+    dueTasks: [termsMailTask(parts)],
   }),
 });

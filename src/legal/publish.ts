@@ -2,14 +2,18 @@ import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedTask } from "../platform/repeated-job.ts";
-import { insertRevision, listOwners, lockUntold, noteAnnounced, type RevisionRow } from "./store.ts";
+import type { DueTask } from "../platform/postgres/due-tasks.ts";
+import {
+  insertRevision,
+  listOwners,
+  lockUntold,
+  noteAnnounced,
+  type RevisionRow,
+  revisionsAreUntold,
+} from "./store.ts";
 
 /** Minimum milliseconds between the mail to owners and the effective date of a revision. */
 const notice = 14 * 86_400_000;
-
-/** Milliseconds between checks for revisions to announce. */
-const every = 5_000;
 
 export interface NewRevision {
   readonly id: string;
@@ -35,10 +39,10 @@ export interface TermsMailParts {
 }
 
 /**
- * Creates the job that mails a new revision to all owners once, in the transaction that records the mails. If the mails
+ * Creates the task that mails a new revision to all owners once, in the transaction that records the mails. If the mails
  * are late, the effective date is postponed.
  */
-export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedTask {
+export function termsMailTask({ db, clock, mailer }: TermsMailParts): DueTask {
   async function notifyOwners(tx: Tx, { url, effective_at: effectiveAt }: RevisionRow): Promise<void> {
     const day = effectiveAt.toISOString().slice(0, 10);
     const mail = {
@@ -64,8 +68,8 @@ export function termsMailJob({ db, clock, mailer }: TermsMailParts): RepeatedTas
   }
 
   return {
+    isDue: () => revisionsAreUntold,
     run: () => db.transaction(notifyAll),
-    every,
     complaint: "failed to notify owners of new terms",
   };
 }

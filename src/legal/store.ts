@@ -1,4 +1,4 @@
-import type { Selectable } from "kysely";
+import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Recipient } from "../mail/mail.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import type { Schema } from "../platform/postgres/schema.ts";
@@ -18,6 +18,9 @@ export async function insertRevision(tx: Tx, revision: RevisionRow): Promise<boo
     .onConflict((conflict) => conflict.doNothing());
   return (await inserted.returning("id").executeTakeFirst()) !== undefined;
 }
+
+/** Condition: a revision has not been announced. */
+export const revisionsAreUntold: RawBuilder<SqlBool> = sql`exists (select from terms_revisions where told_at is null)`;
 
 /** Locks the unannounced revisions, earliest first. */
 export async function lockUntold(tx: Tx): Promise<RevisionRow[]> {

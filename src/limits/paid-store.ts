@@ -1,3 +1,4 @@
+import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { type PaidGrant, paidTimeEnd } from "./paid-time.ts";
 import { tiers } from "./tiers.ts";
@@ -45,6 +46,12 @@ export function saveGrant(tx: Tx, accountId: string, sandbox: boolean, grant: Pa
       .onConflict((conflict) => conflict.column("id").doUpdateSet(state)),
   );
 }
+
+/** Condition: `findDueAccounts` lists an account. */
+export const grantsAreDue = (now: Date, endsSandbox: boolean): RawBuilder<SqlBool> => sql`(
+  exists (select from tier_grants where ended_at is null and ends_at <= ${now})
+  or ${endsSandbox} and exists (select from tier_grants where ended_at is null and sandbox)
+)`;
 
 /** Lists up to 100 accounts with grants to end. With `endsSandbox`, these include all grants of a payment sandbox. */
 export async function findDueAccounts(db: Queryable, now: Date, endsSandbox: boolean): Promise<string[]> {

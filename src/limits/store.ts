@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { dayAt, type Month } from "./month.ts";
 
@@ -108,6 +108,10 @@ export function scheduleCheck(tx: Tx, accountId: string, at: number): void {
       ),
   );
 }
+
+/** Condition: an account has a due quota check. */
+export const checksAreDue = (now: number): RawBuilder<SqlBool> =>
+  sql`exists (select from quota_looks where look_at <= ${new Date(now)})`;
 
 /** Lists accounts with a due quota check. */
 export async function findDueChecks(db: Queryable, now: number, limit: number): Promise<string[]> {

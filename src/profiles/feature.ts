@@ -8,6 +8,7 @@ export const profiles = defineService({
   create: (parts: ProfileServiceParts & { readonly profiles: Profiles }) => ({
     methods: createProfileService(parts),
     jobs: parts.profiles.saves.jobs,
+    dueTasks: parts.profiles.saves.dueTasks,
     background: [parts.profiles.saves],
   }),
 });

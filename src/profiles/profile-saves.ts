@@ -14,6 +14,7 @@ import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { deleteOrphans, deleteStore } from "./chunk-store.ts";
@@ -21,7 +22,15 @@ import type { ProfileMetrics } from "./profile-metrics.ts";
 import { UnfitStore, type UploadedStore, uploadStore } from "./profile-upload.ts";
 import type { ProfileUses } from "./profile-uses.ts";
 import { lockProfile, sumStorage, switchStore } from "./store.ts";
-import { claimSave, findOverdue, findPlacedUse, holdSave, type ProfileUse, settleUse } from "./use-store.ts";
+import {
+  claimSave,
+  findOverdue,
+  findPlacedUse,
+  holdSave,
+  type ProfileUse,
+  settleUse,
+  usesAreOverdue,
+} from "./use-store.ts";
 
 /** Milliseconds. */
 const times = {
@@ -31,8 +40,6 @@ const times = {
   claim: 8_000,
   /** Interval of renewals. */
   renew: 2_000,
-  /** Interval of checks for overdue saves. */
-  overdue: 5_000,
   /** Age at which a store without a profile counts as left over: no upload takes this long. */
   orphan: 300_000,
 };
@@ -43,6 +50,7 @@ const maxConcurrentSaves = 8;
 /** Fetches the saves of ended sessions that are announced on the bus. Only one gateway fetches each save. */
 export interface ProfileSaves extends Required<Part> {
   readonly jobs: readonly RepeatedTask[];
+  readonly dueTasks: readonly DueTask[];
 }
 
 export interface ProfileSavesParts {
@@ -181,10 +189,8 @@ export function createProfileSaves(parts: ProfileSavesParts): ProfileSaves {
   }
 
   return {
-    jobs: [
-      { run: failOverdue, every: times.overdue, complaint: "failed to end overdue profile saves" },
-      { run: deleteInterrupted, every: times.orphan, complaint: "failed to delete interrupted profile saves" },
-    ],
+    dueTasks: [{ isDue: () => usesAreOverdue, run: failOverdue, complaint: "failed to end overdue profile saves" }],
+    jobs: [{ run: deleteInterrupted, every: times.orphan, complaint: "failed to delete interrupted profile saves" }],
     start() {
       unsubscribe = bus.subscribe("profile-offered", take);
     },

@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Database, Queryable, Tx } from "../platform/postgres/database.ts";
 import { isHeld } from "./store.ts";
 
@@ -54,6 +54,9 @@ export async function settleLateUses(tx: Tx, profileId: string): Promise<Profile
     .returning(columns)
     .execute();
 }
+
+/** Condition: a use is overdue. */
+export const usesAreOverdue: RawBuilder<SqlBool> = sql`exists (select from profile_uses where due_at < app_now())`;
 
 /** Finds sessions whose saves are overdue. */
 export async function findOverdue(db: Database, limit: number): Promise<string[]> {

@@ -15,8 +15,8 @@ export const sessions = defineService({
   bearers: cdpTokenBearers,
   create: (parts: SessionServiceParts & { readonly sessions: Sessions }) => ({
     methods: createSessionService(parts),
+    dueTasks: [parts.sessions.quotaTask],
     jobs: [
-      parts.sessions.quotaJob,
       {
         run: () => sweepCdpTokens(parts.db),
         every: sweepEvery,

@@ -3,7 +3,7 @@ import type { Entitlement } from "../kernel/entitlement.ts";
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
 import { reportedAmountsOf, reportThresholds } from "../limits/quota-events.ts";
-import { findDueChecks, lockDueCheck, scheduleCheck, setNextCheck } from "../limits/store.ts";
+import { checksAreDue, findDueChecks, lockDueCheck, scheduleCheck, setNextCheck } from "../limits/store.ts";
 import { findUsage, type MonthUsage } from "../limits/usage.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -11,11 +11,11 @@ import { counted } from "../platform/counted.ts";
 import { fail } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedTask } from "../platform/repeated-job.ts";
+import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { endSessions, type SessionEndParts } from "./session-end.ts";
 
-/** Milliseconds between checks. */
-const every = 1_000;
+/** Milliseconds until the next check of an account whose sessions continue beyond their quota. */
+const checkAgainAfter = 1_000;
 /** Maximum accounts per check. */
 const atOnce = 1_000;
 
@@ -39,7 +39,7 @@ export interface SessionQuota {
    * Otherwise schedules a check for the time at which the account, with one more session, could use up its minutes.
    */
   admit(tx: Tx, accountId: string, account: AccountState): Promise<void>;
-  readonly job: RepeatedTask;
+  readonly task: DueTask;
 }
 
 /**
@@ -115,7 +115,7 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
       if (left.length === 0 || !quotas.some(Number.isFinite)) return setNextCheck(tx, accountId, undefined);
       const crossing = nextCrossing([...reportedAmountsOf(quota), ...quotas], usage.usedMs, left.length, now);
       const isOverdue = quotas.some((each) => each <= usage.usedMs);
-      setNextCheck(tx, accountId, isOverdue ? now + every : Math.min(crossing, validUntil(account)));
+      setNextCheck(tx, accountId, isOverdue ? now + checkAgainAfter : Math.min(crossing, validUntil(account)));
     });
   }
 
@@ -129,6 +129,10 @@ export function createSessionQuota(parts: SessionQuotaParts): SessionQuota {
 
   return {
     admit,
-    job: { run: checkAll, every, complaint: "failed to check session minutes of accounts" },
+    task: {
+      isDue: () => checksAreDue(clock.now()),
+      run: checkAll,
+      complaint: "failed to check session minutes of accounts",
+    },
   };
 }

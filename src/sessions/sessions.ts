@@ -7,7 +7,7 @@ import { fleetCommands, toCommand } from "../platform/grpc/fleet-commands.ts";
 import { callUnary } from "../platform/grpc/grpc-codec.ts";
 import { idPattern } from "../platform/ids.ts";
 import type { Database } from "../platform/postgres/database.ts";
-import type { RepeatedTask } from "../platform/repeated-job.ts";
+import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { createFileCommands, type FileCommands } from "./commands/file-commands.ts";
 import type { SessionCaller, SessionMaker } from "./commands/session-caller.ts";
 import { createSessionCommands, type SessionCommands } from "./commands/session-commands.ts";
@@ -52,7 +52,7 @@ export interface Sessions extends SessionCommands {
   readonly follow: SessionEvents;
   readonly update: UpdateSession;
   /** Ends sessions whose accounts have no minutes left. */
-  readonly quotaJob: RepeatedTask;
+  readonly quotaTask: DueTask;
   /** Ends a session and its browser. Throws `not-found`, or `session-destroyed` if the session had already ended. */
   end(caller: SessionCaller, id: string, cause: Pick<EndCause, "reason" | "detail">): Promise<void>;
 }
@@ -98,7 +98,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     logs: createLogCommands(workerCommands),
     follow: createSessionEvents({ events: parts.events, routes, commands: workerCommands }),
     update: createSessionUpdate(parts, workerCommands),
-    quotaJob: parts.quota.job,
+    quotaTask: parts.quota.task,
     async launch(caller, request, connection) {
       const plan = planSession(request, await limitsFor(caller, request));
       return launch({ caller, plan, connection });

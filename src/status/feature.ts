@@ -22,8 +22,8 @@ export const status = defineService({
   create: ({ status: own, config, db, clock }: StatusFeatureParts) => ({
     methods: createStatusService(own, config.slaTarget),
     jobKinds: [own.mails.jobKind],
+    dueTasks: [own.mails.task],
     jobs: [
-      own.mails.job,
       {
         async run() {
           await own.subscriptions.sweep();

@@ -1,16 +1,17 @@
+import { type SqlBool, sql } from "kysely";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedTask } from "../platform/repeated-job.ts";
+import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { componentLabels, healthWords } from "./components.ts";
 import type { IncidentRow } from "./incident-store.ts";
 import { endTokenOf } from "./subscriptions.ts";
 
-/** Milliseconds between mails about the same incident, and between checks for changed incidents. */
-const times = { between: 900_000, poll: 5_000 };
+/** Milliseconds between mails about the same incident. */
+const mailEvery = 900_000;
 
 /** Maximum number of mails per transaction. */
 const batch = 200;
@@ -28,17 +29,16 @@ export interface IncidentMailsParts {
   readonly publicUrl: string;
 }
 
+/** Condition for incidents that subscribers must be notified of now. */
+const isUntold = (now: number) => sql<SqlBool>`
+  (told_at is null or told_at < changed_at and told_at <= ${new Date(now - mailEvery)})`;
+
 /** Locks the incidents that subscribers must be notified of now. */
 async function lockUntold(tx: Tx, now: number): Promise<IncidentRow[]> {
   return await tx.sql
     .selectFrom("status_incidents")
     .selectAll()
-    .where((has) =>
-      has.or([
-        has("told_at", "is", null),
-        has.and([has("told_at", "<", has.ref("changed_at")), has("told_at", "<=", new Date(now - times.between))]),
-      ]),
-    )
+    .where(isUntold(now))
     .orderBy("id")
     .forUpdate()
     .skipLocked()
@@ -68,9 +68,9 @@ async function write(tx: Tx, incident: IncidentRow, now: number) {
   };
 }
 
-/** Creates the repeated job that finds changed incidents, and the kind of job that mails subscribers. */
+/** Creates the task that finds changed incidents, and the kind of job that mails subscribers. */
 export function createIncidentMails(parts: IncidentMailsParts): {
-  readonly job: RepeatedTask;
+  readonly task: DueTask;
   readonly jobKind: JobKind<MailingJob>;
 } {
   const { db, clock, mailer, sealer, jobQueues, publicUrl } = parts;
@@ -144,10 +144,10 @@ export function createIncidentMails(parts: IncidentMailsParts): {
     }
   }
 
-  const job = {
+  const task: DueTask = {
+    isDue: () => sql`exists (select from status_incidents where ${isUntold(clock.now())})`,
     run: () => db.transaction(sendMails),
-    every: times.poll,
     complaint: "failed to notify subscribers of incidents",
   };
-  return { job, jobKind: mailing };
+  return { task, jobKind: mailing };
 }

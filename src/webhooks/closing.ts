@@ -7,10 +7,10 @@ import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { RepeatedTask } from "../platform/repeated-job.ts";
+import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
 import { giveUp } from "./delivery-settlement.ts";
-import { closeFailing, findFailing, whyClosed } from "./endpoint-store.ts";
+import { closeFailing, endpointsAreFailing, findFailing, whyClosed } from "./endpoint-store.ts";
 
 /** Job kind that ends the deliveries of closed endpoints, with one queue partition per endpoint. */
 const closingJob = { kind: "webhook-closing" } as const;
@@ -66,8 +66,8 @@ export function createClosingJob({ db, jobQueues }: Pick<ClosingParts, "db" | "j
   });
 }
 
-/** Creates the job that deactivates endpoints that have failed for too long, and mails their managers. */
-export function createFailingWatch({ db, clock, jobQueues, mailer, audit }: ClosingParts): RepeatedTask {
+/** Creates the task that deactivates endpoints that have failed for too long, and mails their managers. */
+export function createFailingWatch({ db, clock, jobQueues, mailer, audit }: ClosingParts): DueTask {
   async function mailManagers(tx: Tx, accountId: string, url: string): Promise<void> {
     const { name: accountName } = await findAccount(tx, accountId);
     const subject = "A webhook was deactivated";
@@ -91,12 +91,13 @@ export function createFailingWatch({ db, clock, jobQueues, mailer, audit }: Clos
     });
   }
 
+  const failingSince = () => new Date(clock.now() - failing.forMs);
   return {
+    isDue: () => endpointsAreFailing(failingSince(), failing.apartMs),
     async run() {
-      const since = new Date(clock.now() - failing.forMs);
+      const since = failingSince();
       for (const id of await findFailing(db, since, failing.apartMs)) await close(id, since);
     },
-    every: 5 * second,
     complaint: "failed to check failing webhooks",
   };
 }

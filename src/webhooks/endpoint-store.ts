@@ -1,4 +1,4 @@
-import { type Insertable, type Selectable, sql } from "kysely";
+import { type Insertable, type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import { type Failure, fail } from "../platform/errors.ts";
 import type { Database, NamedStatement, Queryable, Tx } from "../platform/postgres/database.ts";
 import type { WebhookEndpointsTable } from "./tables.ts";
@@ -125,6 +125,10 @@ export async function whyClosed(tx: Tx, id: string): Promise<ReturnType<typeof c
 const hasFailed = (since: Date, apartMs: number) =>
   sql<boolean>`active and failing_since <= ${since}
     and last_failure_at >= failing_since + ${apartMs} * interval '1 millisecond'`;
+
+/** Condition: `findFailing` finds an endpoint. */
+export const endpointsAreFailing = (since: Date, apartMs: number): RawBuilder<SqlBool> =>
+  sql`exists (select from webhook_endpoints where ${hasFailed(since, apartMs)})`;
 
 /** Finds active endpoints that have failed since a time, with first and last failure at least `apartMs` apart. */
 export async function findFailing(db: Queryable, since: Date, apartMs: number): Promise<string[]> {

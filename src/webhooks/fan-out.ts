@@ -1,5 +1,6 @@
 import type { EventLog } from "../events/event-log.ts";
 import type { StoredEvent } from "../events/store.ts";
+import { eventsAreLeft } from "../events/store.ts";
 import { subscribableTypes } from "../events/subscribable-events.ts";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import { defineJob, type JobKind } from "../kernel/job-kind.ts";
@@ -10,16 +11,12 @@ import type { Ids } from "../platform/ids.ts";
 import type { Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
 import type { NamedStatement, Tx } from "../platform/postgres/database.ts";
+import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
 import type { DeliveryNotices } from "./delivery-notices.ts";
 import { queueDeliveries } from "./delivery-queue.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 import { findSubscribers, type Subscriber } from "./endpoint-store.ts";
-
-/**
- * Milliseconds between polls. Bus messages are only a latency hint; polling finds the events whose message was lost.
- */
-const pollEvery = 1_000;
 
 /*
  * The commit does not wait for the disk. If a crash of PostgreSQL loses the commit, the position in the event log is
@@ -126,8 +123,13 @@ export function createLaterFanOut(parts: FanOutParts): JobKind<PutOff> {
   });
 }
 
-/** Creates the fan-out of events to deliveries, which runs on one gateway at a time for all accounts. */
-export function createFanOut(parts: FanOutParts): Part {
+/** Fan-out of events to deliveries. Polling finds events whose bus message was lost. */
+export interface FanOut extends Part {
+  readonly poll: DueTask;
+}
+
+/** Creates the fan-out, which runs on one gateway at a time for all accounts. */
+export function createFanOut(parts: FanOutParts): FanOut {
   const { events, jobQueues, bus } = parts;
 
   async function queue(tx: Tx, taken: readonly StoredEvent[]): Promise<void> {
@@ -162,12 +164,13 @@ export function createFanOut(parts: FanOutParts): Part {
     while ((await events.consume(fanOutConsumer, batch, queue)) === batch);
   }
 
-  const job = createRepeatedJob({ run, every: pollEvery, complaint: "failed to queue events for webhooks" }, parts);
+  const complaint = "failed to queue events for webhooks";
+  const job = createRepeatedJob({ run, every: Number.POSITIVE_INFINITY, complaint }, parts);
   let unsubscribe: (() => void) | undefined;
   return {
+    poll: { isDue: () => eventsAreLeft(fanOutConsumer), run: job.runNow, complaint },
     start() {
       unsubscribe = bus.subscribe("events", () => void job.runNow());
-      job.start();
     },
     async stop() {
       unsubscribe?.();

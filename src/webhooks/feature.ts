@@ -22,12 +22,13 @@ export const webhooks = defineService({
   create(given: WebhookParts) {
     const parts = { ...given, notices: createDeliveryNotices(given) };
     parts.status.sources.watch(createDeliveryLag(parts));
+    const fanOut = createFanOut(parts);
     return {
       methods: createWebhookService(parts),
       jobKinds: [createLaterFanOut(parts), createDeliveries(parts), createClosingJob(parts)],
-      background: [createFanOut(parts)],
+      background: [fanOut],
+      dueTasks: [fanOut.poll, createFailingWatch(parts)],
       jobs: [
-        createFailingWatch(parts),
         {
           async run() {
             const before = lowestId("dlv", parts.clock.now() - retention.ms);

@@ -20,6 +20,7 @@ import { readConfig } from "../../src/platform/config.ts";
 import { Failure } from "../../src/platform/errors.ts";
 import { createIds } from "../../src/platform/ids.ts";
 import type { Database } from "../../src/platform/postgres/database.ts";
+import { findDueTasks } from "../../src/platform/postgres/due-tasks.ts";
 import { createSources } from "../../src/status/sources.ts";
 import { clockAt } from "../support/clock-at.ts";
 import { silentLog, startTestDatabase } from "../support/database.ts";
@@ -129,6 +130,8 @@ export async function startMoneyScene(from: number): Promise<MoneyScene> {
     async pass(milliseconds) {
       at += milliseconds;
       for (const { run } of features.flatMap((feature) => feature.jobs ?? [])) await run();
+      const dueTasks = features.flatMap((feature) => feature.dueTasks ?? []);
+      for (const { run } of await findDueTasks(db, dueTasks)) await run();
       await doWork();
     },
     async newAccount() {

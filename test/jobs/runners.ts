@@ -6,6 +6,7 @@ import { type Bus, createLocalBus } from "../../src/platform/bus.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import type { Log } from "../../src/platform/log.ts";
 import type { Database } from "../../src/platform/postgres/database.ts";
+import { createDueTasks } from "../../src/platform/postgres/due-tasks.ts";
 import { silentLog } from "../support/database.ts";
 import { createTestClock, type TestClock } from "../support/test-clock.ts";
 
@@ -37,13 +38,15 @@ export async function startRunners(
   const runners = Array.from({ length: count }, (_, index) =>
     createJobRunner({ ...parts, gateway: () => 0, metrics: index === 0 ? metrics : new Registry() }),
   );
-  for (const runner of runners) await runner.start?.();
+  const polls = runners.map(({ dueTasks }) => createDueTasks(dueTasks, parts));
+  for (const part of [...runners, ...polls]) await part.start?.();
   return {
     jobQueues: createJobQueues({ bus, clock }),
     runners,
     metrics,
     clock: own,
     async [Symbol.asyncDispose]() {
+      await Promise.all(polls.map((poll) => poll.stop?.()));
       await Promise.all(runners.map((runner) => runner.stop?.()));
     },
   };

@@ -21,7 +21,7 @@ test("subscribers receive a mail about a change of an incident 15 minutes after 
   };
   await change("told 14 minutes ago", 14 * minute);
   await change("told 16 minutes ago", 16 * minute);
-  await status.mails.job.run();
+  await status.mails.task.run();
   const told = db.sql.selectFrom("status_incidents").select("id").where("told_at", ">=", new Date(now));
   expect(await told.execute()).toEqual([{ id: "told 16 minutes ago" }]);
 });

@@ -1,4 +1,4 @@
-import { publishRevision, termsMailJob } from "../../src/legal/publish.ts";
+import { publishRevision, termsMailTask } from "../../src/legal/publish.ts";
 import type { PeopleGateway } from "./people-gateway.ts";
 
 /** Milliseconds after the mail until a revision may come into force. */
@@ -12,6 +12,6 @@ export async function bringTermsIntoForce(
   const revision = { id, url, publishedAt: new Date(now()), effectiveAt: new Date(now() + fortnight) };
   await app.db.transaction((tx) => publishRevision(tx, revision));
   // The gateway runs this job within seconds anyway.
-  await termsMailJob(app).run();
+  await termsMailTask(app).run();
   pass(fortnight + 60_000);
 }

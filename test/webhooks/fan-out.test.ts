@@ -57,6 +57,7 @@ test("an account with many deliveries yields to accounts with few and keeps its 
   await cause("acc_few", 1);
   const fanOut = createFanOut(parts);
   fanOut.start?.();
+  void fanOut.poll.run();
   const kinds = [createLaterFanOut(parts)];
   const runner = createJobRunner({ ...parts, metrics: new Registry(), kinds, gateway: () => 0 });
   try {
@@ -66,7 +67,8 @@ test("an account with many deliveries yields to accounts with few and keeps its 
     await cause("acc_many", 1);
     await expect.poll(countPutOff, { timeout: 20_000 }).toBe(2);
     expect(await countDeliveries("acc_many")).toBe(0);
-    runner.start?.();
+    await runner.start?.();
+    for (const task of runner.dueTasks) await task.run();
     await expect.poll(() => countDeliveries("acc_many"), { timeout: 20_000 }).toBe(130);
     await expect.poll(countPutOff, { timeout: 20_000 }).toBe(0);
     // The account's queue is empty now, so its events are fanned out immediately again.

@@ -5,13 +5,13 @@ import { defineJob, type JobKind } from "../../kernel/job-kind.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Tx } from "../../platform/postgres/database.ts";
-import type { RepeatedTask } from "../../platform/repeated-job.ts";
+import type { DueTask } from "../../platform/postgres/due-tasks.ts";
 import { isKeyLost } from "../../platform/secrets/secrets-sealer.ts";
 import { activeTraceparent, inSpan, inTraceOf } from "../../platform/traces/spans.ts";
 import type { NewRecipeTurn } from "../sessions/creation.ts";
 import type { AgentSessionRow } from "../sessions/store.ts";
 import { sealPlan } from "./recipe-plan.ts";
-import { beatTurns, findLostTurns, findOrphans, insertTurn, type NewTurn } from "./store.ts";
+import { beatTurns, findLostTurns, findOrphans, insertTurn, type NewTurn, turnsAreAbandoned } from "./store.ts";
 import type { RecipeProgress } from "./tables.ts";
 import { limitsOf } from "./turn-columns.ts";
 import { endTurn, entryOf, ownerOf, type TurnEnd } from "./turn-end.ts";
@@ -25,7 +25,8 @@ export interface AgentTurnsParts extends TurnParts {
 
 export interface AgentTurns extends Pick<TurnRunner, "observeAhead"> {
   readonly jobKind: JobKind<TurnJob>;
-  readonly jobs: readonly RepeatedTask[];
+  /** Ends abandoned turns. */
+  readonly sweep: DueTask;
   /** Starts a turn after the commit. If the request header carried the key, the turn runs on this gateway. */
   begin(tx: Tx, turn: NewTurn, header: string | undefined): void;
   /** Starts a recipe turn after the commit. */
@@ -49,9 +50,6 @@ const schedule = [500, 2_000, 10_000];
  */
 const beat = { every: 2_000, lost: 8_000 };
 
-/** Milliseconds between sweeps for abandoned turns. */
-const sweepEvery = 1_000;
-
 const firstStep: RecipeProgress = { step: 0, attempt: 0, isBroken: false };
 
 /** Names the cause only if the operator can remove it. */
@@ -73,6 +71,7 @@ const keyLost: TurnEnd = {
 
 export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
   const { db, clock, log } = parts;
+  const lostBefore = () => new Date(clock.now() - beat.lost);
   const { run, observeAhead, readAhead } = createTurnRunner(parts);
 
   const jobKind = defineJob<TurnJob>({
@@ -142,17 +141,14 @@ export function createAgentTurns(parts: AgentTurnsParts): AgentTurns {
       await addEntry(tx, parts.events, ownerOf(row), entry, now);
       begin(tx, row, undefined);
     },
-    jobs: [
-      {
-        async run() {
-          const lost = await findLostTurns(db, new Date(clock.now() - beat.lost));
-          for (const id of lost) await endTurn(parts, id, keyLost);
-          for (const { id, ended_reason: reason } of await findOrphans(db))
-            await endTurn(parts, id, endOfSession(reason));
-        },
-        every: sweepEvery,
-        complaint: "failed to end abandoned agent turns",
+    sweep: {
+      isDue: () => turnsAreAbandoned(lostBefore()),
+      async run() {
+        for (const id of await findLostTurns(db, lostBefore())) await endTurn(parts, id, keyLost);
+        for (const { id, ended_reason: reason } of await findOrphans(db))
+          await endTurn(parts, id, endOfSession(reason));
       },
-    ],
+      complaint: "failed to end abandoned agent turns",
+    },
   };
 }

@@ -7,6 +7,6 @@ export const agentTurns = defineService({
   create: (parts: TurnServiceParts) => ({
     methods: createTurnService(parts),
     jobKinds: [parts.turns.jobKind],
-    jobs: parts.turns.jobs,
+    dueTasks: [parts.turns.sweep],
   }),
 });

@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
+import { type Insertable, type RawBuilder, type Selectable, type SqlBool, sql, type Updateable } from "kysely";
 import type { Database, NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { AgentTurnsTable } from "./tables.ts";
 
@@ -196,6 +196,15 @@ export async function findLostTurns(db: Database, before: Date): Promise<string[
   const lost = db.sql.selectFrom("agent_turns").select("id").where("ended_at", "is", null);
   return (await lost.where("beat_at", "<", before).limit(100).execute()).map(({ id }) => id);
 }
+
+/** Condition: a running turn has no heartbeat since a time, or its agent session or browser session has ended. */
+export const turnsAreAbandoned = (before: Date): RawBuilder<SqlBool> => sql`(
+  exists (select from agent_turns where ended_at is null and beat_at < ${before})
+  or exists (
+    select from agent_turns t join sessions s on s.id = t.session_id join agent_sessions a on a.id = t.agent_session_id
+    where t.ended_at is null and (s.ended_at is not null or a.ended_at is not null)
+  )
+)`;
 
 /** Lists up to 100 running turns whose agent session or browser session has ended, with the end reason of the browser session. */
 export function findOrphans(db: Database) {

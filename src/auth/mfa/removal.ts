@@ -5,15 +5,12 @@ import type { Mailer } from "../../mail/mailer.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
-import type { RepeatedTask } from "../../platform/repeated-job.ts";
+import type { DueTask } from "../../platform/postgres/due-tasks.ts";
 import { factorMail } from "./mfa-mails.ts";
-import { announceRemovals, removeFactor, takeDueRemovals } from "./store.ts";
+import { announceRemovals, removalsAreDue, removeFactor, takeDueRemovals } from "./store.ts";
 
 /** Milliseconds between mail and removal. Until then a step-up with the factor cancels the removal. */
 const notice = 86_400_000;
-
-/** Milliseconds between checks for removals to announce or carry out. */
-const every = 5_000;
 
 export interface RemovalParts {
   readonly db: Database;
@@ -35,8 +32,8 @@ export async function removeWithMail(
   return true;
 }
 
-/** Creates the job for removals that the operator orders: mails the users, and removes their factors a day later. */
-export function removalJob(parts: RemovalParts): RepeatedTask {
+/** Creates the task for removals that the operator orders: mails the users, and removes their factors a day later. */
+export function removalTask(parts: RemovalParts): DueTask {
   const { db, clock, mailer, audit } = parts;
 
   async function notify(tx: Tx, userId: string): Promise<void> {
@@ -52,6 +49,7 @@ export function removalJob(parts: RemovalParts): RepeatedTask {
   }
 
   return {
+    isDue: () => removalsAreDue(new Date(clock.now())),
     async run() {
       const now = clock.now();
       await db.transaction(async (tx) => {
@@ -59,7 +57,6 @@ export function removalJob(parts: RemovalParts): RepeatedTask {
         for (const userId of await takeDueRemovals(tx, new Date(now))) await remove(tx, userId);
       });
     },
-    every,
     complaint: "failed to remove lost second factors",
   };
 }

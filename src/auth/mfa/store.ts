@@ -1,3 +1,4 @@
+import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Queryable, Tx } from "../../platform/postgres/database.ts";
 
 /** Stores the encrypted seed of a new enrolment. Returns false if the user already has a second factor. */
@@ -64,6 +65,10 @@ export async function orderRemoval(tx: Tx, userId: string): Promise<boolean> {
 export async function cancelRemoval(tx: Tx, userId: string): Promise<void> {
   await tx.sql.deleteFrom("factor_removals").where("user_id", "=", userId).execute();
 }
+
+/** Condition: a removal is due, or not announced yet. */
+export const removalsAreDue = (now: Date): RawBuilder<SqlBool> =>
+  sql`exists (select from factor_removals where due_at is null or due_at <= ${now})`;
 
 /** Sets the due time of unannounced removals, and returns their users; concurrent gateways receive disjoint sets. */
 export async function announceRemovals(tx: Tx, dueAt: Date): Promise<string[]> {

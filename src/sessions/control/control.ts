@@ -10,11 +10,12 @@ import type { Clock } from "../../platform/clock.ts";
 import { fail } from "../../platform/errors.ts";
 import type { Ids } from "../../platform/ids.ts";
 import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { DueTask } from "../../platform/postgres/due-tasks.ts";
 import { noSession, sessionGone } from "../ended-session.ts";
 import { controlState, toControlMessage } from "../session-control.ts";
 import { isEnded } from "../session-states.ts";
 import { type ControlNotification, controlNotificationJob } from "./control-notifier.ts";
-import { type ControlRow, lockControl, lockLapsed, writeControl } from "./store.ts";
+import { type ControlRow, controlHasLapsed, lockControl, lockLapsed, writeControl } from "./store.ts";
 
 /** Milliseconds until control expires: after the holder's last heartbeat, and after its last input. */
 export const lapse = { sign: 30_000, input: 300_000 };
@@ -46,7 +47,7 @@ export interface Controls {
   /** Releases control, whoever holds it. */
   release(tx: Tx, row: ControlRow): Promise<ControlRow>;
   /** Releases expired control. */
-  sweep(): Promise<void>;
+  readonly sweep: DueTask;
 }
 
 export function createControls({ db, events, bus, clock, ids, audit, jobQueues }: ControlParts): Controls {
@@ -131,9 +132,13 @@ export function createControls({ db, events, bus, clock, ids, audit, jobQueues }
       throw fail("pair-mode-invalid-transition", { from, transition: "handback", ...held }, { detail });
     },
     release,
-    sweep: () =>
-      db.transaction(async (tx) => {
-        for (const row of await lockLapsed(tx, new Date(clock.now()))) await end(tx, row);
-      }),
+    sweep: {
+      isDue: () => controlHasLapsed(new Date(clock.now())),
+      run: () =>
+        db.transaction(async (tx) => {
+          for (const row of await lockLapsed(tx, new Date(clock.now()))) await end(tx, row);
+        }),
+      complaint: "failed to release expired control leases",
+    },
   };
 }

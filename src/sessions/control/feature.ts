@@ -2,9 +2,6 @@ import type { Feature } from "../../kernel/feature.ts";
 import type { Controls } from "./control.ts";
 import { type ControlNotifierParts, createControlNotifier } from "./control-notifier.ts";
 
-/** Milliseconds between sweeps of expired control. */
-const pollEvery = 1_000;
-
 export interface ControlFeatureParts extends ControlNotifierParts {
   readonly controls: Controls;
 }
@@ -12,12 +9,6 @@ export interface ControlFeatureParts extends ControlNotifierParts {
 export const control = {
   create: (parts: ControlFeatureParts) => ({
     jobKinds: [createControlNotifier(parts)],
-    jobs: [
-      {
-        run: () => parts.controls.sweep(),
-        every: pollEvery,
-        complaint: "failed to release expired control leases",
-      },
-    ],
+    dueTasks: [parts.controls.sweep],
   }),
 } satisfies Feature<ControlFeatureParts>;

@@ -1,4 +1,4 @@
-import type { Selectable } from "kysely";
+import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { NamedStatement, Queryable, Tx } from "../../platform/postgres/database.ts";
 import type { SessionsTable } from "../tables.ts";
 
@@ -34,6 +34,12 @@ export async function lockControl(tx: Tx, id: string, accountId: string): Promis
 
 /** Maximum sessions released in one transaction; the next sweep handles the rest. */
 const sweptAtOnce = 100;
+
+/** Condition: control of a session has expired. Literal statuses, so that generic plans use the index. */
+export const controlHasLapsed = (now: Date): RawBuilder<SqlBool> => sql`exists (
+  select from sessions
+  where control_holder is not null and control_lapses_at <= ${now} and status in ('live', 'paused')
+)`;
 
 /** Locks sessions whose control has expired, skipping rows locked by another gateway. */
 export async function lockLapsed(tx: Tx, now: Date): Promise<ControlRow[]> {
