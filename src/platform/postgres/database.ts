@@ -133,7 +133,17 @@ export function openDatabase(target: DatabaseTarget, log: Log, size = 20): Datab
       const { rows } = await pool.query<Row>({ name, text, values: [...values] }).catch(rethrow);
       return rows;
     },
-    migrate: (migrations) => migrate(target, log, migrations),
+    async migrate(migrations) {
+      const migrating = createPool(target, log, 1, migrationTimeouts);
+      const migrator = kyselyOver<unknown>(connectTo(migrating), () => migrating.end());
+      try {
+        return await runMigrations(migrator, migrations, () => readApplied(pool));
+      } finally {
+        await migrator.destroy();
+        // Kysely does not close a pool that it has never used.
+        if (!migrating.ending) await migrating.end();
+      }
+    },
     appliedMigrations: () => readApplied(pool),
     async close() {
       await sql.destroy();
@@ -222,17 +232,6 @@ async function runTransaction<T>(connection: Connection, run: (tx: Tx) => Promis
 async function readApplied(pool: pg.Pool): Promise<ReadonlySet<string>> {
   const { rows } = await pool.query<{ name: string }>("select name from kysely_migration").catch(rethrowUnlessNew);
   return new Set(rows.map(({ name }) => name));
-}
-
-async function migrate(target: DatabaseTarget, log: Log, migrations: Migrations): Promise<MigrationResult> {
-  // The migrator uses one connection, and reads of applied migrations the other.
-  const pool = createPool(target, log, 2, migrationTimeouts);
-  const sql = kyselyOver<unknown>(connectTo(pool), () => pool.end());
-  try {
-    return await runMigrations(sql, migrations, () => readApplied(pool));
-  } finally {
-    await sql.destroy();
-  }
 }
 
 /** A connection that converts errors, and is removed from the pool on release if it was lost. */

@@ -1,5 +1,5 @@
 import { CompiledQuery, type Kysely } from "kysely";
-import { type Migration, Migrator } from "kysely/migration";
+import type { Migration } from "kysely/migration";
 import { StartRefused } from "../start-refused.ts";
 import type { Migrations } from "./schema.ts";
 
@@ -22,19 +22,23 @@ export function refuseUnreleased(applied: ReadonlySet<string>, migrations: Migra
 
 /**
  * Applies missing migrations and accepts those of later releases, which are safe for this release. Kysely holds an
- * advisory lock meanwhile, so that only one process migrates.
+ * advisory lock meanwhile, so that only one process migrates. If none is missing, only their names are read, because
+ * Kysely would read the whole catalog twice.
  */
 export async function runMigrations(
   db: Kysely<unknown>,
   migrations: Migrations,
   readApplied: () => Promise<ReadonlySet<string>>,
 ): Promise<MigrationResult> {
+  const before = await readApplied();
+  if (Object.keys(migrations).every((name) => before.has(name)))
+    return { applied: [], newer: findNewer(before, migrations) };
   let newer: readonly string[] = [];
   /** Called with the lock held. */
   const getMigrations = async (): Promise<Record<string, Migration>> => {
     const applied = await readApplied();
     refuseUnreleased(applied, migrations);
-    newer = [...applied].filter((name) => !(name in migrations)).sort();
+    newer = findNewer(applied, migrations);
     // Kysely refuses a database with migrations that it does not know.
     const known = newer.map((name) => [name, asKysely([])] as const);
     return Object.fromEntries([
@@ -42,10 +46,15 @@ export async function runMigrations(
       ...known,
     ]);
   };
+  // Loaded on demand: most processes find the database migrated.
+  const { Migrator } = await import("kysely/migration");
   const { error, results = [] } = await new Migrator({ db, provider: { getMigrations } }).migrateToLatest();
   if (error) throw error;
   return { applied: results.map(({ migrationName }) => migrationName), newer };
 }
+
+const findNewer = (applied: ReadonlySet<string>, migrations: Migrations): string[] =>
+  [...applied].filter((name) => !(name in migrations)).sort();
 
 function asKysely(statements: readonly string[]): Migration {
   return {
