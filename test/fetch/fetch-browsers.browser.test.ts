@@ -34,6 +34,19 @@ test("fetches of one browser run at once, and the browser is kept for other fetc
   expect([scene.taken, scene.fetches.spare]).toEqual([2, 2]);
 });
 
+test("a document that changes after its load is read once it is idle", async () => {
+  const script = `
+    let left = 6;
+    const timer = setInterval(() => {
+      document.body.append(" part" + left);
+      left -= 1;
+      if (left === 0) clearInterval(timer);
+    }, 150);`;
+  const url = scene.site.url(`/script.html#${encodeURIComponent(script)}`);
+  const { markdown } = await scene.fetchBy("b1", "one", { url, formats: [FetchFormat.MARKDOWN] });
+  expect(markdown).toMatch(/part6 .*part1$/);
+});
+
 longTest("pages become Markdown though the page that converts for their browser hangs", async () => {
   const take = vi.spyOn(scene.pool, "take");
   const readAs = async (browserId: string) =>
