@@ -12,13 +12,13 @@ export interface PeopleDeployment extends AsyncDisposable {
   person(tier?: string): Promise<Person>;
 }
 
-/** Starts two gateways, whose extra environment is `gateways`. */
+/** Starts two gateways. */
 export async function startPeopleDeployment(
-  gateways: DeploymentOptions["gateways"] = [{}, {}],
+  options: Pick<DeploymentOptions, "gateways" | "gatewayEnv" | "redisUrl"> = {},
 ): Promise<PeopleDeployment> {
   const mailbox = await startMailbox();
   const deployment = await Deployment.start({
-    gateways,
+    ...options,
     workers: 0,
     gatewayEnv: {
       SMTP_URL: mailbox.url,
@@ -26,6 +26,7 @@ export async function startPeopleDeployment(
       TRUSTED_PROXIES: "127.0.0.1",
       SIGNUP: "open",
       QUEUE_MS: "60000",
+      ...options.gatewayEnv,
     },
   });
   const urls = [deployment.gateway(0).url, deployment.gateway(1).url] as const;
