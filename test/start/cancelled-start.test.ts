@@ -5,6 +5,7 @@ import { sql } from "kysely";
 import { expect, onTestFinished, test } from "vitest";
 import { startTestDatabase } from "../support/database.ts";
 import { freePorts } from "../support/free-port.ts";
+import { withLong } from "../support/long-test.ts";
 import { testSecretsKeys } from "../support/secrets-keys.ts";
 
 /** The processes wait 60 s for their database, and 10 s for a connection. */
@@ -39,11 +40,22 @@ async function terminate(child: ChildProcess): Promise<{ status: number | null; 
 
 const redis = "redis://127.0.0.1:1";
 
-test.each([
-  { name: "a gateway", env: { REDIS_URL: redis }, processes: 1 },
-  { name: "a control process", env: { REDIS_URL: redis, ROLE: "control" }, processes: 1 },
-  { name: "a service on one machine", env: {}, processes: 3 },
-])(
+interface Started {
+  readonly name: string;
+  readonly env: Record<string, string>;
+  readonly processes: number;
+}
+
+// A service on one machine starts the programs of both other rows.
+const started = withLong<Started>(
+  [{ name: "a service on one machine", env: {}, processes: 3 }],
+  [
+    { name: "a gateway", env: { REDIS_URL: redis }, processes: 1 },
+    { name: "a control process", env: { REDIS_URL: redis, ROLE: "control" }, processes: 1 },
+  ],
+);
+
+test.each(started)(
   "$name that waits for migrations ends at once after SIGTERM",
   async ({ env, processes }) => {
     await using database = await startTestDatabase();
