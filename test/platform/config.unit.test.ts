@@ -77,6 +77,7 @@ const wrong: [variable: string, value: string, accepts: RegExp][] = [
   ["SHUTDOWN_DELAY", "601", /whole number from 0 to 600/],
   ["CLIENT_BUFFER_MIB", "0", /whole number from 1/],
   ["WORKER_SLOTS", "0", /whole number from 1/],
+  ["WORKER_SLOTS", "257", /whole number from 1 to 256/],
   ["WORKER_PODS", "browsers-workers", /in a pod of the same cluster/],
   ["PUBLIC_URL", "ftp://x", /`http:\/\/` or `https:\/\/`/],
   ["ERRORS_BASE", "/errors", /address/],

@@ -1,19 +1,13 @@
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { isRoot, withoutCapability, withoutNamespaces } from "../isolation/world.ts";
 import { longTest, withLong } from "../support/long-test.ts";
-import { describeProcess, isStillThere, type ListedProcess } from "../support/process-list.ts";
 import { clearGround, type Ground, makeGround, StartedProject } from "./started-project.ts";
 
 const gateway = [process.execPath, "gateway/main.ts"];
-
-/** Value in `/proc/<pid>/status` of a process with a seccomp filter. */
-const filtered = "2";
 
 async function groundOfTest(hasCluster = false): Promise<Ground> {
   const ground = await makeGround(hasCluster);
@@ -27,69 +21,12 @@ function start(ground: Ground, ...how: [command?: readonly string[], env?: Recor
   return project;
 }
 
-/** Runs lines in a shell, like a user who pastes them, and returns their output. */
-async function paste(lines: readonly string[], directory: string): Promise<string> {
-  const { stdout } = await promisify(execFile)("sh", ["-c", lines.join("\n")], { cwd: directory, timeout: 60_000 });
-  return stdout;
-}
-
-function seccompOf(pid: number): string | undefined {
-  try {
-    return /^Seccomp:\t(\d)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  } catch {
-    // The process has ended.
-    return undefined;
-  }
-}
-
 /** Occupies a port before the service listens on it. */
 async function occupied(port: string | undefined): Promise<AsyncDisposable> {
   const server = createServer().listen(Number(port), "127.0.0.1");
   await once(server, "listening");
   return server;
 }
-
-test("npm start runs a confined browser, its printed lines work as pasted, and Ctrl-C ends everything", async () => {
-  const ground = await groundOfTest();
-  const project = start(ground);
-  const lines = await project.pasteLines();
-  const destroy = lines.at(-1) ?? "";
-  expect(destroy).toContain("DELETE");
-
-  const output = await paste(lines.slice(0, -1), ground.home);
-  const id = /^ses_\w+$/m.exec(output)?.[0];
-  expect(output).not.toContain("errors/");
-  expect(readFileSync(join(ground.home, "page.png")).subarray(1, 4).toString()).toBe("PNG");
-  expect(readFileSync(join(ground.home, "page.html"), "utf8")).toContain("Thank you, Ada!");
-  expect(readFileSync(join(ground.home, "page.pdf")).subarray(0, 5).toString()).toBe("%PDF-");
-
-  let browser: ListedProcess[] = [];
-  // A browser that is launched ahead for the next session is not confined until its program starts.
-  const confinement = async () => {
-    browser = await project.browserProcesses();
-    const renderers = browser.filter(({ command }) => command.includes("--type=renderer"));
-    const networks = browser.flatMap(({ network }) => network ?? []);
-    const outside = describeProcess(await project.workerPid())?.network;
-    return {
-      hasRenderers: renderers.length > 0,
-      unfiltered: renderers.filter(({ pid }) => seccompOf(pid) !== filtered).map(({ command }) => command),
-      hasNetworks: networks.length > 0,
-      isOutside: networks.some((network) => network === outside),
-    };
-  };
-  await expect.poll(confinement).toEqual({ hasRenderers: true, unfiltered: [], hasNetworks: true, isOutside: false });
-  expect(readFileSync(join(ground.dataDir, "worker.log"), "utf8")).toContain('"isolation":"namespace"');
-
-  const setting = lines.slice(0, 2);
-  expect(await paste([...setting, `ID=${id}`, destroy], ground.home)).toBe("");
-  // Another browser may have been launched ahead for the next session.
-  const mains = browser.filter(({ command }) => !command.includes("--type="));
-  await expect.poll(() => mains.every(isStillThere), { timeout: 30_000 }).toBe(false);
-  project.signal("SIGINT");
-  // npm exits by the signal that it received, regardless of the service's exit code.
-  expect(["SIGINT", 0, 130]).toContain(await project.ended());
-  await expect.poll(() => project.leftovers(), { timeout: 45_000 }).toEqual([]);
-}, 120_000);
 
 longTest(
   "a start with opt-outs from isolation reports them, ignores a stale record, and refuses a second instance",
@@ -158,24 +95,6 @@ test.for([
   expect(project.printed).toMatch(new RegExp(`^pilothouse: DATA_DIR cannot be used: ${code}: .*\n$`));
 });
 
-test("an invalid value stops the start with the variable's name and accepted values", async () => {
-  const ground = await groundOfTest();
-  const wrong = {
-    PORT: "eighty",
-    WORKER_SLOTS: "257",
-    EGRESS_ALLOW: "localhost",
-    ISOLATION: "auto",
-    LOG_LEVEL: "loud",
-    DATA_DIR: "/x".repeat(60),
-  };
-  const ends = Object.entries(wrong).map(async ([name, value]) => {
-    const project = start(ground, gateway, { [name]: value });
-    expect([name, await project.ended()]).toEqual([name, 1]);
-    expect(project.printed).toMatch(new RegExp(`^pilothouse: ${name} accepts .*\n$`));
-  });
-  await Promise.all(ends);
-}, 60_000);
-
 longTest(
   "a start without namespaces ends with the worker's message and is not retried",
   async () => {
@@ -189,18 +108,39 @@ longTest(
   120_000,
 );
 
-test.for([
-  ["PostgreSQL makes its cluster", "postgres/data.new"],
-  ["the worker starts", "worker.pid"],
-] as const)("a start that is ended while %s shuts down in order", { timeout: 120_000 }, async ([, sign]) => {
-  const ground = await groundOfTest(sign === "worker.pid");
-  const project = start(ground, gateway);
-  await project.untilThere(sign);
-  project.signal("SIGTERM");
+/** Sends SIGTERM, and expects an orderly end. */
+async function expectOrderlyEnd(project: StartedProject, terminate: () => void): Promise<void> {
+  terminate();
   expect(await project.ended()).toBe(0);
   // The service may be ready before the signal arrives. It must not print errors, except that PostgreSQL was too slow
   // on a busy machine.
   const printed = project.printed.replaceAll(/^\{.*"the database is unreachable.*\}\n/gm, "");
   expect(printed).not.toMatch(/pilothouse:|"level":[456]0|\n {4}at /);
   await expect.poll(() => project.leftovers(), { timeout: 45_000 }).toEqual([]);
-});
+}
+
+test("a start that is ended while PostgreSQL makes its cluster shuts down in order", async () => {
+  const project = start(await groundOfTest(), gateway);
+  await project.untilThere("postgres/data.new");
+  await expectOrderlyEnd(project, () => project.signal("SIGTERM"));
+}, 120_000);
+
+/** Runs a command as the first process of a PID namespace. When it ends, the kernel kills the rest. */
+const asFirstProcess = [
+  "unshare",
+  "--pid",
+  "--fork",
+  "--mount-proc",
+  ...(isRoot ? [] : ["--user", "--map-current-user"]),
+];
+
+test("npm start as the first process of a container, ended while the worker starts, shuts down in order", async () => {
+  const ground = await groundOfTest(true);
+  const project = start(ground, [...asFirstProcess, "npm", "start"]);
+  await project.untilThere("worker.pid");
+  const traces = ["worker.pid", "postgres/data/postmaster.pid"].map((path) => join(ground.dataDir, path));
+  expect(traces.filter((path) => existsSync(path))).toEqual(traces);
+  await expectOrderlyEnd(project, () => project.terminateFirst());
+  // These files are deleted only by an orderly shutdown.
+  expect(traces.filter((path) => existsSync(path))).toEqual([]);
+}, 120_000);
