@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseToken } from "../../src/identity/api-keys/token.ts";
 import { type Database, openDatabase } from "../../src/platform/postgres/database.ts";
 import { scaledClientTests } from "../cdp-proxy/scaled-clients.ts";
+import { SecretMount, tlsRenewalTest } from "../fleet/tls-renewal.ts";
 import { controlTests } from "../sessions/control/control.ts";
 import { CertificateAuthority, fleetTlsVariables } from "../support/certificates.ts";
 import { silentLog } from "../support/database.ts";
@@ -12,7 +13,10 @@ import { InputSite } from "../support/input-site.ts";
 import { restClient } from "../support/rest.ts";
 import { countOpenStreams, openEverywhere } from "./support/open-streams.ts";
 
+const stack = new DisposableStack();
 let authority: CertificateAuthority;
+let mounts: Record<"service" | "worker", SecretMount>;
+let workerEnv: Record<string, string>;
 let site: FixtureSite;
 let inputSite: InputSite;
 let deployment: Deployment;
@@ -22,21 +26,24 @@ let other: DeployedGateway;
 let jobs: DeployedGateway;
 
 beforeAll(async () => {
-  authority = new CertificateAuthority();
+  authority = stack.use(new CertificateAuthority());
+  mounts = { service: stack.use(new SecretMount()), worker: stack.use(new SecretMount()) };
+  for (const name of ["service", "worker"] as const) mounts[name].update(authority.issue(`${name}.test`));
   [site, inputSite] = await Promise.all([new FixtureSite().start(), InputSite.start()]);
+  workerEnv = {
+    ...fleetTlsVariables(mounts.worker.files),
+    EGRESS_ALLOW: `${site.host},${inputSite.host}`,
+    DRAIN_SECONDS: "60",
+    CLOSE_AT_CPU: "100",
+    WARM_BROWSERS: "0",
+  };
   deployment = await Deployment.start({
     gateways: [{ ROLE: "api" }, { ROLE: "api" }, { ROLE: "jobs" }],
     controls: 2,
     workers: 2,
     slots: 2,
-    gatewayEnv: fleetTlsVariables(authority.issue("gateway.test")),
-    workerEnv: {
-      ...fleetTlsVariables(authority.issue("worker.test")),
-      EGRESS_ALLOW: `${site.host},${inputSite.host}`,
-      DRAIN_SECONDS: "60",
-      CLOSE_AT_CPU: "100",
-      WARM_BROWSERS: "0",
-    },
+    gatewayEnv: fleetTlsVariables(mounts.service.files),
+    workerEnv,
   });
   one = deployment.gateway(0);
   other = deployment.gateway(1);
@@ -49,7 +56,7 @@ afterAll(async () => {
   await deployment?.[Symbol.asyncDispose]();
   await site?.stop();
   await inputSite?.[Symbol.asyncDispose]();
-  authority?.[Symbol.dispose]();
+  stack.dispose();
 }, 120_000);
 
 describe("control", () => controlTests(() => ({ deployment, site: inputSite })));
@@ -246,6 +253,8 @@ test("a stopping worker accepts no new sessions, and exits after its last sessio
   expect(worker.exitCode).toBe(0);
   for (const each of others) expect(await destroy(one, each)).toBe(204);
 }, 60_000);
+
+describe("certificates", () => tlsRenewalTest(() => ({ deployment, site, mounts, authority, workerEnv })));
 
 async function databaseTime(): Promise<number> {
   const [row] = await db.named<{ now: Date }>({ name: "test-now", text: "select clock_timestamp() as now" }, []);
