@@ -1,19 +1,23 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readProcess } from "../../workers/isolation/processes.ts";
+import { tlsGuideTests } from "../cdp-proxy/tls-guide.ts";
 import { randomFrom } from "./bytes.ts";
 import { casesOf, honestCases, mutate, slowToRelease } from "./cases.ts";
 import { send } from "./send.ts";
 import { Siege } from "./siege.ts";
-import { startDeployed, type World } from "./world.ts";
+import { startDeployed } from "./world.ts";
 
 const seed = 20_261_124;
 const casesPerClass = 2;
-let world: World;
+let world: Awaited<ReturnType<typeof startDeployed>>;
 
 beforeAll(async () => {
   world = await startDeployed();
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
+
+// Has long rows, see test/support/long-test.ts.
+describe("TLS", () => tlsGuideTests(() => world.tls));
 
 test("the ports answer valid requests sent byte by byte", async () => {
   const honest = honestCases(world.facts);

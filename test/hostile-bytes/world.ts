@@ -1,19 +1,19 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
 import { connect, type NetConnectOpts } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { waitUntil } from "../../src/platform/bounded-wait.ts";
-import { makeDataDirectory } from "../support/database.ts";
+import type { TlsScene } from "../cdp-proxy/tls-guide.ts";
+import { CertificateAuthority } from "../support/certificates.ts";
 import type { DeployedProcess } from "../support/deployed-process.ts";
 import { Deployment } from "../support/deployment.ts";
+import { FixtureSite } from "../support/fixture-site.ts";
 import { freePorts } from "../support/free-port.ts";
 import { findPid } from "../support/processes.ts";
 import { restClient } from "../support/rest.ts";
-import { makeSelfSigned } from "../support/self-signed.ts";
 import { startService } from "../support/service.ts";
 import type { Facts } from "./http1-cases.ts";
 
@@ -150,16 +150,16 @@ function partOf(name: string, deployed: DeployedProcess & { readonly internalUrl
 }
 
 /** Starts two gateways, one of them with TLS, a worker and relays. */
-export async function startDeployed(): Promise<World> {
-  const directory = await makeDataDirectory();
-  const { key: tlsKey, cert } = makeSelfSigned();
-  const [TLS_CERT, TLS_KEY] = [join(directory, "cert.pem"), join(directory, "key.pem")];
-  await Promise.all([writeFile(TLS_CERT, cert), writeFile(TLS_KEY, tlsKey)]);
-  const ports = await freePorts("worker", "internal");
-  const workerEnv = { WORKER_LISTEN: `127.0.0.1:${ports.worker}`, WARM_BROWSERS: "0" };
+export async function startDeployed(): Promise<World & { readonly tls: TlsScene }> {
   await using started = new AsyncDisposableStack();
-  const gateways = [{}, { TLS_CERT, TLS_KEY }];
-  const deployment = started.use(await Deployment.start({ gateways, workers: 1, slots: 2, workerEnv }));
+  const files = started.use(new CertificateAuthority()).issue("localhost");
+  const site = await new FixtureSite().start();
+  started.defer(() => site.stop());
+  const ports = await freePorts("worker", "proxy");
+  const workerEnv = { WORKER_LISTEN: `127.0.0.1:${ports.worker}`, WARM_BROWSERS: "0", EGRESS_ALLOW: site.host };
+  const proxiedUrl = `https://localhost:${ports.proxy}`;
+  const gateways = [{ PUBLIC_URL: proxiedUrl }, { TLS_CERT: files.cert, TLS_KEY: files.key }];
+  const deployment = started.use(await Deployment.start({ gateways, workers: 1, slots: 3, workerEnv }));
   const relays = await startRelays();
   started.defer(() => void relays.stop());
   const clientHello = await recordClientHello();
@@ -168,7 +168,9 @@ export async function startDeployed(): Promise<World> {
   const sessions = await keepSession(plain.url, key);
   const all = started.move();
   const securePorts = { PORT: portOf(secure.url), GRPC_PORT: portOf(secure.grpcAddress) };
+  const secureUrl = `https://localhost:${securePorts.PORT}`;
   return {
+    tls: { secureUrl, proxiedUrl, proxiedPort: portOf(plain.url), files, key, site },
     entryPoints: [
       tcp("PORT", "http", portOf(plain.url)),
       tcp("GRPC_PORT", "grpc", portOf(plain.grpcAddress)),
