@@ -30,12 +30,6 @@ async function startDoomedWorker(scratch: readonly string[] = []) {
   return { kill, pids, directories: launched.map(({ directory }) => directory) };
 }
 
-test("browsers exit when their worker is killed", async () => {
-  const { kill, pids } = await startDoomedWorker();
-  await kill();
-  await expect.poll(() => pids.filter((pid) => readProcess(pid)), { timeout: 10_000 }).toEqual([]);
-});
-
 test("the next worker kills processes left by a killed worker and removes its files", async () => {
   // As root, not the next worker's default directory. As an ordinary user the default, which has other blocks too.
   const { kill, pids, directories } = await startDoomedWorker(isRoot ? ["/tmp"] : []);
@@ -55,7 +49,7 @@ function isOf(pool: SlotPool, directory: string): boolean {
   return pool.acquire()?.directory === directory;
 }
 
-test("a starting worker does not touch the browsers of a running one", async () => {
+test("a starting worker does not touch the browsers of a running one, which exit when their worker is killed", async () => {
   const { kill, pids, directories } = await startDoomedWorker();
   const pool = new SlotPool({ size: 1, executables, log: keepingLog() });
   await pool.start();
