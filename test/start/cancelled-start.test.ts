@@ -40,24 +40,18 @@ async function terminate(child: ChildProcess): Promise<{ status: number | null; 
 
 const redis = "redis://127.0.0.1:1";
 
-interface Started {
-  readonly name: string;
-  readonly env: Record<string, string>;
-  readonly processes: number;
-}
-
 // A service on one machine starts the programs of both other rows.
-const started = withLong<Started>(
-  [{ name: "a service on one machine", env: {}, processes: 3 }],
+const started = withLong<[name: string, env: Record<string, string>, processes: number]>(
+  [["a service on one machine", {}, 3]],
   [
-    { name: "a gateway", env: { REDIS_URL: redis }, processes: 1 },
-    { name: "a control process", env: { REDIS_URL: redis, ROLE: "control" }, processes: 1 },
+    ["a gateway", { REDIS_URL: redis }, 1],
+    ["a control process", { REDIS_URL: redis, ROLE: "control" }, 1],
   ],
 );
 
 test.each(started)(
-  "$name that waits for migrations ends at once after SIGTERM",
-  async ({ env, processes }) => {
+  "%s that waits for migrations ends at once after SIGTERM",
+  async (_name, env, processes) => {
     await using database = await startTestDatabase();
     const newest = sql`select max(name) from kysely_migration`;
     await sql`delete from kysely_migration where name = (${newest})`.execute(database.db.sql);
