@@ -1,12 +1,15 @@
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
+import { create } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
 import { createAccountExtraction } from "../src/agents/turns/account-extraction.ts";
 import type { App } from "../src/app/app.ts";
+import { CreateSessionRequestSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
 import type { ServedService } from "../src/kernel/registry.ts";
 import { CertificateFiles } from "../src/platform/certificate-files.ts";
 import type { TlsFiles } from "../src/platform/config.ts";
 import { createInternalServer, type InternalServer } from "../src/platform/internal-server.ts";
+import { ruleFaults } from "../src/platform/validation.ts";
 import { createAccessLog } from "./access-log.ts";
 import { type CallDispatcher, createCallDispatcher } from "./call-dispatcher.ts";
 import { ClientBuffers } from "./client-buffers.ts";
@@ -191,6 +194,8 @@ export class Gateway {
   }
 
   async #openPublicPorts(): Promise<void> {
+    // The first validation of each kind of rule takes up to 0.1 s. This message has rules of the usual kinds.
+    ruleFaults(CreateSessionRequestSchema, create(CreateSessionRequestSchema));
     await this.#mountDocuments();
     await this.#rest.ready();
     this.#transport.buffers.start();
