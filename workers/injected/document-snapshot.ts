@@ -197,8 +197,8 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   const isBlock = !isInLine(style);
   if (isBlock) endText(walk);
   // An element that is visible outside of its container is not clipped by the container.
-  const mayLeave = !clips.meets(box, place.clip) || /^(?:fixed|absolute)$/.test(style.position);
-  const clip = place.clip === walk.viewport || (mayLeave && isSeen()) ? walk.viewport : place.clip;
+  const mayLeave = () => !clips.meets(box, place.clip) || /^(?:fixed|absolute)$/.test(style.position);
+  const clip = place.clip === walk.viewport || (mayLeave() && isSeen()) ? walk.viewport : place.clip;
   const isHidden = style.visibility !== "visible";
   const hides = style.overflowX !== "visible" || style.overflowY !== "visible";
   const scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);

@@ -115,7 +115,6 @@ function describeActive(
   const tail = `${ref}${roles.stateOf(element)}${drag}${isVague ? graphics.boxState(box, options.origin) : ""}`;
   const isField = /^(?:input|select|textarea)$/.test(roles.tagOf(element));
   const isContainer = (inside.hasActive || inside.items.size > 0) && walk.find === "";
-  const isShort = roles.contentOf(element, roles.longestName).length < roles.longestName;
   if (isContainer && !walk.written.has(element)) {
     openContainer(walk, { element, head: description, tail, isSlight: false });
     walk.written.add(element);
@@ -128,7 +127,8 @@ function describeActive(
   // A search does not update the descriptions of elements that it does not return.
   else if (canAct && (isAdded || walk.find === "")) numberOf(kept, element, known);
   if (isField) return undefined;
-  return { ...inner, isWritten: isContainer ? description.includes('"') : isShort, isInActive: !isContainer };
+  const isShort = () => roles.contentOf(element, roles.longestName).length < roles.longestName;
+  return { ...inner, isWritten: isContainer ? description.includes('"') : isShort(), isInActive: !isContainer };
 }
 
 /** Whether something only listens for what its parts receive. */

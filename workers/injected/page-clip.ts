@@ -26,14 +26,15 @@ export function isDrawn(element: Element): boolean {
 export function isHit(element: Element, isItself: boolean): boolean {
   const middle = middleOf(element);
   if (!middle || !visibility.isVisible(element)) return false;
-  const { left, top, width, height } = visibility.boxOf(element);
-  const points = [0.2, 0.8].flatMap((across) =>
-    [0.2, 0.8].map((down) => ({ x: left + width * across, y: top + height * down })),
-  );
-  return [middle, ...points].some((point) => {
+  const isHitAt = (point: visibility.ViewportPoint): boolean => {
     const hit = visibility.hitAt(point);
     return hit !== undefined && (isItself ? hit === element : takes(element, hit));
-  });
+  };
+  if (isHitAt(middle)) return true;
+  const { left, top, width, height } = visibility.boxOf(element);
+  return [0.2, 0.8].some((across) =>
+    [0.2, 0.8].some((down) => isHitAt({ x: left + width * across, y: top + height * down })),
+  );
 }
 
 export function viewportClip(): Clip {

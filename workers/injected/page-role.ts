@@ -53,7 +53,7 @@ export function tagOf(element: Element): string {
 }
 
 export function roleOf(element: Element): string {
-  const given = attribute(element, "role").trim().toLowerCase().split(/\s/, 1)[0] ?? "";
+  const [given = ""] = /\S+/.exec(attribute(element, "role").toLowerCase()) ?? [];
   if (activeRoles.has(given) || groupRoles.has(given) || given === "heading" || given === "img") return given;
   if (element instanceof HTMLInputElement) return rolesByType.get(element.type) ?? "textbox";
   if (element instanceof HTMLSelectElement) return element.multiple || element.size > 1 ? "listbox" : "combobox";

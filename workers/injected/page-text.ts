@@ -58,6 +58,8 @@ function wordsOf(element: Element): string {
   return words;
 }
 
+const silent: ReadonlySet<string> = new Set(["head", "script", "noscript", "style", "template"]);
+
 export function isSilent(element: Element): boolean {
-  return /^(?:head|script|noscript|style|template)$/.test(visibility.read(Element.prototype, "localName", element));
+  return silent.has(visibility.read(Element.prototype, "localName", element));
 }

@@ -19,6 +19,7 @@ export const marginMarks = { start: "\ufdd0", end: "\ufdd1" } as const;
 
 /** Cuts a text to `max` characters, followed by a marked margin. A text that was cut before is not made longer. */
 export function cutText(text: string, max: number): string {
+  if (text.length <= max && !/[\ufdd0\ufdd1]/.test(text)) return text.toWellFormed();
   const whole = withoutMarks(text);
   const before = text.search(/\ufdd0[^\ufdd0\ufdd1]*\ufdd1/);
   const end = before < 0 ? max : Math.min(max, withoutMarks(text.slice(0, before)).length);

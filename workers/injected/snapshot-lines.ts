@@ -129,12 +129,15 @@ export function writeContainers(walk: Lines): void {
   }
 }
 
+let encoder: TextEncoder | undefined;
+
 function writeLine(walk: Lines, node: Node, body: string, indent: number): boolean {
   // Search results are never marked as new.
   const isNew = walk.find === "" && isNews(walk.kept, node, body);
   const mark = isNew ? "*" : "-";
   const line = `${"  ".repeat(Math.min(indent, 12))}${mark} ${body}`;
-  walk.room -= new TextEncoder().encode(withoutMargins(line)).length + 1;
+  encoder ??= new TextEncoder();
+  walk.room -= encoder.encode(withoutMargins(line)).length + 1;
   if (walk.room < 0) walk.isCut = true;
   else walk.lines.push(line);
   return !walk.isCut;
