@@ -102,6 +102,13 @@ function chooseFile(onOver: () => void, answers?: Parameters<typeof open>[0]): v
   session.emit("Page.fileChooserOpened", { mode: "selectSingle", frameId: "T", backendNodeId: 1 });
 }
 
+/** Takes the snapshot of a page that answers only calls of the given functions. */
+function takeHungSnapshot(functions: Parameters<typeof inPage>[0]): Promise<unknown> {
+  const { scene } = open(inPage(functions));
+  const options = { isWhole: true, find: "", room: 1_000, timeMs: 100, mask: undefined };
+  return snapshotPage(scene, mainFrame(scene), scene.refs, options);
+}
+
 const context = create(CommandContextSchema);
 
 /** A command as a worker receives it. */
@@ -252,10 +259,10 @@ const rows: Readonly<Record<string, Begin>> = {
   "driver/observe/page-snapshot.ts frameMs": () => {
     const frames = [{ line: 0, indent: 0, ref: { epoch: 1, number: 1 }, clip: { x: 0, y: 0, width: 9, height: 9 } }];
     const takeSnapshot = () => ({ lines: ["- iframe"], frames, epoch: 1, doubtful: 0 });
-    const { scene } = open(inPage({ takeSnapshot }));
-    const snapshotOptions = { isWhole: true, find: "", room: 1_000, timeMs: 100, mask: undefined };
-    return snapshotPage(scene, mainFrame(scene), scene.refs, snapshotOptions);
+    return takeHungSnapshot({ takeSnapshot, listenersRoot: () => "none" });
   },
+  "driver/observe/page-snapshot.ts listenersMs.page": () =>
+    takeHungSnapshot({ takeSnapshot: () => ({ lines: [], frames: [], epoch: 1, doubtful: 0 }) }),
   "driver/observe/model-picture.ts coverMs": async () => {
     const { scene } = open(inPage({ title: () => "" }));
     await callPage(scene, mainFrame(scene), "title");
