@@ -53,6 +53,15 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
     ]);
   });
 
+  test("leaves out what a page does not render, though it has a box", async () => {
+    await show(`<details><summary>Open</summary><button>In details</button></details>
+      <div style="content-visibility: hidden"><b style="display: contents"><button>In a locked part</button></b></div>
+      <div hidden=until-found><button>Until found</button></div><button style="visibility: hidden">Hidden</button>`);
+    expect((await lines({ scope: ObserveScope.PAGE })).map((line) => line.replace(/ ref=s\d+e\d+/, ""))).toEqual([
+      '- button "Open" collapsed',
+    ]);
+  });
+
   test("references an element that began to react since the last observe", async () => {
     await show(`<p id=x>Rest</p><button onclick="x.addEventListener('click', () => 0)">Go</button>`);
     await lines();

@@ -75,7 +75,7 @@ const maxBoxes = 2_000;
 let lastFound: ReadonlyMap<number, Found> | undefined;
 
 export const takeSnapshot = (options: SnapshotOptions): DocumentSnapshot =>
-  visibility.withKeptBoxes(() => takeSnapshotNow(options));
+  visibility.withMemo(() => takeSnapshotNow(options));
 
 function takeSnapshotNow(options: SnapshotOptions): DocumentSnapshot {
   const kept = keep(options.epoch);
@@ -158,10 +158,16 @@ function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
 /** Visits the document in the order in which it is rendered. */
 function walkThrough(walk: Walk, clip: Clip): void {
   const whole = { left: -scrollX, top: -scrollY, right: Number.POSITIVE_INFINITY, bottom: Number.POSITIVE_INFINITY };
-  const start = { nodes: [document.documentElement], index: 0, clip, edge: whole, isWritten: false, isHidden: false };
-  const places: Place[] = [
-    { ...start, isPointer: false, isGrab: false, isInActive: false, items: items.empty.items, isBlock: true, depth: 0 },
-  ];
+  const flags = {
+    isWritten: false,
+    isHidden: false,
+    mayLock: false,
+    isPointer: false,
+    isGrab: false,
+    isInActive: false,
+  };
+  const place = { nodes: [document.documentElement], index: 0, clip, edge: whole, items: items.empty.items };
+  const places: Place[] = [{ ...place, ...flags, isBlock: true, depth: 0 }];
   for (let place = places.at(-1); place; place = places.at(-1)) {
     const node = place.nodes[place.index];
     place.index += 1;
@@ -191,7 +197,8 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   const isSeen = () => mayShowInner(walk, element) && walk.seen().has(element);
   const isEmpty = box.width * box.height === 0;
   if (walk.isInView && !isEmpty && !clips.meets(box, place.clip) && !isSeen()) return undefined;
-  if (!roles.isRendered(element)) return undefined;
+  // Only contents of a locked element have boxes without being rendered.
+  if ((isEmpty || place.mayLock) && !roles.isRendered(element)) return undefined;
   if (!walk.holders && walk.doubtful.length < 64 && isDoubtful(element, box)) walk.doubtful.push(element);
   const style = getComputedStyle(element);
   const isBlock = !isInLine(style);
@@ -200,8 +207,9 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   const mayLeave = () => !clips.meets(box, place.clip) || /^(?:fixed|absolute)$/.test(style.position);
   const clip = place.clip === walk.viewport || (mayLeave() && isSeen()) ? walk.viewport : place.clip;
   const isHidden = style.visibility !== "visible";
-  const hides = style.overflowX !== "visible" || style.overflowY !== "visible";
-  const scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
+  const { overflowX, overflowY, cursor } = style;
+  const hides = overflowX !== "visible" || overflowY !== "visible";
+  const scrolls = hides && /auto|scroll/.test(overflowX + overflowY);
   const inner: Place = {
     nodes: roles.childrenOf(element),
     index: 0,
@@ -211,8 +219,9 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
     clip: hides && isBlock && !clips.isRoot(element) ? clips.overlap(box, clip) : clip,
     edge: hides && isBlock && !clips.isRoot(element) ? edgeOf(box, place.edge, scrolls) : place.edge,
     isWritten: place.isWritten,
-    isPointer: style.cursor === "pointer",
-    isGrab: /^(?:grab|grabbing|move|(?:[a-z]+-)?resize)$/.test(style.cursor),
+    mayLock: place.mayLock || style.contentVisibility === "hidden" || element instanceof HTMLDetailsElement,
+    isPointer: cursor === "pointer",
+    isGrab: cursor !== "auto" && /^(?:grab|grabbing|move|(?:[a-z]+-)?resize)$/.test(cursor),
     isInActive: place.isInActive,
     items: place.items,
   };

@@ -28,6 +28,8 @@ export interface Place {
   /** Whether the text inside is already part of a line. */
   readonly isWritten: boolean;
   readonly isHidden: boolean;
+  /** Whether an element around may lock its contents: they have boxes, but are not rendered. */
+  readonly mayLock: boolean;
   readonly isPointer: boolean;
   /** Whether the cursor says that the contents can be moved. */
   readonly isGrab: boolean;
@@ -50,7 +52,7 @@ export function addElement(
   const role = graphics.graphicRoleOf(element, box) || roles.roleOf(element);
   const sign = signOf(place, inner, element, role);
   const inside = sign ? roles.insideOf(element, role) : items.empty;
-  const around = { ...inner, items: inside.items.size > 0 ? inside.items : inner.items };
+  const around = inside.items.size > 0 ? { ...inner, items: inside.items } : inner;
   if (sign && !(sign === "listens" && isDelegate(inside, box))) {
     const isDisabled = visibility.isDisabled(element);
     const canAct = !isDisabled && isWithinReach(walk, place, element, box);

@@ -29,7 +29,7 @@ interface Offset {
 
 /** The frame that `findFrame` found last. */
 let lastFrame: Element | undefined;
-let keptOffsets: readonly Offset[] | undefined;
+let memoizefsets: readonly Offset[] | undefined;
 
 /** Returns the element once it is visible, and enabled if requested. */
 function findReady({ selector, isEnabled }: ElementOptions): Seen<Element> {
@@ -90,22 +90,22 @@ export function show(options: ElementOptions & { keepsOffsets?: boolean }): Prom
 
 /** Saves the scroll offsets of an element's ancestors (default: the last found frame's ancestors) until `putBack`. */
 export function keepOffsets(element: Element | undefined = lastFrame): void {
-  if (keptOffsets) return;
+  if (memoizefsets) return;
   const kept: Offset[] = [];
   for (let at = element; at; at = visibility.shownIn(at)) {
     const left = visibility.read(Element.prototype, "scrollLeft", at);
     const top = visibility.read(Element.prototype, "scrollTop", at);
     kept.push({ element: at, left, top });
   }
-  keptOffsets = kept;
+  memoizefsets = kept;
 }
 
 /** Restores the saved scroll offsets. */
 export function putBack(): void {
-  for (const { element, left, top } of keptOffsets ?? []) {
+  for (const { element, left, top } of memoizefsets ?? []) {
     Reflect.apply(Element.prototype.scrollTo, element, [{ left, top, behavior: "instant" }]);
   }
-  keptOffsets = undefined;
+  memoizefsets = undefined;
 }
 
 /** Converts a box of the last found frame to the document that contains the frame. */

@@ -24,18 +24,22 @@ export function isDrawn(element: Element): boolean {
 
 /** Whether a hit test at the element's middle, or at four points nearer to its corners, returns the element. */
 export function isHit(element: Element, isItself: boolean): boolean {
-  const middle = middleOf(element);
-  if (!middle || !visibility.isVisible(element)) return false;
-  const isHitAt = (point: visibility.ViewportPoint): boolean => {
-    const hit = visibility.hitAt(point);
-    return hit !== undefined && (isItself ? hit === element : takes(element, hit));
-  };
-  if (isHitAt(middle)) return true;
+  const middle = hitInMiddle(element);
+  if (middle === "hidden") return false;
+  const isMeant = (hit: Element | undefined): boolean =>
+    hit !== undefined && (isItself ? hit === element : takes(element, hit));
+  if (isMeant(middle)) return true;
   const { left, top, width, height } = visibility.boxOf(element);
   return [0.2, 0.8].some((across) =>
-    [0.2, 0.8].some((down) => isHitAt({ x: left + width * across, y: top + height * down })),
+    [0.2, 0.8].some((down) => isMeant(visibility.hitAt({ x: left + width * across, y: top + height * down }))),
   );
 }
+
+/** Returns what is hit in the middle of an element. */
+const hitInMiddle = visibility.memoize((element): Element | "hidden" | undefined => {
+  const middle = middleOf(element);
+  return middle && visibility.isVisible(element) ? visibility.hitAt(middle) : "hidden";
+});
 
 export function viewportClip(): Clip {
   return { left: 0, top: 0, right: innerWidth, bottom: innerHeight };

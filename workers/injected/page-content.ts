@@ -44,7 +44,6 @@ const empty = new Set(["br", "hr", "col", "wbr"]);
 const skipped = new Set(
   "head script noscript style template svg canvas audio video map datalist annotation annotation-xml".split(" "),
 );
-const frameTags = new Set(["iframe", "frame", "object", "embed", "fencedframe"]);
 const fieldTags = new Set(["input", "select", "textarea"]);
 
 /** Elements that may have a shadow root, as well as custom elements. */
@@ -67,7 +66,7 @@ function traitsOf(tag: string): TagTraits {
   if (known) return known;
   const found = {
     isSkipped: skipped.has(tag),
-    isFrame: frameTags.has(tag),
+    isFrame: visibility.frameTags.has(tag),
     isField: fieldTags.has(tag),
     isKept: kept.has(tag),
     mayHost: hostTags.test(tag),

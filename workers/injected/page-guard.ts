@@ -138,5 +138,5 @@ function presses(): number {
 
 /** Whether an element contains another document, whose events this document never receives. */
 export function isFrame(element: Element | undefined): boolean {
-  return element !== undefined && Element.prototype.matches.call(element, "iframe, frame, object, embed, fencedframe");
+  return element !== undefined && visibility.frameTags.has(visibility.read(Element.prototype, "localName", element));
 }

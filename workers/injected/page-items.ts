@@ -93,8 +93,8 @@ function iconsIn(element: Element): ReadonlySet<Element> {
 
 /** Whether a page, or a common library, lets an element be dragged or sorted. */
 export function isDraggable(element: Element): boolean {
-  if (attributeOf(element, "draggable") === "true") return true;
   if (!Element.prototype.hasAttributes.call(element)) return false;
+  if (attributeOf(element, "draggable") === "true") return true;
   const names = [
     "data-rbd-drag-handle-draggable-id",
     "data-rfd-drag-handle-draggable-id",

@@ -1,6 +1,5 @@
 import { hintOf } from "./page-hint.ts";
 import * as items from "./page-items.ts";
-import { isSilent } from "./page-text.ts";
 import * as visibility from "./page-visibility.ts";
 import { quote, tidy } from "./plain-text.ts";
 
@@ -53,7 +52,8 @@ export function tagOf(element: Element): string {
 }
 
 export function roleOf(element: Element): string {
-  const [given = ""] = /\S+/.exec(attribute(element, "role").toLowerCase()) ?? [];
+  const stated = attribute(element, "role");
+  const [given = ""] = stated === "" ? [] : (/\S+/.exec(stated.toLowerCase()) ?? []);
   if (activeRoles.has(given) || groupRoles.has(given) || given === "heading" || given === "img") return given;
   if (element instanceof HTMLInputElement) return rolesByType.get(element.type) ?? "textbox";
   if (element instanceof HTMLSelectElement) return element.multiple || element.size > 1 ? "listbox" : "combobox";
@@ -85,6 +85,7 @@ export function isActive(element: Element, role: string): boolean {
   if (tag === "option") return false;
   if (tag === "summary") return visibility.parentOf(element) instanceof HTMLDetailsElement;
   if (activeRoles.has(role)) return true;
+  if (!Element.prototype.hasAttributes.call(element)) return false;
   const has = (name: string) => Element.prototype.hasAttribute.call(element, name);
   if (["onclick", "onmousedown", "onpointerdown", "onmouseup", "ondblclick"].some(has)) return true;
   if ((tag === "audio" || tag === "video") && has("controls")) return true;
@@ -109,6 +110,12 @@ export function insideOf(element: Element, role = roleOf(element)): items.Inside
 
 /** Describes an element by role and name. A name without letters is followed by a hint. */
 export function describe(element: Element, inside = insideOf(element)): string {
+  return inside === items.empty ? describeSingle(element) : describeWith(element, inside);
+}
+
+const describeSingle = visibility.memoize((element) => describeWith(element, items.empty));
+
+function describeWith(element: Element, inside: items.Inside): string {
   const subject = (element instanceof HTMLLabelElement && element.control) || element;
   const role = roleOf(subject);
   const isWhole = inside === items.empty || (!inside.hasActive && inside.items.size === 0);
@@ -177,6 +184,9 @@ function fieldName(element: Element): string {
   return element.type in standard ? tidy(element.value, 160) || (standard[element.type] ?? "") : "";
 }
 
+/** Tags of elements without text for the elements around them. */
+const unreadTags = /^(?:head|script|noscript|style|template|input|select|textarea)$/;
+
 /** Returns the text inside a node, without the parts that `isLeftOut` selects. Visits at most `left` nodes. */
 export function contentOf(root: Node, max: number, isLeftOut?: (part: Element) => boolean, left = 256): string {
   let words = "";
@@ -185,8 +195,7 @@ export function contentOf(root: Node, max: number, isLeftOut?: (part: Element) =
     left -= 1;
     if (node instanceof Text) words += visibility.read(CharacterData.prototype, "data", node).slice(0, 4 * max);
     if (!(node instanceof Element)) continue;
-    if (node !== root && (isSilent(node) || !isRendered(node) || isLeftOut?.(node))) continue;
-    if (node !== root && /^(?:input|select|textarea)$/.test(tagOf(node))) continue;
+    if (node !== root && (unreadTags.test(tagOf(node)) || !isRendered(node) || isLeftOut?.(node))) continue;
     const said = node === root ? "" : attribute(node, "aria-label", 2 * max) || attribute(node, "alt", 2 * max);
     words += said === "" ? " " : ` ${said} `;
     if (said !== "") continue;

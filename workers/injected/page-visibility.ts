@@ -11,6 +11,9 @@ export interface ViewportPoint {
   readonly y: number;
 }
 
+/** Elements that may contain another document. */
+export const frameTags: ReadonlySet<string> = new Set(["iframe", "frame", "object", "embed", "fencedframe"]);
+
 /** Getters by prototype and key. */
 const getters = new Map<object, Map<PropertyKey, () => unknown>>();
 
@@ -168,26 +171,37 @@ export function isVisible(element: Element): boolean {
   return false;
 }
 
-/** Boxes read during `withKeptBoxes`. */
-let keptBoxes: Map<Element, DOMRect> | undefined;
+/** Results of all memoized functions, while `withMemo` runs. */
+const memos: Map<Element, unknown>[] = [];
+let isMemoizing = false;
 
-/** Runs synchronous work that does not change the layout, and reads each box only once, which takes 4 us. */
-export function withKeptBoxes<Value>(work: () => Value): Value {
-  keptBoxes = new Map();
+/** Runs synchronous work that does not change the document. Memoized functions read each element only once. */
+export function withMemo<Value>(work: () => Value): Value {
+  isMemoizing = true;
   try {
     return work();
   } finally {
-    keptBoxes = undefined;
+    isMemoizing = false;
+    for (const memo of memos) memo.clear();
   }
 }
 
-export function boxOf(element: Element): DOMRect {
-  const kept = keptBoxes?.get(element);
-  if (kept) return kept;
-  const box = Element.prototype.getBoundingClientRect.call(element);
-  keptBoxes?.set(element, box);
-  return box;
+/** Returns a function whose results are memoized while `withMemo` runs. */
+export function memoize<Value>(compute: (element: Element) => Value): (element: Element) => Value {
+  const memo = new Map<Element, Value>();
+  memos.push(memo);
+  return (element) => {
+    if (!isMemoizing) return compute(element);
+    const known = memo.get(element);
+    if (known !== undefined) return known;
+    const result = compute(element);
+    memo.set(element, result);
+    return result;
+  };
 }
+
+/** Returns the box of an element, which takes 4 us to read. */
+export const boxOf = memoize((element): DOMRect => Element.prototype.getBoundingClientRect.call(element));
 
 export function isSameBox(one: DOMRect, other: DOMRect): boolean {
   return one.x === other.x && one.y === other.y && one.width === other.width && one.height === other.height;
@@ -205,14 +219,14 @@ export function boxesOf(node: Node): DOMRect[] {
 }
 
 /** Whether an element, or the control that its label is for, is disabled. */
-export function isDisabled(element: Element): boolean {
+export const isDisabled = memoize((element) => {
   const control = controlOf(element) ?? element;
   if (Element.prototype.matches.call(control, ":disabled")) return true;
   for (let at: Element | undefined = control; at; at = parentOf(at)) {
     if (Element.prototype.getAttribute.call(at, "aria-disabled") === "true") return true;
   }
   return false;
-}
+});
 
 /** Returns the control that an element belongs to: a field, an enclosing button or link, or its label's control. */
 function controlOf(element: Element): Element | undefined {

@@ -47,11 +47,15 @@ export function quote(text: string, max: number): string {
   return JSON.stringify(tidy(text, max));
 }
 
+/** Matches most texts that are tidy already. */
+const isTidy = /^(?:[!-~]+(?: [!-~]+)*)?$/;
+
 /**
  * Returns a text on one line, without control and format characters that could reorder or hide other text. A cut text ends
  * with its margin and `…`.
  */
 export function tidy(text: string, max: number): string {
+  if (text.length <= max && isTidy.test(text)) return text;
   const plain = text
     .slice(0, 8 * max)
     .replace(/[\s\p{Cc}\p{Cf}]+/gu, " ")

@@ -131,13 +131,18 @@ export function writeContainers(walk: Lines): void {
 
 let encoder: TextEncoder | undefined;
 
+function byteLength(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length;
+  encoder ??= new TextEncoder();
+  return encoder.encode(text).length;
+}
+
 function writeLine(walk: Lines, node: Node, body: string, indent: number): boolean {
   // Search results are never marked as new.
   const isNew = walk.find === "" && isNews(walk.kept, node, body);
   const mark = isNew ? "*" : "-";
   const line = `${"  ".repeat(Math.min(indent, 12))}${mark} ${body}`;
-  encoder ??= new TextEncoder();
-  walk.room -= encoder.encode(withoutMargins(line)).length + 1;
+  walk.room -= byteLength(withoutMargins(line)) + 1;
   if (walk.room < 0) walk.isCut = true;
   else walk.lines.push(line);
   return !walk.isCut;
