@@ -27,6 +27,8 @@ export interface FreshCache<V> {
   expire(key: string): void;
   /** Removes a value, and ignores its running load. */
   forget(key: string): void;
+  /** Removes a value. Loads it again at once if it was in use. */
+  renew(key: string): void;
   /** Removes matching values, and ignores all running loads, because they may match. */
   forgetIf(isMeant: (key: string, value: V) => boolean): void;
 }
@@ -54,6 +56,11 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
   function younger(key: string, age: number): V | undefined {
     const found = kept.get(key);
     return found && now() - found.loadedAt < age ? found.value : undefined;
+  }
+
+  function forget(key: string): void {
+    kept.delete(key);
+    loading.delete(key);
   }
 
   /** Loads a value. Does not store it if `forget` was called during the load. */
@@ -101,9 +108,12 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
       if (old) kept.set(key, { ...old, loadedAt: Math.min(old.loadedAt, now() - freshFor) });
       loading.delete(key);
     },
-    forget(key) {
-      kept.delete(key);
-      loading.delete(key);
+    forget,
+    renew(key) {
+      const isInUse = younger(key, freshFor) !== undefined || loading.has(key);
+      forget(key);
+      // A failed load is repeated by the next read.
+      if (isInUse) load(key).catch(() => undefined);
     },
     forgetIf(isMeant) {
       for (const [key, { value }] of kept) if (isMeant(key, value)) kept.delete(key);

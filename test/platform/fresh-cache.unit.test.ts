@@ -46,6 +46,21 @@ test("reloads an old entry", async () => {
   expect(await cache.get("a")).toBe(2);
 });
 
+test("a renewed entry is loaded at once if it was in use", async () => {
+  const loads: string[] = [];
+  const { cache, wait } = cacheOf(async (key) => loads.push(key));
+  cache.renew("a");
+  expect(loads).toEqual([]);
+  await cache.get("a");
+  cache.renew("a");
+  expect(cache.peek("a")).toBeUndefined();
+  expect(loads).toEqual(["a", "a"]);
+  expect([await cache.get("a"), loads.length]).toEqual([2, 2]);
+  wait(5);
+  cache.renew("a");
+  expect(loads).toEqual(["a", "a"]);
+});
+
 test("does not keep an entry that was invalidated while it was loaded", async () => {
   const loads = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
   let count = 0;

@@ -118,7 +118,7 @@ export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): Ses
       if (unsubscribes.length > 0) return;
       unsubscribes.push(
         bus.subscribe("session-changed", (id) => {
-          cache.forget(id);
+          cache.renew(id);
           changes.notify(id);
         }),
         bus.subscribe("session-ended", (id) => {
