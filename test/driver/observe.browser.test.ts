@@ -62,6 +62,19 @@ describe.each(runtimes)("an observe in %s", (runtime) => {
     ]);
   });
 
+  test("shows what leaves a container that clips its contents, and nothing else outside of it", async () => {
+    await show(`<div style="height: 20px; overflow: hidden"><p style="height: 40px"></p><div><button>Clipped</button>
+      <button style="position: absolute; top: 200px">Absolute</button>
+      <button style="position: fixed; top: 300px">Fixed</button>
+      <div style="position: absolute; top: 400px; width: 0; height: 0"><button>In an empty box</button></div></div></div>
+      <div style="height: 20px; overflow: hidden; position: relative"><p style="height: 40px"></p>
+      <button style="position: absolute; top: 60px">Clipped by its containing block</button>
+      <button popover style="position: absolute; top: 500px" id=popover>Popover</button></div>
+      <script>popover.showPopover()</script>`);
+    const names = readSnapshot((await session.observe()).snapshot).map(({ name }) => name);
+    expect(names.join()).toBe("Absolute,Fixed,In an empty box,Popover");
+  });
+
   test("references an element that began to react since the last observe", async () => {
     await show(`<p id=x>Rest</p><button onclick="x.addEventListener('click', () => 0)">Go</button>`);
     await lines();

@@ -58,18 +58,19 @@ interface Walk extends ElementLines {
   readonly frames: NestedFrame[];
   /** The only elements that may contain the searched text. Undefined to visit all elements. */
   readonly holders: ReadonlySet<Element> | undefined;
+  /** Visible part of the viewport. */
   readonly viewport: Clip;
   /** Elements visible at sample points of the viewport, with their ancestors. */
   readonly seen: () => ReadonlySet<Element>;
   readonly doubtful: Element[];
   isInView: boolean;
   visited: number;
-  /** Number of boxes that `mayShowInner` may still read. */
-  boxesLeft: number;
+  /** Number of elements that `mayShowInner` may still test. */
+  partsLeft: number;
 }
 
-/** Maximum boxes of descendants to read per snapshot, about 2 us each. The sample points take about 12 ms. */
-const maxBoxes = 2_000;
+/** Maximum descendants to test per snapshot, about 2 us each. The sample points take about 12 ms. */
+const maxParts = 2_000;
 
 /** Matches of the last search. */
 let lastFound: ReadonlyMap<number, Found> | undefined;
@@ -81,8 +82,7 @@ function takeSnapshotNow(options: SnapshotOptions): DocumentSnapshot {
   const kept = keep(options.epoch);
   if (!options.isAgain && options.find === "") kept.snapshots += 1;
   watchChanges();
-  const viewport = clips.viewportClip();
-  const clip = options.clip ?? viewport;
+  const viewport = options.clip ?? clips.viewportClip();
   const find = plain(options.find);
   const beganAt = performance.now();
   // The search gets only a part of the time, so that all nodes can be visited if the search takes too long.
@@ -97,7 +97,7 @@ function takeSnapshotNow(options: SnapshotOptions): DocumentSnapshot {
     frames: [],
     holders: found?.holders,
     viewport,
-    seen: () => (seen ??= seenIn(clip)),
+    seen: () => (seen ??= seenIn(viewport)),
     written: new Set(),
     around: [],
     doubtful: [...(found?.doubtful ?? [])],
@@ -108,14 +108,14 @@ function takeSnapshotNow(options: SnapshotOptions): DocumentSnapshot {
     textMore: 0,
     textNode: undefined,
     visited: 0,
-    boxesLeft: maxBoxes,
+    partsLeft: maxParts,
     room: options.room,
     isCut: false,
   };
-  walkThrough(walk, clip);
+  walkThrough(walk);
   if (walk.isInView && options.isWhole && !walk.isCut) {
     walk.isInView = false;
-    walkThrough(walk, clip);
+    walkThrough(walk);
   }
   keepDoubtful(walk.doubtful);
   lastFound = walk.found;
@@ -156,7 +156,7 @@ function seenIn({ left, top, right, bottom }: Clip): Set<Element> {
 }
 
 /** Visits the document in the order in which it is rendered. */
-function walkThrough(walk: Walk, clip: Clip): void {
+function walkThrough(walk: Walk): void {
   const whole = { left: -scrollX, top: -scrollY, right: Number.POSITIVE_INFINITY, bottom: Number.POSITIVE_INFINITY };
   const flags = {
     isWritten: false,
@@ -166,7 +166,13 @@ function walkThrough(walk: Walk, clip: Clip): void {
     isGrab: false,
     isInActive: false,
   };
-  const place = { nodes: [document.documentElement], index: 0, clip, edge: whole, items: items.empty.items };
+  const place = {
+    nodes: [document.documentElement],
+    index: 0,
+    clip: walk.viewport,
+    edge: whole,
+    items: items.empty.items,
+  };
   const places: Place[] = [{ ...place, ...flags, isBlock: true, depth: 0 }];
   for (let place = places.at(-1); place; place = places.at(-1)) {
     const node = place.nodes[place.index];
@@ -194,7 +200,7 @@ function walkThrough(walk: Walk, clip: Clip): void {
 function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   if (isSilent(element) || passesBy(walk, element)) return undefined;
   const box = visibility.boxOf(element);
-  const isSeen = () => mayShowInner(walk, element) && walk.seen().has(element);
+  const isSeen = () => mayShowInner(walk, place, element) && walk.seen().has(element);
   const isEmpty = box.width * box.height === 0;
   if (walk.isInView && !isEmpty && !clips.meets(box, place.clip) && !isSeen()) return undefined;
   // Only contents of a locked element have boxes without being rendered.
@@ -203,21 +209,24 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   const style = getComputedStyle(element);
   const isBlock = !isInLine(style);
   if (isBlock) endText(walk);
+  const { clipper } = place;
   // An element that is visible outside of its container is not clipped by the container.
-  const mayLeave = () => !clips.meets(box, place.clip) || /^(?:fixed|absolute)$/.test(style.position);
-  const clip = place.clip === walk.viewport || (mayLeave() && isSeen()) ? walk.viewport : place.clip;
+  const hasLeft = clipper !== undefined && leaves(element, clipper, style) && isSeen();
+  const clip = hasLeft ? walk.viewport : place.clip;
   const isHidden = style.visibility !== "visible";
   const { overflowX, overflowY, cursor } = style;
   const hides = overflowX !== "visible" || overflowY !== "visible";
   const scrolls = hides && /auto|scroll/.test(overflowX + overflowY);
+  const isClipper = hides && isBlock && !clips.isRoot(element);
   const inner: Place = {
     nodes: roles.childrenOf(element),
     index: 0,
     isHidden,
     isBlock,
     depth: place.depth,
-    clip: hides && isBlock && !clips.isRoot(element) ? clips.overlap(box, clip) : clip,
-    edge: hides && isBlock && !clips.isRoot(element) ? edgeOf(box, place.edge, scrolls) : place.edge,
+    clip: isClipper ? clips.overlap(box, clip) : clip,
+    clipper: isClipper ? element : hasLeft ? undefined : clipper,
+    edge: isClipper ? edgeOf(box, place.edge, scrolls) : place.edge,
     isWritten: place.isWritten,
     mayLock: place.mayLock || style.contentVisibility === "hidden" || element instanceof HTMLDetailsElement,
     isPointer: cursor === "pointer",
@@ -230,22 +239,33 @@ function enter(walk: Walk, place: Place, element: Element): Place | undefined {
   return addElement(walk, place, inner, element, box);
 }
 
-/**
- * Whether something inside an element may be in view, judged by boxes. True if that is unknown, as of contents of shadow
- * roots.
- */
-function mayShowInner(walk: Walk, element: Element): boolean {
-  if (mayShow(walk, element)) return true;
+/** Whether an element or something inside may be in view, judged by positions and boxes. */
+function mayShowInner(walk: Walk, { clipper }: Place, element: Element): boolean {
+  if (clipper && !hasPart(walk, element, (part) => leaves(part, clipper))) return false;
+  return hasPart(walk, element, (part) => clips.meets(visibility.boxOf(part), walk.viewport));
+}
+
+/** Whether an element or something inside passes a test. True if that is unknown. */
+function hasPart(walk: Walk, element: Element, test: (part: Element) => boolean): boolean {
+  if (isHost(element) || test(element)) return true;
   for (const inner of Element.prototype.getElementsByTagName.call(element, "*")) {
-    walk.boxesLeft -= 1;
-    if (walk.boxesLeft < 0 || mayShow(walk, inner)) return true;
+    walk.partsLeft -= 1;
+    if (walk.partsLeft < 0 || isHost(inner) || test(inner)) return true;
   }
   return false;
 }
 
-function mayShow({ viewport }: Walk, element: Element): boolean {
-  const isHost = roles.tagOf(element).includes("-") || visibility.shadowOf(element) !== undefined;
-  return isHost || clips.meets(visibility.boxOf(element), viewport);
+/** Whether an element may have contents in a shadow root. */
+function isHost(element: Element): boolean {
+  return roles.tagOf(element).includes("-") || visibility.shadowOf(element) !== undefined;
+}
+
+/** Whether an element may be visible outside of an element around that clips its contents, judged by its position. */
+function leaves(element: Element, clipper: Element, { position } = getComputedStyle(element)): boolean {
+  if (position !== "absolute") return position === "fixed";
+  const container =
+    element instanceof HTMLElement ? visibility.read(HTMLElement.prototype, "offsetParent", element) : null;
+  return container === null || !Node.prototype.contains.call(clipper, container);
 }
 
 /** Returns the area of what can become visible inside of a box that clips or scrolls its contents. */

@@ -23,6 +23,8 @@ export interface Place {
   readonly nodes: ArrayLike<Node>;
   index: number;
   readonly clip: Clip;
+  /** The innermost element that clips the nodes. */
+  readonly clipper?: Element | undefined;
   /** Area outside of which nothing can become visible by scrolling. */
   readonly edge: Clip;
   /** Whether the text inside is already part of a line. */
