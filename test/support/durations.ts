@@ -183,8 +183,6 @@ export const durations: readonly DurationRow[] = [
   ["workers/fetch/fetch-browsers.ts", "times.loss", "500", "short"],
   ["workers/fetch/fetch-browsers.ts", "times.page", "30_000", "unit"],
   ["workers/fetch/fetch-browsers.ts", "times.proof", "2_000", "spare"],
-  ["workers/fetch/still-document.ts", "firstFrameMs", "100", "short"],
-  ["workers/fetch/still-document.ts", "readingMs", "200", "short"],
   ["workers/pool/page-context.ts", "disposeMs", "2_000", "spare"],
   ["src/sessions/commands/thumbnails.ts", "retryEvery", "2_000", "pause"],
   ["src/sessions/connect/connect-methods.ts", "times.name", "2_000", "pause"],

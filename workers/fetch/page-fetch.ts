@@ -25,7 +25,6 @@ import type { ObserveScene } from "../driver/observe/observe.ts";
 import { readPage } from "../driver/observe/read-page.ts";
 import { CommandProgress } from "../pages/progress.ts";
 import { findLinks } from "./html-links.ts";
-import { staysStill } from "./still-document.ts";
 
 /** Milliseconds to wait for the load of the page, and until its network and document are idle. */
 const quietWithin = 6_000;
@@ -135,17 +134,12 @@ async function settle(scene: FetchScene): Promise<string[]> {
   const { progress, sessionPage } = scene;
   const timeoutMs = Math.max(1, Math.floor(Math.min(quietWithin, progress.remaining() / 2 - minReading)));
   using quiet = new CommandProgress(timeoutMs, [progress.signal]);
-  const idle = { ...scene, progress: quiet };
-  const hold = (name: "networkIdle" | "documentIdle") => waitFor(idle, { case: name, value: {} } as Condition);
-  const awaitDocument = async () => {
-    if (!(await staysStill(idle).catch(() => false))) await hold("documentIdle");
-  };
   const conditions = [
-    ["the network was not idle", hold("networkIdle")],
-    ["the document was not idle", awaitDocument()],
+    ["the network was not idle", { case: "networkIdle", value: {} }],
+    ["the document was not idle", { case: "documentIdle", value: {} }],
   ] as const;
-  const waits = conditions.map(([reason, held]) =>
-    held.then(
+  const waits = conditions.map(([reason, condition]) =>
+    waitFor({ ...scene, progress: quiet }, condition as Condition).then(
       () => undefined,
       (thrown) => reasonOf(scene, thrown, `${reason} after ${timeoutMs} ms`),
     ),
