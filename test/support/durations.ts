@@ -65,7 +65,7 @@ export const durations: readonly DurationRow[] = [
   ["src/agents/turns/read-ahead.ts", "freshMs", "2_000", "agents/turns/model-conversation.unit.test.ts"],
   ["src/agents/turns/service.ts", "pollEvery", "500", "short"],
   ["src/agents/turns/service.ts", "rememberMs", "60_000", "memory"],
-  ["src/agents/turns/turn-run.ts", "pollEvery", "500", "short"],
+  ["src/agents/turns/person-wait.ts", "pollEvery", "500", "short"],
   ["src/audit/feature.ts", "sweepEvery", "600_000", "period"],
   ["src/audit/feature.ts", "keptFor", "365 * 24 * 3_600_000", "audit/audit.test.ts"],
   ["src/auth/feature.ts", "sweepEvery", "600_000", "period"],

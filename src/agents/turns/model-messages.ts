@@ -1,5 +1,7 @@
 import type { AssistantModelMessage, ModelMessage, ToolModelMessage } from "ai";
+import type { Tx } from "../../platform/postgres/database.ts";
 import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import { insertMessage, type TurnRow } from "./store.ts";
 
 /** A call of a tool that the model has made. */
 export interface ToolCall {
@@ -16,6 +18,17 @@ const contextOf = (accountId: string) => ({ accountId, purpose: "agent-message" 
 /** Encrypts a message. Page content and the person's text are readable to the LLM provider only. */
 export function sealMessage(sealer: Sealer, accountId: string, message: ConversationMessage): Buffer {
   return sealer.seal(Buffer.from(JSON.stringify(message)), contextOf(accountId));
+}
+
+/** Encrypts a message and appends it to the conversation of a turn. */
+export function addMessage(
+  { sealer }: { readonly sealer: Sealer },
+  tx: Tx,
+  { id, account_id, agent_session_id }: TurnRow,
+  message: ConversationMessage,
+): void {
+  const sealed = sealMessage(sealer, account_id, message);
+  insertMessage(tx, { agentSessionId: agent_session_id, turnId: id, sealed });
 }
 
 export function openMessage(sealer: Sealer, accountId: string, sealed: Buffer): ConversationMessage {

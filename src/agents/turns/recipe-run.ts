@@ -16,9 +16,9 @@ import { toProblem } from "../../platform/problem.ts";
 import { collectCapture } from "../../sessions/commands/capture-file.ts";
 import type { SessionCaller } from "../../sessions/commands/session-caller.ts";
 import type { Sessions } from "../../sessions/sessions.ts";
-import { noteMessage, sealMessage, type ToolCall } from "./model-messages.ts";
+import { addMessage, noteMessage, type ToolCall } from "./model-messages.ts";
 import { doneNote, mendingNote, openPlan, type RecipePlan, shownOf } from "./recipe-plan.ts";
-import { beginAction, hasWaitingMessages, insertMessage, readAgent, type TurnRow, updateTurn } from "./store.ts";
+import { beginAction, hasWaitingMessages, readAgent, type TurnRow, updateTurn } from "./store.ts";
 import type { RecipeProgress } from "./tables.ts";
 import { addToolResult, describePageOrFailure, readFailure } from "./tool-call.ts";
 import { choosePayerColumns } from "./turn-columns.ts";
@@ -140,7 +140,7 @@ async function handOver(parts: TurnParts, tx: Tx, turn: TurnRow, broken: Broken)
     const restored = restoreFailure(failure.slug, failure.extensions, { detail });
     return endLockedTurn(parts, tx, turn, { status: "failed", reason: "recipe_step_failed", failure: restored });
   }
-  say(parts, tx, turn, note);
+  addMessage(parts, tx, turn, noteMessage(note));
   return updateTurn(tx, turn.id, { ...progressOf({ ...progress, isBroken: true }), ...payer });
 }
 
@@ -153,14 +153,9 @@ async function findPayer(parts: TurnParts, tx: Tx, { account_id: accountId, agen
   });
 }
 
-function say({ sealer }: TurnParts, tx: Tx, turn: TurnRow, text: string): void {
-  const sealed = sealMessage(sealer, turn.account_id, noteMessage(text));
-  insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
-}
-
 /** Ends the turn with its recipe, unless messages wait for the model to answer. */
 async function finishRecipe(parts: TurnParts, tx: Tx, turn: TurnRow, plan: RecipePlan): Promise<TurnRow> {
-  say(parts, tx, turn, doneNote(plan));
+  addMessage(parts, tx, turn, noteMessage(doneNote(plan)));
   const through = await updateTurn(tx, turn.id, { recipe: null });
   if (await hasWaitingMessages(tx, turn.agent_session_id)) return through;
   return endLockedTurn(parts, tx, through, { status: "done" });

@@ -8,9 +8,9 @@ import { toProblem } from "../../platform/problem.ts";
 import { unknownIn } from "../prompts/tools.ts";
 import { extract, readExtractionSchema } from "./extract.ts";
 import type { ModelConversation } from "./model-conversation.ts";
-import { resultMessage, sealMessage, type ToolCall } from "./model-messages.ts";
+import { addMessage, resultMessage, type ToolCall } from "./model-messages.ts";
 import { type Done, defuse } from "./page.ts";
-import { beginAction, findTurn, hasWaitingMessages, insertMessage, type TurnRow, updateTurn } from "./store.ts";
+import { beginAction, findTurn, hasWaitingMessages, type TurnRow, updateTurn } from "./store.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit, readOutput } from "./turn-output.ts";
 import type { Run, TurnParts } from "./turn-parts.ts";
@@ -122,8 +122,7 @@ export async function addToolResult(
   text: string,
   picture?: Uint8Array,
 ): Promise<TurnRow> {
-  const sealed = sealMessage(parts.sealer, turn.account_id, resultMessage(call, text, picture));
-  insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
+  addMessage(parts, tx, turn, resultMessage(call, text, picture));
   return turn;
 }
 

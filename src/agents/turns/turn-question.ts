@@ -6,8 +6,8 @@ import { promptVersion, systemPrompt } from "../prompts/system-prompt.ts";
 import { toolsFor } from "../prompts/tools.ts";
 import { callModel, charge, type ModelResponse, readCredential } from "./model-call.ts";
 import type { ModelConversation } from "./model-conversation.ts";
-import { hasOpenCalls, noteMessage, sealMessage, withPicturesApart } from "./model-messages.ts";
-import { hasWaitingMessages, insertMessage, type TurnRow, takeWaitingMessages, updateTurn } from "./store.ts";
+import { addMessage, hasOpenCalls, noteMessage, withPicturesApart } from "./model-messages.ts";
+import { hasWaitingMessages, type TurnRow, takeWaitingMessages, updateTurn } from "./store.ts";
 import { summarizeOldPart } from "./summary.ts";
 import { endLockedTurn, endOfAnswer, entryOf, ownerOf } from "./turn-end.ts";
 import { noteMisfit } from "./turn-output.ts";
@@ -76,7 +76,7 @@ function begin(
   conversation.takeWaiting(note === undefined ? [] : [noteMessage(note)]);
   return run.write(async (tx, locked) => {
     if (last) takeWaitingMessages(tx, turn.agent_session_id, last.id);
-    if (note !== undefined) addNote(parts, tx, turn, note);
+    if (note !== undefined) addMessage(parts, tx, turn, noteMessage(note));
     return startTurn(parts, tx, locked, epoch, { prompt_version: locked.prompt_version ?? promptVersion });
   });
 }
@@ -86,11 +86,6 @@ export const needsPage = (turn: TurnRow): boolean => turn.status === "queued" &&
 
 const isUnderWay = (turn: TurnRow): boolean =>
   turn.status === "running" && turn.reason === null && turn.control_epoch !== null && turn.prompt_version !== null;
-
-function addNote({ sealer }: TurnParts, tx: Tx, turn: TurnRow, text: string): void {
-  const sealed = sealMessage(sealer, turn.account_id, noteMessage(text));
-  insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
-}
 
 /** Marks a turn as running, and emits its started event if this is its first step. */
 export async function startTurn(
@@ -112,13 +107,10 @@ export async function startTurn(
 
 /** Commits a model response. Its tool calls start only after the commit. */
 async function commit(parts: TurnParts, run: Run, response: ModelResponse): Promise<TurnRow> {
-  const { clock, sealer, events, ids } = parts;
+  const { clock, events, ids } = parts;
   const { messages, text } = response;
   return run.write(async (tx, turn) => {
-    for (const message of messages) {
-      const sealed = sealMessage(sealer, turn.account_id, message);
-      insertMessage(tx, { agentSessionId: turn.agent_session_id, turnId: turn.id, sealed });
-    }
+    for (const message of messages) addMessage(parts, tx, turn, message);
     const changed = await charge(parts, tx, turn, run, response, 1);
     const isAnswer = !hasOpenCalls(messages) && !messages.some(({ role }) => role === "tool");
     const isLast = isAnswer && !(await hasWaitingMessages(tx, turn.agent_session_id));
@@ -129,7 +121,7 @@ async function commit(parts: TurnParts, run: Run, response: ModelResponse): Prom
       await addEntry(tx, events, ownerOf(turn), entry, new Date(clock.now()));
     }
     if (!isLast) return changed;
-    addNote(parts, tx, turn, "Not ended: call done with the requested result.");
+    addMessage(parts, tx, turn, noteMessage("Not ended: call done with the requested result."));
     return noteMisfit(parts, tx, changed, "it called no tool");
   });
 }

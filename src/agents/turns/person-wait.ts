@@ -1,0 +1,73 @@
+import { sleep } from "../../platform/bounded-wait.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
+import type { ControlRow } from "../../sessions/control/store.ts";
+import { addMessage, noteMessage, resultMessage, type ToolCall } from "./model-messages.ts";
+import { findTurn, type TurnRow, updateTurn } from "./store.ts";
+import { afterWait } from "./turn-message.ts";
+import type { Run, TurnParts } from "./turn-parts.ts";
+
+/** Milliseconds between checks while a turn waits for a person. */
+const pollEvery = 500;
+
+/** Answers calls that were not carried out. */
+function closeCalls(parts: TurnParts, tx: Tx, turn: TurnRow, calls: readonly ToolCall[], text: string): void {
+  for (const call of calls) addMessage(parts, tx, turn, resultMessage(call, text));
+}
+
+/** Waits while a person holds control or is to solve a bot check. */
+async function waitForPerson(parts: TurnParts, turn: TurnRow, run: Run, reason: string): Promise<TurnRow | undefined> {
+  if (turn.status !== "waiting_for_person") {
+    const calls = (await run.conversation()).pending;
+    // The memory is freed, because a person may take long.
+    run.forget();
+    return run.write(async (tx) => {
+      closeCalls(parts, tx, turn, calls, "not done, or not to its end: a person has taken over");
+      const waiting = { status: "waiting_for_person", reason, waiting_since: new Date(parts.clock.now()) } as const;
+      return updateTurn(tx, turn.id, waiting);
+    });
+  }
+  await sleep(pollEvery, run.signal);
+  run.takeTime();
+  run.signal.throwIfAborted();
+  return findTurn(parts.db, turn.id);
+}
+
+/**
+ * Resumes after a wait for a person. Answers a waiting `ask_person` with `note`, and closes other open calls as not
+ * done.
+ */
+async function goOn(parts: TurnParts, turn: TurnRow, run: Run, epoch: string, note: string): Promise<TurnRow> {
+  const calls = (await run.conversation()).pending;
+  const page = await run.page.describe(run.caller());
+  run.takeTime();
+  return run.write(async (tx, locked) => {
+    const text = turn.waits_until === null ? "not done, or not to its end: a person had taken over" : note;
+    closeCalls(parts, tx, turn, calls, text);
+    addMessage(parts, tx, turn, noteMessage(`${note} The page is now:\n${page}`));
+    const waited = afterWait(locked, parts.clock.now());
+    const changes = { status: "running" as const, reason: null, waits_until: null, control_epoch: epoch, ...waited };
+    return updateTurn(tx, turn.id, changes);
+  });
+}
+
+/** Waits for a person or resumes after the wait, if needed. Returns "go on" if the next step can run. */
+export async function besidePerson(
+  parts: TurnParts,
+  turn: TurnRow,
+  run: Run,
+  control: ControlRow,
+): Promise<TurnRow | undefined | "go on"> {
+  const { control_holder: holder, control_epoch: epoch } = control;
+  if (holder !== null) return waitForPerson(parts, turn, run, "takeover");
+  if (control.status === "paused") return waitForPerson(parts, turn, run, "challenge");
+  if (turn.control_epoch !== null && turn.control_epoch !== epoch)
+    return goOn(parts, turn, run, epoch, "A person had control, and has handed it back.");
+  if (turn.waits_until !== null) {
+    if (parts.clock.now() >= turn.waits_until.getTime())
+      return goOn(parts, turn, run, epoch, "No person has come in time.");
+    return waitForPerson(parts, turn, run, "person_needed");
+  }
+  if (turn.status === "waiting_for_person")
+    return goOn(parts, turn, run, epoch, "What a person was needed for is over.");
+  return "go on";
+}
