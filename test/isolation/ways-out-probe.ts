@@ -37,12 +37,18 @@ async function tryEverything(context: BrowserContext, limit: number): Promise<vo
   await context.route("**://attacker.example/**", (route) =>
     route.fulfill({ contentType: "text/html", body: "<p>hello" }),
   );
+  const open = async (url: string) => {
+    const page = await context.newPage();
+    await page.goto(url);
+    return page;
+  };
+  const [secure, plain] = [await open(securePage), await open(plainPage)];
   const tries = wayNames.flatMap((way) => forbiddenAddresses.map((address) => ({ way, address })));
   await Promise.all(
     tries.map(async ({ way, address }) => {
-      const page = await context.newPage();
-      await page.goto(way === "webtransport" ? securePage : plainPage);
-      await attempt(page, way, address, limit);
+      // A navigation ends the attempts of its page.
+      if (way === "navigation") await attempt(await open(plainPage), way, address, limit);
+      else await attempt(way === "webtransport" ? secure : plain, way, address, limit);
     }),
   );
 }
