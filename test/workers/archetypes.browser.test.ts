@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { DeviceSite, type DeviceWord } from "../support/device-site.ts";
+import { withLong } from "../support/long-test.ts";
 import { resolveToLoopback } from "../support/vendor-site.ts";
 import { WorkerUnderTest } from "../support/worker-under-test.ts";
 
@@ -62,10 +63,13 @@ function without(word: DeviceWord, names: readonly (keyof DeviceWord)[]) {
   return Object.fromEntries(Object.entries(word).filter(([name]) => !names.some((other) => other === name)));
 }
 
-const both = Object.keys(archetypes).map((name) => ["headless-shell", name as ArchetypeName] as const);
-const some = (["desktop-chrome", "pixel-7", "iphone-15"] as const).map((name) => ["chromium", name] as const);
+const all = Object.keys(archetypes).map((name) => ["headless-shell", name as ArchetypeName] as const);
+/** In full Chromium: a phone with client hints, and for `npm run test-long` a desktop and a phone without them. */
+const some = withLong<ArchetypeName>(["pixel-7"], ["desktop-chrome", "iphone-15"]).map(
+  (name) => ["chromium", name] as const,
+);
 
-describe.each([...both, ...some])("in %s, %s", (runtime, archetype) => {
+describe.each([...all, ...some])("in %s, %s", (runtime, archetype) => {
   test("reports the same identity everywhere", { timeout: 60_000 }, async () => {
     const { page, ...others } = await visit(archetype, runtime);
     if (!page) throw new Error("the page has said nothing");
