@@ -117,23 +117,29 @@ describe.each(runtimes)("an element in %s", (runtime) => {
     expect(await snapshot()).toContain("pointer 3,590 ");
   });
 
-  test.each(["tap", "hover"])("refuses a point outside of the viewport for %s", async (kind) => {
-    expect((await act(kind, { x: 1_280, y: 5 })).problem).toMatchObject({
-      slug: "validation-failed",
-      detail: "action.x: is outside of the viewport of 1280x720",
-    });
-    expect((await act(kind, { x: 5, y: 720 })).problem).toMatchObject({ detail: expect.stringContaining("action.y") });
+  test("refuses a point outside of the viewport for a tap and a hover", async () => {
+    for (const kind of ["tap", "hover"]) {
+      expect((await act(kind, { x: 1_280, y: 5 })).problem, kind).toMatchObject({
+        slug: "validation-failed",
+        detail: "action.x: is outside of the viewport of 1280x720",
+      });
+      const below = await act(kind, { x: 5, y: 720 });
+      expect(below.problem, kind).toMatchObject({ detail: expect.stringContaining("action.y") });
+    }
   });
 
-  test.each([
-    ["tap", { selector: "button:has-text('late')" }, "action.selector: is not a CSS selector"],
-    ["hover", { selector: "button:visible" }, "action.selector: is not a CSS selector"],
-    ["tap", { selector: "#list >> button" }, "action.selector: is not a CSS selector"],
-    ["tap", { selector: "a", frame: ["#late-place"] }, "action.frame[0]: is not a frame"],
-    ["select", { selector: "#late", values: ["a"] }, "action.selector: is not a <select>"],
-  ])("%s of %o is refused with our own error text", async (kind, action, detail) => {
+  test("is refused with our own error text if its selector is invalid or the element unfit", async () => {
     await waitFor({ kind: "selector", selector: "#late" });
-    expect((await act(kind, action)).problem).toMatchObject({ slug: "validation-failed", detail });
+    for (const [kind, action, detail] of [
+      ["tap", { selector: "button:has-text('late')" }, "action.selector: is not a CSS selector"],
+      ["hover", { selector: "button:visible" }, "action.selector: is not a CSS selector"],
+      ["tap", { selector: "#list >> button" }, "action.selector: is not a CSS selector"],
+      ["tap", { selector: "a", frame: ["#late-place"] }, "action.frame[0]: is not a frame"],
+      ["select", { selector: "#late", values: ["a"] }, "action.selector: is not a <select>"],
+    ] as const) {
+      const { problem } = await act(kind, action);
+      expect(problem, `${kind} ${action.selector}`).toMatchObject({ slug: "validation-failed", detail });
+    }
   });
 
   test.each([
