@@ -5,9 +5,11 @@ import { BareClient, borrowLendScene, type LendScene } from "../support/cdp-prox
 
 let scene: LendScene;
 let session: string;
+/** Session to which only one test connects. */
+let other: string;
 beforeAll(async () => {
   scene = await borrowLendScene();
-  session = await scene.open();
+  [session, other] = await Promise.all([scene.open(), scene.open()]);
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
@@ -39,14 +41,12 @@ test("a session's token opens only the session's CDP connection", async () => {
   expect((await client.send("Browser.getVersion")).result.product).toContain("Chrome");
 
   const token = url.slice(url.lastIndexOf("/") + 1);
-  const other = await scene.open();
   expect(await refusal(`${scene.service.url.replace("http", "ws")}${other}/cdp/${token}`)).toBe(404);
   expect(await refusal(address(), withKey(`phc_${"0".repeat(26)}_${"0".repeat(40)}`))).toBe(401);
   for (const path of [`${session}/state`, "/v1/sessions", `${session}/cdp-url`]) {
     const { status, body } = await scene.rest(path, path.endsWith("url") ? {} : undefined, { headers: withKey(token) });
     expect([status, body.type], path).toEqual([403, expect.stringContaining("/forbidden")]);
   }
-  await scene.rest(other, undefined, { method: "DELETE" });
 });
 
 test("an API key in the path is refused, because intermediaries log paths", async () => {
@@ -99,8 +99,7 @@ test("a session allows four concurrent connections and a new one after a disconn
 });
 
 test("the session's event stream reports connected and disconnected clients", async () => {
-  const own = await scene.open();
-  const stream = await fetch(`${scene.service.url}${own}/events`, { headers: withKey() });
+  const stream = await fetch(`${scene.service.url}${other}/events`, { headers: withKey() });
   const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
   onTestFinished(() => reader?.cancel());
   let told = "";
@@ -111,7 +110,7 @@ test("the session's event stream reports connected and disconnected clients", as
       told += value;
     }
   };
-  const url = await scene.cdpUrl(own);
+  const url = await scene.cdpUrl(other);
   for (const [end, reason] of [
     [(client: BareClient) => client.socket.close(), "closed"],
     [(client: BareClient) => client.socket.terminate(), "lost"],

@@ -3,14 +3,19 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { BareClient, borrowLendScene, type CdpMessage, type LendScene } from "../support/cdp-proxy-scene.ts";
 
 let scene: LendScene;
+/** Path of the session that tests share. */
+let session: string;
 beforeAll(async () => {
   scene = await borrowLendScene();
+  session = await scene.open();
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-/** Connects a client to a page in a new session, and returns a function that runs scripts there. */
+/** Connects a client to the session's only page, and returns functions that send commands and run scripts there. */
 async function enter() {
-  const session = await scene.open();
+  const { body } = await scene.rest(`${session}/state`);
+  for (const { id, active } of body.pages)
+    if (!active) await scene.rest(`${session}/interact`, { action: { kind: "close_page", page_id: id } });
   const client = await BareClient.connect(await scene.cdpUrl(session));
   onTestFinished(() => client[Symbol.dispose]());
   const page = await client.attach();
@@ -19,7 +24,7 @@ async function enter() {
     const { result } = await send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
     return result.result.value;
   };
-  return { session, client, send, run };
+  return { client, send, run };
 }
 
 test("a CDP client cannot reach addresses that its session may not reach", async () => {
@@ -44,7 +49,7 @@ test("a CDP client cannot reach addresses that its session may not reach", async
 });
 
 test("a CDP client cannot read local files by any command", async () => {
-  const { session, client, send, run } = await enter();
+  const { client, send, run } = await enter();
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
   const { result: frames } = await send("Page.getFrameTree");
   const frameId = frames.frameTree.frame.id;
@@ -79,7 +84,7 @@ test("a CDP client cannot read local files by any command", async () => {
 });
 
 test("worlds, documents and contexts created by a CDP client cannot read local files", async () => {
-  const { session, client, send, run } = await enter();
+  const { client, send, run } = await enter();
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/plain.html") });
   const { result: frames } = await send("Page.getFrameTree");
   const frameId = frames.frameTree.frame.id;
@@ -119,7 +124,7 @@ test("a CDP client cannot upload a file of another session", async () => {
   const other = await scene.open();
   const headers = { authorization: `Bearer ${scene.service.key}` };
   await fetch(`${scene.service.url}${other}/files/theirs.txt`, { method: "PUT", body: "theirs", headers });
-  const { session, send } = await enter();
+  const { send } = await enter();
   await scene.rest(`${session}/navigate`, { url: scene.site.url("/dialogs.html") });
   const { result: document } = await send("DOM.getDocument");
   const { result } = await send("DOM.querySelector", { nodeId: document.root.nodeId, selector: "#file" });

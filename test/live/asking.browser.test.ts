@@ -70,8 +70,8 @@ afterEach(() => {
   for (const { ada } of shared.values()) expect(ada.faults).toEqual([]);
 });
 
-/** Shows a page in the shared session of a runtime, to the viewer Ada in control. */
-async function control(path = "/asking.html", runtime = "headless-shell"): Promise<{ opened: Opened; page: Page }> {
+/** Shows a page in the shared session of a runtime, to the viewer Ada without control. */
+async function share(path = "/asking.html", runtime = "headless-shell"): Promise<{ opened: Opened; page: Page }> {
   const known = shared.get(runtime);
   const opened = known?.opened ?? (await open({ runtime }));
   if (known && (await known.ada.page.getByRole("button", { name: "Hand back" }).isVisible()))
@@ -79,8 +79,14 @@ async function control(path = "/asking.html", runtime = "headless-shell"): Promi
   await opened.show(path);
   const ada = known?.ada ?? (await join(opened, "Ada"));
   shared.set(runtime, { opened, ada });
-  await takeControl(ada.page);
   return { opened, page: ada.page };
+}
+
+/** Shows a page in the shared session of a runtime, to the viewer Ada in control. */
+async function control(...where: Parameters<typeof share>): Promise<{ opened: Opened; page: Page }> {
+  const { opened, page } = await share(...where);
+  await takeControl(page);
+  return { opened, page };
 }
 
 /** Parts of the page from left to right. */
@@ -202,8 +208,7 @@ test("other viewers see a dialog but cannot answer it", async () => {
 }, 90_000);
 
 test("a dialog is answered once when two viewers answer it", async () => {
-  const opened = await open();
-  await opened.show("/asking.html");
+  const { opened } = await share();
   using ada = await LiveClient.join(scene.service.url, new URL(await opened.link("Ada")).hash.slice(1));
   ada.send({ take_control: {} });
   await ada.receive(({ state }) => state?.control.state === "human_control");
@@ -214,7 +219,9 @@ test("a dialog is answered once when two viewers answer it", async () => {
   ada.send({ answer });
   const { refused } = await ada.receive((message) => message.refused);
   expect(refused).toMatchObject({ status: 404 });
-  await expect.poll(async () => (await opened.state()).title, patient).toBe("confirm true");
+  await titled(opened, "confirm true");
+  ada.send({ hand_back: {} });
+  await ada.receive(() => ada.received.findLast(({ state }) => state)?.state.control.state === "api");
 }, 60_000);
 
 test("returning control answers dialogs by policy, and only the viewer in control sees new ones", async () => {
@@ -383,9 +390,8 @@ test("only the viewer in control uploads files to the session, which replace no 
   expect(await get(tokenOf(cleo), "noise.bin")).toBe(403);
   expect(await get(tokenOf(ada), "noise.bin", { key: "another's" })).toBe(409);
   await scene.rest(`${session}/files/noise.bin`, undefined, { method: "DELETE" });
-  const another = await scene.open();
-  expect(await put(tokenOf(ada), "b.txt", { to: another })).toMatchObject({ status: 404 });
-  await scene.rest(another, undefined, { method: "DELETE" });
+  const { opened: another } = await share();
+  expect(await put(tokenOf(ada), "b.txt", { to: another.session })).toMatchObject({ status: 404 });
   const { body } = await scene.rest(`${session}/files`);
   expect(body.data.map(({ name, bytes }: { name: string; bytes: number }) => [name, bytes])).toEqual([
     ["a (1).txt", 7],

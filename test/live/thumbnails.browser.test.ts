@@ -22,9 +22,14 @@ afterEach(() => vi.restoreAllMocks());
 async function show(script: string, options: Parameters<WorkerUnderTest["open"]>[0] = {}): Promise<DrivenSession> {
   const session = await worker.open(options);
   onTestFinished(() => session.destroy());
+  await visit(session, script);
+  return session;
+}
+
+/** Navigates to a page with a script, which must differ in length from that of the page before. */
+async function visit(session: DrivenSession, script: string): Promise<void> {
   const url = site.url(`/script.html?${script.length}#${encodeURIComponent(script)}`);
   await session.navigate({ url, timeoutMs: 60_000 }, { waitMs: 60_000 });
-  return session;
 }
 
 interface Shown {
@@ -32,8 +37,15 @@ interface Shown {
   readonly at: number;
 }
 
-/** Follows a session. `ended` resolves when the stream ends. */
-function follow(session: DrivenSession): { readonly shown: Shown[]; readonly ended: Promise<void> } {
+interface Followed {
+  readonly shown: Shown[];
+  /** Resolves when the stream ends. */
+  readonly ended: Promise<void>;
+  stop(): void;
+}
+
+/** Follows a session until the test ends. */
+function follow(session: DrivenSession): Followed {
   const over = new AbortController();
   onTestFinished(() => over.abort());
   const shown: Shown[] = [];
@@ -42,7 +54,7 @@ function follow(session: DrivenSession): { readonly shown: Shown[]; readonly end
   };
   const ended = run();
   ended.catch(() => undefined);
-  return { shown, ended };
+  return { shown, ended, stop: () => over.abort() };
 }
 
 /** Waits for pictures. On a busy machine, pictures that take longer than 200 ms are dropped. */
@@ -104,8 +116,10 @@ test("covers the fields of variables", { timeout: 180_000 }, async () => {
   const script = `document.body.innerHTML = "<input style='position:fixed; inset:0; font-size:300px'>"`;
   const variables = [{ name: "secret", value: "MMWWMMWW", domains: ["127.0.0.1"] }];
   const sizes: number[] = [];
+  const session = await worker.open();
+  onTestFinished(() => session.destroy());
   for (const text of ["MMWWMMWW", "{{secret}}"]) {
-    const session = await show(script);
+    await visit(session, `${script}; // ${text}`);
     const action = { case: "type", value: { selector: "input", text } } as const;
     await session.interact({ action }, { variables: text === "{{secret}}" ? variables : [] });
     // Includes pictures that are dropped because they take longer than 200 ms.
@@ -114,10 +128,10 @@ test("covers the fields of variables", { timeout: 180_000 }, async () => {
       taken.mock.settledResults.flatMap(({ type, value }) =>
         type === "fulfilled" && value ? value.data.length : [],
       )[0];
-    follow(session);
+    const { stop } = follow(session);
     await expect.poll(size, { timeout: 60_000 }).toBeGreaterThan(0);
     sizes.push(size() ?? 0);
-    await session.destroy();
+    stop();
   }
   const [plain = 0, covered = 0] = sizes;
   // A covered field has one colour, which JPEG stores in few bytes.

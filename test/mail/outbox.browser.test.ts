@@ -1,3 +1,4 @@
+import type { Browser } from "playwright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { FixtureSite } from "../support/fixture-site.ts";
 import { freshEmail } from "../support/people.ts";
@@ -8,14 +9,21 @@ import { borrowService, type WarmService } from "../support/warm-service.ts";
 let service: WarmService;
 let site: FixtureSite;
 let outbox: URL;
+let browser: Browser;
+/** Address of a mail in the list, long enough to wrap on narrow screens. */
+const listed = `a-rather-long-name-of-a-person-${freshEmail()}`;
 
 beforeAll(async () => {
-  const borrowed = await borrowService();
+  const [borrowed, launched] = await Promise.all([borrowService(), launchPlainBrowser()]);
   ({ service, site } = borrowed);
+  browser = launched;
   const [link = ""] = /http:\S+\/dev\/mail\S+/.exec(borrowed.welcome) ?? [];
   outbox = new URL(link.replace(/^http:\/\/[^/]+/, service.url));
+  const rest = restClient({ url: service.url, key: "" });
+  await rest("/v1/auth/signup", { email: listed, password: "correct horse battery staple", name: "Ada" });
 }, 90_000);
 afterAll(async () => {
+  await browser?.close();
   await service?.stop();
   await site?.stop();
 });
@@ -40,16 +48,13 @@ test("the printed link shows the mails of a service without SMTP_URL", async () 
 });
 
 test.each([320, 390, 768, 1280])("the list of mails fits a screen that is %d px wide", async (width) => {
-  const rest = restClient({ url: service.url, key: "" });
-  const email = `a-rather-long-name-of-a-person-${freshEmail()}`;
-  await rest("/v1/auth/signup", { email, password: "correct horse battery staple", name: "Ada" });
-  await using browser = await launchPlainBrowser();
   const page = await browser.newPage({ viewport: { width, height: 800 } });
   await page.goto(outbox.href);
-  const first = page.getByRole("listitem").filter({ hasText: email });
+  const first = page.getByRole("listitem").filter({ hasText: listed });
   const link = await first.getByRole("link", { name: "Verify your e-mail address" }).boundingBox();
   expect(link?.height).toBeLessThan(40);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+  await page.close();
 });
 
 test.each([

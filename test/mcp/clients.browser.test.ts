@@ -28,8 +28,8 @@ beforeEach(() => {
 });
 
 /** Runs a function with a session, and ends the session afterwards. */
-async function withSession<T>(run: (session_id: string) => Promise<T>, request: Record<string, unknown> = {}) {
-  const { structured } = await client.call("start_session", request);
+async function withSession<T>(run: (session_id: string) => Promise<T>) {
+  const { structured } = await client.call("start_session");
   try {
     return await run(structured.session_id);
   } finally {
@@ -183,18 +183,14 @@ test("runs a recipe in a session and in a browser of its own", async () => {
     steps: [type("input", "{{name}}")],
   });
   const { id: recipe_id } = recipe;
-  await withSession(
-    async (session_id) => {
-      const parameters = { name: "grace" };
-      const ran = await client.call("run_recipe", { session_id, recipe_id, parameters });
-      expect(ran.structured).toMatchObject({ status: "done", session_id, handle: expect.any(String) });
-      const seen = await client.call("observe", { session_id });
-      expect(seen.structured.page).toContain('value="grace"');
-      const again = await client.call("wait", { session_id, handle: ran.structured.handle });
-      expect(again.structured.status).toBe("done");
-    },
-    { runtime: "chromium" },
-  );
+  const session_id = await sharedSession("chromium");
+  const parameters = { name: "grace" };
+  const ran = await client.call("run_recipe", { session_id, recipe_id, parameters });
+  expect(ran.structured).toMatchObject({ status: "done", session_id, handle: expect.any(String) });
+  const seen = await client.call("observe", { session_id });
+  expect(seen.structured.page).toContain('value="grace"');
+  const again = await client.call("wait", { session_id, handle: ran.structured.handle });
+  expect(again.structured.status).toBe("done");
   const apart = await client.call("run_recipe", { recipe_id, parameters: { name: "ada" } });
   expect(apart.structured).toMatchObject({ status: "done", session_id: expect.stringMatching(/^ses_/) });
   await client.call("end_session", { session_id: apart.structured.session_id });
