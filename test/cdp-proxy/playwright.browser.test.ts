@@ -2,6 +2,7 @@ import { chromium } from "playwright";
 import { connect as connectPuppeteer, type Page } from "puppeteer-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { borrowLendScene, type LendScene } from "../support/cdp-proxy-scene.ts";
+import { runtimes } from "../support/runtimes.ts";
 
 let scene: LendScene;
 let session: string;
@@ -68,7 +69,7 @@ test("session files distinguish two downloads of the same name by GUID", async (
 const shown = `[new Intl.DateTimeFormat().resolvedOptions().timeZone, new Intl.NumberFormat().resolvedOptions().locale,
   (1234.5).toLocaleString()]`;
 
-test.each(["chromium", "headless-shell"])(
+test.each(runtimes)(
   "locale and time zone set by Playwright and Puppeteer apply in %s until they disconnect",
   async (runtime) => {
     const ours = ["America/New_York", "en-US", "1,234.5"];
