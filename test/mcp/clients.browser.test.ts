@@ -184,13 +184,17 @@ test("runs a recipe in a session and in a browser of its own", async () => {
   });
   const { id: recipe_id } = recipe;
   const session_id = await sharedSession("chromium");
-  const parameters = { name: "grace" };
-  const ran = await client.call("run_recipe", { session_id, recipe_id, parameters });
-  expect(ran.structured).toMatchObject({ status: "done", session_id, handle: expect.any(String) });
-  const seen = await client.call("observe", { session_id });
-  expect(seen.structured.page).toContain('value="grace"');
-  const again = await client.call("wait", { session_id, handle: ran.structured.handle });
-  expect(again.structured.status).toBe("done");
+  const { body: agents } = await scene.rest(`/v1/agent-sessions?label=mcp_session:${session_id}`);
+  for (const { id } of agents.data) await scene.rest(`/v1/agent-sessions/${id}`, undefined, { method: "DELETE" });
+  // The second run replaces the agent session of the first.
+  for (const name of ["eve", "grace"]) {
+    const ran = await client.call("run_recipe", { session_id, recipe_id, parameters: { name } });
+    expect(ran.structured).toMatchObject({ status: "done", session_id, handle: expect.any(String) });
+    const seen = await client.call("observe", { session_id });
+    expect(seen.structured.page).toContain(`value="${name}"`);
+    const again = await client.call("wait", { session_id, handle: ran.structured.handle });
+    expect(again.structured.status).toBe("done");
+  }
   const apart = await client.call("run_recipe", { recipe_id, parameters: { name: "ada" } });
   expect(apart.structured).toMatchObject({ status: "done", session_id: expect.stringMatching(/^ses_/) });
   await client.call("end_session", { session_id: apart.structured.session_id });
