@@ -1,7 +1,6 @@
 import { type IncomingMessage, METHODS, type ServerResponse } from "node:http";
 import { Http2ServerResponse } from "node:http2";
-import type { Clock } from "../src/platform/clock.ts";
-import type { Log } from "../src/platform/log.ts";
+import type { PlatformParts } from "../src/platform/platform-parts.ts";
 import type { GatewayCall } from "./gateway-call.ts";
 import type { HttpHandler } from "./listen.ts";
 
@@ -34,9 +33,7 @@ const clientLeft = 499;
 
 const verbs: ReadonlySet<string> = new Set(METHODS);
 
-export interface AccessLogOptions {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface AccessLogOptions extends Pick<PlatformParts, "clock" | "log"> {
   requestIdOf(request: IncomingMessage): string;
 }
 

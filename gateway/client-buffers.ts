@@ -2,9 +2,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse } from "node:http2";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { networkOf } from "../src/platform/client-network.ts";
-import type { Clock } from "../src/platform/clock.ts";
 import { fail } from "../src/platform/errors.ts";
-import type { Log } from "../src/platform/log.ts";
+import type { PlatformParts } from "../src/platform/platform-parts.ts";
 
 /** Kinds of held bytes: request bodies, stream messages both ways, unfinished captures, unread responses. */
 const kinds = ["body", "message", "capture", "answer"] as const;
@@ -44,11 +43,9 @@ interface BufferedCall {
   buffer: ClientBuffer | undefined;
 }
 
-interface BufferOptions {
+interface BufferOptions extends Pick<PlatformParts, "clock" | "log"> {
   /** In bytes. */
   readonly budget: number;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly registry: Registry;
 }
 

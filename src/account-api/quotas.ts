@@ -6,13 +6,10 @@ import { countKeys } from "../identity/api-keys/store.ts";
 import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
 import { findUsage, type MonthUsage } from "../limits/usage.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { countProfiles, sumStorage } from "../profiles/store.ts";
 
-export interface QuotaParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface QuotaParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly limits: Limits;
 }
 

@@ -1,4 +1,3 @@
-import type { Registry } from "prom-client";
 import type { Models } from "../agents/llm/models.ts";
 import type { AgentTurns } from "../agents/turns/agent-turns.ts";
 import type { TurnMetrics } from "../agents/turns/turn-metrics.ts";
@@ -20,13 +19,7 @@ import type { Buckets } from "../limits/buckets.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { StreamSlots } from "../limits/stream-slots.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Config } from "../platform/config.ts";
-import type { Ids } from "../platform/ids.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database } from "../platform/postgres/database.ts";
-import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Profiles } from "../profiles/profiles.ts";
 import type { Controls } from "../sessions/control/control.ts";
 import type { ControlHeartbeats } from "../sessions/control/control-heartbeats.ts";
@@ -36,17 +29,9 @@ import type { Status } from "../status/status.ts";
 import type { Sender } from "../webhooks/sender.ts";
 
 /** Dependencies shared by features, created once per process. */
-export interface AppParts {
-  readonly config: Config;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly log: Log;
-  readonly metrics: Registry;
-  readonly db: Database;
-  readonly bus: Bus;
+export interface AppParts extends PlatformParts {
   readonly buckets: Buckets;
   readonly streamSlots: StreamSlots;
-  readonly sealer: Sealer;
   readonly events: EventLog;
   readonly limits: Limits;
   readonly arrangements: Arrangements;

@@ -1,16 +1,15 @@
 import { join } from "node:path";
-import type { Registry } from "prom-client";
 import { createEventLog, type EventLog } from "../events/event-log.ts";
 import { bundledWorkerProgram, createFleet, type Fleet, type FleetParts } from "../fleet/fleet.ts";
 import { accountDirectory } from "../fleet/kubernetes-api.ts";
 import { createPodCosts } from "../fleet/pod-costs.ts";
 import { findPoolDemand, type PoolDemand } from "../fleet/pool-demand.ts";
-import type { Bus } from "../platform/bus.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { createIds } from "../platform/ids.ts";
 import { createLifetime, type Part } from "../platform/lifetime.ts";
 import type { Log } from "../platform/log.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { databaseTarget } from "../platform/postgres/database-server.ts";
 import { openStorage } from "../platform/postgres/storage.ts";
 import { checkSecretsKeys } from "../platform/secrets/known-keys.ts";
@@ -56,11 +55,7 @@ export interface ControlPlane {
 /** Number of PostgreSQL connections: heartbeats and sweeps are short. */
 const poolSize = 10;
 
-export interface ControlPlaneOptions {
-  readonly config: Config;
-  readonly log: Log;
-  readonly metrics: Registry;
-  readonly bus: Bus;
+export interface ControlPlaneOptions extends Pick<PlatformParts, "config" | "log" | "metrics" | "bus"> {
   /** Started before the bus is used. */
   readonly busPart?: Part;
   readonly forwardSpans: FleetParts["forwardSpans"];

@@ -1,8 +1,6 @@
 import { publishChange, type ResourceChange } from "../kernel/account-change.ts";
 import type { Actor, AuditLog, AuditRecord, Principal } from "../kernel/call.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Ids } from "../platform/ids.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { deleteEntry, insertEntry } from "./store.ts";
 
 function actorOf(principal: Principal): Actor {
@@ -54,11 +52,7 @@ function changesOf({ accountId, action, subject: id, data }: AuditRecord): Resou
   ];
 }
 
-export interface AuditLogParts {
-  readonly db: Database;
-  readonly ids: Ids;
-  readonly bus: Bus;
-}
+export type AuditLogParts = Pick<PlatformParts, "db" | "ids" | "bus">;
 
 /** Creates the audit log, which also notifies the followers of the account. */
 export function createAuditLog({ db, ids, bus }: AuditLogParts): AuditLog {

@@ -1,8 +1,7 @@
 import { AuditService } from "../gen/pilothouse/v1/audit_pb.ts";
 import { defineService } from "../kernel/feature.ts";
-import type { Clock } from "../platform/clock.ts";
 import { lowestId } from "../platform/ids.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createAuditService } from "./service.ts";
 import { deleteEntriesBefore } from "./store.ts";
 
@@ -17,7 +16,7 @@ const batch = 1_000;
 
 export const auditFeature = defineService({
   service: AuditService,
-  create: ({ db, clock }: { readonly db: Database; readonly clock: Clock }) => ({
+  create: ({ db, clock }: Pick<PlatformParts, "db" | "clock">) => ({
     methods: createAuditService(db),
     jobs: [
       {

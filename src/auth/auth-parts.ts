@@ -4,18 +4,15 @@ import type { AuditLog } from "../kernel/call.ts";
 import type { Terms } from "../legal/terms.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { Config } from "../platform/config.ts";
-import type { Ids } from "../platform/ids.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Invites } from "../teams/invites.ts";
 import type { LinkRequests } from "./link-requests.ts";
 import type { Logins } from "./logins/logins.ts";
 import type { ProvePassword } from "./passwords/password-proof.ts";
 import type { Passwords } from "./passwords/passwords.ts";
 
-export interface AuthServiceParts extends RevocationParts {
+export interface AuthServiceParts extends RevocationParts, Pick<PlatformParts, "db" | "ids"> {
   readonly config: Pick<Config, "signup">;
-  readonly db: Database;
-  readonly ids: Ids;
   readonly throttles: Throttles;
   readonly passwords: Passwords;
   readonly provePassword: ProvePassword;

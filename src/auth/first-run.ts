@@ -3,18 +3,13 @@ import { findDeveloperAccount, hasOwner, lockAccount } from "../accounts/store.t
 import { canonicalEmail, findUserByEmail, insertUser, verifyUser } from "../accounts/users.ts";
 import { userActor } from "../audit/audit-log.ts";
 import type { AuditLog, Call } from "../kernel/call.ts";
-import type { Clock } from "../platform/clock.ts";
 import { fail, failFields } from "../platform/errors.ts";
-import type { Ids } from "../platform/ids.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { clientOf } from "./logins/client.ts";
 import type { IssuedTokens, Logins } from "./logins/logins.ts";
 import type { Passwords } from "./passwords/passwords.ts";
 
-export interface FirstRunParts {
-  readonly db: Database;
-  readonly ids: Ids;
-  readonly clock: Clock;
+export interface FirstRunParts extends Pick<PlatformParts, "db" | "ids" | "clock"> {
   readonly passwords: Passwords;
   readonly logins: Logins;
   readonly audit: AuditLog;

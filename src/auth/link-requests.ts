@@ -3,8 +3,8 @@ import type { JobQueues } from "../jobs/job-queues.ts";
 import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import type { Mail } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { createAuthMails } from "./auth-mails.ts";
 import type { Client } from "./logins/client.ts";
 import type { CountTry } from "./logins/network-throttles.ts";
@@ -33,9 +33,7 @@ export interface LinkRequests {
 
 const second = 1_000;
 
-export interface LinkRequestsParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface LinkRequestsParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly countTry: CountTry;
   readonly mailer: Mailer;
   readonly jobQueues: JobQueues;

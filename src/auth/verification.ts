@@ -2,8 +2,7 @@ import { type UserRow, type Verification, verifyUser } from "../accounts/users.t
 import { userActor } from "../audit/audit-log.ts";
 import type { AuditLog, Call } from "../kernel/call.ts";
 import { insertAcceptance } from "../legal/store.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Ids } from "../platform/ids.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { Invites } from "../teams/invites.ts";
 import { dropVerifications, invalidMailToken } from "./mail-tokens.ts";
@@ -21,9 +20,7 @@ export function createVerification({
   clock,
   audit,
   invites,
-}: {
-  readonly ids: Ids;
-  readonly clock: Clock;
+}: Pick<PlatformParts, "ids" | "clock"> & {
   readonly audit: AuditLog;
   readonly invites: Invites;
 }) {

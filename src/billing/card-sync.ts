@@ -1,4 +1,4 @@
-import { Counter, type Registry } from "prom-client";
+import { Counter } from "prom-client";
 import type Stripe from "stripe";
 import { isDeleted, lockAccount } from "../accounts/store.ts";
 import type { JobQueues } from "../jobs/job-queues.ts";
@@ -8,10 +8,9 @@ import type { Arrangements } from "../limits/arrangements.ts";
 import { endGrant, type PaidGrant, type PaidTime } from "../limits/paid-time.ts";
 import { tiers } from "../limits/tiers.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./billing-mails.ts";
 import type { CardProcessor, Processors } from "./processors.ts";
 import {
@@ -36,12 +35,8 @@ export interface CardJob {
   readonly reconciles?: boolean;
 }
 
-export interface CardSyncParts {
-  readonly db: Database;
+export interface CardSyncParts extends Pick<PlatformParts, "db" | "clock" | "log" | "metrics"> {
   readonly config: Pick<Config, "smtpUrl" | "embedded">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Registry;
   readonly mailer: Mailer;
   readonly audit: AuditLog;
   readonly arrangements: Arrangements;

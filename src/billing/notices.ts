@@ -1,7 +1,6 @@
 import type Stripe from "stripe";
 import type { JobQueues } from "../jobs/job-queues.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { type CardJob, cardJob } from "./card-sync.ts";
 import type { CardProcessor, Notice } from "./processors.ts";
 import { findOwner, keepNotice } from "./store.ts";
@@ -12,9 +11,7 @@ const tolerance = 300;
 /** Maximum characters of an identifier in a webhook. */
 const longestId = 255;
 
-export interface CardNoticeParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface CardNoticeParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly jobQueues: JobQueues;
 }
 

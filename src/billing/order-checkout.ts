@@ -2,9 +2,9 @@ import { lockAccount } from "../accounts/store.ts";
 import { Tier } from "../gen/pilothouse/v1/account_pb.ts";
 import type { CryptoCheckoutRequest, CryptoOrder, CryptoQuoteRequest } from "../gen/pilothouse/v1/crypto_order_pb.ts";
 import type { Call } from "../kernel/call.ts";
-import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { type Failure, fail, failFields } from "../platform/errors.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Database, Tx } from "../platform/postgres/database.ts";
 import { storedNames } from "../platform/rest-json/field-names.ts";
 import { type Prices, tierPriceOf } from "../platform/tier-prices.ts";
@@ -15,9 +15,7 @@ import { cryptoAmount } from "./processors/decimal.ts";
 import { asProcessorFailure, type CryptoProcessor, noProcessor, type Processors } from "./processors.ts";
 import { listSubscriptions } from "./store.ts";
 
-export interface OrderCheckoutParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface OrderCheckoutParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly config: Pick<Config, "prices" | "publicUrl">;
   readonly processors: Processors;
 }

@@ -1,15 +1,12 @@
 import type { JobQueues } from "../jobs/job-queues.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { findOrderOfInvoice } from "./order-store.ts";
 import { orderJob } from "./order-sync.ts";
 import { isBtcPaySigned } from "./processors/processor-signature.ts";
 import type { CryptoProcessor, Notice } from "./processors.ts";
 import { keepNotice } from "./store.ts";
 
-export interface OrderNoticeParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface OrderNoticeParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly jobQueues: JobQueues;
 }
 

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { Counter, type Registry } from "prom-client";
+import { Counter } from "prom-client";
 import { findAccount, lockAccount } from "../accounts/store.ts";
 import type { EventLog } from "../events/event-log.ts";
 import { CryptoOrderFailedEventSchema, CryptoOrderPaidEventSchema } from "../gen/pilothouse/v1/crypto_order_pb.ts";
@@ -11,11 +11,10 @@ import type { PaidGrant } from "../limits/paid-time.ts";
 import { toTierMessage } from "../limits/tier-message.ts";
 import { tiers } from "../limits/tiers.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { counted } from "../platform/counted.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./billing-mails.ts";
 import { toFailureMessage } from "./order-message.ts";
 import { moveOf, moves, type OrderMove } from "./order-states.ts";
@@ -41,12 +40,8 @@ export interface OrderJob {
   readonly isReturned?: boolean;
 }
 
-export interface OrderSyncParts {
-  readonly db: Database;
+export interface OrderSyncParts extends Pick<PlatformParts, "db" | "clock" | "log" | "metrics"> {
   readonly config: Pick<Config, "smtpUrl" | "embedded" | "operatorEmail">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Registry;
   readonly events: EventLog;
   readonly mailer: Mailer;
   readonly audit: AuditLog;

@@ -1,10 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type Stripe from "stripe";
-import type { Clock } from "../platform/clock.ts";
 import type { Config } from "../platform/config.ts";
 import { fail } from "../platform/errors.ts";
 import type { OutgoingWay } from "../platform/outgoing/outgoing-way.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createGreenfield, type Greenfield } from "./processors/greenfield.ts";
 import { createStripeClient } from "./processors/stripe-client.ts";
 import { httpTransport } from "./processors/transport.ts";
@@ -85,10 +84,8 @@ function withClient(own: Omit<CardProcessor, "client">, create: () => Stripe): C
   };
 }
 
-export interface ProcessorsParts {
+export interface ProcessorsParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly config: Pick<Config, "embedded" | "publicUrl" | "stripe" | "btcPay">;
-  readonly db: Database;
-  readonly clock: Clock;
   readonly outgoing?: OutgoingWay;
 }
 

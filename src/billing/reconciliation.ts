@@ -3,15 +3,12 @@ import type { CreatedFeature } from "../kernel/feature.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import { findDueAccounts, grantsAreDue, listSandboxGrants } from "../limits/paid-store.ts";
 import { endGrant } from "../limits/paid-time.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { type CardJob, cardJob } from "./card-sync.ts";
 import type { Processors } from "./processors.ts";
 import { checkoutsAreDue, deleteNoticesBefore, findDueCheckouts, setCheckAt, takeUnchecked } from "./store.ts";
 
-export interface ReconciliationParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface ReconciliationParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly jobQueues: JobQueues;
   readonly arrangements: Arrangements;
   readonly processors: Processors;

@@ -21,19 +21,15 @@ import { type AuditLog, type Call, loginOf } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
 import { scheduleCheck } from "../limits/store.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { revokeInvitesOf } from "../teams/invite-store.ts";
 import { findMember, listAllMembers } from "../teams/member-store.ts";
 import { deletionMail, restorationMail } from "./deletion-mails.ts";
 import { closeAccount, reopenAccount } from "./store.ts";
 
-export interface DeletionServiceParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
+export interface DeletionServiceParts extends Pick<PlatformParts, "db" | "bus" | "clock"> {
   readonly mailer: Mailer;
   readonly provePassword: ProvePassword;
   readonly audit: AuditLog;

@@ -1,5 +1,4 @@
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { deleteBelongings, deletePeople, findDueDeletions } from "./store.ts";
 
 /** Maximum number of accounts per run. */
@@ -9,7 +8,7 @@ const atOnce = 100;
 const margin = 3_600_000;
 
 /** Deletes accounts after their grace period. Steps are repeatable, so the next run continues an interrupted run. */
-export async function sweepDeleted({ db, clock }: { readonly db: Database; readonly clock: Clock }): Promise<void> {
+export async function sweepDeleted({ db, clock }: Pick<PlatformParts, "db" | "clock">): Promise<void> {
   for (const accountId of await findDueDeletions(db, new Date(clock.now() - margin), atOnce)) {
     await deleteBelongings(db, accountId);
     await db.transaction((tx) => deletePeople(tx, accountId));

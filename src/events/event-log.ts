@@ -1,12 +1,9 @@
 import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import type { Event } from "../gen/pilothouse/v1/common_pb.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import { eventPayload } from "../platform/event-payload.ts";
-import type { Ids } from "../platform/ids.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { toEventMessage } from "./event-message.ts";
 import { createEventTail } from "./event-tail.ts";
@@ -77,13 +74,7 @@ export interface EventLog {
 /** Handles events in the transaction that advances their consumer. */
 export type EventHandler = (tx: Tx, events: readonly StoredEvent[]) => Promise<void>;
 
-export interface EventLogParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly ids: Ids;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+export type EventLogParts = Pick<PlatformParts, "db" | "bus" | "ids" | "clock" | "log">;
 
 const pageSize = 200;
 

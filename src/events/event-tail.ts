@@ -1,6 +1,5 @@
-import type { Bus } from "../platform/bus.ts";
 import { createListeners } from "../platform/listeners.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createRepeatedJob, type RepeatedJobParts } from "../platform/repeated-job.ts";
 import type { Numbering } from "./numbering.ts";
 import { hasNewEvents, readEnd, readEvents, type StoredEvent } from "./store.ts";
@@ -17,9 +16,7 @@ export interface EventTail {
   stop(): Promise<void>;
 }
 
-export interface EventTailParts extends RepeatedJobParts {
-  readonly db: Database;
-  readonly bus: Bus;
+export interface EventTailParts extends RepeatedJobParts, Pick<PlatformParts, "db" | "bus"> {
   readonly number: Numbering;
 }
 

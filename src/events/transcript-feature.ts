@@ -1,12 +1,11 @@
 import type { Feature } from "../kernel/feature.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { deleteOldEntries } from "./transcript.ts";
 
 /** Retention in milliseconds, and maximum number of entries per delete statement. */
 const retention = { ms: 90 * 86_400_000, batch: 1_000 };
 
-export const transcript: Feature<{ readonly db: Database; readonly clock: Clock }> = {
+export const transcript: Feature<Pick<PlatformParts, "db" | "clock">> = {
   create: ({ db, clock }) => ({
     jobs: [
       {

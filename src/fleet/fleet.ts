@@ -1,11 +1,5 @@
 import { join } from "node:path";
-import type { Registry } from "prom-client";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Config } from "../platform/config.ts";
-import type { Ids } from "../platform/ids.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { controlSocket, createEmbeddedWorker, type EmbeddedWorker } from "./embedded-worker.ts";
 import { createFleetServer, type FleetServer } from "./fleet-server.ts";
 import { createLeaseSweep } from "./lease-sweep.ts";
@@ -27,14 +21,7 @@ export interface Fleet {
   readonly embeddedWorkerPid: number | undefined;
 }
 
-export interface FleetParts {
-  readonly config: Config;
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly ids: Ids;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Registry;
+export interface FleetParts extends Pick<PlatformParts, "config" | "db" | "bus" | "ids" | "clock" | "log" | "metrics"> {
   readonly keeper: SessionKeeper;
   /** Program of the embedded worker, or undefined if workers are started separately. */
   readonly workerProgram: string | undefined;

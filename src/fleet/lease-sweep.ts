@@ -1,8 +1,6 @@
-import { Counter, Gauge, type Registry } from "prom-client";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import { Counter, Gauge } from "prom-client";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 import type { SessionKeeper, WorkerEnd } from "./session-keeper.ts";
 import {
@@ -25,12 +23,7 @@ export interface LeaseSweep extends RepeatedJob {
   endAll(end: WorkerEnd): Promise<void>;
 }
 
-export interface LeaseSweepParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Registry;
+export interface LeaseSweepParts extends Pick<PlatformParts, "db" | "bus" | "clock" | "log" | "metrics"> {
   readonly keeper: SessionKeeper;
 }
 

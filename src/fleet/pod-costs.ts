@@ -1,6 +1,4 @@
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createRepeatedJob, type RepeatedJob } from "../platform/repeated-job.ts";
 import { askKubernetes, type ClusterAccess, KubernetesError } from "./kubernetes-api.ts";
 import { heldSlots, holdsLease } from "./store.ts";
@@ -17,13 +15,10 @@ const step = 8;
 /** Pods per page of a list, and the number of pages. */
 const list = { size: 500, pages: 20 };
 
-export interface PodCostParts {
+export interface PodCostParts extends Pick<PlatformParts, "db" | "clock" | "log"> {
   readonly access: ClusterAccess;
   /** Namespace of the workers' pods. */
   readonly namespace: string;
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** Fields of a pod that this job reads. */

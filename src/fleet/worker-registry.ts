@@ -20,15 +20,13 @@ import {
   StoreLogsResponseSchema,
   type WorkerEvent,
 } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
 import { unlessLate } from "../platform/deadline.ts";
 import { Failure, fail } from "../platform/errors.ts";
 import { fleetMetadata } from "../platform/grpc/fleet-metadata.ts";
 import { IdleMap } from "../platform/idle-map.ts";
-import { type Ids, randomText } from "../platform/ids.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import { randomText } from "../platform/ids.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { isContention, isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { hashSecret, matchesHash } from "../platform/secrets/secrets.ts";
 import { defaultPool, isPoolName } from "../platform/worker-pool.ts";
@@ -64,12 +62,7 @@ export interface WorkerRegistry {
   readonly heartbeats: number;
 }
 
-export interface WorkerRegistryParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly ids: Ids;
-  readonly clock: Clock;
-  readonly log: Log;
+export interface WorkerRegistryParts extends Pick<PlatformParts, "db" | "bus" | "ids" | "clock" | "log"> {
   readonly keeper: SessionKeeper;
   readonly workerToken: string;
   readonly forwardSpans?: ((spans: Uint8Array) => void) | undefined;

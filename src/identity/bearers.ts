@@ -1,11 +1,9 @@
 import { Counter, type Registry } from "prom-client";
 import type { Bearer, BearerKind, BearerToken, Credential } from "../kernel/bearer-kind.ts";
 import type { Principal } from "../kernel/call.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
-import type { Log } from "../platform/log.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { matchesHash } from "../platform/secrets/secrets.ts";
 import { createBatchLoader } from "./batch-loader.ts";
@@ -38,11 +36,8 @@ export interface Bearers {
 }
 
 /** Dependencies of the bearer lookup. */
-export interface BearersParts {
+export interface BearersParts extends Pick<PlatformParts, "bus" | "clock" | "log"> {
   readonly kinds: readonly BearerKind[];
-  readonly bus: Bus;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly registry: Registry;
 }
 

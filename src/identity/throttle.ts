@@ -1,7 +1,6 @@
 import { sql } from "kysely";
-import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 
 /** Milliseconds in which attempts are counted. */
 const window = 3_600_000;
@@ -32,7 +31,7 @@ export interface Throttles {
   sweep(): Promise<void>;
 }
 
-export function createThrottles({ db, clock }: { readonly db: Database; readonly clock: Clock }): Throttles {
+export function createThrottles({ db, clock }: Pick<PlatformParts, "db" | "clock">): Throttles {
   async function countBy({ name, limit }: Throttle, now: number): Promise<boolean> {
     const at = new Date(now);
     const since = new Date(now - window);

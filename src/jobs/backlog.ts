@@ -1,16 +1,12 @@
-import { Gauge, type Registry } from "prom-client";
+import { Gauge } from "prom-client";
 import type { JobKind } from "../kernel/job-kind.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { deleteOldLetters, readBacklogs } from "./store.ts";
 
 const sweepBatch = 1_000;
 
-export interface BacklogParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly metrics: Registry;
+export interface BacklogParts extends Pick<PlatformParts, "db" | "clock" | "metrics"> {
   readonly kinds: readonly JobKind<unknown>[];
 }
 

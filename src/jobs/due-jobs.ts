@@ -1,5 +1,4 @@
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { HeldQueue } from "./held-queues.ts";
 import { readDueJobs, type StoredJob } from "./store.ts";
 
@@ -20,9 +19,7 @@ interface Rules {
   readonly busy: readonly string[];
 }
 
-export interface DueJobsParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface DueJobsParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly width: number;
 }
 

@@ -1,9 +1,8 @@
 import { Hopeless, type JobKind, type Settlement } from "../kernel/job-kind.ts";
 import { sleep } from "../platform/bounded-wait.ts";
-import type { Clock } from "../platform/clock.ts";
 import { Deadline, raceSignal } from "../platform/deadline.ts";
 import type { Limiter } from "../platform/limiter.ts";
-import type { Log } from "../platform/log.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Database, Queryable } from "../platform/postgres/database.ts";
 import type { HeldQueue } from "./held-queues.ts";
 import { deleteDoneJob, type FailedAttempt, noteFailure, type StoredJob } from "./store.ts";
@@ -16,10 +15,7 @@ const settleEvery = 200;
 /** Outcome of an attempt. `lost`: the gateway was stopped, or another gateway claimed the queue. */
 export type JobOutcome = "done" | "failed" | "dead" | "lost";
 
-interface AttemptParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly log: Log;
+interface AttemptParts extends Pick<PlatformParts, "db" | "clock" | "log"> {
   /** Aborts when this gateway may no longer settle the attempt. */
   readonly lost: AbortSignal;
   /** Limits concurrent settlement writes. */

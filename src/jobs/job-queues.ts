@@ -1,6 +1,5 @@
 import type { JobKind } from "../kernel/job-kind.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { deleteJobs, findQueues, insertJobs } from "./store.ts";
 
@@ -34,7 +33,7 @@ export interface JobQueues {
   drop<Data>(tx: Tx, jobKind: Named, queue: string, limit: number): Promise<Data[]>;
 }
 
-export function createJobQueues({ bus, clock }: { readonly bus: Bus; readonly clock: Clock }): JobQueues {
+export function createJobQueues({ bus, clock }: Pick<PlatformParts, "bus" | "clock">): JobQueues {
   function enqueueAll<Data>(tx: Tx, { kind }: Named, jobs: readonly NewJob<Data>[]): void {
     if (jobs.length === 0) return;
     insertJobs(tx, kind, jobs, new Date(clock.now()));

@@ -1,8 +1,8 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { JobKind } from "../kernel/job-kind.ts";
-import type { Bus } from "../platform/bus.ts";
 import type { Part } from "../platform/lifetime.ts";
 import { createLimiter } from "../platform/limiter.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
 import { backlogJobs } from "./backlog.ts";
@@ -17,9 +17,7 @@ const slowWrites = 4;
 /** Milliseconds for running jobs to end at shutdown. Afterwards, they are left to another gateway. */
 const stopPatience = 5_000;
 
-export interface JobRunnerParts extends HeldQueuesParts {
-  readonly bus: Bus;
-  readonly metrics: Registry;
+export interface JobRunnerParts extends HeldQueuesParts, Pick<PlatformParts, "bus" | "metrics"> {
   readonly kinds: readonly JobKind<unknown>[];
 }
 

@@ -1,8 +1,6 @@
 import type { JobKind } from "../kernel/job-kind.ts";
-import type { Clock } from "../platform/clock.ts";
 import type { Limiter } from "../platform/limiter.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { inNewTrace } from "../platform/traces/spans.ts";
 import { createDueJobs } from "./due-jobs.ts";
 import type { HeldQueue } from "./held-queues.ts";
@@ -16,10 +14,7 @@ const turnMs = 10_000;
 /** Milliseconds after which an attempt is slow. Its queue moves to a slow slot and stops delaying quick queues. */
 const slowAfter = 150;
 
-export interface QueueRunParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly log: Log;
+export interface QueueRunParts extends Pick<PlatformParts, "db" | "clock" | "log"> {
   /** Limits settlement writes of slow and failing queues, since many of their attempts end together. */
   readonly limiter: Limiter;
   /** Aborts when no further job may start. */

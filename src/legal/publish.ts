@@ -1,7 +1,7 @@
 import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import {
   insertRevision,
@@ -32,9 +32,7 @@ export async function publishRevision(tx: Tx, { id, url, publishedAt, effectiveA
   return await insertRevision(tx, { id, url, published_at: publishedAt, effective_at: effectiveAt, told_at: null });
 }
 
-export interface TermsMailParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface TermsMailParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly mailer: Mailer;
 }
 

@@ -1,8 +1,7 @@
 import type { LegalTerms, OutstandingTerms } from "../kernel/call.ts";
-import type { Clock } from "../platform/clock.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import { hasAccepted, listRevisions, type RevisionRow } from "./store.ts";
 
@@ -29,7 +28,7 @@ export const notAcceptable = (): Failure => fail("conflict", {}, { detail: notCu
 const notCurrent =
   "the revision is neither in force nor upcoming: accept the revision that GET /v1/legal/current returns";
 
-export function createTerms({ db, clock }: { readonly db: Database; readonly clock: Clock }): Terms {
+export function createTerms({ db, clock }: Pick<PlatformParts, "db" | "clock">): Terms {
   const cache = createFreshCache<readonly RevisionRow[]>({
     load: () => listRevisions(db),
     isAway: isDatabaseAway,

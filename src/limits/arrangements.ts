@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { lockAccount, readArrangedTier, setDisabled, setOverrides, setTier } from "../accounts/store.ts";
 import type { Override } from "../kernel/entitlement.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { listGrants, saveGrant } from "./paid-store.ts";
 import { advance, type PaidGrant, type PaidTime } from "./paid-time.ts";
@@ -39,7 +38,7 @@ export interface Arrangements {
 
 const noChange: PaidChange = { sandbox: false, apply: (time) => time };
 
-export function createArrangements({ clock, bus }: { readonly clock: Clock; readonly bus: Bus }): Arrangements {
+export function createArrangements({ clock, bus }: Pick<PlatformParts, "clock" | "bus">): Arrangements {
   function notify(tx: Tx, accountId: string): void {
     // Schedules a quota check, because the remaining minutes of running sessions may have changed.
     scheduleCheck(tx, accountId, clock.now());

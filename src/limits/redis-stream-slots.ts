@@ -1,5 +1,4 @@
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Redis } from "../platform/redis/redis.ts";
 import { createScript } from "../platform/redis/redis-script.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
@@ -26,10 +25,8 @@ for i = 3, #ARGV do redis.call("ZADD", KEYS[1], now + ARGV[1], ARGV[i]) end
 redis.call("PEXPIRE", KEYS[1], ARGV[1])
 return taken`);
 
-export interface RedisStreamSlotsOptions {
+export interface RedisStreamSlotsOptions extends Pick<PlatformParts, "clock" | "log"> {
   readonly redis: Redis;
-  readonly clock: Clock;
-  readonly log: Log;
   /** Milliseconds after which a slot that is not renewed expires. */
   readonly life?: number;
 }

@@ -11,8 +11,7 @@ import {
 } from "../gen/pilothouse/v1/limits_pb.ts";
 import type { Principal } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { BucketState, Buckets } from "./buckets.ts";
 import type { Limits } from "./limits.ts";
 import { monthAt, monthNamed, splitByDay } from "./month.ts";
@@ -20,9 +19,7 @@ import { toTierMessage } from "./tier-message.ts";
 import { bucketNames } from "./tiers.ts";
 import { findUsage, nothingUsed } from "./usage.ts";
 
-export interface LimitsServiceParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface LimitsServiceParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly buckets: Buckets;
   readonly limits: Limits;
 }

@@ -1,5 +1,4 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Registry } from "prom-client";
 import { SessionFileSchema } from "../gen/pilothouse/v1/file_pb.ts";
 import {
   type JoinRequest,
@@ -18,7 +17,7 @@ import { bytesOfBody } from "../kernel/request-body.ts";
 import { BoundedQueue } from "../platform/bounded-queue.ts";
 import type { Config } from "../platform/config.ts";
 import { asFailure, Failure, fail, failFields } from "../platform/errors.ts";
-import type { Ids } from "../platform/ids.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { toProblem } from "../platform/problem.ts";
 import type { ViewerMessage } from "../sessions/commands/session-commands.ts";
 import { announcedBytesOf, answerFile, changeFile, finishing } from "../sessions/files/file-calls.ts";
@@ -30,9 +29,7 @@ import { type ControlHandle, type ControlHandleParts, createControlHandle } from
 import { assertOwnSession, controllerOf, mayControl, viewerClientId, viewerIdOf } from "./person.ts";
 import { SharedFrames, ViewerFrames } from "./shared-frames.ts";
 
-export interface LiveServiceParts extends ControlHandleParts, OneViewerParts {
-  readonly ids: Ids;
-  readonly metrics: Registry;
+export interface LiveServiceParts extends ControlHandleParts, OneViewerParts, Pick<PlatformParts, "ids" | "metrics"> {
   readonly sessions: ControlHandleParts["sessions"] &
     Pick<Sessions, "assertRunning" | "agentOf" | "view" | "frames" | "files">;
   readonly config: Pick<Config, "errorsBase" | "liveKit">;

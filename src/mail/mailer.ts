@@ -1,13 +1,10 @@
 import type { JobQueues } from "../jobs/job-queues.ts";
 import { defineJob, type JobKind } from "../kernel/job-kind.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Config } from "../platform/config.ts";
 import { fail } from "../platform/errors.ts";
-import type { Ids } from "../platform/ids.ts";
 import type { Part } from "../platform/lifetime.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
-import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { checkedMail, type Mail } from "./mail.ts";
 import { createOutbox, type MailOutbox } from "./mail-outbox.ts";
 import { createPost, postWidth } from "./post.ts";
@@ -51,12 +48,7 @@ interface MailJob {
   readonly mailId: string;
 }
 
-export interface MailerParts {
-  readonly config: Config;
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly sealer: Sealer;
+export interface MailerParts extends Pick<PlatformParts, "config" | "db" | "clock" | "ids" | "sealer"> {
   readonly jobQueues: JobQueues;
   readonly linkSecret: string;
 }

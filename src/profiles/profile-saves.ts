@@ -5,18 +5,15 @@ import type { Limits } from "../limits/limits.ts";
 import { monthAt } from "../limits/month.ts";
 import { reportThresholds } from "../limits/quota-events.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
 import { counted } from "../platform/counted.ts";
 import { fleetCommands, toCommand } from "../platform/grpc/fleet-commands.ts";
 import { callServerStreaming } from "../platform/grpc/grpc-codec.ts";
 import { statusToFailure } from "../platform/grpc/grpc-failure.ts";
 import type { Part } from "../platform/lifetime.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
-import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { deleteOrphans, deleteStore } from "./chunk-store.ts";
 import type { ProfileMetrics } from "./profile-metrics.ts";
 import { UnfitStore, type UploadedStore, uploadStore } from "./profile-upload.ts";
@@ -53,16 +50,11 @@ export interface ProfileSaves extends Required<Part> {
   readonly dueTasks: readonly DueTask[];
 }
 
-export interface ProfileSavesParts {
-  readonly db: Database;
+export interface ProfileSavesParts extends Pick<PlatformParts, "db" | "clock" | "bus" | "log" | "sealer"> {
   readonly events: EventLog;
-  readonly clock: Clock;
-  readonly bus: Bus;
-  readonly log: Log;
   readonly metrics: ProfileMetrics;
   readonly limits: Limits;
   readonly mailer: Mailer;
-  readonly sealer: Sealer;
   readonly uses: ProfileUses;
   readonly channels: Channels;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ProfileChunk } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Database } from "../platform/postgres/database.ts";
-import type { Sealer, SecretContext } from "../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { SecretContext } from "../platform/secrets/secrets-sealer.ts";
 import { insertChunk, insertStore } from "./chunk-store.ts";
 
 /** Maximum bytes of a store. */
@@ -42,7 +42,7 @@ async function readHead(chunks: AsyncIterator<ProfileChunk>, expected: ExpectedS
 
 /** Encrypts and stores a store part by part, with at most two parts in memory. */
 export async function uploadStore(
-  { db, sealer }: { readonly db: Database; readonly sealer: Sealer },
+  { db, sealer }: Pick<PlatformParts, "db" | "sealer">,
   stream: AsyncIterable<ProfileChunk>,
   expected: ExpectedStore,
 ): Promise<UploadedStore> {

@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import type { EventLog } from "../events/event-log.ts";
 import type { PendingProfile } from "../gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { SessionProfileSaveFailedEventSchema } from "../gen/pilothouse/v1/session_pb.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { ProfileMetrics } from "./profile-metrics.ts";
 import { endUse, findOwing, insertUse, type ProfileUse, settleLateUses, settleUse } from "./use-store.ts";
 
@@ -38,9 +38,7 @@ export interface ProfileUses {
   offered(workerId: string, pending: readonly PendingProfile[]): Promise<PendingProfile[]>;
 }
 
-export interface ProfileUsesParts {
-  readonly db: Database;
-  readonly bus: Bus;
+export interface ProfileUsesParts extends Pick<PlatformParts, "db" | "bus"> {
   readonly events: EventLog;
   readonly metrics: ProfileMetrics;
 }

@@ -6,11 +6,10 @@ import { reportedAmountsOf, reportThresholds } from "../limits/quota-events.ts";
 import { checksAreDue, findDueChecks, lockDueCheck, scheduleCheck, setNextCheck } from "../limits/store.ts";
 import { findUsage, type MonthUsage } from "../limits/usage.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Clock } from "../platform/clock.ts";
 import { counted } from "../platform/counted.ts";
 import { fail } from "../platform/errors.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { endSessions, type SessionEndParts } from "./session-end.ts";
 
@@ -21,10 +20,7 @@ const atOnce = 1_000;
 
 const aMinute = 60_000;
 
-export interface SessionQuotaParts extends SessionEndParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly log: Log;
+export interface SessionQuotaParts extends SessionEndParts, Pick<PlatformParts, "db" | "clock" | "log"> {
   readonly limits: Limits;
   readonly mailer: Mailer;
 }

@@ -7,9 +7,9 @@ import {
   SessionChallengeResolvedEventSchema,
   SessionEgressCapabilityChangedEventSchema,
 } from "../gen/pilothouse/v1/session_pb.ts";
-import type { Clock } from "../platform/clock.ts";
 import { IdleMap } from "../platform/idle-map.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { SessionLogStore } from "./logs/session-log-store.ts";
 import { endSession, endSessions, type SessionEndParts } from "./session-end.ts";
 import { toStoredReason } from "./session-message.ts";
@@ -22,11 +22,9 @@ import { findRunningOf, lockRunning, lockSession, overdueExist, type SessionRow,
  */
 const missingFor = 6_000;
 
-export interface SessionKeeperParts extends SessionEndParts {
+export interface SessionKeeperParts extends SessionEndParts, Pick<PlatformParts, "db" | "clock"> {
   /** Stores the logs of ended sessions. Undefined if the process has no keys to seal logs. */
   readonly sessionLogStore?: SessionLogStore | undefined;
-  readonly db: Database;
-  readonly clock: Clock;
 }
 
 /** Creates the handler of session ends and changes that the fleet reports. */

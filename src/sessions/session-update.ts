@@ -4,11 +4,11 @@ import { findEntitlement } from "../accounts/store.ts";
 import type { EventLog } from "../events/event-log.ts";
 import { type Session, SessionUpdatedEventSchema, type UpdateSessionRequest } from "../gen/pilothouse/v1/session_pb.ts";
 import type { Limits } from "../limits/limits.ts";
-import type { Bus } from "../platform/bus.ts";
 import { counted } from "../platform/counted.ts";
 import { fail, failFields } from "../platform/errors.ts";
 import { fleetCommands } from "../platform/grpc/fleet-commands.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { SessionCaller } from "./commands/session-caller.ts";
 import type { WorkerCommands } from "./commands/worker-commands.ts";
 import { noSession, sessionGone } from "./ended-session.ts";
@@ -16,10 +16,8 @@ import { toSessionMessage } from "./session-message.ts";
 import { isEnded } from "./session-states.ts";
 import { lockSession, type SessionChanges, type SessionRow, updateSession } from "./store.ts";
 
-export interface SessionUpdateParts {
-  readonly db: Database;
+export interface SessionUpdateParts extends Pick<PlatformParts, "db" | "bus"> {
   readonly events: EventLog;
-  readonly bus: Bus;
   readonly limits: Limits;
 }
 

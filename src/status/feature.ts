@@ -1,16 +1,11 @@
 import { StatusService } from "../gen/pilothouse/v1/status_pb.ts";
 import { defineService } from "../kernel/feature.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Config } from "../platform/config.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createStatusService } from "./service.ts";
 import type { Status } from "./status.ts";
 import { deleteOldSamples } from "./store.ts";
 
-interface StatusFeatureParts {
-  readonly config: Config;
-  readonly db: Database;
-  readonly clock: Clock;
+interface StatusFeatureParts extends Pick<PlatformParts, "config" | "db" | "clock"> {
   readonly status: Status;
 }
 

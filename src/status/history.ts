@@ -1,6 +1,5 @@
-import type { Clock } from "../platform/clock.ts";
 import { createFreshCache } from "../platform/fresh-cache.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
 import type { ComponentName } from "./components.ts";
 import { type DayHistory, firstShown, historyOf } from "./days.ts";
@@ -14,9 +13,7 @@ export interface History {
   read(): Promise<ReadonlyMap<ComponentName, DayHistory>>;
 }
 
-export interface HistoryParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface HistoryParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly feed: Feed;
 }
 

@@ -2,10 +2,9 @@ import { type SqlBool, sql } from "kysely";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
-import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import { componentLabels, healthWords } from "./components.ts";
 import type { IncidentRow } from "./incident-store.ts";
 import { endTokenOf } from "./subscriptions.ts";
@@ -20,11 +19,8 @@ interface MailingJob {
   readonly mailingId: string;
 }
 
-export interface IncidentMailsParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface IncidentMailsParts extends Pick<PlatformParts, "db" | "clock" | "sealer"> {
   readonly mailer: Mailer;
-  readonly sealer: Sealer;
   readonly jobQueues: JobQueues;
   readonly publicUrl: string;
 }

@@ -1,11 +1,7 @@
-import { Gauge, type Registry } from "prom-client";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
+import { Gauge } from "prom-client";
 import { unlessLate } from "../platform/deadline.ts";
-import type { Ids } from "../platform/ids.ts";
 import type { Part } from "../platform/lifetime.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
 import { judgeSample, type Sample } from "./board.ts";
 import { healths } from "./components.ts";
@@ -21,13 +17,7 @@ const shownFor = 90 * 86_400_000;
 /** Maximum number of samples kept while PostgreSQL is down: one hour. Dropped samples count as absence. */
 const maxWaiting = 360;
 
-export interface SamplerParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly log: Log;
-  readonly metrics: Registry;
+export interface SamplerParts extends Pick<PlatformParts, "db" | "bus" | "clock" | "ids" | "log" | "metrics"> {
   readonly sources: Sources;
   readonly feed: Feed;
   readonly pace: Pace;

@@ -1,15 +1,8 @@
-import type { Registry } from "prom-client";
 import type { Throttles } from "../identity/throttle.ts";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Config } from "../platform/config.ts";
-import type { Ids } from "../platform/ids.ts";
 import type { Part } from "../platform/lifetime.ts";
-import type { Log } from "../platform/log.ts";
-import type { Database } from "../platform/postgres/database.ts";
-import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { noteAnswers } from "./answers.ts";
 import { createFeed, type Feed } from "./feed.ts";
 import { createHistory, type History } from "./history.ts";
@@ -37,15 +30,7 @@ export interface Status extends Part {
   readonly pace: Pace;
 }
 
-export interface StatusParts {
-  readonly config: Config;
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly log: Log;
-  readonly metrics: Registry;
-  readonly sealer: Sealer;
+export interface StatusParts extends PlatformParts {
   readonly jobQueues: JobQueues;
   readonly mailer: Mailer;
   readonly throttles: Throttles;

@@ -3,10 +3,10 @@ import { canonicalEmail } from "../accounts/users.ts";
 import type { Throttles } from "../identity/throttle.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { networkOf } from "../platform/client-network.ts";
-import type { Clock } from "../platform/clock.ts";
 import { type Failure, fail } from "../platform/errors.ts";
-import { type Ids, randomText } from "../platform/ids.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import { randomText } from "../platform/ids.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
 import { isKeyLost, type Sealer } from "../platform/secrets/secrets-sealer.ts";
 
@@ -38,13 +38,9 @@ const max = { address: 3, network: 20 };
 /** 5 bits per character: 200 random bits. */
 const tokenLength = 40;
 
-export interface SubscriptionsParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly ids: Ids;
+export interface SubscriptionsParts extends Pick<PlatformParts, "db" | "clock" | "ids" | "sealer"> {
   readonly throttles: Throttles;
   readonly mailer: Mailer;
-  readonly sealer: Sealer;
 }
 
 const sealing = { accountId: "status", purpose: "unsubscribe" };

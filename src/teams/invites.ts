@@ -5,9 +5,9 @@ import { userActor } from "../audit/audit-log.ts";
 import { judgeGrant, membershipAs } from "../identity/api-keys/grants.ts";
 import type { AuditLog, Call, Principal } from "../kernel/call.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
-import { type Ids, randomText } from "../platform/ids.ts";
+import { randomText } from "../platform/ids.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { hashSecret } from "../platform/secrets/secrets.ts";
 import { notifyActivity } from "./activity.ts";
@@ -34,9 +34,7 @@ const maxPerDay = 20;
 /** Characters of a token, with 5 random bits each: 200 bits. */
 const tokenLength = 40;
 
-export interface InvitesParts {
-  readonly ids: Ids;
-  readonly clock: Clock;
+export interface InvitesParts extends Pick<PlatformParts, "ids" | "clock"> {
   readonly mailer: Mailer;
   readonly audit: AuditLog;
 }

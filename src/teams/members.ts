@@ -4,9 +4,8 @@ import type { MemberKeys } from "../identity/api-keys/member-keys.ts";
 import type { LoginPrincipal, Principal } from "../kernel/call.ts";
 import type { Role } from "../kernel/role.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { notifyActivity } from "./activity.ts";
 import { type InviteRole, lapseInvites } from "./invite-store.ts";
@@ -35,9 +34,7 @@ export interface Departure {
   readonly keys: readonly string[];
 }
 
-export interface MembersParts {
-  readonly bus: Bus;
-  readonly clock: Clock;
+export interface MembersParts extends Pick<PlatformParts, "bus" | "clock"> {
   readonly mailer: Mailer;
   readonly memberKeys: MemberKeys;
 }

@@ -15,20 +15,17 @@ import { createMemberKeys } from "../identity/api-keys/member-keys.ts";
 import type { RevocationParts } from "../identity/api-keys/revocation.ts";
 import { type Call, loginOf } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
-import type { Bus } from "../platform/bus.ts";
 import { failFields } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { listInvites } from "./invite-store.ts";
 import { createInvites, type InvitesParts } from "./invites.ts";
 import { listMembers } from "./member-store.ts";
 import { createMembers } from "./members.ts";
 import { toInviteMessage, toInviteStatus, toMemberMessage } from "./team-messages.ts";
 
-export interface TeamServiceParts extends InvitesParts, RevocationParts {
-  readonly db: Database;
-  readonly bus: Bus;
+export interface TeamServiceParts extends InvitesParts, RevocationParts, Pick<PlatformParts, "db" | "bus"> {
   readonly apiKeys: ApiKeys;
 }
 

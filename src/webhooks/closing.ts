@@ -5,8 +5,8 @@ import type { AuditLog } from "../kernel/call.ts";
 import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
 import { giveUp } from "./delivery-settlement.ts";
@@ -32,9 +32,7 @@ export function endDeliveries(jobQueues: JobQueues, tx: Tx, endpointId: string):
   jobQueues.enqueue(tx, closingJob, { queue: endpointId, data: {} });
 }
 
-export interface ClosingParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface ClosingParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly jobQueues: JobQueues;
   readonly mailer: Mailer;
   readonly audit: AuditLog;

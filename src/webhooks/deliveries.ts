@@ -1,10 +1,9 @@
 import { type ShownEvent, toEventMessage } from "../events/event-message.ts";
 import { EventSchema } from "../gen/pilothouse/v1/common_pb.ts";
 import { defineJob, Hopeless, type Job, type JobKind, type Settlement } from "../kernel/job-kind.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { compileWriter } from "../platform/rest-json/writer.ts";
-import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
 import type { DeliveryNotices } from "./delivery-notices.ts";
 import { type DeliveryJob, deliveryJob } from "./delivery-queue.ts";
 import { giveUp, noteAttempt, noteEndpointFailure, noteEndpointSuccess } from "./delivery-settlement.ts";
@@ -25,10 +24,7 @@ const width = 8;
 /** Timeout of a job in milliseconds, longer than the sender's own timeout of 15 s. */
 const timeout = 20_000;
 
-export interface DeliveriesParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly sealer: Sealer;
+export interface DeliveriesParts extends Pick<PlatformParts, "db" | "clock" | "sealer"> {
   readonly sender: Sender;
   readonly notices: DeliveryNotices;
 }

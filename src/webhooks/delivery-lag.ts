@@ -1,7 +1,6 @@
 import { measureWait } from "../events/store.ts";
 import { findOldestUnclaimed } from "../jobs/store.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Database } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Health } from "../status/components.ts";
 import type { Source } from "../status/sources.ts";
 import { deliveryJob } from "./delivery-queue.ts";
@@ -22,7 +21,7 @@ const bounds: readonly (readonly [min: number, health: Health])[] = [
  * of the oldest due delivery to a healthy endpoint. Deliveries that wait behind other deliveries of their account do
  * not count.
  */
-export function createDeliveryLag({ db, clock }: { readonly db: Database; readonly clock: Clock }): Source {
+export function createDeliveryLag({ db, clock }: Pick<PlatformParts, "db" | "clock">): Source {
   return {
     component: "webhooks",
     async check() {

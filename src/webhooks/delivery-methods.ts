@@ -10,12 +10,12 @@ import {
 } from "../gen/pilothouse/v1/webhook_pb.ts";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Call } from "../kernel/call.ts";
-import type { Clock } from "../platform/clock.ts";
 import { type Failure, fail } from "../platform/errors.ts";
 import { eventPayload } from "../platform/event-payload.ts";
 import { idPattern, lowestId } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { toDeliveryMessage, toDeliveryStatus } from "./delivery-message.ts";
 import { queueDeliveries } from "./delivery-queue.ts";
 import { giveUp } from "./delivery-settlement.ts";
@@ -31,9 +31,7 @@ import {
 } from "./delivery-store.ts";
 import { type EndpointRow, findEndpoint, lockEndpoint, noEndpoint } from "./endpoint-store.ts";
 
-export interface DeliveryParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface DeliveryParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly jobQueues: JobQueues;
 }
 

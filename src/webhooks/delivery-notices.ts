@@ -1,6 +1,5 @@
 import { publishChange } from "../kernel/account-change.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import type { NewDelivery } from "./delivery-store.ts";
 
@@ -14,7 +13,7 @@ export interface DeliveryNotices {
 }
 
 /** Creates the notices of a gateway. */
-export function createDeliveryNotices({ bus, clock }: { readonly bus: Bus; readonly clock: Clock }): DeliveryNotices {
+export function createDeliveryNotices({ bus, clock }: Pick<PlatformParts, "bus" | "clock">): DeliveryNotices {
   /** Accounts of endpoints with changes, by endpoint. */
   const changed = new Map<string, string>();
 

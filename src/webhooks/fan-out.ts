@@ -5,11 +5,8 @@ import { subscribableTypes } from "../events/subscribable-events.ts";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import { sleep } from "../platform/bounded-wait.ts";
-import type { Bus } from "../platform/bus.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Ids } from "../platform/ids.ts";
 import type { Part } from "../platform/lifetime.ts";
-import type { Log } from "../platform/log.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { NamedStatement, Tx } from "../platform/postgres/database.ts";
 import type { DueTask } from "../platform/postgres/due-tasks.ts";
 import { createRepeatedJob } from "../platform/repeated-job.ts";
@@ -63,13 +60,9 @@ interface PutOff extends Notices {
   readonly until: number;
 }
 
-export interface FanOutParts {
+export interface FanOutParts extends Pick<PlatformParts, "bus" | "ids" | "clock" | "log"> {
   readonly events: EventLog;
   readonly jobQueues: JobQueues;
-  readonly bus: Bus;
-  readonly ids: Ids;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly notices: DeliveryNotices;
 }
 

@@ -12,12 +12,11 @@ import { judgeGrant } from "../identity/api-keys/grants.ts";
 import type { JobQueues } from "../jobs/job-queues.ts";
 import type { Call } from "../kernel/call.ts";
 import type { ServiceImplementation } from "../kernel/registry.ts";
-import type { Clock } from "../platform/clock.ts";
 import { fail } from "../platform/errors.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
-import type { Database, Tx } from "../platform/postgres/database.ts";
-import type { Sealer } from "../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
+import type { Tx } from "../platform/postgres/database.ts";
 import { endDeliveries } from "./closing.ts";
 import { createDeliveryMethods } from "./delivery-methods.ts";
 import { giveUpOpen } from "./delivery-settlement.ts";
@@ -37,10 +36,7 @@ import {
 } from "./endpoint-store.ts";
 import type { Sender } from "./sender.ts";
 
-export interface WebhookServiceParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly sealer: Sealer;
+export interface WebhookServiceParts extends Pick<PlatformParts, "db" | "clock" | "sealer"> {
   readonly jobQueues: JobQueues;
   readonly sender: Pick<Sender, "check">;
 }

@@ -1,9 +1,8 @@
 import { monthAt } from "../../limits/month.ts";
-import type { Clock } from "../../platform/clock.ts";
 import type { Config } from "../../platform/config.ts";
 import { fail, failFields } from "../../platform/errors.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import type { Queryable } from "../../platform/postgres/database.ts";
-import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import { openLlmKey } from "./credentials.ts";
 import { capOf } from "./llm-message.ts";
 import { defaultModels, type LlmCredential } from "./models.ts";
@@ -21,9 +20,7 @@ export interface Payer {
   readonly vision: boolean;
 }
 
-export interface PayerParts {
-  readonly sealer: Sealer;
-  readonly clock: Clock;
+export interface PayerParts extends Pick<PlatformParts, "sealer" | "clock"> {
   readonly config: Pick<Config, "bundledLlm">;
 }
 

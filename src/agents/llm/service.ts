@@ -11,11 +11,9 @@ import {
 import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import { monthAt } from "../../limits/month.ts";
-import type { Clock } from "../../platform/clock.ts";
 import type { Config } from "../../platform/config.ts";
 import { type Failure, fail, failFields } from "../../platform/errors.ts";
-import type { Database } from "../../platform/postgres/database.ts";
-import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { openLlmKey, sealLlmKey } from "./credentials.ts";
 import type { KeyTest } from "./key-test.ts";
 import { capOf, toLlmKeyMessage, toSettingsMessage, toStoredProvider } from "./llm-message.ts";
@@ -31,10 +29,7 @@ import {
   writeSettings,
 } from "./store.ts";
 
-export interface LlmSettingsParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly sealer: Sealer;
+export interface LlmSettingsParts extends Pick<PlatformParts, "db" | "clock" | "sealer"> {
   readonly models: Models;
   readonly config: Pick<Config, "bundledLlm">;
 }

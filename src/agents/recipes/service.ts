@@ -10,21 +10,17 @@ import {
 } from "../../gen/pilothouse/v1/recipe_pb.ts";
 import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { counted } from "../../platform/counted.ts";
 import { fail, failFaults, failFields } from "../../platform/errors.ts";
 import { idPattern } from "../../platform/ids.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { findFaults } from "./contents.ts";
 import { noRecipe } from "./plan.ts";
 import { toRecipeMessage, toRecipeSummary } from "./recipe-message.ts";
 import { countRecipes, deleteRecipe, findRecipe, insertRecipe, listRecipes } from "./store.ts";
 
-export interface RecipeServiceParts {
-  readonly db: Database;
-  readonly clock: Clock;
-}
+export type RecipeServiceParts = Pick<PlatformParts, "db" | "clock">;
 
 const defaultPage = 20;
 

@@ -4,11 +4,10 @@ import type { Recipe } from "../../gen/pilothouse/v1/recipe_pb.ts";
 import { CreateSessionRequestSchema, OnChallenge } from "../../gen/pilothouse/v1/session_pb.ts";
 import type { Call } from "../../kernel/call.ts";
 import { defaultDevice } from "../../platform/browsers/archetypes.ts";
-import type { Bus } from "../../platform/bus.ts";
 import { Failure, fail, failFaults, failFields } from "../../platform/errors.ts";
 import { bothAllow, domainFaults } from "../../platform/outgoing/domain-list.ts";
-import type { Database, Tx } from "../../platform/postgres/database.ts";
-import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
 import type { SessionMaker } from "../../sessions/commands/session-caller.ts";
 import type { Controls } from "../../sessions/control/control.ts";
 import { defaultIdleTimeoutSeconds } from "../../sessions/launch/session-plan.ts";
@@ -27,16 +26,13 @@ export interface NewRecipeTurn {
   readonly recipe: Recipe;
 }
 
-export interface CreationParts {
-  readonly db: Database;
+export interface CreationParts extends Pick<PlatformParts, "db" | "bus" | "sealer"> {
   readonly turns: {
     /** Starts a recipe turn after the commit. */
     beginRecipe(tx: Tx, agent: AgentSessionRow, turn: NewRecipeTurn): Promise<void>;
   };
   readonly sessions: Sessions;
   readonly controls: Controls;
-  readonly bus: Bus;
-  readonly sealer: Sealer;
 }
 
 /** Fields that configure a new browser, and so cannot be set for a running browser session. */

@@ -10,19 +10,14 @@ import {
 import { judgeGrant } from "../../identity/api-keys/grants.ts";
 import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Ids } from "../../platform/ids.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import type { RoomGuests } from "../../sessions/media/room-guests.ts";
 import { insertViewLink } from "../../sessions/view-links/store.ts";
 import { pageOf, scopesOfLink, viewKeyText } from "../../sessions/view-links/view-keys.ts";
 import { agentClientId, findRunning } from "./agent-sessions.ts";
 
-export interface AgentViewParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly ids: Ids;
+export interface AgentViewParts extends Pick<PlatformParts, "db" | "clock" | "ids"> {
   readonly guests: RoomGuests;
   readonly config: { readonly publicUrl: string };
 }

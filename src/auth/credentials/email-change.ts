@@ -21,10 +21,9 @@ import {
 import type { Throttles } from "../../identity/throttle.ts";
 import { type AuditLog, type Call, loginOf } from "../../kernel/call.ts";
 import type { Mailer } from "../../mail/mailer.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { fail, failFields } from "../../platform/errors.ts";
-import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
 import { revokeInvitesTo } from "../../teams/invite-store.ts";
 import { createAuthMails } from "../auth-mails.ts";
 import { clientOf } from "../logins/client.ts";
@@ -32,10 +31,7 @@ import type { Logins } from "../logins/logins.ts";
 import { dropAllMailTokens, dropMailTokens, makeMailToken, useMailToken, validFor } from "../mail-tokens.ts";
 import type { ProvePassword } from "../passwords/password-proof.ts";
 
-export interface EmailChangeParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
+export interface EmailChangeParts extends Pick<PlatformParts, "db" | "bus" | "clock"> {
   readonly throttles: Throttles;
   readonly provePassword: ProvePassword;
   readonly logins: Logins;

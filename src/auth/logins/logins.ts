@@ -2,11 +2,9 @@ import { randomBytes } from "node:crypto";
 import { listMemberships, type Membership } from "../../accounts/memberships.ts";
 import type { UserRow } from "../../accounts/users.ts";
 import type { LoginPrincipal } from "../../kernel/call.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { type Failure, fail } from "../../platform/errors.ts";
-import type { Ids } from "../../platform/ids.ts";
-import type { Database, Queryable, Tx } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { Queryable, Tx } from "../../platform/postgres/database.ts";
 import { hashSecret, matchesHash } from "../../platform/secrets/secrets.ts";
 import type { Client } from "./client.ts";
 import { newSecrets, nextSecrets, type PairSecrets, parseRefreshToken, writePair } from "./login-tokens.ts";
@@ -86,12 +84,7 @@ async function findAccount(db: Queryable, userId: string, accountId: string | un
   throw fail("forbidden", {}, { detail });
 }
 
-export function createLogins(parts: {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly ids: Ids;
-  readonly clock: Clock;
-}): Logins {
+export function createLogins(parts: Pick<PlatformParts, "db" | "bus" | "ids" | "clock">): Logins {
   const { db, bus, ids, clock } = parts;
   type Pair = NonNullable<Awaited<ReturnType<typeof findPair>>>;
 

@@ -1,6 +1,5 @@
 import type { CountedTry, Throttles } from "../../identity/throttle.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { isKnownNetwork } from "./store.ts";
 
 /** Milliseconds for which a network counts as known after a login. */
@@ -29,11 +28,11 @@ export interface AddressTry {
 export type CountTry = (tried: AddressTry) => Promise<CountedTry>;
 
 /** Creates the throttle of attempts by address and network. */
-export function createNetworkThrottles(parts: {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly throttles: Throttles;
-}): CountTry {
+export function createNetworkThrottles(
+  parts: Pick<PlatformParts, "db" | "clock"> & {
+    readonly throttles: Throttles;
+  },
+): CountTry {
   const { db, clock, throttles } = parts;
   return async ({ kind, email, userId, network, strangers, knownNetwork, what }) => {
     const isKnown = await isKnownNetwork(db, { userId, network }, new Date(clock.now() - knownFor));

@@ -2,9 +2,8 @@ import { listMemberships } from "../../accounts/memberships.ts";
 import { findUser, type UserRow } from "../../accounts/users.ts";
 import type { AuditLog } from "../../kernel/call.ts";
 import type { Mailer } from "../../mail/mailer.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
 import type { DueTask } from "../../platform/postgres/due-tasks.ts";
 import { factorMail } from "./mfa-mails.ts";
 import { announceRemovals, removalsAreDue, removeFactor, takeDueRemovals } from "./store.ts";
@@ -12,10 +11,7 @@ import { announceRemovals, removalsAreDue, removeFactor, takeDueRemovals } from 
 /** Milliseconds between mail and removal. Until then a step-up with the factor cancels the removal. */
 const notice = 86_400_000;
 
-export interface RemovalParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
+export interface RemovalParts extends Pick<PlatformParts, "db" | "bus" | "clock"> {
   readonly mailer: Mailer;
   readonly audit: AuditLog;
 }

@@ -14,11 +14,9 @@ import type { Throttles } from "../../identity/throttle.ts";
 import { type Call, loginOf, steppedUpFor } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import type { Mailer } from "../../mail/mailer.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { type Failure, fail } from "../../platform/errors.ts";
-import type { Database, Tx } from "../../platform/postgres/database.ts";
-import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
 import { clientOf } from "../logins/client.ts";
 import type { Logins } from "../logins/logins.ts";
 import type { ProvePassword } from "../passwords/password-proof.ts";
@@ -41,11 +39,7 @@ const enrolmentWaits = 600_000;
 /** Codes that a user may try per hour. */
 const maxAttempts = 10;
 
-export interface MfaServiceParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
-  readonly sealer: Sealer;
+export interface MfaServiceParts extends Pick<PlatformParts, "db" | "bus" | "clock" | "sealer"> {
   readonly throttles: Throttles;
   readonly provePassword: ProvePassword;
   readonly logins: Logins;

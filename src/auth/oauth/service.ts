@@ -12,10 +12,8 @@ import type { Throttles } from "../../identity/throttle.ts";
 import type { Credential } from "../../kernel/bearer-kind.ts";
 import type { AuditLog, Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { Failure } from "../../platform/errors.ts";
-import type { Ids } from "../../platform/ids.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { hashSecret, matchesHash } from "../../platform/secrets/secrets.ts";
 import { clientOf } from "../logins/client.ts";
 import { loginBearers } from "../logins/login-bearer.ts";
@@ -34,10 +32,7 @@ const lifetime = 900_000;
  */
 const maxFailures = 100;
 
-export interface OAuthServiceParts {
-  readonly db: Database;
-  readonly ids: Ids;
-  readonly clock: Clock;
+export interface OAuthServiceParts extends Pick<PlatformParts, "db" | "ids" | "clock"> {
   readonly throttles: Throttles;
   readonly logins: Logins;
   readonly audit: AuditLog;

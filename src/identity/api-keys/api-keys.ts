@@ -1,8 +1,6 @@
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import type { Ids } from "../../platform/ids.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
 import { createRepeatedJob } from "../../platform/repeated-job.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import { allScopes } from "./scopes.ts";
@@ -61,12 +59,7 @@ export interface ApiKeys {
   stop(): Promise<void>;
 }
 
-interface ApiKeysParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+type ApiKeysParts = Pick<PlatformParts, "db" | "bus" | "clock" | "log">;
 
 export function createApiKeys({ db, bus, clock, log }: ApiKeysParts): ApiKeys {
   let uses = new Map<string, number>();

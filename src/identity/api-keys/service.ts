@@ -11,12 +11,12 @@ import {
 import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
 import type { Limits } from "../../limits/limits.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { counted } from "../../platform/counted.ts";
 import { fail, failFields } from "../../platform/errors.ts";
 import { idPattern } from "../../platform/ids.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
-import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import { assertNetworks } from "./address-list.ts";
 import type { ApiKeys } from "./api-keys.ts";
@@ -27,9 +27,7 @@ import { allScopes } from "./scopes.ts";
 import { type ApiKeyRow, countKeys, insertKey, listKeys, lockKey, type NewKey, retireKey } from "./store.ts";
 import { newKeySecret, writeToken } from "./token.ts";
 
-export interface ApiKeyServiceParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface ApiKeyServiceParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly events: EventLog;
   readonly limits: Limits;
   readonly apiKeys: ApiKeys;

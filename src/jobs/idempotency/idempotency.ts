@@ -1,13 +1,10 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { MethodAttempt } from "../../kernel/call.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { Failure, fail } from "../../platform/errors.ts";
-import { type Ids, repeatIds } from "../../platform/ids.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import { repeatIds } from "../../platform/ids.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { createRepeatedJob } from "../../platform/repeated-job.ts";
-import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
 import { createOutcomes, isLasting } from "./outcome.ts";
 import { makeAttempt, type WatchedAttempt } from "./request-attempt.ts";
 import {
@@ -57,12 +54,7 @@ export interface Idempotency {
   stop(): Promise<void>;
 }
 
-interface IdempotencyParts {
-  readonly db: Database;
-  readonly ids: Ids;
-  readonly sealer: Sealer;
-  readonly clock: Clock;
-  readonly log: Log;
+interface IdempotencyParts extends Pick<PlatformParts, "db" | "ids" | "sealer" | "clock" | "log"> {
   /** Milliseconds that a request waits for an earlier request's response. */
   readonly wait?: number;
 }

@@ -6,11 +6,10 @@ import type { GetStorageStateRequest, Profile, PutStorageStateRequest } from "..
 import type { Call } from "../../kernel/call.ts";
 import { bytesOfBody } from "../../kernel/request-body.ts";
 import type { Limits } from "../../limits/limits.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { counted } from "../../platform/counted.ts";
 import { fail, failFields } from "../../platform/errors.ts";
-import type { Database, Tx } from "../../platform/postgres/database.ts";
-import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
 import { deleteStore, findStore, readChunk } from "../chunk-store.ts";
 import { toProfileMessage } from "../profile-message.ts";
 import { noProfile } from "../profile-reservation.ts";
@@ -19,11 +18,8 @@ import { findProfile, lockProfile, type ProfileRow, sumStorage, switchStore } fr
 import { findHolder } from "../use-store.ts";
 import { createStateConverter, longestState } from "./state-thread.ts";
 
-export interface StorageStateParts {
-  readonly db: Database;
+export interface StorageStateParts extends Pick<PlatformParts, "db" | "clock" | "sealer"> {
   readonly limits: Limits;
-  readonly clock: Clock;
-  readonly sealer: Sealer;
 }
 
 /** Engine whose profiles can be converted. */

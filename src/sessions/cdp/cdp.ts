@@ -13,10 +13,8 @@ import {
 import { judgeGrant } from "../../identity/api-keys/grants.ts";
 import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation, StreamRelay } from "../../kernel/registry.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { failFields } from "../../platform/errors.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import { noSession } from "../ended-session.ts";
 import type { Sessions } from "../sessions.ts";
@@ -25,10 +23,7 @@ import { cdpScope, cdpTokenText, insertCdpToken, revokeCdpTokens } from "./cdp-t
 /** Milliseconds for which a CDP URL accepts new connections. */
 const opensFor = 3_600_000;
 
-export interface CdpParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
+export interface CdpParts extends Pick<PlatformParts, "db" | "bus" | "clock"> {
   readonly sessions: Sessions;
   readonly config: { readonly publicUrl: string };
 }

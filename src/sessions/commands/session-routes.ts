@@ -1,11 +1,9 @@
 import type { WorkerAddress } from "../../fleet/store.ts";
 import { sleep } from "../../platform/bounded-wait.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { createFreshCache } from "../../platform/fresh-cache.ts";
 import { idPattern } from "../../platform/ids.ts";
 import { createListeners } from "../../platform/listeners.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { isDatabaseAway } from "../../platform/postgres/database-away.ts";
 import { noSession, sessionGone } from "../ended-session.ts";
 import { isEnded, type StoredSessionStatus } from "../session-states.ts";
@@ -61,11 +59,7 @@ function toRoute(row: RouteRow): SessionRoute {
   };
 }
 
-interface SessionRoutesParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
-}
+type SessionRoutesParts = Pick<PlatformParts, "db" | "bus" | "clock">;
 
 export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): SessionRoutes {
   const ends = createListeners<void>();

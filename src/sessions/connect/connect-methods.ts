@@ -10,11 +10,9 @@ import {
 import { makeAttempt } from "../../jobs/idempotency/request-attempt.ts";
 import type { AuditLog, Call } from "../../kernel/call.ts";
 import type { ServiceImplementation, StreamRelay } from "../../kernel/registry.ts";
-import { type Bus, nextMessage } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
+import { nextMessage } from "../../platform/bus.ts";
 import { asFailure, fail } from "../../platform/errors.ts";
-import type { Ids } from "../../platform/ids.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import { callerOf, type SessionMaker } from "../commands/session-caller.ts";
 import type { Sessions } from "../sessions.ts";
@@ -28,12 +26,8 @@ import { insertTicket, ticketOpensFor, ticketText, useTicket } from "./tickets.t
  */
 const times = { slot: 10_000, name: 2_000, poll: 100 };
 
-export interface ConnectParts {
-  readonly db: Database;
-  readonly ids: Ids;
+export interface ConnectParts extends Pick<PlatformParts, "db" | "ids" | "bus" | "clock"> {
   readonly audit: AuditLog;
-  readonly bus: Bus;
-  readonly clock: Clock;
   readonly sessions: Sessions;
   readonly config: { readonly publicUrl: string };
 }

@@ -1,17 +1,11 @@
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { lapse } from "./control.ts";
 import { type ControlHeartbeat, renewControl } from "./store.ts";
 
 /** Milliseconds between renewals of one client's control lease. Heartbeats and input in between cause no writes. */
 const renewEvery = 5_000;
 
-export interface ControlHeartbeatsParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+export type ControlHeartbeatsParts = Pick<PlatformParts, "db" | "clock" | "log">;
 
 /** Renews control leases on heartbeats. */
 export interface ControlHeartbeats {

@@ -5,11 +5,9 @@ import { TranscriptRole } from "../../gen/pilothouse/v1/agent_turn_pb.ts";
 import { SessionControlChangedEventSchema } from "../../gen/pilothouse/v1/session_pb.ts";
 import type { JobQueues } from "../../jobs/job-queues.ts";
 import type { AuditLog } from "../../kernel/call.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { fail } from "../../platform/errors.ts";
-import type { Ids } from "../../platform/ids.ts";
-import type { Database, Tx } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { Tx } from "../../platform/postgres/database.ts";
 import type { DueTask } from "../../platform/postgres/due-tasks.ts";
 import { noSession, sessionGone } from "../ended-session.ts";
 import { controlState, toControlMessage } from "../session-control.ts";
@@ -20,12 +18,8 @@ import { type ControlRow, controlHasLapsed, lockControl, lockLapsed, writeContro
 /** Milliseconds until control expires: after the holder's last heartbeat, and after its last input. */
 export const lapse = { sign: 30_000, input: 300_000 };
 
-export interface ControlParts {
-  readonly db: Database;
+export interface ControlParts extends Pick<PlatformParts, "db" | "bus" | "clock" | "ids"> {
   readonly events: EventLog;
-  readonly bus: Bus;
-  readonly clock: Clock;
-  readonly ids: Ids;
   readonly audit: AuditLog;
   readonly jobQueues: JobQueues;
 }

@@ -9,9 +9,8 @@ import {
 } from "../../gen/pilothouse/v1/file_pb.ts";
 import { judgeGrant } from "../../identity/api-keys/grants.ts";
 import type { Call, FileLinkGrant } from "../../kernel/call.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { fail } from "../../platform/errors.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import type { Sessions } from "../sessions.ts";
 import { assertFileName } from "./file-calls.ts";
@@ -20,9 +19,7 @@ import { fileLinkText, insertFileLink, isUnused, releaseFileLink, scopeOfLink, u
 /** Milliseconds for which a link is valid. */
 const opensFor = 600_000;
 
-export interface FileLinkParts {
-  readonly db: Database;
-  readonly clock: Clock;
+export interface FileLinkParts extends Pick<PlatformParts, "db" | "clock"> {
   readonly sessions: Pick<Sessions, "assertRunning">;
   readonly config: { readonly publicUrl: string };
 }

@@ -1,6 +1,6 @@
 import { type CapacityWaitParts, leaveCapacityWaits } from "../../fleet/capacity-waits.ts";
-import { type Bus, nextMessage } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
+import { nextMessage } from "../../platform/bus.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { type ProfileReservation, profileInUse } from "../../profiles/profile-reservation.ts";
 import { noCapacity } from "./launch-failure.ts";
 import type { AtLimit } from "./slot-limit.ts";
@@ -10,10 +10,8 @@ import type { SlotWait } from "./slot-wait-store.ts";
 /** Milliseconds between checks for a free slot, in case a notification was lost. */
 const pollEvery = 100;
 
-export interface PlaceWaitParts extends CapacityWaitParts {
+export interface PlaceWaitParts extends CapacityWaitParts, Pick<PlatformParts, "bus" | "clock"> {
   readonly slotQueue: SlotQueue;
-  readonly bus: Bus;
-  readonly clock: Clock;
   /** Milliseconds that a create waits for a slot of a worker. */
   readonly queueMs: number;
 }

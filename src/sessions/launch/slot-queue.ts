@@ -1,9 +1,6 @@
 import { publishChange } from "../../kernel/account-change.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { createListeners } from "../../platform/listeners.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { leaveQueue, renewWaits, type SlotWait } from "./slot-wait-store.ts";
 
 /** Milliseconds between renewals of places, and between checks whose notification was lost. */
@@ -40,12 +37,7 @@ interface AccountQueue {
   check(): void;
 }
 
-export interface SlotQueueParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+export type SlotQueueParts = Pick<PlatformParts, "db" | "bus" | "clock" | "log">;
 
 export function createSlotQueue({ db, bus, clock, log }: SlotQueueParts): SlotQueue {
   const queues = new Map<string, AccountQueue>();

@@ -1,7 +1,6 @@
 import { SessionLogService } from "../../gen/pilothouse/v1/session_log_pb.ts";
 import { defineService } from "../../kernel/feature.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { createSessionLogService, type SessionLogParts } from "./service.ts";
 import { accountLogBytes, createPartition, dayOf, dropPartitions, keptDays, trimLogs } from "./store.ts";
 
@@ -24,7 +23,7 @@ export const sessionLogs = defineService({
 
 /** Drops expired partitions, creates those of today and tomorrow, and deletes what accounts have beyond the limit. */
 export async function sweepSessionLogs(
-  { db, clock }: { readonly db: Database; readonly clock: Clock },
+  { db, clock }: Pick<PlatformParts, "db" | "clock">,
   limit = accountLogBytes,
 ): Promise<void> {
   const now = clock.now();

@@ -1,8 +1,6 @@
 import type { EndedSessionLog } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Log } from "../../platform/log.ts";
-import type { Database } from "../../platform/postgres/database.ts";
-import type { Sealer, SecretContext } from "../../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
+import type { SecretContext } from "../../platform/secrets/secrets-sealer.ts";
 import { createPartition, dayOf, findLogOwners, insertLogs } from "./store.ts";
 
 /** Maximum bytes of a log, and of the logs of one call, with a margin for the encoding. */
@@ -17,12 +15,7 @@ export interface SessionLogStore {
   store(workerId: string, logs: readonly EndedSessionLog[]): Promise<number>;
 }
 
-interface SessionLogStoreParts {
-  readonly db: Database;
-  readonly sealer: Sealer;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+type SessionLogStoreParts = Pick<PlatformParts, "db" | "sealer" | "clock" | "log">;
 
 /** Context in which the log of a session is sealed. */
 export const logContext = (accountId: string, sessionId: string): SecretContext => ({

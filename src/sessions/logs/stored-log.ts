@@ -2,18 +2,12 @@ import { promisify } from "node:util";
 import { zstdDecompress } from "node:zlib";
 import { fromBinary } from "@bufbuild/protobuf";
 import { type SessionLogPage, SessionLogPageSchema } from "../../gen/pilothouse/fleet/v1/fleet_pb.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Database } from "../../platform/postgres/database.ts";
-import type { Sealer } from "../../platform/secrets/secrets-sealer.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import type { SessionRow } from "../store.ts";
 import { logContext } from "./session-log-store.ts";
 import { findLog, keptDays } from "./store.ts";
 
-export interface StoredLogParts {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly sealer: Sealer;
-}
+export type StoredLogParts = Pick<PlatformParts, "db" | "clock" | "sealer">;
 
 /** Milliseconds for which the log of an ended session can be read. */
 export const keptMs: number = keptDays * 86_400_000;

@@ -1,17 +1,11 @@
 import type { Call } from "../../kernel/call.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { fail } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import { admitViewer } from "./store.ts";
 
-export interface OneViewerParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
-}
+export type OneViewerParts = Pick<PlatformParts, "db" | "bus" | "clock">;
 
 /**
  * Enforces single-viewer links: the first viewer sets a secret, and only that secret is admitted afterwards. A viewer

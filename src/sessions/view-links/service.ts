@@ -12,21 +12,16 @@ import {
 import { judgeGrant } from "../../identity/api-keys/grants.ts";
 import type { Call } from "../../kernel/call.ts";
 import type { ServiceImplementation } from "../../kernel/registry.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Clock } from "../../platform/clock.ts";
 import { fail } from "../../platform/errors.ts";
 import { idPattern } from "../../platform/ids.ts";
 import { cutPage, readCursor } from "../../platform/list-page.ts";
-import type { Database } from "../../platform/postgres/database.ts";
+import type { PlatformParts } from "../../platform/platform-parts.ts";
 import { hashSecret } from "../../platform/secrets/secrets.ts";
 import type { Sessions } from "../sessions.ts";
 import { insertViewLink, listViewLinks, revokeViewLink, type ViewLinkRow } from "./store.ts";
 import { pageOf, scopesOfLink, viewerClientOf, viewKeyText } from "./view-keys.ts";
 
-export interface ViewLinkServiceParts {
-  readonly db: Database;
-  readonly bus: Bus;
-  readonly clock: Clock;
+export interface ViewLinkServiceParts extends Pick<PlatformParts, "db" | "bus" | "clock"> {
   readonly sessions: Pick<Sessions, "assertRunning">;
   readonly config: { readonly publicUrl: string };
 }
