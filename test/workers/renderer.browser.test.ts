@@ -15,7 +15,7 @@ let worker: WorkerUnderTest;
 beforeAll(async () => {
   site = await new FixtureSite().start();
   // A heap that a page fills in a second; Chromium's own limit is 4 GiB.
-  const browserFlags = ["--js-flags=--max-old-space-size=32"];
+  const browserFlags = ["--js-flags=--max-old-space-size=16"];
   // The test kills all renderers, and those of a prelaunched browser would belong to the next session.
   worker = await WorkerUnderTest.start([site.host], { browserFlags });
 });
