@@ -61,6 +61,9 @@ const silent: Log = {
   error: (object, message) => console.error(message, object),
 };
 
+/** Runtimes of this machine, which the files of a process probe once. */
+let probed: ReturnType<typeof probeRuntimes> | undefined;
+
 /** Unsolicited event of a session. */
 interface SessionHappening extends Placement {
   readonly event: Happening;
@@ -126,7 +129,8 @@ export class WorkerUnderTest {
     const slots = new SlotPool({ size, executables, log: silent, allow, storage, ...(resolve && { resolve }) });
     await slots.start();
     const happenings: SessionHappening[] = [];
-    const runtimes = await probeRuntimes(executables);
+    probed ??= probeRuntimes(executables);
+    const runtimes = await probed;
     const watchdog = new BoundsWatchdog({ bounds });
     const browsers = new BrowserPool({
       slots,
