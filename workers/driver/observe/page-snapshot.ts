@@ -65,11 +65,11 @@ async function snapshotFrame(
   const epoch = refs.offer();
   const { mask, ...sought } = options;
   const whole = { ...sought, epoch, clip, origin, isTentative: mask !== undefined, isAgain: false };
-  const listening = sought.find === "" && findListeners(scene, frame, listenersMs[frame.isMain ? "page" : "inner"]);
-  // Taken without waiting for an answer that is probably empty.
-  const isEarly = !mayFindListeners(frame);
-  if (!isEarly) await listening;
-  let [snapshot, isOutdated] = await Promise.all([callPage(scene, frame, "takeSnapshot", whole), isEarly && listening]);
+  const listen = () => sought.find === "" && findListeners(scene, frame, listenersMs[frame.isMain ? "page" : "inner"]);
+  // Asked last if the answer is probably empty: the snapshot is transferred and parsed in the meantime.
+  const isLast = !mayFindListeners(frame);
+  if (!isLast) await listen();
+  let [snapshot, isOutdated] = await Promise.all([callPage(scene, frame, "takeSnapshot", whole), isLast && listen()]);
   if (snapshot.doubtful > 0 && (await findClosedRoots(scene, frame, "snapshot"))) isOutdated = true;
   if (isOutdated) snapshot = await callPage(scene, frame, "takeSnapshot", { ...whole, isAgain: true });
   if (snapshot.epoch !== epoch) refs.giveBack(epoch);
