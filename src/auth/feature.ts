@@ -1,14 +1,12 @@
 import { deleteLapsedUsers } from "../accounts/users.ts";
 import { AuthService } from "../gen/pilothouse/v1/auth_pb.ts";
 import { defineService } from "../kernel/feature.ts";
+import { sweepTask } from "../platform/sweep-task.ts";
 import { createInvites } from "../teams/invites.ts";
 import type { AuthServiceParts } from "./auth-parts.ts";
 import { createLinkRequests, type LinkRequestsParts } from "./link-requests.ts";
 import { deleteExpiredMailTokens } from "./mail-tokens.ts";
 import { createAuthService } from "./service.ts";
-
-/** Milliseconds between sweeps of expired sign-ups and links. */
-const sweepEvery = 600_000;
 
 export const auth = defineService({
   service: AuthService,
@@ -20,15 +18,11 @@ export const auth = defineService({
       methods: createAuthService({ ...parts, linkRequests, invites }),
       jobKinds: linkRequests.jobKinds,
       jobs: [
-        {
-          async run() {
-            const now = clock.now();
-            await deleteLapsedUsers(db, now);
-            await deleteExpiredMailTokens(db, now);
-          },
-          every: sweepEvery,
-          complaint: "failed to sweep expired sign-ups and links",
-        },
+        sweepTask(async () => {
+          const now = clock.now();
+          await deleteLapsedUsers(db, now);
+          await deleteExpiredMailTokens(db, now);
+        }, "failed to sweep expired sign-ups and links"),
       ],
     };
   },

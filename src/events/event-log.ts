@@ -5,6 +5,7 @@ import { eventPayload } from "../platform/event-payload.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 import { isDatabaseAway } from "../platform/postgres/database-away.ts";
+import { deleteInBatches } from "../platform/sweep-task.ts";
 import { toEventMessage } from "./event-message.ts";
 import { createEventTail } from "./event-tail.ts";
 import { createNumbering } from "./numbering.ts";
@@ -81,8 +82,8 @@ const pageSize = 200;
 /** Milliseconds between a lagging reader's attempts to reach PostgreSQL. */
 const retryEvery = 1_000;
 
-/** Retention in days. Deletes in batches to keep statements short. */
-const retention = { days: 30, batch: 1_000 };
+/** Retention in days. */
+const keptDays = 30;
 
 function undefinedWhileAway(error: unknown): undefined {
   if (!isDatabaseAway(error)) throw error;
@@ -176,9 +177,7 @@ export function createEventLog({ db, bus, ids, clock, log }: EventLogParts): Eve
       }
     },
     typeOf: async (event) => (await findEvent(db, event))?.type,
-    async sweep() {
-      while ((await deleteOldEvents(db, retention.days, retention.batch)) === retention.batch);
-    },
+    sweep: () => deleteInBatches((limit) => deleteOldEvents(db, keptDays, limit)),
     start: () => tail.start(),
     stop: () => tail.stop(),
   };

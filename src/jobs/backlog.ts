@@ -2,9 +2,8 @@ import { Gauge } from "prom-client";
 import type { JobKind } from "../kernel/job-kind.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { RepeatedTask } from "../platform/repeated-job.ts";
+import { deleteInBatches, sweepTask } from "../platform/sweep-task.ts";
 import { deleteOldLetters, readBacklogs } from "./store.ts";
-
-const sweepBatch = 1_000;
 
 export interface BacklogParts extends Pick<PlatformParts, "db" | "clock" | "metrics"> {
   readonly kinds: readonly JobKind<unknown>[];
@@ -36,12 +35,12 @@ export function backlogJobs({ db, clock, metrics, kinds }: BacklogParts): Repeat
   }
 
   async function sweep(): Promise<void> {
-    for (const kind of names)
-      while ((await deleteOldLetters(db, kind, new Date(clock.now()), sweepBatch)) === sweepBatch);
+    const now = new Date(clock.now());
+    for (const kind of names) await deleteInBatches((limit) => deleteOldLetters(db, kind, now, limit));
   }
 
   return [
     { run: measure, every: 5_000, complaint: "failed to read the job backlog" },
-    { run: sweep, every: 600_000, complaint: "failed to delete old dead letters" },
+    sweepTask(sweep, "failed to delete old dead letters"),
   ];
 }

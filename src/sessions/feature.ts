@@ -1,14 +1,12 @@
 import { sweepCapacityWaits } from "../fleet/capacity-waits.ts";
 import { SessionService } from "../gen/pilothouse/v1/session_pb.ts";
 import { defineService } from "../kernel/feature.ts";
+import { sweepTask } from "../platform/sweep-task.ts";
 import { cdpTokenBearers, sweepCdpTokens } from "./cdp/cdp-tokens.ts";
 import { deleteLapsedFetches } from "./fetch/store.ts";
 import { sweepWaits } from "./launch/slot-wait-store.ts";
 import { createSessionService, type SessionServiceParts } from "./service.ts";
 import type { Sessions } from "./sessions.ts";
-
-/** Milliseconds between sweeps. */
-const sweepEvery = 600_000;
 
 export const sessions = defineService({
   service: SessionService,
@@ -17,18 +15,10 @@ export const sessions = defineService({
     methods: createSessionService(parts),
     dueTasks: [parts.sessions.quotaTask],
     jobs: [
-      {
-        run: () => sweepCdpTokens(parts.db),
-        every: sweepEvery,
-        complaint: "failed to sweep tokens of ended sessions",
-      },
-      {
-        run: () => deleteLapsedFetches(parts.db),
-        every: sweepEvery,
-        complaint: "failed to sweep lapsed fetches",
-      },
-      { run: () => sweepWaits(parts.db), every: sweepEvery, complaint: "failed to sweep the places of creates" },
-      { run: () => sweepCapacityWaits(parts.db), every: sweepEvery, complaint: "failed to sweep waits for capacity" },
+      sweepTask(() => sweepCdpTokens(parts.db), "failed to sweep tokens of ended sessions"),
+      sweepTask(() => deleteLapsedFetches(parts.db), "failed to sweep lapsed fetches"),
+      sweepTask(() => sweepWaits(parts.db), "failed to sweep the places of creates"),
+      sweepTask(() => sweepCapacityWaits(parts.db), "failed to sweep waits for capacity"),
     ],
   }),
 });

@@ -1,6 +1,7 @@
 import { StatusService } from "../gen/pilothouse/v1/status_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
+import { sweepTask } from "../platform/sweep-task.ts";
 import { createStatusService } from "./service.ts";
 import type { Status } from "./status.ts";
 import { deleteOldSamples } from "./store.ts";
@@ -19,15 +20,11 @@ export const status = defineService({
     jobKinds: [own.mails.jobKind],
     dueTasks: [own.mails.task],
     jobs: [
-      {
-        async run() {
-          await own.subscriptions.sweep();
-          const now = clock.now();
-          await deleteOldSamples(db, { gateways: new Date(now - own.pace.forgetAfter), rest: new Date(now - keptFor) });
-        },
-        every: 600_000,
-        complaint: "failed to delete old status records",
-      },
+      sweepTask(async () => {
+        await own.subscriptions.sweep();
+        const now = clock.now();
+        await deleteOldSamples(db, { gateways: new Date(now - own.pace.forgetAfter), rest: new Date(now - keptFor) });
+      }, "failed to delete old status records"),
     ],
   }),
 });

@@ -1,6 +1,7 @@
 import { WebhookService } from "../gen/pilothouse/v1/webhook_pb.ts";
 import { defineService } from "../kernel/feature.ts";
 import { lowestId } from "../platform/ids.ts";
+import { deleteInBatches, sweepTask } from "../platform/sweep-task.ts";
 import type { Status } from "../status/status.ts";
 import { type ClosingParts, createClosingJob, createFailingWatch } from "./closing.ts";
 import { createDeliveries, type DeliveriesParts } from "./deliveries.ts";
@@ -14,8 +15,8 @@ type WebhookParts = WebhookServiceParts &
   Omit<FanOutParts & DeliveriesParts, "notices"> &
   ClosingParts & { readonly status: Status };
 
-/** Milliseconds for which deliveries are kept, and rows per DELETE statement, so that each statement is short. */
-const retention = { ms: 30 * 86_400_000, batch: 1_000 };
+/** Milliseconds for which deliveries are kept. */
+const keptFor = 30 * 86_400_000;
 
 export const webhooks = defineService({
   service: WebhookService,
@@ -29,14 +30,10 @@ export const webhooks = defineService({
       background: [fanOut],
       dueTasks: [fanOut.poll, createFailingWatch(parts)],
       jobs: [
-        {
-          async run() {
-            const before = lowestId("dlv", parts.clock.now() - retention.ms);
-            while ((await deleteOldDeliveries(parts.db, before, retention.batch)) === retention.batch);
-          },
-          every: 600_000,
-          complaint: "failed to delete old webhook deliveries",
-        },
+        sweepTask(async () => {
+          const before = lowestId("dlv", parts.clock.now() - keptFor);
+          await deleteInBatches((limit) => deleteOldDeliveries(parts.db, before, limit));
+        }, "failed to delete old webhook deliveries"),
       ],
     };
   },

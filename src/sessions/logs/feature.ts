@@ -1,23 +1,15 @@
 import { SessionLogService } from "../../gen/pilothouse/v1/session_log_pb.ts";
 import { defineService } from "../../kernel/feature.ts";
 import type { PlatformParts } from "../../platform/platform-parts.ts";
+import { sweepTask } from "../../platform/sweep-task.ts";
 import { createSessionLogService, type SessionLogParts } from "./service.ts";
 import { accountLogBytes, createPartition, dayOf, dropPartitions, keptDays, trimLogs } from "./store.ts";
-
-/** Milliseconds between runs of the job. */
-const sweepEvery = 600_000;
 
 export const sessionLogs = defineService({
   service: SessionLogService,
   create: (parts: SessionLogParts) => ({
     methods: createSessionLogService(parts),
-    jobs: [
-      {
-        run: () => sweepSessionLogs(parts),
-        every: sweepEvery,
-        complaint: "failed to remove old session logs",
-      },
-    ],
+    jobs: [sweepTask(() => sweepSessionLogs(parts), "failed to remove old session logs")],
   }),
 });
 

@@ -1,0 +1,12 @@
+import type { RepeatedTask } from "./repeated-job.ts";
+
+/** Creates the task that runs every ten minutes to delete what is no longer needed. */
+export function sweepTask(run: () => Promise<void>, complaint: string): RepeatedTask {
+  return { run, every: 600_000, complaint };
+}
+
+/** Deletes rows, in batches so that each statement is short. `deleteRows` returns how many rows it has deleted. */
+export async function deleteInBatches(deleteRows: (limit: number) => Promise<number>): Promise<void> {
+  const limit = 1_000;
+  while ((await deleteRows(limit)) === limit);
+}
