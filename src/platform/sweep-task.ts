@@ -1,8 +1,11 @@
 import type { RepeatedTask } from "./repeated-job.ts";
 
-/** Creates the task that runs every ten minutes to delete what is no longer needed. */
+/** Milliseconds between sweeps. */
+const sweepEvery = 600_000;
+
+/** Creates a task that deletes what is no longer needed. */
 export function sweepTask(run: () => Promise<void>, complaint: string): RepeatedTask {
-  return { run, every: 600_000, complaint };
+  return { run, every: sweepEvery, complaint };
 }
 
 /** Deletes rows, in batches so that each statement is short. `deleteRows` returns how many rows it has deleted. */

@@ -1,7 +1,11 @@
+import { sql } from "kysely";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cryptoOrders } from "../../src/billing/order-feature.ts";
+import { transcript } from "../../src/events/transcript-feature.ts";
+import { lowestId } from "../../src/platform/ids.ts";
 import { status } from "../../src/status/feature.ts";
+import { webhooks } from "../../src/webhooks/feature.ts";
 import { type SessionsApp, startSessionsApp } from "../support/sessions-app.ts";
 
 const minute = 60_000;
@@ -109,6 +113,35 @@ const kinds: Readonly<Record<string, (app: SessionsApp["app"]) => KeptRows>> = {
         .execute(),
     findIds: () => app.db.sql.selectFrom("status_incidents").select("id").execute(),
     sweep: () => Promise.all((status.create?.(app).jobs ?? []).map(({ run }) => run())),
+  }),
+  "transcript entries": (app) => ({
+    keptFor: 90 * day,
+    insert: (id, at) =>
+      app.db.transaction(async (tx) => {
+        // The agent session of the entry need not exist.
+        await sql`set local session_replication_role = replica`.execute(tx.sql);
+        const row = { id, agent_session_id: "ags_1", turn_id: null, entry: "{}", created_at: at };
+        await tx.sql.insertInto("transcript_entries").values(row).execute();
+      }),
+    findIds: () => app.db.sql.selectFrom("transcript_entries").select("id").execute(),
+    sweep: () => Promise.all((transcript.create?.(app).jobs ?? []).map(({ run }) => run())),
+  }),
+  "webhook deliveries": (app) => ({
+    keptFor: 30 * day,
+    insert: (eventId, at) =>
+      app.db.sql
+        .insertInto("webhook_deliveries")
+        .values({
+          id: lowestId("dlv", at.getTime()),
+          endpoint_id: "whk_1",
+          account_id: accountId,
+          event_id: eventId,
+          event_type: "session.created",
+          subject: "ses_1",
+        })
+        .execute(),
+    findIds: () => app.db.sql.selectFrom("webhook_deliveries").select("event_id as id").execute(),
+    sweep: () => Promise.all((webhooks.create?.(app).jobs ?? []).map(({ run }) => run())),
   }),
   "subscriptions that were never confirmed": ({ db, status: { subscriptions } }) => ({
     keptFor: day,
