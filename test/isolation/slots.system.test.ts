@@ -30,8 +30,8 @@ import { executables, isRoot, keepingLog, runtimes } from "./world.ts";
 const log = keepingLog();
 const isolations = ["namespace", "flags"] as const;
 
-async function startPool(isolation: "namespace" | "flags"): Promise<SlotPool> {
-  const pool = new SlotPool({ size: 3, executables, log, ...(isolation === "flags" ? { isolation } : {}) });
+async function startPool(isolation: "namespace" | "flags", size = 3): Promise<SlotPool> {
+  const pool = new SlotPool({ size, executables, log, ...(isolation === "flags" ? { isolation } : {}) });
   await pool.start();
   return pool;
 }
@@ -293,6 +293,22 @@ if (isRoot) {
     }
   });
 }
+
+test("a pool prepares the next two slots, and a released slot is the next", async () => {
+  const pool = await startPool("namespace", 6);
+  onTestFinished(() => pool.stop());
+  const slot = take(pool);
+  await slot.ready;
+  const { directory } = slot;
+  const followers = [1, 2, 3, 4, 5].map((by) => directory.replace(/\d+$/, (number) => `${Number(number) + by}`));
+  const prepared = () => followers.map((path) => existsSync(path));
+  await expect.poll(prepared).toEqual([true, true, false, false, false]);
+  await slot.release();
+  const next = take(pool);
+  expect(next.directory).toBe(directory);
+  await next.ready;
+  expect(prepared()).toEqual([true, true, false, false, false]);
+});
 
 test("stopping a pool ends its sessions and removes all directories", async () => {
   const pool = await startPool("namespace");

@@ -93,6 +93,7 @@ export class SlotHost {
 
   /** Releases the namespace and its socket. */
   async close(): Promise<void> {
+    await this.#entrance?.catch(() => undefined);
     const exit = this.#exit;
     this.#exit = undefined;
     this.#inode = undefined;

@@ -18,10 +18,10 @@ import { SlotHost } from "./slot-host.ts";
 import { blockSize, findUidBase } from "./uid-range.ts";
 
 /**
- * Namespaces created concurrently in the background. Creating one takes 35 ms of CPU, which the first sessions also
- * need.
+ * Free slots that are prepared for the next sessions. Creating a namespace takes 40 ms of CPU, so slots that are never
+ * used have none.
  */
-const preparedAtOnce = 2;
+const preparedAhead = 2;
 
 /** Milliseconds before retrying to clear a slot whose processes or files remain. */
 const clearAgainMs = 5_000;
@@ -70,7 +70,6 @@ export class SlotPool {
   #sandbox: ChromiumSandbox = "none";
   #places: readonly SlotHost[] = [];
   #block: SlotBlock | undefined;
-  #preparing: Promise<unknown> = Promise.resolve();
   #stopped: Promise<void> | undefined;
 
   constructor(options: SlotPoolOptions) {
@@ -110,13 +109,7 @@ export class SlotPool {
     await this.#probe(this.#block);
     this.#places = this.#makePlaces(this.#block);
     this.#free.push(...this.#places);
-    const waiting = [...this.#places];
-    const prepareNext = async () => {
-      for (let place = waiting.shift(); place && !this.#stopping.signal.aborted; place = waiting.shift()) {
-        await this.#prepare(place);
-      }
-    };
-    this.#preparing = Promise.all(Array.from({ length: preparedAtOnce }, prepareNext));
+    this.#prepareAhead();
   }
 
   /** Ends every session, removes all files and releases the block. */
@@ -131,6 +124,7 @@ export class SlotPool {
     if (!place) return undefined;
     const slot = this.#lease(place);
     this.#leased.add(slot);
+    this.#prepareAhead();
     return slot;
   }
 
@@ -194,9 +188,9 @@ export class SlotPool {
     this.#leased.delete(slot);
     addEgress(this.#released, slot.relay);
     if (this.#stopping.signal.aborted) return;
-    // The slot is free during preparation, because the next session awaits the same promise.
-    void this.#prepare(place);
-    this.#free.push(place);
+    // First, because it has a namespace.
+    this.#free.unshift(place);
+    this.#prepareAhead();
   }
 
   async #clear(place: SlotHost, isEmpty = false): Promise<boolean> {
@@ -210,17 +204,17 @@ export class SlotPool {
     }
   }
 
-  async #prepare(place: SlotHost): Promise<void> {
-    try {
-      await place.prepare();
-    } catch (error) {
-      this.#options.log.error({ slot: place.index, err: error }, "failed to prepare a slot");
+  /** Prepares the next slots. They are free meanwhile, because a session awaits the same promise. */
+  #prepareAhead(): void {
+    for (const place of this.#free.slice(0, preparedAhead)) {
+      place.prepare().catch((error: unknown) => {
+        this.#options.log.error({ slot: place.index, err: error }, "failed to prepare a slot");
+      });
     }
   }
 
   async #stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#preparing;
     await Promise.all([...this.#leased].map((slot) => slot.release()));
     for (const place of this.#places) {
       await place.close();
