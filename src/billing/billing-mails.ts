@@ -2,6 +2,7 @@ import { listManagers } from "../accounts/memberships.ts";
 import { findAccount } from "../accounts/store.ts";
 import { mailTo } from "../mail/mail.ts";
 import type { Mailer } from "../mail/mailer.ts";
+import type { Config } from "../platform/config.ts";
 import type { Tx } from "../platform/postgres/database.ts";
 
 /** A mail about billing: its subject, and the lines below the account's name. */
@@ -26,17 +27,29 @@ export const tierText = (tier: string): string => names[tier] ?? tier;
 /** Formats a day: `2026-11-23`. */
 export const dayText = (time: Date): string => time.toISOString().slice(0, 10);
 
+export interface BillingMailParts {
+  readonly config: Pick<Config, "smtpUrl" | "embedded" | "operatorEmail">;
+  readonly mailer: Mailer;
+}
+
+const canMail = ({ smtpUrl, embedded }: BillingMailParts["config"]): boolean => smtpUrl !== undefined || embedded;
+
 /** Mails the owners and admins of an account, if the deployment can send mail. */
 export async function mailManagers(
-  mailer: Mailer,
-  canMail: boolean,
+  { config, mailer }: BillingMailParts,
   tx: Tx,
   accountId: string,
   { subject, lines }: MoneyNews,
 ): Promise<void> {
-  if (!canMail) return;
+  if (!canMail(config)) return;
   const { name } = await findAccount(tx, accountId);
   const about = [`This e-mail is about the account ${name}.`, ...lines];
   for (const manager of await listManagers(tx, accountId))
     await mailer.send(tx, mailTo(manager, { kind: "account", subject, lines: about }));
+}
+
+/** Mails the operator, if the deployment can send mail and has an operator's address. */
+export async function mailOperator({ config, mailer }: BillingMailParts, tx: Tx, news: MoneyNews): Promise<void> {
+  if (!canMail(config) || config.operatorEmail === undefined) return;
+  await mailer.send(tx, { to: config.operatorEmail, kind: "account", ...news });
 }

@@ -7,11 +7,9 @@ import { defineJob, type JobKind } from "../kernel/job-kind.ts";
 import type { Arrangements } from "../limits/arrangements.ts";
 import { endGrant, type PaidGrant, type PaidTime } from "../limits/paid-time.ts";
 import { tiers } from "../limits/tiers.ts";
-import type { Mailer } from "../mail/mailer.ts";
-import type { Config } from "../platform/config.ts";
 import type { PlatformParts } from "../platform/platform-parts.ts";
 import type { Tx } from "../platform/postgres/database.ts";
-import { dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./billing-mails.ts";
+import { type BillingMailParts, dayText, type MoneyNews, mailManagers, moneyText, tierText } from "./billing-mails.ts";
 import type { CardProcessor, Processors } from "./processors.ts";
 import {
   type CardPrice,
@@ -35,9 +33,7 @@ export interface CardJob {
   readonly reconciles?: boolean;
 }
 
-export interface CardSyncParts extends Pick<PlatformParts, "db" | "clock" | "log" | "metrics"> {
-  readonly config: Pick<Config, "smtpUrl" | "embedded">;
-  readonly mailer: Mailer;
+export interface CardSyncParts extends BillingMailParts, Pick<PlatformParts, "db" | "clock" | "log" | "metrics"> {
   readonly audit: AuditLog;
   readonly arrangements: Arrangements;
   readonly processors: Processors;
@@ -146,8 +142,7 @@ export async function followDeletion(tx: Tx, jobQueues: JobQueues, accountId: st
 
 /** Creates the job kind that keeps subscriptions in sync with the processor. */
 export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
-  const { db, clock, log, mailer, audit, arrangements, processors, config } = parts;
-  const canMail = config.smtpUrl !== undefined || config.embedded;
+  const { db, clock, log, audit, arrangements, processors } = parts;
   const changes = new Counter({
     name: "pilothouse_card_subscription_changes_total",
     help: "Status changes of card subscriptions, by new status.",
@@ -274,7 +269,7 @@ export function createCardSync(parts: CardSyncParts): JobKind<CardJob> {
     const data = { status: row.status, tier: row.tier, interval: row.interval, amount_cents: row.amount_cents };
     const action = before ? "subscription.change" : "subscription.create";
     audit.record(tx, { accountId, actor: { kind: "service" }, action, subject: row.id, data });
-    await mailManagers(mailer, canMail, tx, accountId, news);
+    await mailManagers(parts, tx, accountId, news);
   }
 
   async function sync(card: CardProcessor, customerId: string, { charge, reconciles = false }: CardJob): Promise<void> {

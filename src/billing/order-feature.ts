@@ -3,9 +3,10 @@ import { defineService } from "../kernel/feature.ts";
 import { type OrderNoticeParts, takeOrderNotice } from "./order-notices.ts";
 import { createOrderService, type OrderServiceParts } from "./order-service.ts";
 import { deleteQuotesBefore, findDueOrders, ordersAreDue, setOrderCheckAt } from "./order-store.ts";
-import { createOrders, type OrderSyncParts, orderJob } from "./order-sync.ts";
+import { createOrderSync, type OrderSyncParts, orderJob } from "./order-sync.ts";
+import { createOrderTransitions, type OrderTransitionParts } from "./order-transitions.ts";
 
-type OrderParts = Omit<OrderServiceParts, "orders"> & OrderSyncParts & OrderNoticeParts;
+type OrderParts = Omit<OrderServiceParts & OrderSyncParts, "move"> & OrderTransitionParts & OrderNoticeParts;
 
 const minute = 60_000;
 
@@ -18,7 +19,7 @@ export const cryptoOrders = defineService({
   create(parts: OrderParts) {
     const { db, clock, jobQueues, processors } = parts;
     const { crypto, onNotice } = processors;
-    const orders = createOrders(parts);
+    const move = createOrderTransitions(parts);
     if (crypto) onNotice("btcpay", (notice) => takeOrderNotice(parts, crypto, notice));
 
     async function checkDue(): Promise<void> {
@@ -31,8 +32,8 @@ export const cryptoOrders = defineService({
     }
 
     return {
-      methods: createOrderService({ ...parts, orders }),
-      jobKinds: orders.jobKinds,
+      methods: createOrderService({ ...parts, move }),
+      jobKinds: [createOrderSync({ ...parts, move })],
       dueTasks: [
         {
           isDue: () => ordersAreDue(new Date(clock.now())),

@@ -7,7 +7,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Queryable, Tx } from "../platform/postgres/database.ts";
 import { StartRefused } from "../platform/start-refused.ts";
 import { moves } from "./order-states.ts";
-import { changeOrder, findAnyOrder, type OrderRow, openStatuses } from "./order-store.ts";
+import { changeOrder, findAnyOrder, isOpenOrder, type OrderRow } from "./order-store.ts";
 import { type OrderJob, orderJob } from "./order-sync.ts";
 import { compareDecimals } from "./processors/decimal.ts";
 
@@ -48,7 +48,7 @@ export async function returnPayment(
   id: string,
 ): Promise<boolean> {
   const order = await lockOrder(tx, id);
-  if (!openStatuses.some((open) => open === order.status)) return false;
+  if (!isOpenOrder(order)) return false;
   if (compareDecimals(order.crypto_amount_paid, "0") === 0) throw new StartRefused(`${id} has received no payment`);
   audit.record(tx, { ...recordOf(order, "refund"), data: { crypto_amount_paid: order.crypto_amount_paid } });
   const data: OrderJob = { isReturned: true };

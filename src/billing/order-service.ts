@@ -24,13 +24,14 @@ import {
 } from "./order-checkout.ts";
 import { orderStatusNames, toOrderMessage } from "./order-message.ts";
 import { moves } from "./order-states.ts";
-import { changeOrder, findOrder, listOrders, type OrderChanges, openStatuses } from "./order-store.ts";
-import { type Orders, orderJob } from "./order-sync.ts";
+import { changeOrder, findOrder, isOpenOrder, listOrders, type OrderChanges } from "./order-store.ts";
+import { orderJob } from "./order-sync.ts";
+import type { MoveOrder } from "./order-transitions.ts";
 import { compareDecimals } from "./processors/decimal.ts";
 import { receiptOf, receiptPdf, receiptText } from "./receipts.ts";
 
 export interface OrderServiceParts extends OrderCheckoutParts {
-  readonly orders: Orders;
+  readonly move: MoveOrder;
   readonly jobQueues: JobQueues;
 }
 
@@ -39,7 +40,7 @@ const defaultPage = 20;
 const orderId = idPattern("ord");
 
 export function createOrderService(parts: OrderServiceParts): ServiceImplementation<typeof CryptoOrderService> {
-  const { db, clock, processors, orders, jobQueues } = parts;
+  const { db, clock, processors, move, jobQueues } = parts;
 
   async function update(call: Call, request: UpdateCryptoOrderRequest): Promise<CryptoOrder> {
     const paths = new Set(request.updateMask?.paths);
@@ -51,7 +52,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
     return db.transaction(async (tx) => {
       await lockAccount(tx, before.account_id);
       const order = (await findOrder(tx, request.id, before.account_id)) ?? before;
-      const hasEnded = order.status !== "quoted" && !openStatuses.some((open) => open === order.status);
+      const hasEnded = order.status !== "quoted" && !isOpenOrder(order);
       if (paths.has("refund_address") && hasEnded)
         throw conflict("the order has ended: its refund address cannot be changed");
       const relined = paths.has("invoice_lines") && order.status === "paid";
@@ -82,7 +83,7 @@ export function createOrderService(parts: OrderServiceParts): ServiceImplementat
       await lockAccount(tx, order.account_id);
       const now = (await findOrder(tx, id, order.account_id)) ?? order;
       if (compareDecimals(now.crypto_amount_paid, "0") !== 0) throw conflict(paid);
-      const row = await orders.move(tx, now, moves.cancel);
+      const row = await move(tx, now, moves.cancel);
       if (!row) throw conflict(`the order is ${now.status}`);
       call.audit(tx, { subject: id });
       // The processor is notified after the commit: its response must find the order cancelled.

@@ -7,7 +7,9 @@ export type OrderRow = Selectable<CryptoOrdersTable>;
 export type OrderChanges = Updateable<CryptoOrdersTable>;
 
 /** Statuses in which an order accepts payments. */
-export const openStatuses = ["awaiting_payment", "confirming"] as const satisfies readonly OrderStatus[];
+const openStatuses = ["awaiting_payment", "confirming"] as const satisfies readonly OrderStatus[];
+
+export const isOpenOrder = ({ status }: OrderRow): boolean => openStatuses.some((open) => open === status);
 
 const selectOrders = (db: Queryable) => db.sql.selectFrom("crypto_orders").selectAll();
 
