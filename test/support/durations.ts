@@ -81,7 +81,7 @@ export const durations: readonly DurationRow[] = [
   ["src/auth/mail-tokens.ts", "validFor.account-restore", "10_080 * minute", "deletion/deletion.test.ts"],
   ["src/auth/passwords/strength.ts", "times.patience", "20_000", "spare"],
   ["src/auth/passwords/strength.ts", "times.idle", "10_000", "memory"],
-  ["src/billing/card-sync.ts", "pastDueFor", "14 * day", "billing/billing.test.ts"],
+  ["src/billing/card-subscriptions.ts", "pastDueFor", "14 * day", "billing/billing.test.ts"],
   ["src/billing/order-feature.ts", "quotesKeptFor", "30 * 1_440 * minute", "platform/retention.test.ts"],
   ["src/billing/order-checkout.ts", "quoteFor", "15 * 60_000", "billing/crypto-orders.test.ts"],
   ["src/billing/processors/transport.ts", "wholeMs", "15_000", "platform/waits.system.test.ts"],
