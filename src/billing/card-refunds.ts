@@ -1,12 +1,12 @@
 import type { Database } from "../platform/postgres/database.ts";
-import { subscriptionStatus } from "./card-subscriptions.ts";
+import { isLive, subscriptionStatus } from "./card-subscriptions.ts";
 import type { CardProcessor } from "./processors.ts";
 import { type Customer, listSubscriptions } from "./store.ts";
 
 /** Lists charges of a customer that were refunded or disputed. */
 export async function listReturned(db: Database, { client, isSandbox }: CardProcessor, { id, account_id }: Customer) {
   const known = await listSubscriptions(db, account_id, isSandbox);
-  if (known.every(({ status }) => status === "ended")) return [];
+  if (!known.some(isLive)) return [];
   const { data } = await client.charges.list({ customer: id, limit: 100 });
   return data.filter(({ refunded, disputed }) => refunded || disputed).map((charge) => charge.id);
 }

@@ -11,6 +11,8 @@ const day = 86_400 * second;
 /** Milliseconds for which a subscription keeps its tier after a failed payment. */
 const pastDueFor = 14 * day;
 
+export const isLive = ({ status }: SubscriptionRow): boolean => status !== "ended";
+
 const rankOf = (tier: string): number => tiers.names.indexOf(tiers.get(tier).name);
 
 /** Status of a subscription by the processor's data; undefined if the subscription was never paid. */

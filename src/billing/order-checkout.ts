@@ -12,7 +12,7 @@ import { toOrderMessage } from "./order-message.ts";
 import { changeOrder, findOpenOrder, findOrder, insertOrder, type OrderRow } from "./order-store.ts";
 import { expiryMargin } from "./order-sync.ts";
 import { cryptoAmount } from "./processors/decimal.ts";
-import { asProcessorFailure, type CryptoProcessor, noProcessor, type Processors } from "./processors.ts";
+import { ask, type CryptoProcessor, noProcessor, type Processors } from "./processors.ts";
 import { listSubscriptions } from "./store.ts";
 
 export interface OrderCheckoutParts extends Pick<PlatformParts, "db" | "clock"> {
@@ -39,12 +39,6 @@ export async function ownOrder(db: Database, { principal }: Call, id: string): P
   if (!row) throw noOrder();
   return row;
 }
-
-/** Awaits a response of the processor. */
-export const ask = <T>(asked: Promise<T>): Promise<T> =>
-  asked.catch((error: unknown) => {
-    throw asProcessorFailure(error);
-  });
 
 function noted(call: Call, tx: Tx, row: OrderRow): CryptoOrder {
   const { id: subject, tier, months, amount_cents, crypto_currency, crypto_amount } = row;

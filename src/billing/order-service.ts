@@ -14,7 +14,6 @@ import type { ServiceImplementation } from "../kernel/registry.ts";
 import { idPattern } from "../platform/ids.ts";
 import { cutPage, readCursor } from "../platform/list-page.ts";
 import {
-  ask,
   conflict,
   createOrderCheckout,
   needCrypto,
@@ -28,6 +27,7 @@ import { changeOrder, findOrder, isOpenOrder, listOrders, type OrderChanges } fr
 import { orderJob } from "./order-sync.ts";
 import type { MoveOrder } from "./order-transitions.ts";
 import { compareDecimals } from "./processors/decimal.ts";
+import { ask } from "./processors.ts";
 import { receiptOf, receiptPdf, receiptText } from "./receipts.ts";
 
 export interface OrderServiceParts extends OrderCheckoutParts {

@@ -73,6 +73,12 @@ export function asProcessorFailure(error: unknown): Error {
   );
 }
 
+/** Awaits a response of the processor. */
+export const ask = <T>(asked: Promise<T>): Promise<T> =>
+  asked.catch((error: unknown) => {
+    throw asProcessorFailure(error);
+  });
+
 function withClient(own: Omit<CardProcessor, "client">, create: () => Stripe): CardProcessor {
   let client: Stripe | undefined;
   return {
