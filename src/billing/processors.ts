@@ -7,8 +7,9 @@ import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createGreenfield, type Greenfield } from "./processors/greenfield.ts";
 import { createStripeClient } from "./processors/stripe-client.ts";
 import { httpTransport } from "./processors/transport.ts";
+import { sandboxCurrencies, sandboxStore } from "./sandbox/btcpay-invoices.ts";
+import { sandboxKey } from "./sandbox/btcpay-routes.ts";
 import { createSandbox, type PaymentSandbox } from "./sandbox/sandbox.ts";
-import { sandboxCurrencies, sandboxKey, sandboxStore } from "./sandbox/sandbox-btcpay.ts";
 import { createSandboxStore } from "./sandbox/sandbox-store.ts";
 
 /** Processors that send webhooks. */

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { createGreenfield } from "../../src/billing/processors/greenfield.ts";
+import { sandboxStore } from "../../src/billing/sandbox/btcpay-invoices.ts";
+import { sandboxKey } from "../../src/billing/sandbox/btcpay-routes.ts";
 import { createSandbox } from "../../src/billing/sandbox/sandbox.ts";
-import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcpay.ts";
 import { createMemoryStore } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "../support/clock-at.ts";
 

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcpay.ts";
+import { sandboxStore } from "../../src/billing/sandbox/btcpay-invoices.ts";
+import { sandboxKey } from "../../src/billing/sandbox/btcpay-routes.ts";
 import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
 import { startTestDatabase, type TestDatabase } from "../support/database.ts";
 import { FakeWorker } from "../support/fake-worker.ts";

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcpay.ts";
+import { sandboxStore } from "../../src/billing/sandbox/btcpay-invoices.ts";
+import { sandboxKey } from "../../src/billing/sandbox/btcpay-routes.ts";
 import { sleep, waitUntil } from "../../src/platform/bounded-wait.ts";
 import { openDatabase } from "../../src/platform/postgres/database.ts";
 import { silentLog } from "../support/database.ts";

@@ -3,8 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import type { ProcessorRequest } from "../../src/billing/processors/transport.ts";
+import { sandboxStore } from "../../src/billing/sandbox/btcpay-invoices.ts";
+import { sandboxKey } from "../../src/billing/sandbox/btcpay-routes.ts";
 import { createSandbox, type PaymentSandbox } from "../../src/billing/sandbox/sandbox.ts";
-import { sandboxKey, sandboxStore } from "../../src/billing/sandbox/sandbox-btcpay.ts";
 import { createMemoryStore, type Thing } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "./clock-at.ts";
 
