@@ -1,6 +1,7 @@
 import { isFieldSet } from "@bufbuild/protobuf";
 import type { BucketState } from "../../src/limits/buckets.ts";
 import { sleep } from "../../src/platform/bounded-wait.ts";
+import { Failure } from "../../src/platform/errors.ts";
 import type { GatewayCall } from "../gateway-call.ts";
 import { refuseEmpty } from "./address-bucket.ts";
 import type { AdmissionPolicy, PolicyParts, RunPolicy } from "./policy.ts";
@@ -93,4 +94,14 @@ function change(
   const { principal } = call;
   const bucketRequests = names.map((bucket) => ({ bucket, ...limits.bucket(principal, bucket) }));
   return buckets[kind](principal.accountId, bucketRequests, clock.now());
+}
+
+/** Shows a limiter other than the four public buckets as `global` with no tokens until the retry time. */
+export function showOtherLimiter(call: GatewayCall, { addresses, limits, clock }: PolicyParts, thrown: unknown): void {
+  if (!(thrown instanceof Failure) || thrown.slug !== "rate-limited" || call.shown?.allowed === false) return;
+  const { retryAfter: retryAfterSeconds = 1 } = thrown;
+  const { capacity } =
+    call.accountId === undefined ? addresses.peek(call.clientAddress) : limits.bucket(call.principal, "global");
+  const resetAt = Math.ceil(clock.now() / 1_000) + retryAfterSeconds;
+  call.show({ bucket: "global", allowed: false, capacity, remaining: 0, resetAt, retryAfterSeconds });
 }
