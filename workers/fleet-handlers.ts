@@ -1,4 +1,3 @@
-import { timingSafeEqual } from "node:crypto";
 import { create, type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import {
@@ -10,27 +9,14 @@ import {
   PutFileAnswerSchema,
   SelectionSchema,
   StepPictureSchema,
-  WorkerService,
+  type WorkerService,
 } from "../src/gen/pilothouse/fleet/v1/fleet_pb.ts";
 import { CaptureStreamResponseSchema, FetchStreamResponseSchema } from "../src/gen/pilothouse/v1/session_pb.ts";
-import { errorTable } from "../src/platform/error-table.ts";
 import { asFailure, fail, failFields } from "../src/platform/errors.ts";
-import type { FleetTlsFiles } from "../src/platform/grpc/fleet-certificates.ts";
 import { fleetCommands } from "../src/platform/grpc/fleet-commands.ts";
-import {
-  addGrpcService,
-  createLinkServer,
-  type GrpcCall,
-  type GrpcHandlers,
-  listenGrpc,
-  type MethodsOf,
-  stopGrpcServer,
-} from "../src/platform/grpc/fleet-grpc-server.ts";
+import type { GrpcCall, GrpcHandlers, MethodsOf } from "../src/platform/grpc/fleet-grpc-server.ts";
 import { fleetMetadata } from "../src/platform/grpc/fleet-metadata.ts";
-import { fleetServerCredentials } from "../src/platform/grpc/fleet-tls.ts";
-import { failureToStatus, WrongAddressee } from "../src/platform/grpc/grpc-failure.ts";
 import { inTraceOf } from "../src/platform/traces/spans.ts";
-import type { Log } from "./base/log.ts";
 import { checkProxy } from "./egress/proxy-check.ts";
 import type { FetchBrowsers } from "./fetch/fetch-browsers.ts";
 import { openUpload, sendFile } from "./files/file-transfer.ts";
@@ -42,60 +28,13 @@ import type { Session } from "./session/session.ts";
 import type { SessionTable } from "./session/session-table.ts";
 import type { WorkerMetrics } from "./worker-metrics.ts";
 
-const internal = errorTable.internal.code;
-
-type WorkerHandlers = GrpcHandlers<MethodsOf<typeof WorkerService>>;
-
-/** Milliseconds for running calls to end when the server stops. */
-const stopMs = 2_000;
-
-export interface WorkerServerOptions {
+/** Parts of a worker that its commands use. */
+export interface WorkerParts {
   readonly sessions: SessionTable;
   readonly fetches?: FetchBrowsers | undefined;
   readonly slots: Pick<SlotPool, "guard">;
-  readonly log: Log;
   readonly profiles?: ProfileStore | undefined;
   readonly metrics?: Pick<WorkerMetrics, "commands">;
-  /** Hex SHA-256 of the secret that gateways must present; undefined until the worker is registered. */
-  secretHash(): string | undefined;
-}
-
-/** The gRPC service through which gateways command a worker. */
-export class WorkerServer {
-  readonly #server = createLinkServer();
-  readonly #log: Log;
-
-  constructor({ sessions, fetches, slots, profiles, log, secretHash, metrics }: WorkerServerOptions) {
-    this.#log = log;
-    const handlers = makeHandlers({ sessions, fetches, slots, profiles }, createObserver(metrics));
-    addGrpcService(this.#server, WorkerService, handlers, {
-      admit: (call) => admit(call, secretHash()),
-      toStatus: (thrown) => {
-        const status = failureToStatus(thrown);
-        if (status.code === internal) log.error({ err: thrown }, "a command failed in an unexpected way");
-        return status;
-      },
-    });
-  }
-
-  /** Listens on `host:port` or `unix:/path`, with TLS if certificates are given. Returns the port. */
-  listen(address: string, tls?: FleetTlsFiles): Promise<number> {
-    return listenGrpc(this.#server, address, fleetServerCredentials(tls, this.#log));
-  }
-
-  /** Refuses new calls, and waits up to `stopMs` for running ones. */
-  stop(): Promise<void> {
-    return stopGrpcServer(this.#server, stopMs);
-  }
-}
-
-function admit({ metadata }: GrpcCall, hash: string | undefined): void {
-  const [shown] = metadata.get(fleetMetadata.workerSecretHash);
-  const wanted = Buffer.from(hash ?? "");
-  const given = Buffer.from(shown ?? "");
-  // An unregistered worker has no secret, so no caller can present it.
-  const isKnown = wanted.length > 0 && wanted.length === given.length && timingSafeEqual(wanted, given);
-  if (!isKnown) throw new WrongAddressee("the caller does not know this worker");
 }
 
 /** Measures a part of a call by method and outcome, as a span of its caller's trace. */
@@ -123,10 +62,16 @@ function createObserver(metrics: Pick<WorkerMetrics, "commands"> | undefined): O
     };
 }
 
-function makeHandlers(
-  { sessions, fetches, slots, profiles }: Pick<WorkerServerOptions, "sessions" | "fetches" | "slots" | "profiles">,
-  observerOf: ObserverOf,
-): WorkerHandlers {
+/** Creates the handlers of all methods by which gateways command a worker. */
+export function createWorkerHandlers({
+  sessions,
+  fetches,
+  slots,
+  profiles,
+  metrics,
+}: WorkerParts): GrpcHandlers<MethodsOf<typeof WorkerService>> {
+  const observerOf = createObserver(metrics);
+
   /** Handles a command: finds its session and decodes its request. */
   function onSession<Request extends DescMessage, Answer>(
     { request: schema }: { readonly request: Request },

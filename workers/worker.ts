@@ -23,7 +23,6 @@ import { IdentityFile } from "./fleet/identity.ts";
 import { LogSender } from "./fleet/log-sender.ts";
 import { ReportSender } from "./fleet/report-sender.ts";
 import { SpanSender } from "./fleet/span-sender.ts";
-import { WorkerServer } from "./fleet-handlers.ts";
 import { BoundsWatchdog } from "./isolation/bounds-watchdog.ts";
 import { ConfinementError } from "./isolation/confinement-error.ts";
 import { sessionBounds } from "./isolation/session-bounds.ts";
@@ -35,6 +34,7 @@ import { ProfileStore } from "./profiles/profile-store.ts";
 import { salvageProfile } from "./profiles/save-profile.ts";
 import { SessionTable, type SessionTableOptions } from "./session/session-table.ts";
 import { createWorkerMetrics } from "./worker-metrics.ts";
+import { WorkerServer } from "./worker-server.ts";
 
 /** Files in the log of an ended session. Their names, up to 255 bytes each, fit into its 64 KiB. */
 const maxListedFiles = 200;

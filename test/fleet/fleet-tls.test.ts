@@ -21,9 +21,9 @@ import { SessionStateSchema } from "../../src/gen/pilothouse/v1/session_pb.ts";
 import { FleetCertificates, type FleetTlsFiles } from "../../src/platform/grpc/fleet-certificates.ts";
 import { dialledAs, fleetClientCredentials } from "../../src/platform/grpc/fleet-tls.ts";
 import { callUnary } from "../../src/platform/grpc/grpc-codec.ts";
-import { WorkerServer } from "../../workers/fleet-handlers.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import type { SessionTable } from "../../workers/session/session-table.ts";
+import { WorkerServer } from "../../workers/worker-server.ts";
 import { CertificateAuthority } from "../support/certificates.ts";
 import { silentLog } from "../support/database.ts";
 

@@ -353,7 +353,7 @@ export const durations: readonly DurationRow[] = [
   ["workers/profiles/session-profile.ts", "cookiesMs", "10_000", "period"],
   ["workers/profiles/session-profile.ts", "lastCookiesMs", "1_000", "workers/patience.system.test.ts"],
   ["workers/profiles/session-profile.ts", "closeMs", "6_000", "workers/patience.system.test.ts"],
-  ["workers/fleet-handlers.ts", "stopMs", "2_000", "workers/patience.system.test.ts"],
+  ["workers/worker-server.ts", "stopMs", "2_000", "workers/patience.system.test.ts"],
   ["workers/session/command-runner.ts", "navigateMs", "30_000", "workers/hung-pages.system.test.ts"],
   ["workers/session/command-runner.ts", "interactMs", "5_000", "workers/hung-pages.system.test.ts"],
   ["workers/session/command-runner.ts", "waitMs", "30_000", "workers/hung-pages.system.test.ts"],

@@ -44,12 +44,12 @@ import { planSession } from "../../src/sessions/launch/session-plan.ts";
 import type { Log } from "../../workers/base/log.ts";
 import type { Happening, Placement } from "../../workers/base/reports.ts";
 import { probeRuntimes } from "../../workers/base/runtimes.ts";
-import { WorkerServer } from "../../workers/fleet-handlers.ts";
 import { BoundsWatchdog } from "../../workers/isolation/bounds-watchdog.ts";
 import { type SessionBounds, sessionBounds } from "../../workers/isolation/session-bounds.ts";
 import { SlotPool } from "../../workers/isolation/slot-pool.ts";
 import { BrowserPool } from "../../workers/pool/browser-pool.ts";
 import { SessionTable } from "../../workers/session/session-table.ts";
+import { WorkerServer } from "../../workers/worker-server.ts";
 
 /** Milliseconds for any call of a test. */
 const callMs = 90_000;

@@ -42,7 +42,6 @@ import { admitThroughProxy, type EgressGuard } from "../../workers/egress/resolv
 import { connectTarget } from "../../workers/egress/tunnel.ts";
 import { Upstream } from "../../workers/egress/upstream.ts";
 import { FleetLink, type FleetLinkOptions, type WorkerFate } from "../../workers/fleet/fleet-link.ts";
-import { WorkerServer } from "../../workers/fleet-handlers.ts";
 import { type BrowserProcess, launchBrowser } from "../../workers/isolation/browser-process.ts";
 import type { Slot } from "../../workers/isolation/slot.ts";
 import { SlotHost, type SlotHostOptions } from "../../workers/isolation/slot-host.ts";
@@ -55,6 +54,7 @@ import { ProfileStore } from "../../workers/profiles/profile-store.ts";
 import { SessionProfile, type SessionProfileOptions } from "../../workers/profiles/session-profile.ts";
 import { Session } from "../../workers/session/session.ts";
 import { SessionTable, type SessionTableOptions } from "../../workers/session/session-table.ts";
+import { WorkerServer } from "../../workers/worker-server.ts";
 import { atCall, type Begin, expectToTake, fakeTime, restoreTime } from "../support/faked-time.ts";
 import { never, scriptPage, scriptSession } from "../support/scripted-page.ts";
 
@@ -271,7 +271,7 @@ test("aborts calls that do not end when the server stops", async () => {
   const cut = expect(callUnary(client, WorkerService.method.create, command, { metadata })).rejects.toThrow();
   await vi.waitUntil(() => launch.mock.calls.length > 0);
   vi.useFakeTimers();
-  await expectToTake("workers/fleet-handlers.ts stopMs", () => server.stop());
+  await expectToTake("workers/worker-server.ts stopMs", () => server.stop());
   await cut;
 });
 
