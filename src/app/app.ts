@@ -16,10 +16,8 @@ import { createApiKeys } from "../identity/api-keys/api-keys.ts";
 import { ensureDeveloperKey } from "../identity/api-keys/developer-key.ts";
 import { createBearers } from "../identity/bearers.ts";
 import { createThrottles } from "../identity/throttle.ts";
-import { createGatewayLock } from "../jobs/gateway-lock.ts";
 import { createIdempotency } from "../jobs/idempotency/idempotency.ts";
 import { createJobQueues } from "../jobs/job-queues.ts";
-import { createJobRunner } from "../jobs/job-runner.ts";
 import type { ServedService } from "../kernel/registry.ts";
 import { createTerms } from "../legal/terms.ts";
 import { createArrangements } from "../limits/arrangements.ts";
@@ -39,13 +37,12 @@ import { createLog, type Log } from "../platform/log.ts";
 import { createMetrics } from "../platform/metrics.ts";
 import { readOutgoingWay } from "../platform/outgoing/outgoing-way.ts";
 import type { Resolve } from "../platform/outgoing/target-resolution.ts";
+import type { PlatformParts } from "../platform/platform-parts.ts";
 import { createDatabaseServer, databaseTarget } from "../platform/postgres/database-server.ts";
 import type { DatabaseTarget } from "../platform/postgres/database-target.ts";
-import { createDueTasks } from "../platform/postgres/due-tasks.ts";
 import { openStorage } from "../platform/postgres/storage.ts";
 import { createRedis } from "../platform/redis/redis.ts";
 import { createRedisBus } from "../platform/redis/redis-bus.ts";
-import { createRepeatedJob } from "../platform/repeated-job.ts";
 import { checkSecretsKeys } from "../platform/secrets/known-keys.ts";
 import { createSealer } from "../platform/secrets/secrets-sealer.ts";
 import { createProfiles } from "../profiles/profiles.ts";
@@ -60,6 +57,7 @@ import { createSessions } from "../sessions/sessions.ts";
 import { createStatus } from "../status/status.ts";
 import { createSender } from "../webhooks/sender.ts";
 import type { AppParts } from "./app-parts.ts";
+import { createBackground } from "./background.ts";
 import { createSessionFleet, workerProgramOf } from "./control-plane.ts";
 import { features } from "./features.ts";
 import { migrations } from "./migrations.ts";
@@ -135,63 +133,48 @@ function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "me
 /** Creates the app of a gateway without starting it. */
 export function createApp(config: Config, options: AppOptions = {}): App {
   const { log = createLog(config.logLevel), env = process.env, egressAllow = [], half = "all" } = options;
-  const { bus: localBus = createLocalBus(), linkSecret = randomText(32) } = options;
+  const { bus: localBus = createLocalBus(), linkSecret = randomText(32), database, onFatal = endProcess } = options;
+  const isWhole = half === "all";
   const clock: Clock = { ...systemClock, ...options.clock };
   const ids = createIds(clock);
   const metrics = createMetrics();
   const shared = createSharedState(config, clock, log, metrics, localBus);
   const { bus, buckets, streamSlots } = shared;
-  const { database, onFatal = endProcess } = options;
   const target = database ?? databaseTarget(config);
-  const readying = half === "all" && config.migrates ? "migrate" : "await";
+  const readying = isWhole && config.migrates ? "migrate" : "await";
   const storage = openStorage(target, log, migrations, { readying });
   const { db } = storage;
   const keysFile = config.embedded ? join(config.dataDir, "secrets-key") : undefined;
   const sealer = createSealer({ keys: config.secretsKeys, file: keysFile });
-  const events = createEventLog({ db, bus, ids, clock, log });
-  const apiKeys = createApiKeys({ db, bus, clock, log });
-  const bearers = createBearers({
-    kinds: features.flatMap(({ bearers }) => bearers?.(db) ?? []),
-    bus,
-    clock,
-    log,
-    registry: metrics,
-  });
+  const platform: PlatformParts = { config, clock, ids, log, metrics, db, bus, sealer };
+  const events = createEventLog(platform);
+  const apiKeys = createApiKeys(platform);
+  const kinds = features.flatMap(({ bearers }) => bearers?.(db) ?? []);
+  const bearers = createBearers({ ...platform, kinds, registry: metrics });
   const limits = createLimits(clock, readTiersFile(config.tiersFile));
-  const idempotency = createIdempotency({ db, ids, sealer, clock, log });
-  const jobQueues = createJobQueues({ bus, clock });
+  const idempotency = createIdempotency(platform);
+  const jobQueues = createJobQueues(platform);
   const outgoing = readOutgoingWay(config);
   const way = { ...outgoing, ...(options.resolve && { resolve: options.resolve }) };
   const sender = createSender({ config, clock, ...way });
   const models = createModels({ config, ...way });
-  const mailer = createMailer({ config, db, clock, ids, sealer, jobQueues, linkSecret });
-  const people = createPeople({ db, bus, ids, clock, metrics });
-  const status = createStatus(
-    { config, db, bus, clock, ids, log, metrics, sealer, jobQueues, mailer, throttles: people.throttles },
-    options.statusEvery,
-  );
-  const sessionRoutes = createSessionRoutes({ db, bus, clock });
+  const mailer = createMailer({ ...platform, jobQueues, linkSecret });
+  const people = createPeople(platform);
+  const status = createStatus({ ...platform, jobQueues, mailer, throttles: people.throttles }, options.statusEvery);
+  const sessionRoutes = createSessionRoutes(platform);
   const sessionMetrics = createSessionMetrics(metrics);
   // The embedded worker is reached through a local socket, without TLS.
   const channels = createChannels(config.embedded ? undefined : config.fleetTls, log);
-  const profiles = createProfiles({ db, clock, events, bus, log, metrics, limits, mailer, sealer, channels });
-  const { workerProgram: program = workerProgramOf(config) } = options;
-  const isWhole = half === "all";
+  const profiles = createProfiles({ ...platform, events, limits, mailer, channels });
+  const { workerProgram = workerProgramOf(config) } = options;
   const server = isWhole ? createDatabaseServer({ config, log, onFatal, database }) : {};
-  const sessionLogStore = createSessionLogStore({ db, clock, log, sealer });
-  const fleetParts = {
-    ...{ config, db, bus, ids, clock, log, metrics, events, sessionMetrics, env, sessionLogStore },
-    uses: profiles.uses,
-  };
-  const fleet = isWhole ? createSessionFleet({ ...fleetParts, workerProgram: program ?? undefined }) : undefined;
-  const quota = createSessionQuota({ db, clock, log, limits, mailer, events, bus, sessionMetrics, profiles });
+  const sessionLogStore = createSessionLogStore(platform);
+  const fleetParts = { ...platform, events, sessionMetrics, env, sessionLogStore, uses: profiles.uses };
+  const fleet = isWhole ? createSessionFleet({ ...fleetParts, workerProgram: workerProgram ?? undefined }) : undefined;
+  const quota = createSessionQuota({ ...platform, limits, mailer, events, sessionMetrics, profiles });
   const sessions = createSessions({
-    db,
+    ...platform,
     events,
-    bus,
-    ids,
-    clock,
-    log,
     limits,
     quota,
     sessionMetrics,
@@ -209,36 +192,16 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       if (config.embedded) developerKey = await ensureDeveloperKey(db, ids, config.dataDir);
     },
   };
-  const audit = createAuditLog({ db, ids, bus });
-  const controlHeartbeats = createControlHeartbeats({ db, clock, log });
+  const audit = createAuditLog(platform);
+  const controlHeartbeats = createControlHeartbeats(platform);
   const guests = createRoomGuests({ sessions, bearers, ids, config });
   const turnMetrics = createTurnMetrics(metrics);
-  const turns = createAgentTurns({
-    config,
-    db,
-    events,
-    bus,
-    ids,
-    clock,
-    log,
-    sealer,
-    sessions,
-    models,
-    jobQueues,
-    turnMetrics,
-  });
+  const turns = createAgentTurns({ ...platform, events, sessions, models, jobQueues, turnMetrics });
   const connections: Part = { stop: () => channels.close() };
   const parts: AppParts = {
-    config,
-    clock,
-    ids,
-    log,
-    metrics,
-    db,
-    bus,
+    ...platform,
     buckets,
     streamSlots,
-    sealer,
     events,
     limits,
     apiKeys,
@@ -254,23 +217,15 @@ export function createApp(config: Config, options: AppOptions = {}): App {
     sessions,
     ...people,
     audit,
-    controls: createControls({ db, events, bus, clock, ids, audit, jobQueues }),
+    controls: createControls({ ...platform, events, audit, jobQueues }),
     controlHeartbeats,
     guests,
-    legal: createTerms({ db, clock }),
-    arrangements: createArrangements({ clock, bus }),
-    processors: createProcessors({ config, db, clock, outgoing }),
+    legal: createTerms(platform),
+    arrangements: createArrangements(platform),
+    processors: createProcessors({ ...platform, outgoing }),
     status,
   };
   const created = features.flatMap((feature) => feature.create?.(parts) ?? []);
-  // Background parts, which a process with the role `api` leaves to others.
-  const doing = config.role === "api" ? [] : created;
-  const kinds = doing.flatMap(({ jobKinds = [] }) => jobKinds);
-  const gatewayLock = createGatewayLock(target, log);
-  const jobRunner = createJobRunner({ db, bus, clock, log, metrics, kinds, gateway: gatewayLock.gateway });
-  const repeated = [...doing.flatMap(({ jobs = [] }) => jobs), ...jobRunner.jobs];
-  const jobs = repeated.map((task) => createRepeatedJob(task, parts));
-  const dueTasks = [...doing.flatMap(({ dueTasks = [] }) => dueTasks), ...jobRunner.dueTasks];
   const lifetime = createLifetime(
     [
       server,
@@ -291,11 +246,8 @@ export function createApp(config: Config, options: AppOptions = {}): App {
       mailer,
       sender,
       models,
-      gatewayLock,
-      jobRunner,
-      ...doing.flatMap(({ background = [] }) => background),
-      ...jobs,
-      createDueTasks(dueTasks, parts),
+      // A process with the role `api` leaves these to others.
+      ...createBackground(config.role === "api" ? [] : created, platform, target),
       status,
     ],
     log,
