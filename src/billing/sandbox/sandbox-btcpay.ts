@@ -1,16 +1,8 @@
 import { addDecimals } from "../processors/decimal.ts";
-import type { Transport } from "../processors/transport.ts";
 import { createBtcPayInvoices } from "./btcpay-invoices.ts";
 import { btcPayRoutes } from "./btcpay-routes.ts";
 import type { Thing } from "./sandbox-store.ts";
-import { type SandboxPage, type SandboxTools, transportOf } from "./sandbox-tools.ts";
-
-/** Sandbox implementation of the parts of BTCPay Server's API that we use. */
-export interface SandboxCrypto {
-  readonly transport: Transport;
-  page(id: string): Promise<SandboxPage | undefined>;
-  act(id: string, action: string): Promise<void>;
-}
+import { type SandboxProcessor, type SandboxTools, transportOf } from "./sandbox-tools.ts";
 
 /** Buttons of the page of an invoice. */
 function actionsOf({ status }: Thing): Record<string, string> {
@@ -26,7 +18,8 @@ function actionsOf({ status }: Thing): Record<string, string> {
   return { pay: "Pay after the end" };
 }
 
-export function createSandboxCrypto(tools: SandboxTools): SandboxCrypto {
+/** Creates a sandbox of the parts of BTCPay Server's API that we use. */
+export function createSandboxCrypto(tools: SandboxTools): SandboxProcessor {
   const invoices = createBtcPayInvoices(tools);
   return {
     transport: transportOf(btcPayRoutes(invoices, tools), (status, message) => ({ code: String(status), message })),

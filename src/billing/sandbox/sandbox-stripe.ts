@@ -1,17 +1,10 @@
-import type { Transport } from "../processors/transport.ts";
-import { type SandboxPage, type SandboxTools, transportOf } from "./sandbox-tools.ts";
+import { type SandboxProcessor, type SandboxTools, transportOf } from "./sandbox-tools.ts";
 import { StripeObjects } from "./stripe-objects.ts";
 import { checkoutPage, portalPage } from "./stripe-pages.ts";
 import { stripeRoutes } from "./stripe-routes.ts";
 
-/** Sandbox implementation of the parts of Stripe's API that we use. */
-export interface SandboxCard {
-  readonly transport: Transport;
-  page(id: string): Promise<SandboxPage | undefined>;
-  act(id: string, action: string): Promise<void>;
-}
-
-export function createSandboxCard(tools: SandboxTools): SandboxCard {
+/** Creates a sandbox of the parts of Stripe's API that we use. */
+export function createSandboxCard(tools: SandboxTools): SandboxProcessor {
   const { store } = tools;
   const stripe = new StripeObjects(tools);
   return {

@@ -12,6 +12,15 @@ export interface SandboxPage {
   readonly backUrl: string | undefined;
 }
 
+/** Sandbox implementation of a processor. */
+export interface SandboxProcessor {
+  readonly transport: Transport;
+  /** Describes a page; undefined if its identifier is unknown. */
+  page(id: string): Promise<SandboxPage | undefined>;
+  /** Runs the action of a pressed button. */
+  act(id: string, action: string): Promise<void>;
+}
+
 /** Sends a webhook, as the processors do. */
 export type Notify = (processor: "stripe" | "btcpay", headers: Record<string, string>, body: string) => Promise<void>;
 
