@@ -95,11 +95,12 @@ export function createSessionRoutes({ db, bus, clock }: SessionRoutesParts): Ses
     onEnd: ends.add,
     async awaitStatus({ id, accountId, milliseconds }, isReached) {
       const deadline = performance.now() + milliseconds;
+      // Each change loads the route again.
+      cache.forget(id);
       for (let left = milliseconds; left > 0; left = deadline - performance.now()) {
         const changed = new AbortController();
         const unlisten = changes.add(id, () => changed.abort());
         try {
-          cache.forget(id);
           const { row } = await find(id, accountId);
           if (isReached(row.status)) return;
           await sleep(left, changed.signal);
