@@ -7,7 +7,7 @@ import { createAuditLog } from "../audit/audit-log.ts";
 import { createLogins } from "../auth/logins/logins.ts";
 import { createNetworkThrottles } from "../auth/logins/network-throttles.ts";
 import { createPasswordProof } from "../auth/passwords/password-proof.ts";
-import { createPasswords } from "../auth/passwords/passwords.ts";
+import { createPasswords, type PasswordOptions } from "../auth/passwords/passwords.ts";
 import { createProcessors } from "../billing/processors.ts";
 import { createEventLog } from "../events/event-log.ts";
 import { createChannels } from "../fleet/channels.ts";
@@ -103,6 +103,7 @@ export interface AppOptions {
   readonly statusEvery?: number;
   /** Private addresses (`host:port`) that pages may reach, such as those of the demo. */
   readonly egressAllow?: readonly string[];
+  readonly passwords?: PasswordOptions | undefined;
 }
 
 function endProcess(): void {
@@ -122,10 +123,13 @@ function createSharedState({ redisUrl, role }: Config, clock: Clock, log: Log, r
 }
 
 /** Creates the parts for sign-up, login and proofs of identity. */
-function createPeople(parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "metrics">) {
+function createPeople(
+  parts: Pick<AppParts, "db" | "bus" | "ids" | "clock" | "metrics">,
+  options: PasswordOptions | undefined,
+) {
   const throttles = createThrottles(parts);
   const countTry = createNetworkThrottles({ ...parts, throttles });
-  const passwords = createPasswords(parts.metrics);
+  const passwords = createPasswords(parts.metrics, options);
   const provePassword = createPasswordProof({ throttles, countTry, passwords });
   return { throttles, countTry, passwords, provePassword, logins: createLogins(parts) };
 }
@@ -159,7 +163,7 @@ export function createApp(config: Config, options: AppOptions = {}): App {
   const sender = createSender({ config, clock, ...way });
   const models = createModels({ config, ...way });
   const mailer = createMailer({ ...platform, jobQueues, linkSecret });
-  const people = createPeople(platform);
+  const people = createPeople(platform, options.passwords);
   const status = createStatus({ ...platform, jobQueues, mailer, throttles: people.throttles }, options.statusEvery);
   const sessionRoutes = createSessionRoutes(platform);
   const sessionMetrics = createSessionMetrics(metrics);

@@ -5,6 +5,7 @@ import { Gateway } from "../../gateway/gateway.ts";
 import { type App, type AppOptions, createApp } from "../../src/app/app.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { admin } from "./admin.ts";
+import { cheapPasswords } from "./cheap-passwords.ts";
 import { createSharedDatabase, makeDataDirectory, silentLog } from "./database.ts";
 import { freePorts } from "./free-port.ts";
 import { watchForSecrets } from "./leaks.ts";
@@ -49,7 +50,8 @@ export async function startPeopleGateway(
   const clock = createTestClock();
   const config = readConfig({ ...variables, ...more });
   const database = config.embedded ? await createSharedDatabase() : undefined;
-  const app = createApp(config, { ...options, log: silentLog, workerProgram: null, clock, database });
+  const fixed = { log: silentLog, workerProgram: null, passwords: cheapPasswords } as const;
+  const app = createApp(config, { ...options, ...fixed, clock, database });
   const gateway = new Gateway(app);
   await app.start();
   await gateway.start();

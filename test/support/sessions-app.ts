@@ -10,6 +10,7 @@ import type { Call, MethodAttempt, Principal } from "../../src/kernel/call.ts";
 import type { ServiceImplementation } from "../../src/kernel/registry.ts";
 import { readConfig } from "../../src/platform/config.ts";
 import { createSessionService } from "../../src/sessions/service.ts";
+import { cheapPasswords } from "./cheap-passwords.ts";
 import { createSharedDatabase, databaseUrl, makeDataDirectory, silentLog } from "./database.ts";
 import { FakeWorker, type FakeWorkerOptions } from "./fake-worker.ts";
 import { createTestClock } from "./test-clock.ts";
@@ -43,7 +44,8 @@ export async function startSessionsApp(
   const config = readConfig({ DATA_DIR: directory, WORKER_TOKEN: token, QUEUE_MS: "1000", ...env });
   const database = config.embedded && !ownServer ? await createSharedDatabase() : undefined;
   const clock = createTestClock();
-  const app = createApp(config, { log: silentLog, workerProgram: null, clock, database, ...options });
+  const fixed = { workerProgram: null, passwords: cheapPasswords } as const;
+  const app = createApp(config, { ...fixed, log: silentLog, clock, database, ...options });
   await app.start();
   const workers: FakeWorker[] = [];
   let disposed = false;

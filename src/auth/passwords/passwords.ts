@@ -3,10 +3,17 @@ import { Counter, type Registry } from "prom-client";
 import { failFields } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
 import { createQueueBounds } from "./queue-bounds.ts";
-import { createStrengthJudge } from "./strength.ts";
+import { createStrengthJudge, type StrengthJudge } from "./strength.ts";
 
 /** argon2id with 19 MiB, two passes, parallelism 1: the minimum of OWASP's password storage cheat sheet; 7 ms. */
-const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+const owaspCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+
+export interface PasswordOptions {
+  /** Cost of a hash. `memoryCost` is in KiB. Default: OWASP's minimum. */
+  readonly cost?: typeof owaspCost;
+  /** Default: a judge of its own. */
+  readonly judge?: StrengthJudge;
+}
 
 /** Concurrent hashes per process: leaves a core for other requests, and takes at most 76 MiB. */
 const atOnce = 4;
@@ -48,7 +55,10 @@ export interface Passwords {
   verify(hash: string | null | undefined, password: string, clientAddress: string): Promise<boolean>;
 }
 
-export function createPasswords(registry: Registry): Passwords {
+export function createPasswords(
+  registry: Registry,
+  { cost = owaspCost, judge = createStrengthJudge() }: PasswordOptions = {},
+): Passwords {
   const hashes = new Counter({
     name: "pilothouse_password_hashes_total",
     help: "Password hashes computed, for storage or comparison.",
@@ -79,8 +89,6 @@ export function createPasswords(registry: Registry): Passwords {
 
   /** Normalises to NFKC, because keyboards encode the same character differently (NIST SP 800-63B, 3.1.1.2). */
   const canonical = (password: string): string => password.normalize("NFKC");
-
-  const judge = createStrengthJudge();
 
   return {
     async assertStrong(password, email, clientAddress) {

@@ -14,6 +14,9 @@ export interface StrengthAnswer {
   readonly warning: string;
 }
 
+/** Judges a password. Throws `rate-limited` if the queue is full, in total or for the client address. */
+export type StrengthJudge = (question: StrengthQuestion, clientAddress: string) => Promise<StrengthAnswer>;
+
 /** Milliseconds. */
 const times = {
   /** Timeout of a judgement: 64 characters take up to 0.5 s of a core. */
@@ -30,11 +33,8 @@ const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2
 
 const program = new URL("./strength-worker.ts", import.meta.url);
 
-/**
- * Creates the password judge, which runs one judgement at a time in a thread started on demand. Throws `rate-limited`
- * if the queue is full, in total or for the client address.
- */
-export function createStrengthJudge(): (question: StrengthQuestion, clientAddress: string) => Promise<StrengthAnswer> {
+/** Creates a judge, which runs one judgement at a time in a thread started on demand. */
+export function createStrengthJudge(): StrengthJudge {
   let worker: Worker | undefined;
   let idle: NodeJS.Timeout | undefined;
   const enter = createQueueBounds({ ...maxWaiting, what: "password checks" });

@@ -1,8 +1,9 @@
 import { Registry } from "prom-client";
 import { describe, expect, test } from "vitest";
-import { createPasswords } from "../../../src/auth/passwords/passwords.ts";
+import { createPasswords, type Passwords } from "../../../src/auth/passwords/passwords.ts";
+import { cheapPasswords } from "../../support/cheap-passwords.ts";
 
-const { assertStrong, hash, verify } = createPasswords(new Registry());
+const { assertStrong, hash, verify } = createPasswords(new Registry(), cheapPasswords);
 const email = "ada.lovelace@example.com";
 
 /** Complaint about a password, "" for a strong one. */
@@ -54,6 +55,12 @@ test("does not block the event loop", async () => {
   }
   expect(await judged).toBe("");
   expect(turns).toBeGreaterThan(50);
+});
+
+test("a hash has the cost of OWASP's minimum unless another is given", async () => {
+  const hashOf = (own: Passwords): Promise<string> => own.hash("x7#Kq!2mWz", "192.0.2.1");
+  expect(await hashOf(createPasswords(new Registry()))).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+  expect(await hashOf(createPasswords(new Registry(), cheapPasswords))).toContain("$m=64,t=1,p=1$");
 });
 
 /** Runs a function many times at once for each address, and counts its outcomes. */
