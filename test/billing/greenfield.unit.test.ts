@@ -3,8 +3,8 @@ import { createGreenfield } from "../../src/billing/processors/greenfield.ts";
 import { sandboxStore } from "../../src/billing/sandbox/btcpay-invoices.ts";
 import { sandboxKey } from "../../src/billing/sandbox/btcpay-routes.ts";
 import { createSandbox } from "../../src/billing/sandbox/sandbox.ts";
-import { createMemoryStore } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "../support/clock-at.ts";
+import { createMemoryStore } from "../support/memory-store.ts";
 
 const { btcPay: transport } = createSandbox({
   store: createMemoryStore(),

@@ -6,8 +6,9 @@ import type { ProcessorRequest } from "../../src/billing/processors/transport.ts
 import { sandboxStore } from "../../src/billing/sandbox/btcpay-invoices.ts";
 import { sandboxKey } from "../../src/billing/sandbox/btcpay-routes.ts";
 import { createSandbox, type PaymentSandbox } from "../../src/billing/sandbox/sandbox.ts";
-import { createMemoryStore, type Thing } from "../../src/billing/sandbox/sandbox-store.ts";
+import type { Thing } from "../../src/billing/sandbox/sandbox-store.ts";
 import { clockAt } from "./clock-at.ts";
+import { createMemoryStore } from "./memory-store.ts";
 
 /** Webhook request that a processor would send. */
 export interface SentNotice {

@@ -49,16 +49,3 @@ export function createSandboxStore(db: Database): SandboxStore {
     },
   };
 }
-
-export function createMemoryStore(): SandboxStore {
-  const things = new Map<string, { kind: string; thing: Thing }>();
-  return {
-    get: async (id) => structuredClone(things.get(id)?.thing),
-    put: async (kind, thing) => void things.set(thing.id, { kind, thing: structuredClone(thing) }),
-    list: async (kind) =>
-      [...things.values()]
-        .filter((each) => each.kind === kind)
-        .map(({ thing }) => structuredClone(thing))
-        .reverse(),
-  };
-}
