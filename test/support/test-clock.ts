@@ -7,13 +7,14 @@ export interface TestClock extends Clock {
   advance(milliseconds: number): void;
 }
 
-/** Creates a clock that runs like the machine's. If `isStill`, only `advance` changes `now`. */
+/** Creates a clock that runs like the machine's. If `isStill`, only `advance` changes its times and ends its waits. */
 export function createTestClock({ isStill = false } = {}): TestClock {
   const begin = Date.now();
+  const beginMonotonic = performance.now();
   let passed = 0;
   let move = new AbortController();
   const repeated = new Set<() => void>();
-  const monotonic = (): number => performance.now() + passed;
+  const monotonic = (): number => (isStill ? beginMonotonic : performance.now()) + passed;
   return {
     now: () => (isStill ? begin : Date.now()) + passed,
     monotonic,
