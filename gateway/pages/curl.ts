@@ -18,7 +18,7 @@ export function curlOf(target: CurlTarget, parameters: readonly Parameter[], doc
   const example = media && firstExample(media);
   const parts = [
     `curl${isStream ? " -N" : ""}${method} ${quoted(`${document.servers[0]?.url}${filled(path, parameters)}`)}`,
-    operation.security?.length !== 0 && '-H "Authorization: Bearer $PILOTHOUSE_KEY"',
+    operation.security?.length !== 0 && '-H "Authorization: Bearer $PILOTHOUSE_API_KEY"',
     ...(type === "application/octet-stream" ? ["-T FILE"] : [type && `-H "Content-Type: ${type}"`]),
     example !== undefined && `-d ${quoted(bodyOf(type, example))}`,
   ];

@@ -32,7 +32,7 @@ test("the guide's example for browser-use's CDP client works", async () => {
   const { service, site } = scene;
   const block = blocksOf("clients.md", "python").get("browser-use") ?? "";
   const program = block.replace("https://example.com/", site.url("/plain.html"));
-  const env = { ...process.env, PILOTHOUSE_URL: service.url, PILOTHOUSE_KEY: service.key };
+  const env = { ...process.env, PILOTHOUSE_URL: service.url, PILOTHOUSE_API_KEY: service.key };
   const { stdout } = await run(python, ["-c", program], { env });
   expect(stdout).toBe("Plain\n");
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
 
-const env = () => ({ ...process.env, PILOTHOUSE_URL: scene.service.url, PILOTHOUSE_KEY: scene.service.key });
+const env = () => ({ ...process.env, PILOTHOUSE_URL: scene.service.url, PILOTHOUSE_API_KEY: scene.service.key });
 
 test.each([...blocksOf("clients.md", "js")])("the guide's example for %s works", async (_heading, block) => {
   const program = block.replace("https://example.com/", scene.site.url("/plain.html"));

@@ -48,7 +48,7 @@ export function tlsGuideTests(sceneOf: () => TlsScene): void {
       if (!isOwn) await startProxy(Number(port), proxiedPort, files);
       const program = blocksOf("clients.md", "js").get("Playwright") ?? "";
       const script = `${program.replace("https://example.com/", site.url("/plain.html"))}; console.log(url);`;
-      const variables = { NODE_EXTRA_CA_CERTS: files.ca, PILOTHOUSE_URL: publicUrl, PILOTHOUSE_KEY: key };
+      const variables = { NODE_EXTRA_CA_CERTS: files.ca, PILOTHOUSE_URL: publicUrl, PILOTHOUSE_API_KEY: key };
       const env = { ...process.env, ...variables };
       const run = promisify(execFile);
       const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { env });

@@ -137,13 +137,14 @@ test("the printed lines work when pasted, and their browser is confined", async 
 
 test("each request of the README works when pasted into its own shell", async () => {
   const blocks = blocksBelow(readme, "One request on each protocol");
-  expect(blocks).toHaveLength(4);
+  expect(blocks).toHaveLength(5);
   const output: string[] = [];
   for (const block of blocks) output.push(await paste(root, block));
   expect(output[0]).toContain('"control":true');
-  expect(output[1]).toMatch(/"id":"ses_\w{26}","status":"SESSION_STATUS_LIVE"/);
-  expect(output[2]).toMatch(/"status": "SESSION_STATUS_LIVE"/);
-  expect(output[3]).toContain(`"id":"1","navigate":{`);
+  expect(output[1]).toBe("Popups\n");
+  expect(output[2]).toMatch(/"id":"ses_\w{26}","status":"SESSION_STATUS_\w+"/);
+  expect(output[3]).toMatch(/"status": "SESSION_STATUS_\w+"/);
+  expect(output[4]).toContain(`"id":"1","navigate":{`);
   expect(output.join("")).not.toContain("/errors/");
 }, 90_000);
 
